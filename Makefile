@@ -1,0 +1,49 @@
+# The two commands of the README are `make demo` and `make test`; the rest is for contributors.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Two test processes, one torch thread each: never more threads than cores.
+PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/pytest
+
+.PHONY: demo test test-all check format bench docs reproduce clean
+
+$(VENV)/user: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/dev: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) --editable '.[dev]'
+	touch $@ $(VENV)/user
+
+demo: $(VENV)/user
+	$(BIN)/recollect demo
+
+test: $(VENV)/dev
+	$(PYTEST) -n 2 --dist loadgroup
+
+test-all: $(VENV)/dev
+	$(PYTEST) -n 2 --dist loadgroup -m ""
+
+check: $(VENV)/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/dev
+	$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
+
+bench: $(VENV)/dev
+	for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done
+
+docs: $(VENV)/dev
+	$(BIN)/mkdocs build --strict
+
+reproduce: $(VENV)/dev
+	$(BIN)/python reproductions/$(PAPER)/run.py
+
+clean:
+	rm -rf $(VENV) site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

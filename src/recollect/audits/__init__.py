@@ -1,0 +1,1 @@
+"""The five audits: evidence in, result out."""

@@ -1,0 +1,1 @@
+"""Corpora of records grouped by user: reading, splitting, cohorts, made-up people."""

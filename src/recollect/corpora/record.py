@@ -1,0 +1,72 @@
+"""A record: a text, a (source → target) pair, or an (input, label), and whose it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.digests import digest_bytes
+
+Kind = Literal["text", "pair", "labelled"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Record:
+    """One piece of data that a model may have been trained on.
+
+    Exactly one of the three contents is given: `text` (with a `label` where there is one), `source` with
+    `target`, or `array` with `label`.
+    """
+
+    id: str
+    """Unique in its corpus and stable from run to run."""
+    user: str | None = None
+    """Whose record it is; None in a corpus without users."""
+    text: str | None = None
+    source: str | None = None
+    target: str | None = None
+    array: NDArray[Any] | None = None
+    label: str | int | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """Which of the three contents this record has; a text with a label is labelled."""
+        if self.target is not None:
+            return "pair"
+        return "text" if self.label is None else "labelled"
+
+    @property
+    def owner(self) -> str:
+        """The unit that is resampled and counted: the user or, without users, the record itself."""
+        return self.id if self.user is None else self.user
+
+    @property
+    def predicted(self) -> str:
+        """The text whose symbols a language model has to predict: the text, or the target of a pair."""
+        written = self.text if self.target is None else self.target
+        return written or ""
+
+    @cached_property
+    def digest(self) -> str:
+        """The address of the content alone: the same text has the same digest whoever owns it."""
+        parts: list[bytes] = []
+        for name in ("text", "source", "target", "label"):
+            value = getattr(self, name)
+            if value is not None:
+                parts += [f"{name}:{type(value).__name__}".encode(), str(value).encode("utf-8", "surrogatepass")]
+        if self.array is not None:
+            values = np.ascontiguousarray(self.array)
+            parts += [f"array:{values.dtype.str}:{values.shape}".encode(), values.tobytes()]
+        return digest_bytes(*parts)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record):
+            return NotImplemented
+        return (self.id, self.user, self.digest) == (other.id, other.user, other.digest)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.user, self.digest))

@@ -1,0 +1,44 @@
+"""Content addresses: 128-bit digests of values and bytes, as 32 hexadecimal digits."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
+
+
+class Hasher(Protocol):
+    """What `hasher()` gives: feed it bytes, then ask for the digest."""
+
+    def update(self, data: bytes | memoryview, /) -> None:
+        """Take more bytes into account."""
+
+    def hexdigest(self) -> str:
+        """The digest of all bytes so far."""
+
+
+def hasher() -> Hasher:
+    """A fresh hasher of the kind used for every address in this project."""
+    return hashlib.blake2b(digest_size=16)
+
+
+def digest(*values: Json) -> str:
+    """The address of JSON-like values; mappings are compared by content, not by order.
+
+    >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(values, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return digest_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+def digest_bytes(*parts: bytes | memoryview) -> str:
+    """The address of a sequence of byte strings; where one ends and the next begins matters."""
+    state = hasher()
+    for part in parts:
+        state.update(len(part).to_bytes(8, "little"))
+        state.update(part)
+    return state.hexdigest()

@@ -1,0 +1,1 @@
+"""Ordered maps over local processes; knows neither models nor audits."""

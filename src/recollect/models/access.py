@@ -1,0 +1,92 @@
+"""Access: the four facts that say what a model shows, compared field by field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from recollect.errors import PlanError
+
+Logprob = Literal["none", "shown", "any"]
+_ORDER: dict[Logprob, int] = {"none": 0, "shown": 1, "any": 2}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """What a model shows, or what an audit needs.
+
+    >>> Access.PROBABILITIES.covers(Access.RANKS)
+    True
+    >>> Access.top(5).covers(Access.top(10))
+    False
+    """
+
+    k: int | None
+    """How many ranked symbols are shown; None for all of them."""
+    logprob: Logprob
+    """Of which symbols the log-probability is shown."""
+    distribution: bool
+    """Whether entropy and spread of the whole predictive distribution are shown."""
+    steps: bool
+    """Whether the model can be asked step by step (the Stepper protocol)."""
+
+    LABEL: ClassVar[Access]
+    """Only the likeliest symbol."""
+    RANKS: ClassVar[Access]
+    """The full ranking, no numbers."""
+    PROBABILITIES: ClassVar[Access]
+    """Everything about the predictive distribution."""
+    FULL: ClassVar[Access]
+    """Everything, and step by step: a model on this machine."""
+
+    def __post_init__(self) -> None:
+        if self.k is not None and self.k < 1:
+            raise PlanError(f"A model cannot show the top {self.k} symbols.", do="Choose k of 1 or more.")
+
+    @classmethod
+    def top(cls, k: int) -> Access:
+        """The k likeliest symbols in order, no numbers (TOP_K)."""
+        return cls(k=k, logprob="none", distribution=False, steps=False)
+
+    def covers(self, needed: Access) -> bool:
+        """Whether a model with this access shows all that is needed."""
+        return not self.missing(needed)
+
+    def missing(self, needed: Access) -> list[str]:
+        """What is needed and not shown, in words; empty if nothing is missing."""
+        gaps = []
+        if self.k is not None and (needed.k is None or needed.k > self.k):
+            gaps.append("the rank of every symbol" if needed.k is None else f"the {needed.k} likeliest symbols")
+        if _ORDER[needed.logprob] > _ORDER[self.logprob]:
+            gaps.append(
+                "log-probabilities" + (" of any symbol" if needed.logprob == "any" else " of the shown symbols")
+            )
+        if needed.distribution and not self.distribution:
+            gaps.append("the whole predictive distribution (entropy, spread)")
+        if needed.steps and not self.steps:
+            gaps.append("answers step by step")
+        return gaps
+
+    def lowered(self, to: Access) -> Access:
+        """The weaker of both in every field: access can only be lowered."""
+        shown = [k for k in (self.k, to.k) if k is not None]
+        return Access(
+            k=min(shown) if shown else None,
+            logprob=min(self.logprob, to.logprob, key=_ORDER.__getitem__),
+            distribution=self.distribution and to.distribution,
+            steps=self.steps and to.steps,
+        )
+
+    def __str__(self) -> str:
+        ranks = (
+            "all symbols ranked" if self.k is None else f"the top {self.k}" if self.k > 1 else "the likeliest symbol"
+        )
+        numbers = {"none": "no numbers", "shown": "log-probabilities of those", "any": "any log-probability"}
+        extras = ["entropy and spread"] * self.distribution + ["step by step"] * self.steps
+        return ", ".join([ranks, numbers[self.logprob], *extras])
+
+
+Access.LABEL = Access.top(1)
+Access.RANKS = Access(k=None, logprob="none", distribution=False, steps=False)
+Access.PROBABILITIES = Access(k=None, logprob="any", distribution=True, steps=False)
+Access.FULL = Access(k=None, logprob="any", distribution=True, steps=True)

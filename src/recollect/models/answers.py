@@ -1,0 +1,117 @@
+"""Answers: four numbers per symbol that a model had to predict, and whose and where it stood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int32]
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Answers:
+    """What a model showed about some records: one row per predicted symbol, records in the order asked.
+
+    Rows `offsets[i]:offsets[i + 1]` belong to `records[i]`; a record may have no rows at all (a text of one
+    token, whose first token cannot be predicted). Columns that the model does not show are None.
+    """
+
+    records: tuple[str, ...]
+    """Digests of the records, each once."""
+    offsets: NDArray[np.int64]
+    """Where each record's rows begin, and where the last one's end."""
+    pattern: Integers
+    """Which mask pattern the row belongs to; 0 for models that read from left to right."""
+    position: Integers
+    """Which token of the record's text (0 = first ordinary token) had to be predicted."""
+    start: Integers
+    """Where the symbol begins in the record's text, in characters."""
+    end: Integers
+    """Where it ends; start == end for a class label."""
+    known: NDArray[np.bool_]
+    """False where the model's vocabulary could only call the symbol `<unk>`: never a hit, never a word."""
+    rank: Integers
+    """Number of symbols at least as likely as the true one, itself included; 0 = not among those shown."""
+    logprob: Floats | None
+    """Natural log-probability of the true symbol; NaN where this symbol's is not shown."""
+    entropy: Floats | None
+    """Of the whole predictive distribution, in nats."""
+    spread: Floats | None
+    """Standard deviation of log-probability under that distribution, in nats."""
+    logits: Floats | None = None
+    """Classifiers only: one row of logits per record."""
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @property
+    def rows(self) -> int:
+        """How many symbols were predicted."""
+        return int(self.offsets[-1])
+
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """Where in `records` a record stands, by digest."""
+        return {record: i for i, record in enumerate(self.records)}
+
+    def __contains__(self, record: object) -> bool:
+        return record in self.place
+
+    def rows_of(self, record: str) -> slice:
+        """The rows of one record, by its digest."""
+        i = self.place[record]
+        return slice(int(self.offsets[i]), int(self.offsets[i + 1]))
+
+    def each(self, column: str) -> Iterator[NDArray[Any]]:
+        """One array per record, in the order of `records`.
+
+        Args:
+            column: The name of a column, such as "logprob".
+        """
+        values = getattr(self, column)
+        for begin, end in zip(self.offsets[:-1], self.offsets[1:], strict=True):
+            yield values[begin:end]
+
+    def select(self, records: Sequence[str]) -> Answers:
+        """The answers of these records (by digest), in this order."""
+        places = np.array([self.place[record] for record in records], dtype=np.int64)
+        lengths = np.diff(self.offsets)[places]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        rows = np.repeat(self.offsets[places] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        columns = {name: None if value is None else value[rows] for name, value in self._columns().items()}
+        return Answers(records=tuple(records), offsets=offsets, **columns)  # type: ignore[arg-type]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Answers]) -> Answers:
+        """Several answers as one, in order; a record that comes again is taken the first time only."""
+        whole = cls(
+            records=tuple(record for part in parts for record in part.records),
+            offsets=np.concatenate([[0], np.cumsum(np.concatenate([np.diff(part.offsets) for part in parts]))]),
+            **{name: _stacked([getattr(part, name) for part in parts]) for name in parts[0]._columns()},
+        )
+        distinct = tuple(dict.fromkeys(whole.records))
+        return whole if len(distinct) == len(whole) else whole.select_first(distinct)
+
+    def select_first(self, records: Sequence[str]) -> Answers:
+        """Like `select` where a record may stand several times: its first answer counts."""
+        first: dict[str, int] = {}
+        for i, record in enumerate(self.records):
+            first.setdefault(record, i)
+        self.__dict__["place"] = first
+        return self.select(records)
+
+    def _columns(self) -> dict[str, NDArray[Any] | None]:
+        """The columns that have one value per row."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in {"records", "offsets"}}
+
+
+def _stacked(columns: Sequence[NDArray[Any] | None]) -> Any:
+    """Columns under each other; None if the model does not show them."""
+    shown = [column for column in columns if column is not None]
+    return np.concatenate(shown) if len(shown) == len(columns) else None

@@ -1,0 +1,115 @@
+"""The two protocols of a model: to be asked about records, and to be walked step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.corpora.record import Record
+from recollect.digests import digest
+from recollect.models.access import Access
+from recollect.models.answers import Answers
+from recollect.settings import at_least, between
+
+SCORING_REVISION = 1
+"""Raised by hand whenever a change may move a number: old answers are then asked again."""
+
+Kind = Literal["causal", "masked", "seq2seq", "classifier"]
+Precision = Literal["float32", "float64", "float16", "bfloat16"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """How a model is asked about a record: all that a number depends on besides model and record."""
+
+    window: int | None = None
+    """Tokens read at once; None for as many as the model can."""
+    patterns: int = 20
+    """Masked models: how many random mask patterns per record (K in the paper; 20 in its authors' code)."""
+    masked: float = 0.15
+    """Masked models: the share of ordinary tokens hidden in each pattern, rounded up."""
+    one_by_one: bool = False
+    """Masked models: hide every token once, alone, instead of random patterns."""
+    mask_seed: int = 0
+    """Masked models: the seed of the patterns; the same for all models that are to be compared."""
+    precision: Precision = "float32"
+
+    def __post_init__(self) -> None:
+        at_least(1, patterns=self.patterns)
+        between(0, 1, masked=self.masked)
+        if self.window is not None:
+            at_least(2, window=self.window)
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Something that may be questioned."""
+
+    @property
+    def name(self) -> str:
+        """How the user named it."""
+
+    @property
+    def kind(self) -> Kind:
+        """What it predicts: next words, masked words, a target text, a label."""
+
+    @property
+    def digest(self) -> str:
+        """The address of weights, configuration and tokenizer."""
+
+    @property
+    def question(self) -> Question:
+        """How it is asked."""
+
+    @property
+    def access(self) -> Access:
+        """The most it shows."""
+
+    def answer(self, records: Sequence[Record]) -> Answers:
+        """What it shows about these records, in their order."""
+
+
+def address(model: Model) -> str:
+    """Where the answers of this model to its question are kept: a digest of all that they depend on."""
+    return digest(model.digest, model.kind, asdict(model.question), SCORING_REVISION)
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """Nodes of the tree of continuations: handles that a Stepper gave out, one per row."""
+
+    nodes: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def take(self, rows: NDArray[np.int64] | Sequence[int]) -> Frontier:
+        """Some of the nodes, in this order."""
+        return Frontier(self.nodes[np.asarray(rows, dtype=np.int64)])
+
+    @staticmethod
+    def joined(parts: Sequence[Frontier]) -> Frontier:
+        """The nodes of several frontiers as one."""
+        return Frontier(np.concatenate([part.nodes for part in parts]))
+
+
+class Stepper(Protocol):
+    """A model walked symbol by symbol: for extraction and exact ranks.
+
+    Log-probabilities are natural, normalised over the whole vocabulary, and returned for the symbols in `among` only.
+    """
+
+    def start(self, prefix: str, *, source: str | None = None) -> Frontier:
+        """The one node that stands after `prefix` (for seq2seq: of the target, given the source)."""
+
+    def step(
+        self, state: Frontier, parents: Sequence[int], symbols: Sequence[int], *, among: Sequence[int] | None = None
+    ) -> tuple[Frontier, NDArray[Any]]:
+        """Append one symbol to each parent: the new nodes, and what may follow them [children, among]."""
+
+    def following(self, state: Frontier, *, among: Sequence[int] | None = None) -> NDArray[Any]:
+        """Log-probabilities of what may follow these nodes [nodes, among]."""

@@ -1,0 +1,1 @@
+"""How a cohort becomes a model: architectures, tokenizers, one training loop, fleets."""

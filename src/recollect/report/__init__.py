@@ -1,0 +1,1 @@
+"""Views of results: HTML, Markdown, figures. Reads result JSON only."""

@@ -1,0 +1,1 @@
+"""Results: findings with interval, counts and method; their JSON Schema; run folders."""

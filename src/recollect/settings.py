@@ -1,0 +1,49 @@
+"""Checks that settings run on themselves, and the "did you mean" that every lookup shares."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from recollect.errors import PlanError
+
+
+def between(low: float, high: float, **values: float) -> None:
+    """Refuse values outside the open interval (low, high).
+
+    >>> between(0, 1, confidence=0.95)
+    """
+    for name, value in values.items():
+        if not low < value < high:
+            raise PlanError(f"{name} is {value}.", do=f"Choose a number between {low:g} and {high:g}.")
+
+
+def at_least(low: float, **values: float) -> None:
+    """Refuse values below `low`.
+
+    >>> at_least(1, patterns=10)
+    """
+    for name, value in values.items():
+        if not value >= low:
+            raise PlanError(f"{name} is {value}.", do=f"Choose {low:g} or more.")
+
+
+def one_of(known: Iterable[str], **values: str) -> None:
+    """Refuse a name that is not known, and suggest the nearest that is.
+
+    >>> one_of(["user", "record"], by="user")
+    """
+    names = list(known)
+    for name, value in values.items():
+        if value not in names:
+            raise PlanError(f"{name} is {value!r}.", do=f"{did_you_mean(value, names)}Known: {', '.join(names)}.")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question that names the nearest known name, or nothing at all.
+
+    >>> did_you_mean("confidnce", ["confidence", "signal"])
+    "Did you mean 'confidence'? "
+    """
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"Did you mean {near[0]!r}? " if near else ""

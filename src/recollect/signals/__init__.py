@@ -1,0 +1,1 @@
+"""Signals: answers in, one score per record out; higher is more evidence of training."""

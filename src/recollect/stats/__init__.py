@@ -1,0 +1,1 @@
+"""Statistics that hold what they claim. NumPy and SciPy only."""

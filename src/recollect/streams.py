@@ -1,0 +1,28 @@
+"""Randomness is an argument: independent, named random streams from one seed."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+
+def seed_of(seed: int, *names: str | int) -> int:
+    """A 128-bit seed that depends on the whole path of names and on nothing else.
+
+    >>> seed_of(0, "shadow", 17) == seed_of(0, "shadow", "17")
+    True
+    >>> seed_of(0, "ab", "c") == seed_of(0, "a", "bc")
+    False
+    """
+    path = "\x1f".join([str(seed), *map(str, names)])
+    return int.from_bytes(hashlib.blake2b(path.encode(), digest_size=16).digest(), "little")
+
+
+def stream(seed: int, *names: str | int) -> np.random.Generator:
+    """The random stream of that name: adding another stream never moves this one's numbers.
+
+    >>> bool(stream(0, "shadow", 17).random() == stream(0, "shadow", 17).random())
+    True
+    """
+    return np.random.Generator(np.random.Philox(key=seed_of(seed, *names)))

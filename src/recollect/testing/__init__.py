@@ -1,0 +1,1 @@
+"""Fakes and contract checks for audits and signals, ours and yours."""
