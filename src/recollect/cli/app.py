@@ -1,0 +1,39 @@
+"""The `recollect` command and its verbs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from recollect import __version__
+from recollect.cli import doctor, listing
+from recollect.cli.verbs import verb
+
+app = typer.Typer(
+    help="Find out what a trained model remembers of its training data, whose data it is, and whether it can be got out.",
+    epilog="Start with `recollect demo`. Every verb explains itself: `recollect score --help`.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    """Print the version and stop."""
+    if wanted:
+        typer.echo(f"recollect {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def recollect(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Find out what a trained model remembers of its training data, whose data it is, and whether it can be got out."""
+
+
+app.command("list", rich_help_panel="Look")(verb(listing.list_parts))
+app.command("doctor", rich_help_panel="Look")(verb(doctor.doctor))

@@ -1,0 +1,129 @@
+"""Where things are said: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+PATIENCE = 2.0
+"""Seconds after which a reader wants to see progress."""
+PLAIN_EVERY = 10.0
+"""Seconds between two lines of progress where there is no terminal."""
+
+
+class Progress(Protocol):
+    """What is told while something runs."""
+
+    def __call__(self, done: int, total: int | None, note: str = "") -> None:
+        """So much is done, of so much in all (None: nobody knows yet)."""
+
+
+def say(message: str = "") -> None:
+    """A line on standard error."""
+    sys.stderr.write(message + "\n")
+
+
+def print_json(value: Any) -> None:
+    """The result on standard output, for programs."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table on standard output, for people. Text from corpora must be masked before it comes here."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for i, column in enumerate(columns):
+        table.add_column(column, overflow="fold", style="bold" if i == 0 else None)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)
+
+
+@contextmanager
+def progress(task: str) -> Iterator[Progress]:
+    """A bar with the time left after two seconds; plain lines where standard error is no terminal."""
+    bar = _Bar(task) if sys.stderr.isatty() else _Lines(task)
+    try:
+        yield bar
+    finally:
+        bar.close()
+
+
+@dataclass
+class _Lines:
+    """Progress as plain lines: for logs."""
+
+    task: str
+    began: float = field(default_factory=time.monotonic)
+    last: float = 0.0
+
+    def __call__(self, done: int, total: int | None, note: str = "") -> None:
+        now = time.monotonic()
+        if now - self.began < PATIENCE or now - max(self.last, self.began) < PLAIN_EVERY:
+            return
+        self.last = now
+        of = f" of {total:,} ({done / total:.0%})" if total else ""
+        left = f", {_clock((now - self.began) * (total - done) / done)} left" if total and done else ""
+        say(f"{self.task}: {done:,}{of}{left}{', ' + note if note else ''}")
+
+    def close(self) -> None:
+        """Nothing is left on the screen."""
+
+
+@dataclass
+class _Bar:
+    """Progress as a bar: for people."""
+
+    task: str
+    began: float = field(default_factory=time.monotonic)
+    drawn: Any = None
+    number: Any = None
+
+    def __call__(self, done: int, total: int | None, note: str = "") -> None:
+        if self.drawn is None and time.monotonic() - self.began < PATIENCE:
+            return
+        if self.drawn is None:
+            self._draw()
+        self.drawn.update(self.number, completed=done, total=total, note=note)
+
+    def _draw(self) -> None:
+        """Put the bar on the screen."""
+        from rich import progress as parts
+        from rich.console import Console
+
+        columns = [
+            parts.TextColumn("{task.description}"),
+            parts.BarColumn(),
+            parts.MofNCompleteColumn(),
+            parts.TimeElapsedColumn(),
+            parts.TextColumn("left"),
+            parts.TimeRemainingColumn(),
+            parts.TextColumn("{task.fields[note]}"),
+        ]
+        self.drawn = parts.Progress(*columns, console=Console(stderr=True))
+        self.number = self.drawn.add_task(self.task, note="")
+        self.drawn.start()
+
+    def close(self) -> None:
+        """Leave the last state of the bar on the screen."""
+        if self.drawn is not None:
+            self.drawn.stop()
+
+
+def _clock(seconds: float) -> str:
+    """Seconds as people say them.
+
+    >>> _clock(75), _clock(4000)
+    ('1:15', '1:06:40')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,69 @@
+"""`recollect doctor`: what this machine has, what is missing, and the command that adds it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recollect import __version__
+from recollect.cli import console
+
+PACKAGES = ("torch", "transformers", "tokenizers", "datasets", "pyarrow", "numpy", "scipy", "scikit-learn", "opacus")
+EXTRAS = {"peft": "LoRA adapters (BASE+ADAPTER)"}
+
+
+def doctor(
+    json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON on standard output.")] = False,
+) -> None:
+    """Show versions, devices, threads and disk, and which extras are missing."""
+    found = {
+        "recollect": __version__,
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "device": _device(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "free_disk_gb": round(shutil.disk_usage(Path.cwd()).free / 1e9, 1),
+        "missing_extras": {name: f"pip install 'recollect[{name}]'" for name in EXTRAS if not _there(name)},
+    }
+    if json:
+        console.print_json(found)
+        return
+    console.print_table("This machine", ["what", "found"], _rows(found))
+
+
+def _rows(found: dict[str, object]) -> list[list[str]]:
+    """The findings as lines of a table."""
+    packages, missing = found.pop("packages"), found.pop("missing_extras")
+    rows = [[name.replace("_", " "), str(value)] for name, value in found.items()]
+    rows += [[name, version] for name, version in packages.items()]  # type: ignore[attr-defined]
+    for name, use in EXTRAS.items():
+        command = missing.get(name)  # type: ignore[attr-defined]
+        rows.append([f"extra: {name}", f"missing, for {use}; add it with: {command}" if command else f"there, for {use}"])
+    return rows
+
+
+def _version(package: str) -> str:
+    """The version of an installed package."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "MISSING: reinstall recollect"
+
+
+def _there(module: str) -> bool:
+    """Whether a module can be imported."""
+    return importlib.util.find_spec(module) is not None
+
+
+def _device() -> str:
+    """Where models run unless told otherwise."""
+    from recollect.models.devices import describe_device
+
+    return describe_device()
