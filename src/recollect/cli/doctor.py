@@ -45,7 +45,9 @@ def _rows(found: dict[str, object]) -> list[list[str]]:
     rows += [[name, version] for name, version in packages.items()]  # type: ignore[attr-defined]
     for name, use in EXTRAS.items():
         command = missing.get(name)  # type: ignore[attr-defined]
-        rows.append([f"extra: {name}", f"missing, for {use}; add it with: {command}" if command else f"there, for {use}"])
+        rows.append(
+            [f"extra: {name}", f"missing, for {use}; add it with: {command}" if command else f"there, for {use}"]
+        )
     return rows
 
 

@@ -61,9 +61,7 @@ def _spread(function: Callable[..., None], groups: dict[str, Any]) -> list[inspe
         if parameter.name in groups:
             parameters += _fields(groups[parameter.name])
         else:
-            parameters.append(
-                parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
-            )
+            parameters.append(parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY))
     return parameters
 
 

@@ -57,8 +57,8 @@ class Answers:
 
     @cached_property
     def place(self) -> dict[str, int]:
-        """Where in `records` a record stands, by digest."""
-        return {record: i for i, record in enumerate(self.records)}
+        """Where in `records` a record stands (for the first time), by digest."""
+        return {record: i for i, record in reversed(list(enumerate(self.records)))}
 
     def __contains__(self, record: object) -> bool:
         return record in self.place
@@ -96,15 +96,7 @@ class Answers:
             **{name: _stacked([getattr(part, name) for part in parts]) for name in parts[0]._columns()},
         )
         distinct = tuple(dict.fromkeys(whole.records))
-        return whole if len(distinct) == len(whole) else whole.select_first(distinct)
-
-    def select_first(self, records: Sequence[str]) -> Answers:
-        """Like `select` where a record may stand several times: its first answer counts."""
-        first: dict[str, int] = {}
-        for i, record in enumerate(self.records):
-            first.setdefault(record, i)
-        self.__dict__["place"] = first
-        return self.select(records)
+        return whole if len(distinct) == len(whole) else whole.select(distinct)
 
     def _columns(self) -> dict[str, NDArray[Any] | None]:
         """The columns that have one value per row."""

@@ -1,0 +1,19 @@
+"""Errors say what was found and what to do, also after a journey between processes."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from recollect import errors
+
+KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.RecollectError)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_survives_the_journey_from_a_worker(kind):
+    sent = kind("The file is empty.", do="Give another.")
+    received = pickle.loads(pickle.dumps(sent))  # noqa: S301 - what multiprocessing does
+    assert type(received) is kind
+    assert str(received) == "The file is empty.\n  Give another."

@@ -1,0 +1,50 @@
+"""Private files: owner-only, and whole or not at all."""
+
+from __future__ import annotations
+
+import stat
+import threading
+
+import pytest
+
+from recollect.files import private_folder, read_json, write_json, written_whole
+
+
+def test_new_folders_are_readable_by_their_owner_only(tmp_path):
+    folder = private_folder(tmp_path / "a" / "b")
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (folder, folder.parent)] == [0o700, 0o700]
+
+
+def test_a_folder_that_was_there_keeps_its_permissions(tmp_path):
+    (tmp_path / "a").mkdir(mode=0o755)
+    (tmp_path / "a").chmod(0o755)
+    assert stat.S_IMODE(private_folder(tmp_path / "a").stat().st_mode) == 0o755
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "value.json"
+    write_json(path, {"a": 1})
+    with pytest.raises(ZeroDivisionError), written_whole(path) as part:
+        part.write_text("half")
+        _ = 1 / 0
+    assert read_json(path) == {"a": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["value.json"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_two_writers_at_once_leave_one_whole_file(tmp_path):
+    path = tmp_path / "value.json"
+    values = [{"who": who, "filling": "x" * 50_000} for who in range(8)]
+    threads = [threading.Thread(target=write_json, args=(path, value)) for value in values]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert read_json(path) in values
+    assert [p.name for p in tmp_path.iterdir()] == ["value.json"]
+
+
+def test_a_number_that_json_does_not_have_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="JSON"):
+        write_json(tmp_path / "value.json", float("nan"))
+    assert not list(tmp_path.iterdir())
