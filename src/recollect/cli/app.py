@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from recollect import __version__
-from recollect.cli import doctor, listing
+from recollect.cli import doctor
 from recollect.cli.verbs import verb
 
 app = typer.Typer(
@@ -35,5 +35,4 @@ def recollect(
     """Find out what a trained model remembers of its training data, whose data it is, and whether it can be got out."""
 
 
-app.command("list", rich_help_panel="Look")(verb(listing.list_parts))
 app.command("doctor", rich_help_panel="Look")(verb(doctor.doctor))

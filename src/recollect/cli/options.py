@@ -1,0 +1,137 @@
+"""Options that many verbs share, each written once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from recollect.corpora.corpus import Corpus
+    from recollect.execution.local import LocalBackend
+    from recollect.models.model import Model
+
+ModelName = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A folder or hub id of a Hugging Face model, BASE+ADAPTER, recorded:DIR, or python:package.module:factory.",
+        show_default=False,
+    ),
+]
+CorpusName = Annotated[
+    str,
+    typer.Argument(
+        metavar="CORPUS",
+        help="A .jsonl, .csv, .tsv, .parquet, .txt or .npz file (also .gz or .zst), a folder or glob of shards, or hf:name:split.",
+        show_default=False,
+    ),
+]
+Work = Annotated[
+    Path, typer.Option("--work", metavar="DIR", help="Where answers and trained models are kept, for all runs.")
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON on standard output; all else goes to standard error.")
+]
+Seed = Annotated[int, typer.Option("--seed", help="All randomness comes from this number.")]
+
+_CORPUS = "How the corpus is read"
+_QUESTION = "How the model is asked"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusOptions:
+    """How the corpus is read."""
+
+    user_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Whose record it is. [default: user]", rich_help_panel=_CORPUS)
+    ] = None
+    text_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The text. [default: text]", rich_help_panel=_CORPUS)
+    ] = None
+    source_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of a pair. [default: source]", rich_help_panel=_CORPUS)
+    ] = None
+    target_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of a pair. [default: target]", rich_help_panel=_CORPUS)
+    ] = None
+    label_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The class. [default: label]", rich_help_panel=_CORPUS)
+    ] = None
+    id_column: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The record's name. [default: id, else its number]", rich_help_panel=_CORPUS),
+    ] = None
+    format: Annotated[
+        str | None,
+        typer.Option(metavar="FORMAT", help="jsonl, csv, tsv, parquet, txt or npz, whatever the suffix says.", rich_help_panel=_CORPUS),
+    ] = None
+    split: Annotated[
+        Literal["sentences", "windows"] | None,
+        typer.Option(help="Cut long texts into records that keep their user.", rich_help_panel=_CORPUS),
+    ] = None
+    skip_bad: Annotated[
+        bool,
+        typer.Option("--skip-bad", help="Drop and count bad records instead of stopping.", rich_help_panel=_CORPUS),
+    ] = False
+
+    def read(self, ref: str) -> Corpus:
+        """The corpus of that name, read as these options say."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionOptions:
+    """How the model is asked."""
+
+    kind: Annotated[
+        Literal["causal", "masked", "seq2seq", "classifier"] | None,
+        typer.Option("--as", help="What the model is, where its configuration does not say.", rich_help_panel=_QUESTION),
+    ] = None
+    window: Annotated[
+        int | None,
+        typer.Option(help="Tokens read at once. [default: as many as the model can]", rich_help_panel=_QUESTION),
+    ] = None
+    patterns: Annotated[
+        int, typer.Option(help="Masked models: random mask patterns per record.", rich_help_panel=_QUESTION)
+    ] = 20
+    one_by_one: Annotated[
+        bool,
+        typer.Option("--one-by-one", help="Masked models: hide every token once, alone.", rich_help_panel=_QUESTION),
+    ] = False
+    mask_seed: Annotated[
+        int, typer.Option(help="Masked models: the seed of the patterns.", rich_help_panel=_QUESTION)
+    ] = 0
+    precision: Annotated[
+        Literal["float32", "float64", "float16", "bfloat16"],
+        typer.Option(help="What the model computes in.", rich_help_panel=_QUESTION),
+    ] = "float32"
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:1 … [default: the best there is]", rich_help_panel=_QUESTION),
+    ] = None
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes that ask at once; they share the cores.", rich_help_panel=_QUESTION)
+    ] = 1
+
+    def load(self, ref: str) -> Model:
+        """The model of that name, to be asked as these options say."""
+        from recollect.models.loading import load_model
+        from recollect.models.model import Question
+
+        question = Question(
+            window=self.window,
+            patterns=self.patterns,
+            one_by_one=self.one_by_one,
+            mask_seed=self.mask_seed,
+            precision=self.precision,
+        )
+        return load_model(ref, question=question, kind=self.kind, device=self.device)
+
+    def backend(self) -> LocalBackend:
+        """The processes that ask."""
+        from recollect.execution.local import LocalBackend
+
+        return LocalBackend(workers=self.workers)

@@ -1,0 +1,30 @@
+"""The command starts quickly and loads nothing it does not need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("torch", "transformers", "ray", "opacus", "datasets", "sklearn", "scipy", "pyarrow")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["score", "--help"], ["list"]])
+def test_help_loads_neither_torch_nor_transformers(words):
+    script = (
+        "import sys; sys.argv[1:] = "
+        f"{words!r}\n"
+        "from recollect.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as stop: assert not stop.code, stop.code\n"
+        f"heavy = [name for name in {HEAVY!r} if name in sys.modules]\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    script = f"import sys, recollect; assert not [name for name in {HEAVY!r} if name in sys.modules]"
+    subprocess.run([sys.executable, "-c", script], check=True)  # noqa: S603
