@@ -1,0 +1,127 @@
+"""Length-sorted batches under a token budget that follows from the machine and shrinks when memory runs out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from recollect.errors import ModelError
+
+Indices = NDArray[np.int64]
+Found = TypeVar("Found")
+
+MOST_TOKENS = 8192
+"""More tokens at once make no machine faster, only fuller."""
+FEWEST_TOKENS = 64
+SHARE = 0.25
+"""Of the memory that the weights leave free: the rest belongs to the corpus, the store and other processes."""
+_CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+def batches(lengths: Sequence[int] | Indices, budget: int) -> list[Indices]:
+    """Indices grouped so that items of similar length are padded together, longest first.
+
+    The padded size of a batch (items × longest) is at most `budget`; an item longer than that goes alone.
+    Longest first, because then memory runs out at once or never.
+
+    >>> [batch.tolist() for batch in batches([3, 9, 2, 3], 6)]
+    [[1], [0, 3], [2]]
+    """
+    order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
+    found, begin = [], 0
+    while begin < len(order):
+        longest = max(1, int(lengths[int(order[begin])]))
+        end = begin + max(1, budget // longest)
+        found.append(order[begin:end])
+        begin = end
+    return found
+
+
+def token_budget(*, weights: int, per_token: int, memory: int) -> int:
+    """How many tokens to read at once: a power of two, the same in every run on the same machine.
+
+    No trial decides it, because the numbers of a batch depend in their last digits on its shape, and a run that
+    is resumed must end with the same bytes.
+
+    Args:
+        weights: Bytes the model itself holds.
+        per_token: Bytes one more token needs while it passes through the model.
+        memory: Bytes the device has in all.
+
+    >>> token_budget(weights=500 * 2**20, per_token=2**17, memory=16 * 2**30)
+    8192
+    """
+    room = max(0.0, SHARE * (memory - weights))
+    fitting = int(room // max(1, per_token))
+    return min(MOST_TOKENS, max(FEWEST_TOKENS, 1 << max(0, fitting.bit_length() - 1)))
+
+
+def device_memory(device: torch.device) -> int:
+    """Bytes of memory that the device has in all, within what the container allows."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    allowed = [path.read_text().strip() for path in _CGROUP_LIMITS if path.is_file()]
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([whole, *(int(limit) for limit in allowed if limit.isdigit())])
+
+
+@dataclass
+class Budget:
+    """A number of tokens that halves whenever memory runs out, and stays so."""
+
+    tokens: int
+
+    def each(
+        self, lengths: Sequence[int] | Indices, ask: Callable[[Indices], Found]
+    ) -> Iterator[tuple[Indices, Found]]:
+        """Ask batch by batch; yields the indices of each batch with what was found for them.
+
+        A batch that does not fit into memory is cut up and asked again.
+
+        Raises:
+            ModelError: Not even a single item fits into memory.
+        """
+        sizes = np.asarray(lengths, dtype=np.int64)
+        waiting = batches(sizes, self.tokens)[::-1]
+        while waiting:
+            batch = waiting.pop()
+            try:
+                found = ask(batch)
+            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+                if not out_of_memory(error):
+                    raise
+                self._shrink(sizes[batch], error)
+                left = np.concatenate([batch, *waiting[::-1]])
+                waiting = [left[part] for part in batches(sizes[left], self.tokens)][::-1]
+            else:
+                yield batch, found
+
+    def _shrink(self, sizes: Indices, error: BaseException) -> None:
+        """Halve the budget until the batch that failed would be cut."""
+        if len(sizes) == 1:
+            raise ModelError(
+                f"There is not enough memory to read {int(sizes[0])} tokens at once.",
+                do="Use a shorter window, a lower precision or a machine with more memory.",
+            ) from error
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        self.tokens = max(1, min(self.tokens, len(sizes) * int(sizes.max())) // 2)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, on a GPU or on the CPU.
+
+    >>> out_of_memory(RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 8 bytes."))
+    True
+    """
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    text = str(error)
+    return "not enough memory" in text or "can't allocate memory" in text or "out of memory" in text

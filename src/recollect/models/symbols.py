@@ -1,0 +1,237 @@
+"""Four numbers per predicted symbol, read from a model's hidden states without a table as wide as the vocabulary.
+
+The output layer is the widest part of a language model. It is applied only to the rows that are asked for, a few
+hundred at a time, into buffers that are used again; ranks are counted and sums taken in the same sweep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from recollect.errors import ModelError
+
+ROWS_AT_ONCE = 512
+"""Rows given to the output layer at once: fewer and the matrix product slows down, more and nothing is gained."""
+BUFFER_BYTES = 2**28
+"""The most that one buffer of logits may hold, whatever the size of the vocabulary."""
+SWEEP_VALUES = 2**20
+"""Logits swept at once: few enough to stay in a processor's cache."""
+_FLOOR = {torch.float32: -87.0, torch.float64: -700.0}
+"""Log-probabilities below the likeliest symbol's by more than this count as this: exp() of less is no normal number."""
+_TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 2e-2, torch.bfloat16: 1e-1}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """The four numbers of some symbols, in the order asked; float64 only if the model computes in it."""
+
+    rank: NDArray[np.int32]
+    logprob: NDArray[np.floating[Any]]
+    entropy: NDArray[np.floating[Any]]
+    spread: NDArray[np.floating[Any]]
+
+
+def four_numbers(logits: Tensor, symbols: Tensor) -> Numbers:
+    """Rank, log-probability, entropy and spread of the true symbol in each row of logits.
+
+    Args:
+        logits: One row per prediction [rows, vocabulary].
+        symbols: The true symbol of each row [rows].
+
+    >>> numbers = four_numbers(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+    >>> int(numbers.rank[0]), round(float(numbers.logprob[0]), 4), round(float(numbers.entropy[0]), 4)
+    (2, -0.6931, 0.6931)
+    """
+    sweep = _Sweep(len(symbols), logits.shape[-1], logits.dtype, logits.device)
+    sweep.take(logits.clone(), symbols)
+    return sweep.numbers()
+
+
+class SymbolReader:
+    """Reads four numbers per symbol from a Hugging Face model that has an output layer over a vocabulary.
+
+    The states that enter the output layer are caught on their way, so that whatever the model does before it
+    (a transform, a scaling) is the model's own; what it does after it (soft-capping, scaling, a bias) is found out
+    by a probe. A model that fits neither is read through its full logits: right, though slower.
+    """
+
+    def __init__(self, model: Any, probe: Mapping[str, Any]) -> None:
+        """Find out how the model makes its logits.
+
+        Args:
+            model: In evaluation mode, with the forward signature of Hugging Face models.
+            probe: A small input that the model can read, as keyword arguments.
+        """
+        self._model = model
+        head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
+        self._head: nn.Module | None = head
+        self._finish: Callable[[Tensor], Tensor] | None = None
+        self._buffer: Tensor | None = None
+        with torch.inference_mode():
+            self.vocabulary = int(model(**probe).logits.shape[-1])
+            self._finish = self._fitting_finish(probe)
+
+    @property
+    def fast(self) -> bool:
+        """Whether the full logits are never computed."""
+        return self._finish is not None
+
+    @torch.inference_mode()
+    def read(self, inputs: Mapping[str, Any], rows: Tensor, symbols: Tensor) -> Numbers:
+        """The four numbers of the symbols asked for.
+
+        Args:
+            inputs: What the model reads: keyword arguments of its forward pass.
+            rows: Which predictions are asked for: places in the logits, batch and position counted as one [asked].
+            symbols: The true symbol of each [asked].
+
+        Raises:
+            ModelError: The model gave logits that are not numbers.
+        """
+        if self._finish is None:
+            logits = self._model(**inputs).logits.flatten(0, -2)
+            sweep = _Sweep(len(rows), logits.shape[-1], logits.dtype, logits.device)
+            for part in torch.split(rows, sweep.height):
+                sweep.take(logits.index_select(0, part), symbols[sweep.done : sweep.done + len(part)])
+            return sweep.numbers()
+        states = self._states(inputs).index_select(0, rows)
+        sweep = _Sweep(len(rows), self.vocabulary, states.dtype, states.device)
+        for part in torch.split(states, self._height(states)):
+            sweep.take(self._finish(self._logits(part)), symbols[sweep.done : sweep.done + len(part)])
+        return sweep.numbers()
+
+    def _height(self, states: Tensor) -> int:
+        """How many rows of logits are made at once."""
+        return max(1, min(ROWS_AT_ONCE, BUFFER_BYTES // (self.vocabulary * states.element_size())))
+
+    def _states(self, inputs: Mapping[str, Any]) -> Tensor:
+        """The states that enter the output layer [batch × length, width]."""
+        caught: list[Tensor] = []
+
+        def catch(states: Tensor) -> Tensor:
+            caught.append(states)
+            return states[:1, :1]
+
+        with self._instead(catch):
+            self._model(**inputs)
+        return caught[0].flatten(0, -2)
+
+    @contextmanager
+    def _instead(self, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
+        """While this lasts, the output layer is given what `change` makes of its input."""
+        assert self._head is not None  # noqa: S101 - only called when there is one
+        hook = self._head.register_forward_pre_hook(lambda _, inputs: (change(inputs[0]), *inputs[1:]))
+        try:
+            yield
+        finally:
+            hook.remove()
+
+    def _logits(self, states: Tensor) -> Tensor:
+        """What the output layer makes of some states, in a buffer that the next call overwrites."""
+        if type(self._head) is not nn.Linear:
+            return self._head(states)  # type: ignore[misc,no-any-return]
+        if self._buffer is None or self._buffer.dtype != states.dtype or len(self._buffer) < len(states):
+            self._buffer = states.new_empty(self._height(states), self.vocabulary)
+        out = self._buffer[: len(states)]
+        if self._head.bias is None:
+            return torch.mm(states, self._head.weight.t(), out=out)
+        return torch.addmm(self._head.bias, states, self._head.weight.t(), out=out)
+
+    def _fitting_finish(self, probe: Mapping[str, Any]) -> Callable[[Tensor], Tensor] | None:
+        """What the model does to its logits after the output layer; None if it cannot be told."""
+        if self._head is None:
+            return None
+        try:
+            states, expected = self._observe(probe)
+        except (RuntimeError, IndexError, TypeError, ValueError):
+            # a model whose own code does not bear another number of rows
+            return None
+        if expected.shape[-1] != self.vocabulary:
+            return None
+        closest, error = None, _TOLERANCE[expected.dtype] * max(1.0, float(expected.abs().max()))
+        for finish in _finishes(self._model):
+            away = float((finish(self._head(states).float()) - expected.float()).abs().max())
+            if away < error:
+                closest, error = finish, away
+        return closest
+
+    def _observe(self, probe: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+        """States of the probe, as they are and stretched, and the logits that the model makes of them."""
+        states = self._states(probe)
+        stretched = torch.cat([states * factor for factor in (-8.0, 4.0, 16.0)])
+        with self._instead(lambda _: stretched[None]):
+            beyond = self._model(**probe).logits.flatten(0, -2)
+        return torch.cat([states, stretched]), torch.cat([self._model(**probe).logits.flatten(0, -2), beyond])
+
+
+def _finishes(model: nn.Module) -> list[Callable[[Tensor], Tensor]]:
+    """What models are known to do to their logits, as far as this one has the settings for it."""
+    config: Any = getattr(model, "config", None)
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    cap = getattr(text, "final_logit_softcapping", None)
+    bias = getattr(model, "final_logits_bias", None)
+    found: list[Callable[[Tensor], Tensor]] = [lambda logits: logits]
+    if cap:
+        found.append(lambda logits: logits.div_(cap).tanh_().mul_(cap))
+    for factor in (getattr(text, "logit_scale", None), getattr(text, "logits_scaling", None)):
+        if factor:
+            found += [lambda logits, f=factor: logits.mul_(f), lambda logits, f=factor: logits.div_(f)]  # type: ignore[misc]
+    if bias is not None:
+        found.append(lambda logits: logits.add_(bias))
+    return found
+
+
+class _Sweep:
+    """Takes rows of logits as they are made and keeps four numbers of each."""
+
+    def __init__(self, rows: int, vocabulary: int, dtype: torch.dtype, device: torch.device) -> None:
+        self.work = torch.float64 if dtype == torch.float64 else torch.float32
+        self.height = max(1, SWEEP_VALUES // vocabulary)
+        self.done = 0
+        # rank, true logit, highest logit, and the sums of e^d, d e^d and d² e^d with d = logit − highest
+        self._kept = torch.empty(6, rows, dtype=self.work, device=device)
+        self._scratch = torch.empty(self.height, vocabulary, dtype=self.work, device=device)
+
+    def take(self, logits: Tensor, symbols: Tensor) -> None:
+        """Sweep these rows of logits, which are overwritten."""
+        for rows, true in zip(torch.split(logits, self.height), torch.split(symbols, self.height), strict=True):
+            self._sweep(rows.to(self.work), true, self._kept[:, self.done : self.done + len(rows)])
+            self.done += len(rows)
+
+    def _sweep(self, logits: Tensor, symbols: Tensor, kept: Tensor) -> None:
+        """Every pass over the vocabulary is in this function."""
+        scratch = self._scratch[: len(logits)]
+        true = torch.gather(logits, 1, symbols[:, None])
+        highest = torch.amax(logits, 1, keepdim=True)
+        kept[1], kept[2] = true[:, 0], highest[:, 0]
+        # comparing into floats and summing them is five times faster than counting booleans, and exact below 2^24
+        torch.sum(torch.ge(logits, true, out=scratch), 1, out=kept[0])
+        logits.sub_(highest).clamp_(min=_FLOOR[self.work])
+        torch.sum(torch.exp(logits, out=scratch), 1, out=kept[3])
+        torch.sum(scratch.mul_(logits), 1, out=kept[4])
+        torch.sum(scratch.mul_(logits), 1, out=kept[5])
+
+    def numbers(self) -> Numbers:
+        """What was found in all rows so far."""
+        rank, true, highest, total, first, second = self._kept[:, : self.done].double().cpu().numpy()
+        if not np.isfinite(highest).all():
+            raise ModelError(
+                "The model gives logits that are not finite numbers.",
+                do="Ask it in float32 if it was loaded in half precision; otherwise its weights are damaged.",
+            )
+        partition, mean = np.log(total), first / total
+        kind = np.float64 if self.work == torch.float64 else np.float32
+        return Numbers(
+            rank=rank.astype(np.int32),
+            logprob=(true - highest - partition).astype(kind),
+            entropy=(partition - mean).astype(kind),
+            spread=np.sqrt(np.maximum(second / total - mean**2, 0)).astype(kind),
+        )
