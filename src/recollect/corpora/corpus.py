@@ -6,21 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from recollect.corpora.record import Kind, Record
-from recollect.digests import hasher
-
-
-@dataclass(frozen=True, kw_only=True)
-class Summary:
-    """What one pass over a corpus finds out."""
-
-    size: int
-    """Number of records."""
-    users: int
-    """Number of distinct users; 0 in a corpus without users."""
-    kind: Kind
-    digest: str
-    """The address of ids, users and contents in their order."""
+from recollect.corpora.record import Record
+from recollect.corpora.summary import Summary, summarise
 
 
 @dataclass(frozen=True)
@@ -33,12 +20,13 @@ class Corpus:
     """Starts a new pass over the records."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     """How many bad records were dropped, by reason (only with `skip_bad`)."""
+    known: Summary | None = field(default=None, repr=False)
+    """The summary, where a pass over the records has already been made."""
 
     @classmethod
     def of(cls, records: Iterable[Record], *, name: str = "in memory") -> Corpus:
         """A corpus of records that are already in memory."""
-        held = tuple(records)
-        return cls(name, lambda: iter(held))
+        return cls(name, _Held(tuple(records)))
 
     def __iter__(self) -> Iterator[Record]:
         return self.open()
@@ -49,14 +37,7 @@ class Corpus:
     @cached_property
     def summary(self) -> Summary:
         """Size, users, kind and digest, found in one pass and then remembered."""
-        state, size, users, kind = hasher(), 0, set[str](), None
-        for record in self:
-            state.update(f"{record.id}\x1f{record.user}\x1f{record.digest}\n".encode())
-            size += 1
-            kind = kind or record.kind
-            if record.user is not None:
-                users.add(record.user)
-        return Summary(size=size, users=len(users), kind=kind or "text", digest=state.hexdigest())
+        return self.known or summarise(self)
 
     @property
     def digest(self) -> str:
@@ -65,9 +46,43 @@ class Corpus:
 
     def keep(self, wanted: Callable[[Record], bool], *, name: str) -> Corpus:
         """The records for which `wanted` holds, in the same order."""
-        return Corpus(name, lambda: (record for record in self if wanted(record)))
+        return Corpus(name, _Kept(self, wanted), self.skipped)
 
     def of_users(self, users: Collection[str], *, name: str | None = None) -> Corpus:
         """The records of these users (of these records, in a corpus without users)."""
         chosen = frozenset(users)
-        return self.keep(lambda record: record.owner in chosen, name=name or f"{self.name} ({len(chosen)} users)")
+        return self.keep(_OwnedBy(chosen), name=name or f"{self.name} ({len(chosen)} users)")
+
+
+# Classes in place of closures, so that a corpus can be handed to a worker process.
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Opens records that lie in memory."""
+
+    records: tuple[Record, ...]
+
+    def __call__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Opens those records of a corpus for which a condition holds."""
+
+    corpus: Corpus
+    wanted: Callable[[Record], bool]
+
+    def __call__(self) -> Iterator[Record]:
+        return filter(self.wanted, self.corpus)
+
+
+@dataclass(frozen=True)
+class _OwnedBy:
+    """Whether a record belongs to one of the chosen users."""
+
+    chosen: frozenset[str]
+
+    def __call__(self, record: Record) -> bool:
+        return record.owner in self.chosen

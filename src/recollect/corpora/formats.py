@@ -1,0 +1,238 @@
+r"""Formats of secrets: a small language whose space has an exact size and can be drawn from, listed and walked.
+
+A format is known text with slots: `"The random number is {digits:9}"`, `"{digits:3}-{digits:2}-{digits:4}"`. The slots:
+
+| slot | filled with | how many ways |
+|---|---|---|
+| `{digits:N}` | N digits | 10^N |
+| `{letters:N}` | N small letters | 26^N |
+| `{hex:N}` | N hexadecimal digits | 16^N |
+| `{card}` | 16 digits whose last one checks the others (Luhn) | 10^15 |
+| `{choice:red\|green\|blue}` | one of these | as many as given |
+| `{words:N:FILE}` | N words of the file (one per line), a space between | lines^N |
+
+`{{` and `}}` stand for braces.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from recollect.errors import CorpusError, PlanError
+from recollect.settings import did_you_mean
+
+CARD_DIGITS = 16
+SLOTS = ("digits", "letters", "hex", "card", "choice", "words")
+_ALPHABETS = {"digits": string.digits, "letters": string.ascii_lowercase, "hex": "0123456789abcdef"}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One place of a format that is filled at a time: a character of a slot, a word, a choice, or known text."""
+
+    alternatives: tuple[str, ...]
+    slot: int | None
+    """Which slot it belongs to; None for known text."""
+    card_place: int | None = None
+    """Which digit of a card number it is; the last one follows from the others."""
+
+    @property
+    def size(self) -> int:
+        """In how many ways it can be filled, given what stands before it."""
+        return 1 if self.card_place == CARD_DIGITS - 1 else len(self.alternatives)
+
+    @cached_property
+    def beginnings(self) -> dict[str, int]:
+        """How many alternatives begin with each beginning."""
+        counts: dict[str, int] = {}
+        for alternative in self.alternatives:
+            for end in range(len(alternative) + 1):
+                counts[alternative[:end]] = counts.get(alternative[:end], 0) + 1
+        return counts
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: its units in order, from the first character to the last."""
+
+    written: str
+    """As the user wrote it."""
+    units: tuple[Unit, ...]
+
+    @cached_property
+    def size(self) -> int:
+        """|R|, the exact number of different secrets."""
+        return math.prod(unit.size for unit in self.units)
+
+    @cached_property
+    def before(self) -> str:
+        """The known text before the first slot."""
+        return "" if self.units[0].slot is not None else self.units[0].alternatives[0]
+
+    @cached_property
+    def slots(self) -> int:
+        """How many slots there are."""
+        return 1 + max(unit.slot for unit in self.units if unit.slot is not None)
+
+    def draw(self, rng: np.random.Generator) -> str:
+        """One filled-in text, each equally likely."""
+        chosen: list[str] = []
+        for unit in self.units:
+            alternatives = self._open(unit, chosen)
+            chosen.append(
+                alternatives[int(rng.integers(len(alternatives)))] if len(alternatives) > 1 else alternatives[0]
+            )
+        return "".join(chosen)
+
+    def every(self) -> Iterator[str]:
+        """Every filled-in text once, in a stable order."""
+        free = [unit.alternatives if unit.card_place != CARD_DIGITS - 1 else ("",) for unit in self.units]
+        for choice in product(*free):
+            chosen = list(choice)
+            for i, unit in enumerate(self.units):
+                if unit.card_place == CARD_DIGITS - 1:
+                    chosen[i] = check_digit("".join(chosen[i - CARD_DIGITS + 1 : i]))
+            yield "".join(chosen)
+
+    @staticmethod
+    def _open(unit: Unit, chosen: list[str]) -> tuple[str, ...]:
+        """The alternatives that are left once the units before are filled."""
+        if unit.card_place != CARD_DIGITS - 1:
+            return unit.alternatives
+        return (check_digit("".join(chosen[-(CARD_DIGITS - 1) :])),)
+
+
+def check_digit(digits: str) -> str:
+    """The Luhn check digit of a card number's first fifteen digits.
+
+    >>> check_digit("411111111111111")
+    '1'
+    """
+    total = sum(luhn_term(int(digit), place) for place, digit in enumerate(digits))
+    return str(-total % 10)
+
+
+def luhn_term(digit: int, place: int) -> int:
+    """What a digit at this place (0 = first of sixteen) adds to the Luhn sum."""
+    doubled = digit * 2 if place % 2 == 0 else digit
+    return doubled - 9 if doubled > 9 else doubled
+
+
+def parse_format(written: str) -> Format:
+    """The format that was written.
+
+    >>> parse_format("my number is {digits:3}-{digits:2}-{digits:4}").size
+    1000000000
+
+    Raises:
+        PlanError: It is not a format; the message points at the character.
+    """
+    units: list[Unit] = []
+    slots = 0
+    for place, kind, body in _parts(written):
+        if kind == "text":
+            units.append(Unit((body,), None))
+        else:
+            units += _slot_units(written, place, body, slots)
+            slots += 1
+    if not slots:
+        raise _fault(written, len(written), "has no slot", "Write at least one, such as {digits:9}.")
+    found = Format(written, tuple(units))
+    _refuse_ambiguity(found)
+    return found
+
+
+def _parts(written: str) -> Iterator[tuple[int, str, str]]:
+    """Known text and slots in order, with the character at which each begins."""
+    place, text, begin = 0, "", 0
+    while place < len(written):
+        pair, char = written[place : place + 2], written[place]
+        if pair in {"{{", "}}"}:
+            text, place = text + char, place + 2
+        elif char == "}":
+            raise _fault(written, place, "closes a slot that was never opened", "Write }} for a brace.")
+        elif char == "{":
+            end = written.find("}", place)
+            if end < 0:
+                raise _fault(written, place, "opens a slot that is never closed", "Write {{ for a brace.")
+            if text:
+                yield begin, "text", text
+            yield place, "slot", written[place + 1 : end]
+            place, text, begin = end + 1, "", end + 1
+        else:
+            text, place = text + char, place + 1
+    if text:
+        yield begin, "text", text
+
+
+def _slot_units(written: str, place: int, body: str, slot: int) -> list[Unit]:
+    """The units of one slot."""
+    name, _, rest = body.partition(":")
+    if name in _ALPHABETS:
+        return [Unit(tuple(_ALPHABETS[name]), slot)] * _count(written, place, rest)
+    if name == "card" and not rest:
+        return [Unit(tuple(string.digits), slot, card_place=i) for i in range(CARD_DIGITS)]
+    if name == "choice":
+        return [Unit(_distinct(written, place, rest.split("|")), slot)]
+    if name == "words":
+        count, _, file = rest.partition(":")
+        words = Unit(_distinct(written, place, _lines(written, place, file)), slot)
+        space = Unit((" ",), slot)
+        return [unit for _ in range(_count(written, place, count)) for unit in (words, space)][:-1]
+    known = ", ".join(SLOTS)
+    raise _fault(written, place + 1, f"has no slot {name!r}", f"{did_you_mean(name, SLOTS)}Known: {known}.")
+
+
+def _count(written: str, place: int, number: str) -> int:
+    """How many units a slot has."""
+    if not number.isascii() or not number.isdigit() or not 1 <= int(number) <= 1000:
+        raise _fault(written, place, f"has a slot of length {number!r}", "Write a number from 1 to 1000: {digits:9}.")
+    return int(number)
+
+
+def _lines(written: str, place: int, file: str) -> list[str]:
+    """The words of a file, one per line."""
+    try:
+        words = Path(file).read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        raise _fault(written, place, f"names a word list {file!r} that cannot be read", str(error)) from error
+    found = [word.strip() for word in words if word.strip()]
+    if any(" " in word for word in found):
+        raise CorpusError(f"The word list {file!r} has lines of several words.", do="Put one word on a line.")
+    return found
+
+
+def _distinct(written: str, place: int, alternatives: list[str]) -> tuple[str, ...]:
+    """The alternatives, none empty and none twice."""
+    if not alternatives or not all(alternatives):
+        raise _fault(written, place, "has a slot with an empty choice", "Leave no choice empty: {choice:red|green}.")
+    if len(set(alternatives)) < len(alternatives):
+        raise _fault(written, place, "has a slot with the same choice twice", "Write each choice once.")
+    return tuple(alternatives)
+
+
+def _refuse_ambiguity(found: Format) -> None:
+    """Make sure that no text can be read in two ways, so that the size is the number of different texts.
+
+    It is enough that whatever follows an alternative cannot be taken for more of a longer one.
+    """
+    for unit, following in zip(found.units, found.units[1:], strict=False):
+        for alternative in unit.alternatives:
+            if any(alternative + first[0] in unit.beginnings for first in following.alternatives):
+                raise PlanError(
+                    f"In the format {found.written!r} it cannot be told where {alternative!r} ends.",
+                    do="Put known text after it that no choice goes on with.",
+                )
+
+
+def _fault(written: str, place: int, what: str, do: str) -> PlanError:
+    """An error that points at a character of the format."""
+    return PlanError(f"The format {what}, at character {place + 1}:\n    {written}\n    {' ' * place}^", do=do)

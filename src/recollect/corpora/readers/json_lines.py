@@ -1,0 +1,48 @@
+"""`.jsonl`: one JSON object a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from pydantic_core import from_json
+
+from recollect.corpora.faults import SKIP, Fault, excerpt
+from recollect.corpora.readers.opening import lines, not_utf8, opened
+from recollect.corpora.shards import Shard
+
+PEEK = 1000
+"""How many records tell which columns there are."""
+
+
+def names(shard: Shard) -> list[str]:
+    """The columns of the first records, in the order in which they turn up."""
+    return list(dict.fromkeys(name for _, row in islice(rows(shard), PEEK) if type(row) is dict for name in row))
+
+
+def rows(shard: Shard) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
+    """One row per line with its number; blank lines hold no record."""
+    with opened(shard) as stream:
+        for number, raw in lines(stream):
+            try:
+                row = from_json(raw, cache_strings="keys")
+            except ValueError as error:
+                if not raw.isspace():
+                    yield number, _fault(raw, error)
+                continue
+            if type(row) is dict:
+                yield number, row
+            else:
+                yield number, Fault("not an object", f"{excerpt(raw.decode())} is JSON, but not an object.")
+
+
+def _fault(raw: bytes, error: ValueError) -> Fault:
+    """Why a line could not be parsed."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError as wrong:
+        return not_utf8(wrong)
+    if b"\x00" in raw:
+        return Fault("NUL", f"byte {raw.index(0) + 1} of the line is a NUL.")
+    return Fault("not JSON", f"this is not JSON: {str(error).replace(' at line 1', '')}.", do=SKIP)

@@ -1,0 +1,162 @@
+"""From a row of columns to a record, or to the fault that stands in its way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from recollect.corpora.columns import Layout
+from recollect.corpora.faults import SKIP, Fault, FaultError, excerpt, named
+from recollect.corpora.record import Record
+
+Row = Mapping[str, Any]
+Check = Callable[[Any, str], Any]
+_ABSENT = object()
+
+
+class Shape:
+    """Makes records of one layout.
+
+    A class and not a function, so that what is the same for every row is worked out once.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        label: Check = _whole_label if layout.whole_labels else _name_label
+        wanted: list[tuple[str, str | None, Check]] = [
+            ("id", layout.id, _identity),
+            ("user", layout.user, _user),
+            ("text", layout.text, _text),
+            ("source", layout.source, _text),
+            ("target", layout.target, _text),
+            ("array", layout.array, _array),
+            ("label", layout.label, label),
+        ]
+        self._checks = [(field, column, check) for field, column, check in wanted if column is not None]
+        self._absent = layout.absent
+
+    def __call__(self, row: Row, default_id: str) -> Record | Fault:
+        """The record of a row, or what is wrong with it."""
+        fields = {"id": default_id}
+        try:
+            for field, column, check in self._checks:
+                fields[field] = check(row.get(column, _ABSENT), column)
+        except FaultError as error:
+            return _missing(row, error.fault)
+        if not self._absent.isdisjoint(row):
+            return _late(self._absent.intersection(row))
+        return Record.of_fields(fields)
+
+
+def _missing(row: Row, fault: Fault) -> Fault:
+    """The same fault; one about a column that is not there also says which are."""
+    if not fault.found.endswith("is missing."):
+        return fault
+    return Fault(fault.reason, f"{fault.found[:-1]}; it has: {named(map(str, row))}.", fault.do)
+
+
+def _late(columns: frozenset[str]) -> Fault:
+    """The fault of a column that only turns up after many records without it."""
+    name = min(columns)
+    return Fault(
+        "late column",
+        f"here is a column {name!r} that the first records do not have.",
+        do=f"Name it as an option (--user-column, --id-column or --label-column {name}) to make it part of every "
+        "record, or rename it.",
+        fatal=True,
+    )
+
+
+def _refuse(reason: str, found: str) -> FaultError:
+    """An exception that carries the fault."""
+    return FaultError(Fault(reason, found, SKIP))
+
+
+def _nothing(value: Any, column: str, reason: str) -> FaultError | None:
+    """What is wrong with a value that is absent, null or empty; None if it is neither."""
+    if value is _ABSENT:
+        return _refuse(reason, f"the column {column!r} is missing.")
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return _refuse(reason, f"{column!r} is null.")
+    if isinstance(value, str) and (not value or value.isspace()):
+        return _refuse(reason, f"{column!r} is empty.")
+    return None
+
+
+def _text(value: Any, column: str) -> str:
+    """A text: a string with something in it."""
+    if type(value) is str and value and "\x00" not in value and not value.isspace():
+        return value
+    raise _bad_string(value, column, "no text")
+
+
+def _bad_string(value: Any, column: str, reason: str) -> FaultError:
+    """What is wrong with a value that is no usable string."""
+    nothing = _nothing(value, column, reason)
+    if nothing:
+        return nothing
+    if isinstance(value, str):
+        return _refuse("NUL", f"{column!r} holds a NUL character at position {value.index(chr(0))}.")
+    return _refuse("wrong type", f"{column!r} is {excerpt(value)}, which is not a text.")
+
+
+def _user(value: Any, column: str) -> str:
+    """Whose record it is, as a string."""
+    return _key(value, column, "no user")
+
+
+def _identity(value: Any, column: str) -> str:
+    """The id, as a string."""
+    return _key(value, column, "no id")
+
+
+def _key(value: Any, column: str, reason: str) -> str:
+    """A name, or a number as its digits."""
+    if type(value) is str and value and "\x00" not in value and not value.isspace():
+        return value
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool) and math.isfinite(value):
+        return str(int(value)) if value == int(value) else repr(float(value))
+    raise _bad_string(value, column, reason)
+
+
+def _whole_label(value: Any, column: str) -> int:
+    """A label in a corpus whose labels are whole numbers."""
+    if type(value) is int:
+        return value
+    whole = as_whole(value)
+    if whole is None:
+        raise _nothing(value, column, "no label") or _refuse(
+            "wrong type", f"{column!r} is {excerpt(value)}, though the first labels are whole numbers."
+        )
+    return whole
+
+
+def as_whole(label: Any) -> int | None:
+    """A label as a whole number: also a truth value, or the digits that a CSV file has in place of a number.
+
+    >>> as_whole("12"), as_whole(True), as_whole("007"), as_whole("cat")
+    (12, 1, None, None)
+    """
+    if isinstance(label, int | np.integer | np.bool_):
+        return int(label)
+    if isinstance(label, str) and len(label) < 19 and label.isascii() and label.lstrip("-").isdigit():
+        return int(label) if str(int(label)) == label else None
+    return None
+
+
+def _name_label(value: Any, column: str) -> str:
+    """A label in a corpus whose labels are names."""
+    if type(value) is str and value and "\x00" not in value and not value.isspace():
+        return value
+    if as_whole(value) is not None:
+        return str(value)
+    raise _bad_string(value, column, "no label")
+
+
+def _array(value: Any, column: str) -> Any:
+    """An array of finite numbers."""
+    if value.dtype.kind == "f" and not np.isfinite(value).all():
+        raise _refuse("not finite", f"{column!r} holds a number that is not finite.")
+    return value

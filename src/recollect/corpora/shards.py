@@ -1,0 +1,152 @@
+"""From the name of a corpus to the files it lies in."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from recollect.errors import CorpusError
+from recollect.settings import did_you_mean
+
+FORMATS = ("jsonl", "csv", "tsv", "tsv-plain", "parquet", "txt", "npz")
+PACKINGS = ("gz", "zst")
+Stamp = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shard:
+    """One file of a corpus."""
+
+    path: str
+    format: str
+    packing: str = ""
+    """How it is compressed: "gz", "zst" or not at all."""
+    prefix: str = ""
+    """What stands before the line number in ids: empty in a corpus of one file."""
+    stamp: Stamp | None = None
+    """Size and time of change when the corpus was named; None where there is no file."""
+    running: bool = False
+    """Whether a text file is one running text, instead of a record per line."""
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that is not what it was when the corpus was named."""
+        if self.stamp is not None and stamp_of(Path(self.path)) != self.stamp:
+            raise CorpusError(f"{self.path} has changed since it was first read.", do="Read the corpus again.")
+
+
+def stamp_of(path: Path) -> Stamp:
+    """Size and time of change; an error if there is no file that can be read again and again."""
+    try:
+        status = path.stat()
+    except FileNotFoundError as error:
+        raise missing_file(path) from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise CorpusError(
+            f"{path} is not an ordinary file.", do="A corpus is read more than once: write it to a file first."
+        )
+    if status.st_size == 0:
+        raise CorpusError(f"{path} is empty.", do="Give a file with at least one record.")
+    return status.st_size, status.st_mtime_ns
+
+
+def missing_file(path: Path) -> CorpusError:
+    """The error for a path where nothing is; it names what lies nearby."""
+    folder = path.parent
+    while not folder.is_dir() and folder != folder.parent:
+        path, folder = folder, folder.parent
+    names = sorted(entry.name for entry in folder.iterdir()) if os.access(folder, os.R_OK) else []
+    return CorpusError(f"There is no file {path}.", do=f"{did_you_mean(path.name, names)}Looked in {folder.resolve()}.")
+
+
+def unreadable(path: Path | str, error: OSError) -> CorpusError:
+    """The error for a file that the system does not let us read."""
+    return CorpusError(
+        f"{path} cannot be read: {error.strerror or error}.", do="Check its permissions and the disk it lies on."
+    )
+
+
+def shards_of(ref: str | Path, *, format: str | None = None, running: bool = False) -> tuple[Shard, ...]:
+    """The files of a corpus in a stable order.
+
+    Args:
+        ref: A file, a folder of shards or a glob.
+        format: The format of every file; by default each file's suffix says it.
+        running: Whether a text file is one running text.
+    """
+    path = Path(ref)
+    if path.is_dir():
+        files, root = _in_folder(path, format), path
+    elif glob.has_magic(str(ref)) and not path.exists():
+        files, root = _matching(str(ref)), _fixed_part(str(ref))
+    else:
+        files, root = [path], None
+    return tuple(_shard(file, root, format, running) for file in files)
+
+
+def _shard(file: Path, root: Path | None, format: str | None, running: bool) -> Shard:
+    """One file, its format and packing found out."""
+    stamp = stamp_of(file)
+    suffix, packing = suffixes(file.name)
+    if (format or suffix) not in FORMATS:
+        raise CorpusError(
+            f"The suffix of {file} does not say what it holds.",
+            do=f"{did_you_mean(suffix, FORMATS)}Say it with --format (format=…): {', '.join(FORMATS)}.",
+        )
+    prefix = "" if root is None else f"{file.relative_to(root).as_posix()}:"
+    return Shard(path=str(file), format=format or suffix, packing=packing, prefix=prefix, stamp=stamp, running=running)
+
+
+def suffixes(name: str) -> tuple[str, str]:
+    """Format and packing as the end of the name tells them.
+
+    >>> suffixes("notes.JSONL.gz"), suffixes("notes.txt"), suffixes("notes")
+    (('jsonl', 'gz'), ('txt', ''), ('', ''))
+    """
+    parts = name.lower().split(".")[1:]
+    packing = parts.pop() if parts and parts[-1] in PACKINGS else ""
+    return parts[-1] if parts else "", packing
+
+
+def _in_folder(folder: Path, format: str | None) -> list[Path]:
+    """The shards that lie in a folder, by name; files whose name begins with . or _ are not shards."""
+    try:
+        files = sorted(file for file in folder.iterdir() if file.is_file() and file.name[0] not in "._")
+    except OSError as error:
+        raise unreadable(folder, error) from error
+    shards = [file for file in files if format or suffixes(file.name)[0] in FORMATS]
+    kinds = sorted({suffixes(file.name)[0] for file in shards})
+    if not shards:
+        raise CorpusError(f"The folder {folder} holds no shards.", do=_no_shards(files))
+    if len(kinds) > 1 and not format:
+        raise CorpusError(
+            f"The folder {folder} holds files of different formats: {', '.join(kinds)}.",
+            do=f"Name those you mean, such as '{folder}/*.{kinds[0]}'.",
+        )
+    return shards
+
+
+def _no_shards(files: list[Path]) -> str:
+    """What to do about a folder in which no shard was found."""
+    if any(file.name in ("dataset_info.json", "dataset_dict.json", "state.json") for file in files):
+        return "It looks like a saved Hugging Face data set: name it as hf:FOLDER:SPLIT."
+    endings = ", ".join(f".{name}" for name in FORMATS if name != "tsv-plain")
+    return f"A shard's name ends in one of {endings} (also .gz and .zst); for other names say --format (format=…)."
+
+
+def _matching(pattern: str) -> list[Path]:
+    """The files that a glob matches, by path."""
+    found = sorted(Path(name) for name in glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute globs too
+    files = [path for path in found if path.is_file()]
+    if not files:
+        raise CorpusError(f"No file matches {pattern}.", do=f"Looked below {_fixed_part(pattern).resolve()}.")
+    return files
+
+
+def _fixed_part(pattern: str) -> Path:
+    """The nearest folder above the first part of a glob that may vary."""
+    return next(folder for folder in Path(pattern).parents if not glob.has_magic(str(folder)))

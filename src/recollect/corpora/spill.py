@@ -1,0 +1,93 @@
+"""Distinct and repeated strings among any number of them, in bounded memory."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.errors import CorpusError
+
+Hashes = NDArray[np.uint64]
+RUN = 1 << 16
+"""How many hashes are held in memory before they are sorted and written down."""
+
+
+def hash64(text: str) -> bytes:
+    """Eight bytes that are the same for the same string in every process."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+class Spill:
+    """64-bit hashes of strings; sorted runs of them lie in an unnamed temporary file.
+
+    What is held in memory: one run, and while counting, one slice of all runs that is about as large.
+    """
+
+    def __init__(self) -> None:
+        self._pending = bytearray()
+        self._file: IO[bytes] | None = None
+        self._lengths: list[int] = []
+
+    def add(self, text: str) -> None:
+        """Take one string into account."""
+        self._pending += hash64(text)
+        if len(self._pending) >= 8 * RUN:
+            self._write(self._run())
+
+    def _run(self) -> Hashes:
+        """The pending hashes in order, each at most twice: that is enough to know that one came again."""
+        run = np.sort(np.frombuffer(bytes(self._pending), dtype=np.uint64))
+        self._pending.clear()
+        third = np.zeros(len(run), dtype=bool)
+        third[2:] = run[2:] == run[:-2]
+        return run[~third]
+
+    def _write(self, run: Hashes) -> None:
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="recollect-")  # noqa: SIM115 - lives as long as the spill
+            self._file.write(run.tobytes())
+        except OSError as error:
+            raise CorpusError(
+                f"Cannot write to the temporary folder {tempfile.gettempdir()}: {error.strerror}.",
+                do="Free some space there, or name another folder in the environment variable TMPDIR.",
+            ) from error
+        self._lengths.append(len(run))
+
+    def _slices(self) -> Iterator[Hashes]:
+        """All hashes in ascending order, in slices that no hash crosses."""
+        if self._pending or self._file is None:
+            last = self._run()
+            if self._file is None:
+                yield last
+                self._pending += last.tobytes()
+                return
+            self._write(last)
+        self._file.flush()
+        stored = np.memmap(self._file, dtype=np.uint64, mode="r")
+        runs = np.split(stored, np.cumsum(self._lengths)[:-1])
+        parts = -(-len(stored) // RUN)
+        borders = (np.arange(1, parts, dtype=np.float64) * (2.0**64 / parts)).astype(np.uint64)
+        places = [[0, *np.searchsorted(run, borders), len(run)] for run in runs]
+        for part in range(parts):
+            pieces = [run[at[part] : at[part + 1]] for run, at in zip(runs, places, strict=True)]
+            yield np.sort(np.concatenate(pieces))
+
+    def distinct(self) -> int:
+        """How many different strings there were."""
+        return sum(len(hashes) and 1 + int(np.count_nonzero(hashes[1:] != hashes[:-1])) for hashes in self._slices())
+
+    def repeated(self) -> Iterator[Hashes]:
+        """The hashes that came more than once, each once, slice by slice; slices without any are left out.
+
+        Two strings may share a hash: whoever needs certainty compares the strings.
+        """
+        for hashes in self._slices():
+            again = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+            if len(again):
+                yield again

@@ -1,0 +1,46 @@
+"""What one pass over a corpus finds out, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from recollect.corpora.record import Kind, Record
+from recollect.corpora.spill import Spill
+from recollect.digests import frame, hasher
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What one pass over a corpus finds out."""
+
+    size: int
+    """Number of records."""
+    users: int
+    """Number of distinct users; 0 in a corpus without users."""
+    kind: Kind
+    digest: str
+    """The address of ids, users and contents in their order."""
+
+
+_NOBODY = b"\xff" * 8
+
+
+def summarise(records: Iterable[Record]) -> Summary:
+    """Size, users, kind and digest of some records."""
+    state, users, size = hasher(), Spill(), 0
+    kind: Kind | None = None
+    last: str | None = None
+    for record in records:
+        user = record.user
+        state.update(
+            frame(record.id.encode("utf-8", "surrogatepass"))
+            + (_NOBODY if user is None else frame(user.encode("utf-8", "surrogatepass")))
+            + frame(record.framed())
+        )
+        size += 1
+        kind = kind or record.kind
+        if user is not None and user != last:
+            users.add(user)
+            last = user
+    return Summary(size=size, users=users.distinct(), kind=kind or "text", digest=state.hexdigest())
