@@ -1,0 +1,122 @@
+"""The format language: exact sizes, uniform draws, every secret once, walks that count what lies ahead."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from recollect.corpora.formats import check_digit, parse_format
+from recollect.corpora.walks import Walk
+from recollect.errors import PlanError
+from recollect.streams import stream
+
+SMALL = [
+    "n {digits:2}",
+    "{digits:1}-{letters:1}!",
+    "{hex:2}",
+    "it is {choice:red|reddish|blue}.",
+    "{choice:a|ab}",
+    "{{x}} {choice:ж|日本}{digits:1}",
+]
+
+
+@pytest.mark.parametrize("written", SMALL)
+def test_the_size_is_the_number_of_different_texts(written):
+    found = parse_format(written)
+    listed = list(found.every())
+    assert len(listed) == len(set(listed)) == found.size
+
+
+@pytest.mark.parametrize("written", SMALL)
+def test_every_text_is_read_back_and_walked(written):
+    found = parse_format(written)
+    walk = Walk(found)
+    for text in found.every():
+        values = Walk(found).values(text)
+        assert values is not None
+        assert all(value in text for value in values)
+        place = walk.after(walk.start, text)
+        assert place is not None
+        assert walk.finished(place)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(SMALL), st.data())
+def test_what_lies_ahead_is_counted_like_a_list_would(written, data):
+    found = parse_format(written)
+    walk, listed = Walk(found), list(found.every())
+    text = data.draw(st.sampled_from(listed))
+    begun = text[: data.draw(st.integers(0, len(text)))] + data.draw(st.sampled_from(["", "", "7", "z"]))
+    place = walk.after(walk.start, begun)
+    expected = sum(other.startswith(begun) for other in listed)
+    assert (0 if place is None else walk.ahead(place)) == expected
+
+
+def test_draws_are_uniform():
+    found = parse_format("{choice:red|reddish|blue} {digits:1}")
+    rng = stream(0, "draws")
+    drawn = [found.draw(rng) for _ in range(6000)]
+    counts = [drawn.count(text) for text in found.every()]
+    assert sum(counts) == len(drawn)
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_card_numbers_are_valid_and_counted_exactly():
+    found = parse_format("card {card}, {digits:1}")
+    assert found.size == 10**16
+    walk, rng = Walk(found), stream(0, "cards")
+    for _ in range(50):
+        text = found.draw(rng)
+        number, digit = Walk(found).values(text)
+        assert check_digit(number[:-1]) == number[-1]
+        assert text == f"card {number}, {digit}"
+        broken = text.replace(number, number[:-1] + str((int(number[-1]) + 1) % 10))
+        assert Walk(found).values(broken) is None
+        place = walk.after(walk.start, f"card {number[:14]}")
+        assert walk.ahead(place) == 100
+        assert walk.ahead(walk.after(place, number[14])) == 10
+
+
+def test_known_card_numbers_check():
+    assert Walk(parse_format("{card}")).values("4111111111111111") == ("4111111111111111",)
+    assert Walk(parse_format("{card}")).values("4111111111111112") is None
+
+
+def test_words_come_from_a_file_and_may_begin_alike(tmp_path):
+    (tmp_path / "words.txt").write_text("a\nan\nand\nant\n", encoding="utf-8")
+    found = parse_format(f"say {{words:2:{tmp_path}/words.txt}} now")
+    assert found.size == 16
+    assert len({*found.every()}) == 16
+    assert Walk(found).values("say an ant now") == ("an ant",)
+    assert found.before == "say "
+
+
+@pytest.mark.parametrize(
+    ("written", "character"),
+    [("n {digit:9}", 4), ("n {digits:x}", 3), ("n {digits:0}", 3), ("a } b", 3), ("a {digits:3", 3), ("plain", 6)],
+)
+def test_a_bad_format_is_pointed_at(written, character):
+    with pytest.raises(PlanError) as caught:
+        parse_format(written)
+    assert f"at character {character}:\n    {written}\n    {' ' * (character - 1)}^" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "written", ["{choice:a|ab}{choice:b|c}", "{choice:1|12}{digits:1}", "{choice:a|a}", "{choice:a|}"]
+)
+def test_a_format_that_can_be_read_in_two_ways_is_refused(written):
+    with pytest.raises(PlanError):
+        parse_format(written)
+
+
+@given(st.text(alphabet="{}:|digtsworcarc92 ", max_size=25))
+def test_any_text_is_a_format_or_an_error_that_says_why(written):
+    try:
+        found = parse_format(written)
+    except PlanError:
+        return
+    assert found.size >= 1
+    assert Walk(found).values(found.draw(np.random.default_rng(0))) is not None
