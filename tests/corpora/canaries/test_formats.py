@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from recollect.corpora.formats import check_digit, parse_format
-from recollect.corpora.walks import Walk
+from recollect.corpora.canaries.formats import check_digit, parse_format
+from recollect.corpora.canaries.walks import Walk
 from recollect.errors import PlanError
 from recollect.streams import stream
 

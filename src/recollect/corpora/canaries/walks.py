@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from recollect.corpora.formats import CARD_DIGITS, Format, Unit, luhn_term
+from recollect.corpora.canaries.formats import CARD_DIGITS, Format, Unit, luhn_term
 
 
 class Place(NamedTuple):
@@ -22,7 +22,7 @@ class Place(NamedTuple):
 class Walk:
     """A format as an automaton over characters. It is deterministic: the parser refuses ambiguous formats.
 
-    >>> from recollect.corpora.formats import parse_format
+    >>> from recollect.corpora.canaries.formats import parse_format
     >>> walk = Walk(parse_format("pin {digits:2}"))
     >>> walk.ahead(walk.after(walk.start, "pin 4"))
     10

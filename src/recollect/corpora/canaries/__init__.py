@@ -1,0 +1,1 @@
+"""Secrets of a known format: the format language and its space; planting them into a corpus."""
