@@ -1,0 +1,71 @@
+"""A backend: the same work done on many items, in order, where a failure is a value."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Done(Generic[Value]):
+    """The work was done."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The work could not be done on this item; the others went on."""
+
+    error: Exception
+    traceback: str
+    """Where it happened, as text, because a traceback cannot travel between processes."""
+
+
+Outcome = Done[Value] | Failure
+
+
+class Backend(Protocol):
+    """Somewhere to work: this process, several, or (one day) a cluster."""
+
+    @property
+    def workers(self) -> int:
+        """How many items are worked on at once."""
+
+    @property
+    def threads(self) -> int:
+        """How many threads each worker computes with, unless `map` is told otherwise."""
+
+    def map(
+        self, work: Callable[[Item], Value], items: Iterable[Item], *, threads: int | None = None
+    ) -> Iterator[Outcome[Value]]:
+        """One outcome per item, in the order of the items, as they come.
+
+        Items are taken from the iterable as they are needed, a few per worker ahead, so that memory does not grow
+        with their number. Where there are several workers, each gets one copy of `work` and keeps it: what `work`
+        holds on to (a loaded model) serves all items of that worker. `work`, items and values must then be picklable.
+
+        Args:
+            work: What to do with each item.
+            items: What to do it with.
+            threads: Threads per worker; None for the backend's own number.
+        """
+
+
+def attempt(work: Callable[[Item], Value], item: Item) -> Outcome[Value]:
+    """The outcome of working on one item here and now.
+
+    >>> attempt(int, "7")
+    Done(value=7)
+    >>> attempt(int, "seven").error
+    ValueError("invalid literal for int() with base 10: 'seven'")
+    """
+    try:
+        return Done(work(item))
+    except Exception as error:  # whatever it is becomes a value, and whoever asked reports it
+        return Failure(error, traceback.format_exc())

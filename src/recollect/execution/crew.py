@@ -1,0 +1,196 @@
+"""A crew of worker processes that share one stream of items and hand back outcomes in order."""
+
+from __future__ import annotations
+
+import os
+import pickle  # between our own processes only, never in a file
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from types import TracebackType
+from typing import Any, Generic
+
+from recollect.errors import RecollectError
+from recollect.execution.backend import Failure, Item, Outcome, Value, attempt
+from recollect.execution.threads import environment, thread_settings
+
+AHEAD = 4
+"""Items per worker that may be out or waiting for an earlier one to end: what bounds memory."""
+_READY = "ready"
+
+
+class Crew(Generic[Item, Value]):
+    """Worker processes, started as they are needed and ended, all of them, when the block ends however it ends."""
+
+    def __init__(self, work: Callable[[Item], Value], *, workers: int, threads: int) -> None:
+        self._work = work
+        self._size = workers
+        self._threads = threads
+        self._members: list[_Worker] = []
+
+    def __enter__(self) -> Crew[Item, Value]:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for worker in self._members:
+            worker.end()
+
+    def outcomes(self, items: Iterable[Item]) -> Iterator[Outcome[Value]]:
+        """One outcome per item, in the order of the items."""
+        waiting = enumerate(items)
+        finished: dict[int, Outcome[Value]] = {}
+        given = yielded = 0
+        exhausted = False
+        while True:
+            while not exhausted and given < yielded + AHEAD * self._size and (worker := self._free()):
+                number, item = next(waiting, (-1, None))
+                exhausted = number < 0
+                if not exhausted:
+                    given += 1
+                    worker.give(number, item, finished)
+            if yielded in finished:
+                yield finished.pop(yielded)
+                yielded += 1
+            elif given > yielded:
+                self._collect(finished)
+            else:
+                return
+
+    def _free(self) -> _Worker | None:
+        """A worker with nothing to do, started if the crew is not complete; None if all are busy."""
+        self._members = [worker for worker in self._members if worker.alive]
+        for worker in self._members:
+            if worker.number is None:
+                return worker
+        if len(self._members) == self._size:
+            return None
+        self._members.append(_Worker(self._work, self._threads))
+        return self._members[-1]
+
+    def _collect(self, finished: dict[int, Outcome[Value]]) -> None:
+        """Wait until some worker has something to say."""
+        busy = {worker.connection: worker for worker in self._members if worker.number is not None}
+        for connection in wait(list(busy)):
+            busy[connection].take(finished)  # type: ignore[index]
+
+
+class _Worker:
+    """One process as seen from here: the item it works on, and the line to it."""
+
+    def __init__(self, work: Callable[[Any], Any], threads: int) -> None:
+        context = get_context("spawn")
+        self.connection, far = context.Pipe()
+        self.number: int | None = None
+        self.alive = True
+        self._ready = False
+        self._process = context.Process(target=_serve, args=(far,), daemon=True)
+        # the environment is what a process has before its first import
+        with environment(thread_settings(threads)):
+            self._process.start()
+        far.close()
+        self._first: Callable[[Any], Any] | None = work
+
+    def give(self, number: int, item: object, finished: dict[int, Any]) -> None:
+        """Let it work on this item; an item that cannot be sent is a failure at once."""
+        try:
+            if self._first is not None:
+                self.connection.send(self._first)
+                self._first = None
+            self.connection.send(item)
+            self.number = number
+        except OSError:
+            finished[number] = self._died(number)
+        except Exception as error:
+            finished[number] = Failure(error, f"Item {number} cannot be sent to a worker process.\n")
+
+    def take(self, finished: dict[int, Any]) -> None:
+        """Hear what it has to say: that it is ready, an outcome, or nothing any more."""
+        assert self.number is not None  # noqa: S101 - only busy workers are heard
+        try:
+            said = self.connection.recv()
+        except (EOFError, OSError):
+            finished[self.number] = self._died(self.number)
+            return
+        if isinstance(said, str):
+            self._ready = True
+            return
+        finished[self.number] = said
+        self.number = None
+
+    def end(self) -> None:
+        """End it now. What it was writing is whole or not there: nothing needs its goodbye."""
+        self._process.kill()
+        self._process.join()
+        self._process.close()
+        self.connection.close()
+        self.alive = False
+
+    def _died(self, number: int) -> Failure:
+        """What to say of a worker that is gone, which is also cleared away."""
+        self._process.join()
+        code = self._process.exitcode or 0
+        how = f"was ended by signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"ended with status {code}"
+        self.end()
+        if not self._ready:
+            raise RecollectError(
+                f"A worker process {how} before it could begin.",
+                do="In a script of your own, start the work under `if __name__ == '__main__':`, "
+                "because workers load the script anew; or use one worker.",
+            )
+        error = RecollectError(
+            f"A worker process {how} while it worked on item {number}.",
+            do="If memory ran out, use fewer workers; then run the same again.",
+        )
+        return Failure(error, f"{error}\n")
+
+
+def _serve(connection: Connection) -> None:
+    """What a worker does: receive the work, then work on item after item until the line is closed."""
+    # Ctrl-C reaches every process of the terminal; the parent decides, and ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    connection.send(_READY)
+    work = attempt(Connection.recv, connection)
+    while True:
+        item = attempt(Connection.recv, connection)
+        if isinstance(work, Failure):
+            outcome: Outcome[Any] = work
+        elif isinstance(item, Failure):
+            outcome = item
+        else:
+            outcome = attempt(work.value, item.value)
+        if isinstance(item, Failure) and isinstance(item.error, EOFError):
+            return
+        _reply(connection, outcome)
+
+
+def _reply(connection: Connection, outcome: Outcome[Any]) -> None:
+    """Send the outcome, or a failure that says why it could not travel."""
+    if isinstance(outcome, Failure):
+        connection.send(_portable(outcome))
+        return
+    try:
+        connection.send(outcome)
+    except OSError:
+        raise
+    except Exception as error:
+        connection.send(_portable(Failure(error, "What the work gave back cannot leave its process.\n")))
+
+
+def _portable(failure: Failure) -> Failure:
+    """The failure, in other words if its error is of a kind that does not survive the journey."""
+    try:
+        pickle.loads(pickle.dumps(failure.error))  # noqa: S301 - our own bytes; some errors pickle but do not unpickle
+    except Exception:
+        return Failure(RuntimeError(f"{type(failure.error).__name__}: {failure.error}"), failure.traceback)
+    return failure
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot end its workers: they notice, and do not outlive it."""
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)

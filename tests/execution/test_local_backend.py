@@ -1,0 +1,219 @@
+"""The local backend: ordered, lazy, never losing an item, whatever happens to a worker."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from workloads import NeedsTheKey, slow_first, surroundings, troubled, who
+
+from recollect.errors import ModelError, PlanError, RecollectError
+from recollect.execution.backend import Done, Failure, attempt
+from recollect.execution.crew import AHEAD
+from recollect.execution.local import LocalBackend
+from recollect.execution.threads import computing_with, environment, thread_settings, threads_for
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_outcomes_come_in_the_order_of_the_items_even_if_the_first_is_slowest(workers):
+    outcomes = list(LocalBackend(workers=workers).map(slow_first, range(8)))
+    assert outcomes == [Done(item) for item in range(8)]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_no_items_give_no_outcomes(workers):
+    assert list(LocalBackend(workers=workers).map(troubled, [])) == []
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_is_a_value_and_the_others_go_on(workers):
+    first, second, third = LocalBackend(workers=workers).map(troubled, ["a", "refuses", "b"])
+    assert (first, third) == (Done("a!"), Done("b!"))
+    assert isinstance(second, Failure)
+    assert isinstance(second.error, ModelError)
+    assert (second.error.found, second.error.do) == ("This item is refused.", "Take another.")
+    assert "in troubled" in second.traceback
+
+
+def test_a_worker_that_dies_is_a_failure_that_says_so_and_the_others_go_on():
+    items = ["a", "dies", "b", "leaves", "c", "ends", "d"]
+    outcomes = list(LocalBackend(workers=2).map(troubled, items))
+    assert [type(outcome) for outcome in outcomes] == [Done, Failure, Done, Failure, Done, Failure, Done]
+    assert "was ended by signal 9 (Killed) while it worked on item 1" in str(outcomes[1].error)
+    assert "ended with status 7 while it worked on item 3" in str(outcomes[3].error)
+    assert isinstance(outcomes[5].error, EOFError)
+    assert outcomes[-1] == Done("d!")
+
+
+def test_what_cannot_travel_between_processes_is_a_failure_in_words():
+    confused, hoarded, unsendable, fine = LocalBackend(workers=2).map(
+        troubled, ["confuses", "hoards", lambda: None, "a"]
+    )
+    assert str(confused.error) == "UnportableError: 1 and 2"
+    assert "Can't pickle" in str(hoarded.error)
+    assert isinstance(unsendable.error, (pickle.PicklingError, AttributeError))
+    assert fine == Done("a!")
+
+
+def test_work_that_a_worker_cannot_load_fails_every_item_with_the_reason():
+    outcomes = list(LocalBackend(workers=2).map(NeedsTheKey(), [1, 2, 3]))
+    assert [str(outcome.error) for outcome in outcomes] == ["There is no key here."] * 3
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_items_are_taken_as_they_are_needed(workers):
+    taken = 0
+
+    def endless():
+        nonlocal taken
+        while True:
+            taken += 1
+            yield taken
+
+    outcomes = LocalBackend(workers=workers).map(who, endless())
+    for seen in range(1, 20):
+        next(outcomes)
+        assert taken <= seen + AHEAD * workers
+    outcomes.close()
+
+
+def test_one_worker_is_this_process_and_several_are_others_that_stay():
+    assert {outcome.value for outcome in LocalBackend().map(who, range(3))} == {os.getpid()}
+    pids = {outcome.value for outcome in LocalBackend(workers=2).map(who, range(20))}
+    assert os.getpid() not in pids
+    assert len(pids) <= 2
+
+
+def test_abandoning_the_outcomes_ends_the_workers():
+    outcomes = LocalBackend(workers=2).map(who, iter(range(100)))
+    pid = next(outcomes).value
+    outcomes.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_workers_have_their_threads_before_torch_is_loaded():
+    (outcome,) = LocalBackend(workers=2, threads=1).map(surroundings, [0], threads=3)
+    assert outcome.value == ("3", 3, "true")
+
+
+def test_one_worker_computes_with_its_threads_for_the_time_of_the_work():
+    import torch
+
+    before = torch.get_num_threads()
+    (outcome,) = LocalBackend(threads=before + 1).map(surroundings, [0])
+    assert outcome.value == (str(before + 1), before + 1, "true")
+    assert torch.get_num_threads() == before
+
+
+def test_threads_are_divided_among_workers_within_what_the_user_allows():
+    with environment({"OMP_NUM_THREADS": "1"}):
+        assert threads_for(1) == 1
+    with environment({"OMP_NUM_THREADS": ""}):
+        cores = len(os.sched_getaffinity(0))
+        assert [threads_for(workers) for workers in (1, 2, 10 * cores)] == [cores, max(1, cores // 2), 1]
+        assert LocalBackend(workers=2).threads == max(1, cores // 2)
+
+
+def test_the_environment_is_as_before_afterwards(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    monkeypatch.delenv("RAYON_NUM_THREADS", raising=False)
+    with computing_with(3):
+        assert {name: os.environ[name] for name in thread_settings(3)} == thread_settings(3)
+    assert os.environ["OMP_NUM_THREADS"] == "5"
+    assert "RAYON_NUM_THREADS" not in os.environ
+
+
+def test_impossible_numbers_of_workers_and_threads_are_refused():
+    with pytest.raises(PlanError, match="workers is 0"):
+        LocalBackend(workers=0)
+    with pytest.raises(PlanError, match="threads is -1"):
+        LocalBackend(threads=-1)
+
+
+def test_an_attempt_lets_an_interruption_through():
+    def interrupted(item):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        attempt(interrupted, 0)
+
+
+SCRIPT = """
+import os, sys, time
+from pathlib import Path
+from recollect.execution.local import LocalBackend
+
+def linger(folder):
+    (Path(folder) / str(os.getpid())).touch()
+    time.sleep(60)
+
+{main}
+"""
+
+
+def _started(folder: Path, main: str) -> subprocess.Popen:
+    script = folder / "script.py"
+    script.write_text(SCRIPT.format(main=main))
+    command = [sys.executable, script]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)  # noqa: S603 - our own
+
+
+def _workers_of(folder: Path) -> list[int]:
+    deadline = time.monotonic() + 20
+    while len(pids := [int(path.name) for path in folder.iterdir() if path.name.isdigit()]) < 2:
+        assert time.monotonic() < deadline, "the workers never began"
+        time.sleep(0.02)
+    return pids
+
+
+def _gone(pid: int) -> bool:
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_workers_end_promptly_with_an_interrupted_or_killed_parent(tmp_path, how):
+    main = f"if __name__ == '__main__':\n    list(LocalBackend(workers=2).map(linger, [{str(tmp_path)!r}] * 2))"
+    parent = _started(tmp_path, main)
+    pids = _workers_of(tmp_path)
+    began = time.monotonic()
+    if how == signal.SIGINT:  # as a terminal does: to the whole group
+        os.killpg(parent.pid, how)
+    else:
+        parent.kill()
+    said = parent.communicate(timeout=10)[1]
+    assert all(_gone(pid) for pid in pids)
+    assert time.monotonic() - began < 5
+    assert said.count("Traceback") == (1 if how == signal.SIGINT else 0), "workers keep quiet"
+
+
+def test_a_script_that_starts_workers_without_a_guard_is_told_so(tmp_path):
+    parent = _started(tmp_path, f"list(LocalBackend(workers=2).map(linger, [{str(tmp_path)!r}] * 2))")
+    said = parent.communicate(timeout=30)[1]
+    assert parent.returncode == 1
+    assert "A worker process ended with status 1 before it could begin." in said
+    assert "if __name__ == '__main__':" in said
+
+
+def test_an_error_in_the_items_themselves_is_the_callers(tmp_path):
+    def items():
+        yield "a"
+        raise RecollectError("The file is cut off.")
+
+    with pytest.raises(RecollectError, match="cut off"):
+        list(LocalBackend(workers=2).map(troubled, items()))
