@@ -1,0 +1,74 @@
+"""Texts as symbols: the ordinary ones with their places in the text, and what the tokenizer puts around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoded:
+    """The ordinary symbols of one text, without those that the tokenizer adds."""
+
+    ids: NDArray[np.int64]
+    start: NDArray[np.int32]
+    """Where each symbol begins in the text, in characters."""
+    end: NDArray[np.int32]
+    known: NDArray[np.bool_]
+    """False where the vocabulary has only `<unk>`, or another special symbol, for what the text says."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Encoder:
+    """Turns texts into symbols. What a text says is always text: a written-out "[SEP]" is no special symbol."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        """Find out what the tokenizer puts around a text.
+
+        Args:
+            tokenizer: A fast Hugging Face tokenizer.
+        """
+        self._tokenizer = tokenizer
+        self._special = np.array(sorted(tokenizer.all_special_ids), dtype=np.int64)
+        probe = tokenizer("a", verbose=False)
+        around = [part is None for part in probe.encodings[0].sequence_ids]
+        first = around.index(False) if False in around else len(around)
+        last = len(around) - around[::-1].index(False) if False in around else len(around)
+        self.before: list[int] = probe["input_ids"][:first]
+        """Special symbols that the tokenizer puts before a text."""
+        self.after: list[int] = probe["input_ids"][last:]
+        """Special symbols that it puts after a text."""
+
+    @property
+    def added(self) -> int:
+        """How many special symbols stand around a text."""
+        return len(self.before) + len(self.after)
+
+    def __call__(self, texts: Sequence[str]) -> list[Encoded]:
+        """The ordinary symbols of each text, in order."""
+        if not texts:
+            return []
+        found = self._tokenizer(
+            list(texts),
+            add_special_tokens=False,
+            split_special_tokens=True,
+            return_offsets_mapping=True,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            padding=False,
+            truncation=False,
+            verbose=False,
+        )
+        return [self._encoded(*each) for each in zip(found["input_ids"], found["offset_mapping"], strict=True)]
+
+    def _encoded(self, ids: list[int], places: list[tuple[int, int]]) -> Encoded:
+        """One text as arrays."""
+        symbols = np.array(ids, dtype=np.int64)
+        spans = np.array(places, dtype=np.int32).reshape(-1, 2)
+        return Encoded(ids=symbols, start=spans[:, 0], end=spans[:, 1], known=~np.isin(symbols, self._special))

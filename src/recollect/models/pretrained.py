@@ -1,0 +1,211 @@
+"""From a folder to a Hugging Face model that may be trusted with numbers: every weight is the checkpoint's own."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from safetensors import SafetensorError
+from transformers import AutoConfig, AutoTokenizer
+from transformers.utils import logging
+
+from recollect.errors import ModelError
+from recollect.files import read_json
+from recollect.models.model import Kind, Precision
+
+_AUTO: dict[Kind, tuple[str, str]] = {
+    "causal": ("AutoModelForCausalLM", "MODEL_FOR_CAUSAL_LM_MAPPING"),
+    "masked": ("AutoModelForMaskedLM", "MODEL_FOR_MASKED_LM_MAPPING"),
+    "seq2seq": ("AutoModelForSeq2SeqLM", "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING"),
+    "classifier": ("AutoModelForSequenceClassification", "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING"),
+}
+"""What loads each kind, and where `transformers` lists the architectures of that kind."""
+_ARRAYS = ("AutoModelForImageClassification", "MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING")
+"""The same for classifiers of arrays."""
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    RuntimeError,
+    KeyError,
+    TypeError,
+    ImportError,
+    SafetensorError,
+    pickle.UnpicklingError,
+)
+"""What the libraries raise when files are damaged or do not belong together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pretrained:
+    """A model as it was loaded: all that the four kinds of models are made of."""
+
+    name: str
+    """How the user named it."""
+    network: Any
+    """The Hugging Face model, in evaluation mode, on its device and in the precision asked for."""
+    tokenizer: Any
+    """Its tokenizer; None for a model that reads arrays."""
+    digest: str
+    """The address of weights as stored, configuration and tokenizer."""
+    card: Mapping[str, Any] = field(default_factory=dict)
+    """What `card.json` says, for models that were trained by a recipe."""
+    preprocessing: Mapping[str, Any] = field(default_factory=dict)
+    """What `preprocessor_config.json` says, for models that read images."""
+
+
+def read_config(folder: Path, ref: str) -> Any:
+    """The configuration of the model in this folder; code that lies beside it is never run."""
+    with loading(ref, "Its configuration cannot be read"):
+        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+
+
+def kind_of(config: Any, ref: str) -> Kind:
+    """What a model predicts, by the name of its architecture.
+
+    Raises:
+        ModelError: The name does not say, or the model has no output layer.
+    """
+    kinds = [kind for kind, (_, listing) in _AUTO.items() if _lists(listing, config)]
+    if _lists(_ARRAYS[1], config):
+        kinds.append("classifier")
+    if "seq2seq" in kinds and getattr(config, "is_encoder_decoder", False):
+        return "seq2seq"  # BART and its kin are listed as masked models too
+    if len(kinds) == 1:
+        return kinds[0]
+    named = f"is a {' and '.join(config.architectures)}" if config.architectures else "does not name its architecture"
+    raise ModelError(
+        f"The model {ref!r} {named}, which does not say what it predicts.",
+        do=f"Say it with --as (kind=): {', '.join(_AUTO)}. A model without an output layer cannot be asked.",
+    )
+
+
+def _lists(listing: str, config: Any) -> bool:
+    """Whether `transformers` lists the architecture that the configuration names."""
+    classes = getattr(transformers, listing).get(type(config), ())
+    return any(found.__name__ in (config.architectures or []) for found in _several(classes))
+
+
+def _several(classes: Any) -> tuple[type, ...]:
+    """One class or several, as a tuple."""
+    return classes if isinstance(classes, tuple) else (classes,)
+
+
+def reads_arrays(config: Any, kind: Kind) -> bool:
+    """Whether a model reads arrays rather than texts: the image classifiers."""
+    if kind != "classifier" or _lists(_AUTO["classifier"][1], config):
+        return False
+    return type(config) in getattr(transformers, _ARRAYS[1])
+
+
+def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: Collection[str] = ()) -> Any:
+    """The model with its weights, on the processor and in the precision they are stored in.
+
+    Args:
+        folder: Where it lies.
+        ref: How the user named it.
+        config: Its configuration.
+        kind: What it is to predict.
+        supplied: Modules whose weights something else will supply (an adapter's own output layer).
+
+    Raises:
+        ModelError: The files are damaged, or some weights would have to be made up: a model with an output layer
+            drawn at random answers, but its numbers mean nothing.
+    """
+    auto = getattr(transformers, (_ARRAYS if reads_arrays(config, kind) else _AUTO[kind])[0])
+    with loading(ref, f"It cannot be loaded as a {kind} model"):
+        network, found = auto.from_pretrained(
+            folder,
+            config=config,
+            local_files_only=True,
+            trust_remote_code=False,
+            weights_only=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+        )
+    wrong = sorted(
+        f"{name} ({list(stored)} instead of {list(wanted)})" for name, stored, wanted in found["mismatched_keys"]
+    )
+    if wrong:
+        raise ModelError(
+            f"The weights of {ref!r} do not fit its config.json: {some(wrong)}.", do="Save the model again, whole."
+        )
+    missing = sorted(name for name in found["missing_keys"] if not set(name.split(".")) & set(supplied))
+    if missing:
+        raise ModelError(
+            f"The model {ref!r} lacks weights that a {kind} model needs: {some(missing)}.",
+            do="They would be drawn at random, and its answers would mean nothing. "
+            "Give a model that was trained with them, or say with --as (kind=) what it predicts.",
+        )
+    return network
+
+
+def read_tokenizer(folder: Path, ref: str) -> Any:
+    """The tokenizer in this folder.
+
+    Raises:
+        ModelError: There is none, or it is of the kind that cannot say where in the text a symbol stands.
+    """
+    with loading(ref, "Its tokenizer cannot be loaded"):
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    # without its files, transformers makes up an empty tokenizer of the model's family
+    files = {"tokenizer.json", *type(tokenizer).vocab_files_names.values()}
+    if not any((folder / name).is_file() for name in files if name):
+        raise ModelError(f"The model {ref!r} has no tokenizer.", do=f"Save its tokenizer into {str(folder)!r} as well.")
+    if not tokenizer.is_fast:
+        raise ModelError(
+            f"The tokenizer of {ref!r} cannot say where in a text a symbol stands.",
+            do="Convert it to a tokenizer.json (a fast tokenizer) and save it beside the model.",
+        )
+    return tokenizer
+
+
+def refuse_foreign(tokenizer: Any, network: Any, ref: str) -> None:
+    """Refuse a tokenizer that was not made for this model."""
+    known = network.get_input_embeddings().num_embeddings
+    if tokenizer.vocab_size > known:
+        raise ModelError(
+            f"The tokenizer of {ref!r} has {tokenizer.vocab_size} symbols, the model only {known}.",
+            do="They do not belong together: save the model's own tokenizer into its folder.",
+        )
+
+
+def notes_beside(folder: Path) -> dict[str, Mapping[str, Any]]:
+    """What the card and the image preprocessing beside the weights say; empty where they are absent."""
+    files = {"card": "card.json", "preprocessing": "preprocessor_config.json"}
+    return {name: read_json(folder / file) if (folder / file).is_file() else {} for name, file in files.items()}
+
+
+def settled(network: Any, precision: Precision, device: torch.device) -> Any:
+    """The model ready to be asked: evaluation mode, precision, device, nothing to be trained."""
+    return network.eval().requires_grad_(False).to(device=device, dtype=getattr(torch, precision))
+
+
+@contextmanager
+def loading(ref: str, what: str) -> Iterator[None]:
+    """Silence the libraries while they load, and turn what they raise into one clear error."""
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    except _UNREADABLE as error:
+        said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise ModelError(
+            f"The model {ref!r} could not be loaded. {what}: {said}",
+            do="Only architectures that transformers knows are read; code from a model's folder is never run.",
+        ) from error
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def some(names: list[str]) -> str:
+    """The first few of many names."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
