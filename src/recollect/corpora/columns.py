@@ -90,6 +90,24 @@ def layout_of(names: Collection[str], columns: Columns, *, place: str) -> Layout
     return Layout(kind=kind, user=user, id=identity, text=columns.text, label=label, absent=absent)
 
 
+def array_layout_of(names: Collection[str], columns: Columns, *, place: str) -> Layout:
+    """How the arrays of an archive make up a record: `x` is the input and `y` the label, unless named otherwise.
+
+    Args:
+        names: The arrays that exist.
+        columns: The columns asked for; a text, source or target is not among them.
+        place: The file, for messages.
+    """
+    label = columns.label if _asked(columns.label) else "y"
+    for name in [*columns.asked, "x", label]:
+        if name not in names:
+            raise missing_column(name, names, place)
+    absent = frozenset({columns.user, columns.id}.difference(names))
+    user = None if columns.user in absent else columns.user
+    identity = None if columns.id in absent else columns.id
+    return Layout(kind="labelled", array="x", label=label, user=user, id=identity, absent=absent)
+
+
 def _asked(name: str) -> bool:
     """Whether somebody gave this name."""
     return not isinstance(name, Default)

@@ -1,58 +1,65 @@
-"""`read_corpus`: from a name to a checked corpus."""
+"""From the files of a corpus to its records, pass after pass."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.corpora.columns import Columns, Layout, layout_of
-from recollect.corpora.corpus import Corpus
+from recollect.corpora.columns import Layout, missing_column
 from recollect.corpora.faults import Fault
-from recollect.corpora.readers import names_of, rows_of
+from recollect.corpora.readers.formats import READERS
 from recollect.corpora.record import Record
-from recollect.corpora.shaping import Shape
-from recollect.corpora.shards import Shard, shards_of
-from recollect.corpora.spill import Spill
-from recollect.corpora.summary import summarise
-from recollect.errors import CorpusError
+from recollect.corpora.shaping import Shape, late_column
+from recollect.corpora.shards import Shard
+from recollect.corpora.splitting import Split
 
 Placed = tuple[Shard, int, Record | Fault]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reading:
-    """How the records of a corpus are got out of its files; calling it starts a new pass."""
+    """How the records of a corpus are got out of its files. Calling it starts a new pass.
+
+    It holds names and settings only, so that it can be handed to a worker process.
+    """
 
     shards: tuple[Shard, ...]
     layout: Layout
-    skip_bad: bool
+    split: Split | None = None
+    skip_bad: bool = False
     repeats: NDArray[np.int64] | None = None
-    """Which records (counted over all files) repeat an earlier id and are dropped."""
+    """Which records (counted from 0 over all files, bad ones too) repeat an earlier id; they are dropped."""
 
     def __call__(self) -> Iterator[Record]:
-        """Start a new pass."""
+        """The records of a new pass."""
         return self.records(Counter())
 
     def records(self, dropped: Counter[str], see_id: Callable[[str], None] | None = None) -> Iterator[Record]:
-        """The good records; a bad one is an error or, where they are skipped, counted.
+        """The records, or the pieces into which they are split.
 
         Args:
-            dropped: Where skipped records are counted by reason.
-            see_id: Is told every id.
+            dropped: Where what is dropped is counted by reason.
+            see_id: Is told the id of every whole record.
         """
-        repeats = frozenset() if self.repeats is None else frozenset(self.repeats.tolist())
+        good = self._good(dropped, see_id)
+        return good if self.split is None else self.split.pieces(good, dropped)
+
+    def _good(self, dropped: Counter[str], see_id: Callable[[str], None] | None) -> Iterator[Record]:
+        """The whole records; a bad one is an error or, where they are skipped, counted."""
+        repeats = iter(() if self.repeats is None else self.repeats)
+        repeat = next(repeats, None)
         for ordinal, (shard, number, outcome) in enumerate(self.placed()):
             if isinstance(outcome, Fault):
                 if outcome.fatal or not self.skip_bad:
                     raise outcome.error(place(shard, number))
                 dropped[outcome.reason] += 1
-            elif ordinal in repeats:
+            elif ordinal == repeat:
                 dropped["duplicate id"] += 1
+                repeat = next(repeats, None)
             else:
                 if see_id is not None:
                     see_id(outcome.id)
@@ -60,45 +67,25 @@ class Reading:
 
     def placed(self) -> Iterator[Placed]:
         """Every record or fault, with the file and line it comes from."""
-        shape, used = Shape(self.layout), self.layout.used
+        shape, wanted = Shape(self.layout), self.layout.used | self.layout.absent
         for shard in self.shards:
+            self._check_columns(shard)
             prefix = shard.prefix
-            for number, row in rows_of(shard, used):
+            for number, row in READERS[shard.format].rows(shard, wanted):
                 yield shard, number, row if isinstance(row, Fault) else shape(row, f"{prefix}{number}")
+
+    def _check_columns(self, shard: Shard) -> None:
+        """Refuse a shard whose columns are not those of the first; where rows differ, each is checked instead."""
+        reader = READERS[shard.format]
+        if not reader.fixed or shard is self.shards[0]:
+            return
+        names = reader.names(shard)
+        for name in sorted(self.layout.used.difference(names)):
+            raise missing_column(name, names, shard.path)
+        for name in sorted(self.layout.absent.intersection(names)):
+            raise late_column(name).error(shard.path)
 
 
 def place(shard: Shard, number: int) -> str:
     """Where a record comes from, in words."""
-    return f"{shard.path}, {'row' if shard.format in ('parquet', 'npz', 'hf') else 'line'} {number}"
-
-
-def read_corpus(
-    ref: str | Path,
-    *,
-    columns: Columns = Columns(),  # noqa: B008 - frozen
-    format: str | None = None,
-    skip_bad: bool = False,
-    running_text: bool = False,
-) -> Corpus:
-    """A corpus, checked in one pass before anything else happens."""
-    shards = shards_of(ref, format=format, running=running_text)
-    layout = _layout(shards, columns)
-    reading = Reading(shards=shards, layout=layout, skip_bad=skip_bad)
-    return _checked(str(ref), reading)
-
-
-def _layout(shards: tuple[Shard, ...], columns: Columns) -> Layout:
-    for shard in shards:
-        names = names_of(shard)
-        if names:
-            return layout_of(names, columns, place=shard.path)
-    raise CorpusError(f"{shards[0].path} holds no records.", do="Give a file with at least one record.")
-
-
-def _checked(name: str, reading: Reading) -> Corpus:
-    dropped: Counter[str] = Counter()
-    ids = Spill()
-    summary = summarise(reading.records(dropped, ids.add if reading.layout.id else None))
-    if summary.size == 0:
-        raise CorpusError(f"{name} holds no record that can be used.", do=f"Dropped: {dict(dropped)}")
-    return Corpus(name, reading, dict(dropped), summary)
+    return f"{shard.path}, {READERS[shard.format].counts} {number}"

@@ -46,7 +46,7 @@ class Shape:
         except FaultError as error:
             return _missing(row, error.fault)
         if not self._absent.isdisjoint(row):
-            return _late(self._absent.intersection(row))
+            return late_column(min(self._absent.intersection(row)))
         return Record.of_fields(fields)
 
 
@@ -57,9 +57,8 @@ def _missing(row: Row, fault: Fault) -> Fault:
     return Fault(fault.reason, f"{fault.found[:-1]}; it has: {named(map(str, row))}.", fault.do)
 
 
-def _late(columns: frozenset[str]) -> Fault:
-    """The fault of a column that only turns up after many records without it."""
-    name = min(columns)
+def late_column(name: str) -> Fault:
+    """The fault of a column that only turns up after records without it."""
     return Fault(
         "late column",
         f"here is a column {name!r} that the first records do not have.",

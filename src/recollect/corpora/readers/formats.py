@@ -6,35 +6,34 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from recollect.corpora.faults import Fault
-from recollect.corpora.readers import json_lines, plain_text
+from recollect.corpora.readers import arrays, delimited, hub, json_lines, parquet, plain_text
 from recollect.corpora.shards import Shard
 
-Numbered = tuple[int, Any | Fault]
+Numbered = tuple[int, dict[str, Any] | Fault]
 
 
 class Reader(NamedTuple):
     """What a format can say of a file."""
 
     names: Callable[[Shard], list[str]]
+    """The columns that exist."""
     rows: Callable[[Shard, frozenset[str]], Iterator[Numbered]]
+    """The rows with their numbers (lines, where there are any); a bad one is a fault. Columns that are not
+    wanted may be left out."""
+    counts: str = "line"
+    """What the numbers count."""
+    fixed: bool = True
+    """Whether every row of a file has the same columns."""
 
 
+_delimited = Reader(delimited.names, lambda shard, wanted: delimited.rows(shard))
 READERS: dict[str, Reader] = {
-    "jsonl": Reader(json_lines.names, lambda shard, _: json_lines.rows(shard)),
-    "txt": Reader(plain_text.names, lambda shard, _: plain_text.rows(shard)),
+    "jsonl": Reader(json_lines.names, lambda shard, wanted: json_lines.rows(shard), fixed=False),
+    "csv": _delimited,
+    "tsv": _delimited,
+    "tsv-plain": _delimited,
+    "txt": Reader(plain_text.names, lambda shard, wanted: plain_text.rows(shard)),
+    "parquet": Reader(parquet.names, parquet.rows, "row"),
+    "npz": Reader(arrays.names, arrays.rows, "row"),
+    "hf": Reader(hub.names, hub.rows, "row"),
 }
-
-
-def names_of(shard: Shard) -> list[str]:
-    """The columns of a file."""
-    return READERS[shard.format].names(shard)
-
-
-def rows_of(shard: Shard, used: frozenset[str]) -> Iterator[Numbered]:
-    """The rows of a file with their numbers (lines, where it has any); a bad one is a fault.
-
-    Args:
-        shard: The file.
-        used: The columns that are needed; others may be left out.
-    """
-    return READERS[shard.format].rows(shard, used)

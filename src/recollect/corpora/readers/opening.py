@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import io
+import shutil
+import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
-
-import pyarrow as pa
 
 from recollect.corpora.faults import Fault
 from recollect.corpora.shards import Shard, unreadable
@@ -38,8 +38,23 @@ def _unpacked(shard: Shard) -> IO[bytes]:
     if shard.packing == "gz":
         return io.BufferedReader(gzip.open(shard.path), BUFFER)
     if shard.packing == "zst":
+        import pyarrow as pa
+
         return io.BufferedReader(pa.input_stream(shard.path, compression="zstd"), BUFFER)
     return open(shard.path, "rb", buffering=BUFFER)  # noqa: PTH123 - the caller closes it
+
+
+@contextmanager
+def seekable(shard: Shard) -> Iterator[IO[bytes]]:
+    """The bytes of a file in which one can jump about; a packed file is unpacked into an unnamed temporary one."""
+    with opened(shard) as stream:
+        if not shard.packing:
+            yield stream
+            return
+        with tempfile.TemporaryFile(prefix="recollect-") as whole:
+            shutil.copyfileobj(stream, whole, BUFFER)
+            whole.seek(0)
+            yield whole
 
 
 def damaged(shard: Shard, error: Exception) -> CorpusError:

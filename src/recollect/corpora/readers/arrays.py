@@ -1,0 +1,131 @@
+"""`.npz` with `x` and `y`: rows streamed out of the archive, never an array loaded whole, never a pickle."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from recollect.corpora.readers.opening import damaged, seekable
+from recollect.corpora.shards import Shard
+from recollect.errors import CorpusError
+
+BLOCK = 1 << 20
+"""Bytes of `x` that are read at a time (one row, where a row is larger)."""
+
+
+def names(shard: Shard) -> list[str]:
+    """The arrays in the archive."""
+    with _archive(shard) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist()]
+
+
+def rows(shard: Shard, wanted: frozenset[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """One row per entry of the arrays, numbered from 1; only the arrays that are wanted."""
+    with _archive(shard) as archive, ExitStack() as stack:
+        present = [name for name in sorted(wanted) if f"{name}.npy" in archive.namelist()]
+        members = {name: _Member.opened(archive, name, shard, stack) for name in present}
+        count = _common_length(members, shard)
+        step = max(1, BLOCK // max(member.width for member in members.values()))
+        for start in range(0, count, step):
+            some = min(step, count - start)
+            blocks = {name: member.read(some) for name, member in members.items()}
+            for i in range(some):
+                yield start + i + 1, {name: block[i] for name, block in blocks.items()}
+        for member in members.values():
+            member.finish()
+
+
+@dataclass(frozen=True)
+class _Member:
+    """One array of the archive, open at its next row."""
+
+    name: str
+    stream: IO[bytes]
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    shard: Shard
+
+    @classmethod
+    def opened(cls, archive: zipfile.ZipFile, name: str, shard: Shard, stack: ExitStack) -> _Member:
+        """The array behind its header."""
+        entry = archive.getinfo(f"{name}.npy")
+        stream = stack.enter_context(archive.open(entry))
+        version = npy.read_magic(stream)
+        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, dtype = read_header(stream)
+        member = cls(name, stream, dtype, shape, shard)
+        member.check(fortran=fortran, size=entry.file_size - stream.tell())
+        return member
+
+    @property
+    def width(self) -> int:
+        """Bytes in one row."""
+        return int(np.prod(self.shape[1:], dtype=object) * self.dtype.itemsize)
+
+    def check(self, *, fortran: bool, size: int) -> None:
+        """Refuse an array that cannot be read row by row.
+
+        Args:
+            fortran: Whether its columns lie one after the other.
+            size: How many bytes follow the header.
+        """
+        if self.dtype.hasobject:
+            raise self.refusal("holds Python objects, which only a pickle can", "Save numbers or fixed-width strings.")
+        if self.dtype.kind not in "biufU" or not self.shape:
+            raise self.refusal(f"has the type {self.dtype} and shape {self.shape}", "Save one row of numbers a record.")
+        if fortran and len(self.shape) > 1:
+            raise self.refusal("lies column by column", "Save numpy.ascontiguousarray of it.")
+        if self.width * self.shape[0] != size:
+            raise damaged(self.shard, ValueError(f"{self.name} of shape {self.shape} has {size} bytes"))
+
+    def refusal(self, found: str, do: str) -> CorpusError:
+        """The error for an array that is not what a corpus needs."""
+        return CorpusError(f"The array {self.name!r} in {self.shard.path} {found}.", do=do)
+
+    def read(self, count: int) -> list[Any] | list[NDArray[Any]]:
+        """The next rows: plain values of a column, arrays of anything wider."""
+        raw = self.stream.read(count * self.width)
+        if len(raw) < count * self.width:
+            raise EOFError(f"{self.name} ends too early")
+        values = np.frombuffer(raw, dtype=self.dtype).reshape(count, *self.shape[1:])
+        if self.name == "x":
+            return [row.copy() for row in values]  # so that one row that is kept does not keep its whole block
+        plain: list[Any] = values.reshape(count).tolist()
+        return plain
+
+    def finish(self) -> None:
+        """Read past the end, where the archive's checksum is compared."""
+        self.stream.read(1)
+
+
+def _common_length(members: dict[str, _Member], shard: Shard) -> int:
+    """How many records there are, the same in every array."""
+    for name, member in members.items():
+        if name == "x" and len(member.shape) < 2:
+            raise member.refusal(f"has the shape {member.shape}", "Save one row of numbers a record.")
+        if name != "x" and member.width != member.dtype.itemsize:
+            raise member.refusal(f"has the shape {member.shape}", "Save one value a record.")
+    lengths = {name: member.shape[0] for name, member in members.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
+        raise CorpusError(f"The arrays in {shard.path} differ in length: {told}.", do="Save one row a record in each.")
+    return next(iter(lengths.values()))
+
+
+@contextmanager
+def _archive(shard: Shard) -> Iterator[zipfile.ZipFile]:
+    """The open archive."""
+    with seekable(shard) as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                yield archive
+        except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
+            raise damaged(shard, error) from error

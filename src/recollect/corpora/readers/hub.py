@@ -1,0 +1,92 @@
+"""`hf:NAME:SPLIT`: a data set of the Hugging Face hub, or one that lies in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from recollect.corpora.faults import Fault
+from recollect.corpora.readers.arrow_rows import ROWS, rows_of_batches
+from recollect.corpora.shards import Shard
+from recollect.errors import CorpusError
+from recollect.settings import did_you_mean
+
+SCHEME = "hf:"
+
+
+def names(shard: Shard) -> list[str]:
+    """The columns of the data set."""
+    found: list[str] = _dataset(shard.path).column_names
+    return found
+
+
+def rows(shard: Shard, wanted: frozenset[str]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
+    """The rows of the data set, numbered from 1; only the columns that are wanted."""
+    dataset = _dataset(shard.path)
+    chosen = dataset.select_columns([name for name in dataset.column_names if name in wanted])
+    yield from rows_of_batches(chosen.with_format("arrow").iter(batch_size=ROWS))
+
+
+def shard_of(ref: str) -> Shard:
+    """The name of a data set as the one shard it has.
+
+    Args:
+        ref: `hf:NAME:SPLIT`, or `hf:NAME:CONFIGURATION:SPLIT`.
+    """
+    if not all(part.strip() for part in ref.split(":")) or not 3 <= len(ref.split(":")) <= 4:
+        raise CorpusError(
+            f"{ref} does not name a data set and a split.",
+            do="Write hf:NAME:SPLIT, such as hf:imdb:train, or hf:NAME:CONFIGURATION:SPLIT.",
+        )
+    return Shard(path=ref, format="hf")
+
+
+def _dataset(ref: str) -> Any:
+    """The data set, memory-mapped."""
+    name, *configuration, split = ref.removeprefix(SCHEME).split(":")
+    folder = Path(name)
+    if (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file():
+        return _saved(ref, folder, split)
+    return _loaded(ref, name, configuration[0] if configuration else None, split)
+
+
+def _saved(ref: str, folder: Path, split: str) -> Any:
+    """A data set that `save_to_disk` wrote."""
+    import datasets
+
+    with _explained(ref):
+        saved = datasets.load_from_disk(str(folder))
+    splits = saved if isinstance(saved, datasets.DatasetDict) else {str(saved.split or "train"): saved}
+    if split not in splits:
+        raise CorpusError(
+            f"{folder} has no split {split!r}.", do=f"{did_you_mean(split, splits)}It has: {', '.join(splits)}."
+        )
+    return splits[split]
+
+
+@lru_cache(maxsize=8)
+def _loaded(ref: str, name: str, configuration: str | None, split: str) -> Any:
+    """A data set of the hub, downloaded once, or a folder of data files; kept, for asking the hub takes time."""
+    import datasets
+
+    with _explained(ref):
+        return datasets.load_dataset(name, configuration, split=split)
+
+
+@contextmanager
+def _explained(ref: str) -> Iterator[None]:
+    """Errors of the library in our words."""
+    import pyarrow as pa
+    from datasets.exceptions import DatasetsError
+
+    try:
+        yield
+    except (DatasetsError, OSError, ValueError, KeyError, pa.ArrowException) as error:
+        first = str(error).strip().split("\n")[0]
+        raise CorpusError(
+            f"{ref} cannot be loaded: {first}",
+            do="Check the name, the split and the network; a folder written by save_to_disk works without one.",
+        ) from error

@@ -1,0 +1,43 @@
+"""`.parquet`: columns by name, read a few rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from recollect.corpora.faults import Fault
+from recollect.corpora.readers.arrow_rows import ROWS, rows_of_batches
+from recollect.corpora.readers.opening import damaged, seekable
+from recollect.corpora.shards import Shard
+from recollect.errors import CorpusError
+
+
+def names(shard: Shard) -> list[str]:
+    """The columns of the table."""
+    with _table(shard) as table:
+        found: list[str] = table.schema_arrow.names
+    for name in found:
+        if found.count(name) > 1:
+            raise CorpusError(f"{shard.path} has two columns {name!r}.", do="Rename one of them.")
+    return found
+
+
+def rows(shard: Shard, wanted: frozenset[str]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
+    """The rows of the table, numbered from 1; only the columns that are wanted."""
+    with _table(shard) as table:
+        columns = [name for name in table.schema_arrow.names if name in wanted]
+        yield from rows_of_batches(table.iter_batches(batch_size=ROWS, columns=columns, use_threads=False))
+
+
+@contextmanager
+def _table(shard: Shard) -> Iterator[Any]:
+    """The open table; small buffers, so that a row group of any size is read piece by piece."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with seekable(shard) as file:
+        try:
+            yield pq.ParquetFile(file, buffer_size=1 << 16, pre_buffer=False, page_checksum_verification=True)
+        except (pa.ArrowException, ValueError) as error:
+            raise damaged(shard, error) from error

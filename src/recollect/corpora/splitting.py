@@ -1,0 +1,63 @@
+"""Long texts cut into records: sentences, or windows of so many words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from recollect.corpora.record import Record
+from recollect.corpora.sentences import sentences
+from recollect.settings import at_least, one_of
+
+_WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """How texts are cut. Every piece is an exact part of the text, and only white space lies between pieces.
+
+    >>> Split(by="windows", words=2)("one two three")
+    ['one two', 'three']
+    """
+
+    by: Literal["sentences", "windows"] = "sentences"
+    words: int = 50
+    """Words in a window, a word being what white space surrounds; sentences are as long as they are."""
+    minimum: int = 1
+    """Pieces of fewer words are dropped and counted."""
+
+    def __post_init__(self) -> None:
+        one_of(("sentences", "windows"), by=self.by)
+        at_least(1, words=self.words, minimum=self.minimum)
+
+    def __call__(self, text: str) -> list[str]:
+        """The pieces of a text, those that are too short included."""
+        return sentences(text) if self.by == "sentences" else windows(text, self.words)
+
+    def pieces(self, records: Iterable[Record], dropped: Counter[str]) -> Iterator[Record]:
+        """The pieces of texts as records of the same user and label, named `PARENT#i`, i from 1.
+
+        Args:
+            records: The whole texts.
+            dropped: Where pieces that are too short are counted.
+        """
+        for record in records:
+            for i, piece in enumerate(self(record.text or ""), 1):
+                if self.minimum > 1 and len(piece.split(None, self.minimum - 1)) < self.minimum:
+                    dropped[f"piece of fewer than {self.minimum} words"] += 1
+                    continue
+                fields = {"id": f"{record.id}#{i}", "user": record.user, "text": piece, "label": record.label}
+                yield Record.of_fields(fields)
+
+
+def windows(text: str, words: int) -> list[str]:
+    """Consecutive parts of a text, each of so many words; the last may have fewer.
+
+    >>> windows(" to be,  or not", 2)
+    ['to be,', 'or not']
+    """
+    spans = [match.span() for match in _WORD.finditer(text)]
+    return [text[spans[i][0] : spans[min(i + words, len(spans)) - 1][1]] for i in range(0, len(spans), words)]
