@@ -1,1 +1,6 @@
-"""Models that may be questioned, at a declared level of access, and the answers they give."""
+"""Models that may be questioned, at a declared level of access, and the answers they give.
+
+Importing this makes our own architectures known to the Auto classes of `transformers`.
+"""
+
+from recollect.models import architectures as architectures

@@ -1,0 +1,67 @@
+"""Plain `nn.LSTM` and `nn.GRU` with one shape of state, and right numbers under padding on either side."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+State = tuple[Tensor, ...]
+"""What a network remembers: (h, c) of an LSTM, (h,) of a GRU, each [sequences, layers, units].
+
+Sequences come first, so that whoever reorders or keeps states needs to know nothing of the network.
+"""
+
+CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
+
+
+def recurrence(cell: str, inputs: int, units: int, *, layers: int, dropout: float) -> nn.RNNBase:
+    """A recurrent network that reads [sequences, steps, inputs]; dropout stands between its layers."""
+    return CELLS[cell](inputs, units, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
+
+
+def read(network: nn.RNNBase, inputs: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
+    """The outputs of every step, and the state after the last.
+
+    Args:
+        network: What `recurrence` made.
+        inputs: [sequences, steps, inputs].
+        state: Where the sequences go on from; None for the beginning.
+        mask: [sequences, steps], zero where a sequence is padded: such a step changes no state. None where nothing is
+            padded, or only on the right and nobody wants the state: that is the fast way.
+    """
+    if mask is None or bool(mask.all()):
+        outputs, after = network(inputs, _inwards(state))
+        return outputs, _outwards(after)
+    # A packed sequence begins at its first step, so padding on the left is first rolled to the right.
+    steps = torch.arange(mask.shape[1], device=mask.device)
+    leading = (mask.cumsum(1) == 0).sum(1, keepdim=True)
+    packed = pack_padded_sequence(
+        _rolled(inputs, steps + leading),
+        mask.sum(1).clamp(min=1).cpu(),
+        batch_first=True,
+        enforce_sorted=False,
+    )
+    packed_outputs, after = network(packed, _inwards(state))
+    outputs, _ = pad_packed_sequence(packed_outputs, batch_first=True, total_length=mask.shape[1])
+    return _rolled(outputs, steps - leading), _outwards(after)
+
+
+def _rolled(values: Tensor, places: Tensor) -> Tensor:
+    """Each sequence's steps taken from these places, counted around the end."""
+    index = (places % values.shape[1]).unsqueeze(2).expand(-1, -1, values.shape[2])
+    return values.gather(1, index)
+
+
+def _inwards(state: State | None) -> Tensor | State | None:
+    """A state as torch wants it: layers first, and bare where there is one tensor."""
+    if state is None:
+        return None
+    turned = tuple(part.transpose(0, 1).contiguous() for part in state)
+    return turned if len(turned) > 1 else turned[0]
+
+
+def _outwards(state: Tensor | State) -> State:
+    """Torch's state as ours."""
+    parts = state if isinstance(state, tuple) else (state,)
+    return tuple(part.transpose(0, 1) for part in parts)
