@@ -1,0 +1,83 @@
+"""Checkpoints: one file with the tensors as safetensors and the rest as JSON in its header, written whole.
+
+No random state is kept because none exists between steps: everything random in training is drawn from streams
+named after the seed and the step (see `loop.py`), so the position is the random state.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from recollect.errors import StoreError
+from recollect.files import written_whole
+
+
+def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    """Put tensors and facts into one file that replaces the old one only when it is complete."""
+    held = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    with written_whole(path) as part:
+        save_file(held, part, metadata={"facts": json.dumps(facts)})
+        part.chmod(0o600)
+
+
+def read_checkpoint(path: Path, device: torch.device) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and facts that `write_checkpoint` put into a file."""
+    try:
+        with safe_open(path, framework="pt", device=str(device)) as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+            return tensors, json.loads(file.metadata()["facts"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(
+            f"The checkpoint {path} cannot be read: {error}", do="Delete it to train from the beginning."
+        ) from error
+
+
+def weights(model: torch.nn.Module) -> dict[str, Tensor]:
+    """The parameters and buffers of a model by name; what is shared comes once."""
+    return {name: value.detach() for name, value in [*model.named_parameters(), *model.named_buffers()]}
+
+
+def set_weights(model: torch.nn.Module, values: Mapping[str, Tensor]) -> None:
+    """Give a model the values that `weights` gave."""
+    with torch.no_grad():
+        for name, value in weights(model).items():
+            value.copy_(values[name])
+
+
+def optimiser_state(optimiser: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """An optimiser's state: its tensors as `parameter/name`, and its numbers under the same names."""
+    tensors: dict[str, Tensor] = {}
+    numbers: dict[str, Any] = {}
+    for parameter, state in optimiser.state_dict()["state"].items():
+        for name, value in state.items():
+            (tensors if isinstance(value, Tensor) else numbers)[f"{parameter}/{name}"] = value
+    return tensors, numbers
+
+
+def set_optimiser_state(
+    optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]
+) -> None:
+    """Give an optimiser the state that `optimiser_state` gave; its settings come from the recipe."""
+    state: dict[int, dict[str, Any]] = {}
+    for key, value in {**tensors, **numbers}.items():
+        parameter, name = key.split("/")
+        state.setdefault(int(parameter), {})[name] = value
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+
+
+def part(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
+    """The tensors whose name begins with `name:`, without it."""
+    return {key.removeprefix(f"{name}:"): value for key, value in tensors.items() if key.startswith(f"{name}:")}
+
+
+def named(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors under `name:`, so that several parts fit into one file."""
+    return {f"{name}:{key}": value for key, value in tensors.items()}

@@ -1,0 +1,103 @@
+"""Texts as training sequences of language models: one by one, in windows, as streams, or masked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from recollect.recipes.sequences import IGNORED, Batch, Integers, Marks, Places, Tokens, rows_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """Pieces of text for models that read from left to right: each symbol is predicted from those before it."""
+
+    flat: Integers
+    starts: Places
+    lengths: Integers
+    """How many symbols each piece predicts: one fewer than it has."""
+    users: Integers
+    marks: Marks
+
+    def batch(self, drawn: Places, rng: np.random.Generator) -> Batch:
+        """These pieces: inputs are all symbols but the last, targets all but the first."""
+        symbols, filled = rows_of(self.flat, self.starts[drawn], self.lengths[drawn] + 1, padding=self.marks.padding)
+        # where texts are joined, that one begins after another ended is no news: it would flatter the loss
+        wanted = filled[:, 1:] & (symbols[:, 1:] != self.marks.begin)
+        targets = np.where(wanted, symbols[:, 1:], IGNORED)
+        inputs = {"input_ids": torch.from_numpy(np.ascontiguousarray(symbols[:, :-1]))}
+        return Batch(inputs=inputs, targets=torch.from_numpy(targets), symbols=int(wanted.sum()))
+
+
+def one_by_one(tokens: Tokens, users: Integers, marks: Marks, *, length: int, split: bool = True) -> Running:
+    """Each text by itself; longer ones are split so that every symbol is predicted exactly once, or cut off."""
+    predicted = np.maximum(tokens.lengths - 1, 0)
+    pieces = -(-predicted // length) if split else np.minimum(predicted, 1)
+    text = np.repeat(np.arange(len(tokens)), pieces)
+    part = np.arange(len(text)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    return Running(
+        flat=tokens.flat,
+        starts=tokens.offsets[text] + part * length,
+        lengths=np.minimum(predicted[text] - part * length, length).astype(np.int32),
+        users=users[text],
+        marks=marks,
+    )
+
+
+def windows(tokens: Tokens, marks: Marks, *, length: int) -> Running:
+    """All texts joined and cut into windows of equal length."""
+    starts = np.arange(0, len(tokens.flat) - 1, length, dtype=np.int64)
+    lengths = np.minimum(len(tokens.flat) - 1 - starts, length).astype(np.int32)
+    return Running(flat=tokens.flat, starts=starts, lengths=lengths, users=_nobody(starts), marks=marks)
+
+
+def streams(tokens: Tokens, marks: Marks, *, length: int, rows: int) -> Running:
+    """All texts joined, as so many parallel streams: sequence `step × rows + row` goes on where the last left off.
+
+    Fewer than `rows` symbols at the very end are left out, so that all streams are equally long.
+    """
+    each = (len(tokens.flat) - 1) // rows
+    begins = np.arange(0, each, length, dtype=np.int64)
+    starts = (begins[:, None] + each * np.arange(rows, dtype=np.int64)).ravel()
+    lengths = np.repeat(np.minimum(each - begins, length), rows).astype(np.int32)
+    return Running(flat=tokens.flat, starts=starts, lengths=lengths, users=_nobody(starts), marks=marks)
+
+
+def _nobody(starts: Places) -> Integers:
+    """The users of sequences that hold several people's texts."""
+    return np.full(len(starts), -1, dtype=np.int32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Masked:
+    """Pieces of text of which some symbols are hidden and must be found from all the others (BERT's 80/10/10)."""
+
+    flat: Integers
+    starts: Places
+    lengths: Integers
+    users: Integers
+    marks: Marks
+    mask: int
+    """The symbol that hides another."""
+    share: float
+    ordinary: Places
+    """The symbols that may stand in for another: all but the special ones."""
+
+    def batch(self, drawn: Places, rng: np.random.Generator) -> Batch:
+        """These pieces between the first and last symbol, freshly masked."""
+        lengths = self.lengths[drawn]
+        inner, filled = rows_of(self.flat, self.starts[drawn], lengths, padding=self.marks.padding)
+        chosen = filled & (rng.random(inner.shape) < self.share)
+        fate = rng.random(inner.shape)
+        shown = np.where(chosen & (fate < 0.8), self.mask, inner)
+        shown = np.where(chosen & (fate >= 0.9), rng.choice(self.ordinary, inner.shape), shown)
+        table = np.full((len(drawn), inner.shape[1] + 2), self.marks.padding, dtype=np.int64)
+        table[:, 0], table[:, 1:-1] = self.marks.begin, shown
+        table[np.arange(len(drawn)), lengths + 1] = self.marks.end
+        targets = np.full(table.shape, IGNORED, dtype=np.int64)
+        targets[:, 1:-1] = np.where(chosen, inner, IGNORED)
+        read = np.arange(table.shape[1]) < lengths[:, None] + 2
+        inputs = {"input_ids": torch.from_numpy(table), "attention_mask": torch.from_numpy(read.astype(np.int64))}
+        return Batch(inputs=inputs, targets=torch.from_numpy(targets), symbols=int(chosen.sum()))

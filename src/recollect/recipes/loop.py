@@ -1,0 +1,249 @@
+"""The training loop. Read this to know what training does.
+
+It knows nothing of architectures, texts or privacy: `Update` says how a step changes the weights, `Sampler` which
+sequences a step sees. Everything random follows from the seed and the number of the step: the global random state
+(which dropout uses) is set before each step and put back at the end. So the state of a training is its weights, its
+optimiser and its position, and one that is killed and started again ends with the same weights.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from recollect.files import write_json
+from recollect.recipes.checkpoints import named, part, read_checkpoint, set_weights, weights, write_checkpoint
+from recollect.recipes.optimisers import Rate
+from recollect.recipes.sampling import Sampler, remaining
+from recollect.recipes.update import Step, Update
+from recollect.streams import seed_of
+
+Curve = list[dict[str, Any]]
+"""One row per epoch: epoch, training_loss and validation_loss (nats per symbol), learning_rate, seconds …"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """Where a training stands, for whoever draws its progress."""
+
+    epoch: int
+    """Counted from one."""
+    epochs: int
+    step: int
+    """Steps done in all."""
+    steps: int
+    """Steps there will be in all, unless it stops early."""
+    loss: float
+    """Mean training loss of the running epoch, in nats per symbol."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochEnd:
+    """What a hook sees at the end of each epoch."""
+
+    epoch: int
+    """Counted from one."""
+    model: torch.nn.Module
+    """In evaluation mode; the hook must leave the weights alone."""
+    curve: Curve
+    """With this epoch's row last; numbers that the hook returns are added to it."""
+
+
+Hook = Callable[[EpochEnd], Mapping[str, Any] | None]
+
+
+@dataclass(kw_only=True)
+class Position:
+    """How far a training has come."""
+
+    epoch: int = 0
+    """Epochs done."""
+    within: int = 0
+    """Steps done in the running epoch."""
+    step: int = 0
+    """Steps done in all."""
+    loss: float = 0.0
+    """Summed over the running epoch, in nats."""
+    symbols: int = 0
+    """Predicted in the running epoch."""
+    seconds: float = 0.0
+    """Spent in the running epoch."""
+    curve: Curve = field(default_factory=list)
+    best_loss: float | None = None
+    best_epoch: int = 0
+    finished: bool = False
+
+
+@dataclass(kw_only=True)
+class Loop:
+    """A training that can be killed at any moment and goes on where its last checkpoint stands."""
+
+    model: torch.nn.Module
+    update: Update
+    sampler: Sampler
+    rate: Rate
+    epochs: int
+    seed: int
+    folder: Path
+    """Where checkpoints and the curve are kept."""
+    validate: Callable[[], float] | None = None
+    """The validation loss of the model as it is, in nats per symbol."""
+    stop_after: int | None = None
+    keep_best: bool = False
+    hooks: Sequence[Hook] = ()
+    progress: Callable[[Moment], None] | None = None
+    checkpoint_seconds: float = 60.0
+    """How often a checkpoint is written within an epoch; there is one at the end of each."""
+    position: Position = field(default_factory=Position)
+    _loss: Tensor = field(default_factory=lambda: torch.zeros((), dtype=torch.float64))
+    """Summed over the running epoch; kept on the model's device, so that no step waits for it."""
+
+    def run(self) -> Curve:
+        """Train to the end, from the beginning or from the last checkpoint; the curve."""
+        with own_randomness():
+            self._resume()
+            while not self.position.finished:
+                self._epoch()
+        if self.keep_best and self._best_file.exists():
+            set_weights(self.model, read_checkpoint(self._best_file, self._device)[0])
+        return self.position.curve
+
+    def _epoch(self) -> None:
+        """The steps of one epoch that are still to do, and its end."""
+        here = self.position
+        self.model.train()
+        self._loss = torch.tensor(here.loss, dtype=torch.float64, device=self._device)
+        began = shown = saved = time.monotonic()
+        for drawn in remaining(self.sampler, here.epoch, here.within):
+            self._step(drawn)
+            now = time.monotonic()
+            if now - shown > 0.2:
+                self._show()
+                shown = now
+            if now - saved > self.checkpoint_seconds:
+                here.loss, here.seconds, began = float(self._loss), here.seconds + now - began, now
+                self._save()
+                saved = time.monotonic()
+        here.seconds += time.monotonic() - began
+        self._end_epoch()
+
+    def _step(self, drawn: Any) -> None:
+        """One step, with a random state of its own."""
+        here = self.position
+        set_randomness(seed_of(self.seed, "step", here.step), self._device)
+        step = Step(number=here.step, first=here.within == 0, drawn=drawn, rate=self.rate.at(here.step))
+        loss, symbols = self.update.step(step)
+        self._loss += loss
+        here.symbols += symbols
+        here.step += 1
+        here.within += 1
+
+    def _end_epoch(self) -> None:
+        """Validate, write the curve, ask the hooks, and keep it all."""
+        here = self.position
+        self.model.eval()
+        here.epoch += 1
+        here.loss = float(self._loss)
+        row: dict[str, Any] = {
+            "epoch": here.epoch,
+            "training_loss": here.loss / max(1, here.symbols),
+            "validation_loss": self.validate() if self.validate is not None else None,
+            "learning_rate": self.rate.at(max(0, here.step - 1)),
+            "steps": here.step,
+            "symbols": here.symbols,
+            "seconds": round(here.seconds, 3),
+        }
+        spent = self.update.spent()
+        here.curve.append(row if spent is None else {**row, **spent})
+        self._note(row["validation_loss"], row["training_loss"])
+        for hook in self.hooks:
+            here.curve[-1].update(hook(EpochEnd(epoch=here.epoch, model=self.model, curve=here.curve)) or {})
+        here.within, here.loss, here.symbols, here.seconds = 0, 0.0, 0, 0.0
+        self._save()
+        write_json(self.folder / "curve.json", here.curve)
+        self._show()
+
+    def _note(self, validation: float | None, training: float) -> None:
+        """What the epoch's loss means for the learning rate, the best weights, and whether to go on."""
+        here = self.position
+        watched = training if validation is None else validation
+        self.rate.epoch_over(watched)
+        if here.best_loss is None or watched < here.best_loss:
+            here.best_loss, here.best_epoch = watched, here.epoch
+            if self.keep_best:
+                write_checkpoint(self._best_file, weights(self.model), {"epoch": here.epoch})
+        patience = self.stop_after
+        stopped = patience is not None and here.epoch - here.best_epoch >= patience
+        here.finished = stopped or here.epoch >= self.epochs
+
+    def _show(self) -> None:
+        """Tell whoever draws the progress."""
+        here = self.position
+        running = here.within > 0
+        loss = float(self._loss) / max(1, here.symbols) if running else here.curve[-1]["training_loss"]
+        moment = Moment(
+            epoch=here.epoch + running,
+            epochs=self.epochs,
+            step=here.step,
+            steps=self.sampler.steps * self.epochs,
+            loss=loss,
+        )
+        if self.progress is not None:
+            self.progress(moment)
+
+    def _save(self) -> None:
+        """Write down all that it takes to go on."""
+        tensors, facts = self.update.state()
+        write_checkpoint(
+            self._file,
+            {**named("weights", weights(self.model)), **tensors},
+            {"position": asdict(self.position), "rate": self.rate.state(), "update": facts},
+        )
+
+    def _resume(self) -> None:
+        """Go on from the last checkpoint, if there is one."""
+        if not self._file.exists():
+            return
+        tensors, facts = read_checkpoint(self._file, self._device)
+        set_weights(self.model, part(tensors, "weights"))
+        self.update.restore(tensors, facts["update"])
+        self.rate.restore(facts["rate"])
+        self.position = Position(**facts["position"])
+
+    @property
+    def _device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.model.parameters()).device
+
+    @property
+    def _file(self) -> Path:
+        """The last checkpoint."""
+        return self.folder / "checkpoint.safetensors"
+
+    @property
+    def _best_file(self) -> Path:
+        """The weights of the best epoch."""
+        return self.folder / "best.safetensors"
+
+
+def set_randomness(seed: int, device: torch.device) -> None:
+    """Set the global random state that dropout draws from."""
+    if device.type == "cpu":
+        torch.default_generator.manual_seed(seed % 2**63)  # a tenth of the time of torch.manual_seed
+    else:
+        torch.manual_seed(seed % 2**63)
+
+
+@contextmanager
+def own_randomness() -> Iterator[None]:
+    """Give back the global random state at the end as it was found."""
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
+    with torch.random.fork_rng(devices=list(devices)):
+        yield

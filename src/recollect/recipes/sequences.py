@@ -1,0 +1,123 @@
+"""Training sequences: a corpus as compact arrays of symbols, and batches cut from them.
+
+Every kind of model is trained on the same shape: inputs, and targets that stand where the model's logits stand.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Integers = NDArray[np.int32]
+Places = NDArray[np.int64]
+IGNORED = -100
+"""The target that stands where nothing is predicted."""
+_TEXTS_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """What a model is shown, and what it should have said."""
+
+    inputs: dict[str, Tensor]
+    """Arguments of the model, each with one row per training sequence."""
+    targets: Tensor
+    """One class per row, or one symbol per position; `IGNORED` where nothing is predicted."""
+    symbols: int
+    """How many symbols are predicted."""
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on a device."""
+        inputs = {name: value.to(device, non_blocking=True) for name, value in self.inputs.items()}
+        return Batch(inputs=inputs, targets=self.targets.to(device, non_blocking=True), symbols=self.symbols)
+
+    def split(self, parts: int) -> Iterator[Batch]:
+        """The same rows in at most so many smaller batches."""
+        if parts == 1:
+            yield self
+            return
+        rows = -(-len(self.targets) // parts)
+        for begin in range(0, len(self.targets), rows):
+            cut = slice(begin, begin + rows)
+            inputs = {name: value[cut] for name, value in self.inputs.items()}
+            targets = self.targets[cut]
+            yield Batch(inputs=inputs, targets=targets, symbols=int((targets != IGNORED).sum()))
+
+
+class Sequences(Protocol):
+    """Training sequences, numbered from zero."""
+
+    @property
+    def lengths(self) -> Integers:
+        """How many symbols each has; batches are made of similar ones."""
+
+    @property
+    def users(self) -> Integers:
+        """Whose each is, numbered in order of appearance; −1 where several people's texts are joined."""
+
+    def batch(self, drawn: Places, rng: np.random.Generator) -> Batch:
+        """These sequences as one batch; only masking is random."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marks:
+    """The symbols that are no part of any text; None where the model has no such symbol."""
+
+    padding: int
+    begin: int | None
+    end: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tokens:
+    """Texts as symbols, one after another: `flat[offsets[i]:offsets[i + 1]]` is text i."""
+
+    flat: Integers
+    offsets: Places
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Integers:
+        """How many symbols each text has."""
+        return np.diff(self.offsets).astype(np.int32)
+
+
+def tokenise(
+    texts: Iterable[str], tokenizer: Any, *, begin: int | None = None, end: int | None = None, most: int | None = None
+) -> Tokens:
+    """Texts as symbols, streamed: besides one block of texts only four bytes per symbol are held.
+
+    Args:
+        texts: The texts, read once.
+        tokenizer: A tokenizer of the transformers library.
+        begin: A symbol to put before each text.
+        end: A symbol to put after each text.
+        most: Keep only so many symbols of a text, not counting the two.
+    """
+    first, last = [[] if mark is None else [mark] for mark in (begin, end)]
+    flat, lengths, source = array("i"), [0], iter(texts)
+    while block := list(islice(source, _TEXTS_AT_ONCE)):
+        found = tokenizer(block, add_special_tokens=False, return_attention_mask=False, verbose=False)["input_ids"]
+        for ids in found:
+            kept = [*first, *ids[:most], *last]
+            flat.extend(kept)
+            lengths.append(len(kept))
+    return Tokens(flat=np.frombuffer(flat, dtype=np.int32), offsets=np.cumsum(lengths, dtype=np.int64))
+
+
+def rows_of(flat: Integers, starts: Places, lengths: Integers, *, padding: int) -> tuple[Places, NDArray[np.bool_]]:
+    """Pieces of a flat array as the rows of a padded table, and which cells are filled."""
+    columns = np.arange(int(lengths.max(initial=0)))
+    filled = columns < lengths[:, None]
+    places = np.where(filled, starts[:, None] + columns, 0)
+    return np.where(filled, flat[places], padding).astype(np.int64), filled

@@ -1,0 +1,138 @@
+"""How one step changes the weights. This is the plain way; `private.py` has those with differential privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from recollect.recipes.checkpoints import named, optimiser_state, part, set_optimiser_state
+from recollect.recipes.sampling import Indices
+from recollect.recipes.sequences import IGNORED, Batch, Sequences
+from recollect.streams import stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step of a training."""
+
+    number: int
+    """Counted from zero over the whole training."""
+    first: bool
+    """Whether an epoch begins here."""
+    drawn: Indices
+    """The training sequences to learn from."""
+    rate: float
+    """The learning rate."""
+
+
+class Update(Protocol):
+    """How a step changes the weights: the seam between the loop and differential privacy.
+
+    Whatever is random must follow from the seed and the step's number, so that a killed training ends alike.
+    """
+
+    def step(self, step: Step) -> tuple[Tensor, int]:
+        """Change the weights: the loss summed over the predicted symbols (in nats), and how many they were."""
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors and facts that it must be given back to go on."""
+
+    def restore(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave."""
+
+    def spent(self) -> dict[str, Any] | None:
+        """The privacy spent so far; None without differential privacy."""
+
+
+def symbol_losses(logits: Tensor, targets: Tensor) -> Tensor:
+    """The loss of every predicted symbol in nats, zero where nothing is predicted; shaped like `targets`."""
+    losses = torch.nn.functional.cross_entropy(
+        logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED, reduction="none"
+    )
+    return losses.view_as(targets)
+
+
+def summed_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """The loss summed over all predicted symbols, in nats."""
+    return torch.nn.functional.cross_entropy(
+        logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED, reduction="sum"
+    )
+
+
+@dataclass(kw_only=True)
+class Plain:
+    """Gradient of the mean loss per symbol, clipped if so wished, handed to the optimiser."""
+
+    model: torch.nn.Module
+    sequences: Sequences
+    optimiser: torch.optim.Optimizer
+    seed: int
+    clip: float | None = None
+    accumulate: int = 1
+    carried: bool = False
+    """Whether the model's state goes on from one step to the next (parallel streams)."""
+    precision: torch.dtype = torch.float32
+    _carry: Any = None
+    _scaler: torch.amp.GradScaler = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._device = next(self.model.parameters()).device
+        self._trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        # float16 has too few exponents for small gradients; the other formats need no scaling
+        self._scaler = torch.amp.GradScaler(self._device.type, enabled=self.precision == torch.float16)
+
+    def step(self, step: Step) -> tuple[Tensor, int]:
+        """Change the weights: the loss summed over the predicted symbols (in nats), and how many they were."""
+        batch = self.sequences.batch(step.drawn, stream(self.seed, "batch", step.number)).to(self._device)
+        symbols = batch.symbols
+        total = torch.zeros((), device=self._device)
+        self.optimiser.zero_grad()
+        for piece in batch.split(self.accumulate):
+            loss = self._loss(piece, fresh=step.first)
+            self._scaler.scale(loss / max(1, symbols)).backward()  # type: ignore[no-untyped-call]
+            total += loss.detach()
+        self._apply(step.rate)
+        return total, symbols
+
+    def _loss(self, batch: Batch, *, fresh: bool) -> Tensor:
+        """The summed loss of a batch; the state is carried on if so wished."""
+        with torch.autocast(self._device.type, self.precision, enabled=self.precision != torch.float32):
+            if not self.carried:
+                return summed_loss(self.model(**batch.inputs).logits, batch.targets)
+            state = None if fresh else self._carry
+            output = self.model(**batch.inputs, past_key_values=state, use_cache=True)
+            self._carry = tuple(tensor.detach() for tensor in output.past_key_values)
+            return summed_loss(output.logits, batch.targets)
+
+    def _apply(self, rate: float) -> None:
+        """Let the optimiser use the gradients."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        if self.clip is not None:
+            self._scaler.unscale_(self.optimiser)
+            torch.nn.utils.clip_grad_norm_(self._trained, self.clip)
+        self._scaler.step(self.optimiser)
+        self._scaler.update()
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors and facts that it must be given back to go on."""
+        tensors, numbers = optimiser_state(self.optimiser)
+        carry = {str(i): tensor for i, tensor in enumerate(self._carry or ())}
+        facts = {"optimiser": numbers, "scaler": self._scaler.state_dict()}
+        return {**named("optimiser", tensors), **named("carry", carry)}, facts
+
+    def restore(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        set_optimiser_state(self.optimiser, part(tensors, "optimiser"), facts["optimiser"])
+        carry = part(tensors, "carry")
+        self._carry = tuple(carry[str(i)] for i in range(len(carry))) or None
+        if facts["scaler"]:
+            self._scaler.load_state_dict(facts["scaler"])
+
+    def spent(self) -> dict[str, Any] | None:
+        """None: nothing bounds what one record may change."""
+        return None
