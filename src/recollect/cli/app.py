@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from recollect import __version__
-from recollect.cli import doctor
+from recollect.cli import doctor, score
 from recollect.cli.verbs import verb
 
 app = typer.Typer(
-    help="Find out what a trained model remembers of its training data, whose data it is, and whether it can be got out.",
     epilog="Start with `recollect demo`. Every verb explains itself: `recollect score --help`.",
     no_args_is_help=True,
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -35,4 +35,5 @@ def recollect(
     """Find out what a trained model remembers of its training data, whose data it is, and whether it can be got out."""
 
 
+app.command("score", rich_help_panel="Prepare")(verb(score.score))
 app.command("doctor", rich_help_panel="Look")(verb(doctor.doctor))

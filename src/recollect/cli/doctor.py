@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import os
-import platform
 import shutil
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +20,8 @@ def doctor(
     json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON on standard output.")] = False,
 ) -> None:
     """Show versions, devices, threads and disk, and which extras are missing."""
+    import platform
+
     found = {
         "recollect": __version__,
         "python": platform.python_version(),
@@ -53,6 +52,8 @@ def _rows(found: dict[str, object]) -> list[list[str]]:
 
 def _version(package: str) -> str:
     """The version of an installed package."""
+    import importlib.metadata
+
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -61,6 +62,8 @@ def _version(package: str) -> str:
 
 def _there(module: str) -> bool:
     """Whether a module can be imported."""
+    import importlib.util
+
     return importlib.util.find_spec(module) is not None
 
 

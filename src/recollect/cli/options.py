@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from recollect.cli.console import say
+
 if TYPE_CHECKING:
     from recollect.corpora.corpus import Corpus
     from recollect.execution.local import LocalBackend
@@ -17,7 +19,7 @@ ModelName = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A folder or hub id of a Hugging Face model, BASE+ADAPTER, recorded:DIR, or python:package.module:factory.",
+        help="A folder or hub id of a Hugging Face model, BASE+ADAPTER, recorded:DIR, or python:module:factory.",
         show_default=False,
     ),
 ]
@@ -25,7 +27,7 @@ CorpusName = Annotated[
     str,
     typer.Argument(
         metavar="CORPUS",
-        help="A .jsonl, .csv, .tsv, .parquet, .txt or .npz file (also .gz or .zst), a folder or glob of shards, or hf:name:split.",
+        help="A .jsonl, .csv, .tsv, .parquet, .txt or .npz file (also .gz, .zst), a folder or glob, or hf:name:split.",
         show_default=False,
     ),
 ]
@@ -46,40 +48,68 @@ class CorpusOptions:
     """How the corpus is read."""
 
     user_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Whose record it is. [default: user]", rich_help_panel=_CORPUS)
+        str | None, typer.Option(metavar="NAME", help="Whose record it is. (default: user)", rich_help_panel=_CORPUS)
     ] = None
     text_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The text. [default: text]", rich_help_panel=_CORPUS)
+        str | None, typer.Option(metavar="NAME", help="The text. (default: text)", rich_help_panel=_CORPUS)
     ] = None
     source_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of a pair. [default: source]", rich_help_panel=_CORPUS)
+        str | None, typer.Option(metavar="NAME", help="Of a pair. (default: source)", rich_help_panel=_CORPUS)
     ] = None
     target_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of a pair. [default: target]", rich_help_panel=_CORPUS)
+        str | None, typer.Option(metavar="NAME", help="Of a pair. (default: target)", rich_help_panel=_CORPUS)
     ] = None
     label_column: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The class. [default: label]", rich_help_panel=_CORPUS)
+        str | None, typer.Option(metavar="NAME", help="The class. (default: label)", rich_help_panel=_CORPUS)
     ] = None
     id_column: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The record's name. [default: id, else its number]", rich_help_panel=_CORPUS),
+        typer.Option(metavar="NAME", help="The record's name. (default: id, else its number)", rich_help_panel=_CORPUS),
     ] = None
     format: Annotated[
         str | None,
-        typer.Option(metavar="FORMAT", help="jsonl, csv, tsv, parquet, txt or npz, whatever the suffix says.", rich_help_panel=_CORPUS),
+        typer.Option(
+            metavar="FORMAT",
+            help="jsonl, csv, tsv, parquet, txt or npz, whatever the suffix says.",
+            rich_help_panel=_CORPUS,
+        ),
     ] = None
+    running_text: Annotated[
+        bool,
+        typer.Option("--running-text", help="A .txt file is one text, not a record per line.", rich_help_panel=_CORPUS),
+    ] = False
     split: Annotated[
         Literal["sentences", "windows"] | None,
         typer.Option(help="Cut long texts into records that keep their user.", rich_help_panel=_CORPUS),
     ] = None
+    split_words: Annotated[int, typer.Option(help="Words in a window of --split windows.", rich_help_panel=_CORPUS)] = (
+        50
+    )
+    split_minimum: Annotated[
+        int, typer.Option(help="Pieces of fewer words are dropped and counted.", rich_help_panel=_CORPUS)
+    ] = 1
     skip_bad: Annotated[
         bool,
         typer.Option("--skip-bad", help="Drop and count bad records instead of stopping.", rich_help_panel=_CORPUS),
     ] = False
 
     def read(self, ref: str) -> Corpus:
-        """The corpus of that name, read as these options say."""
-        raise NotImplementedError
+        """The corpus of that name, read as these options say; what was dropped is said."""
+        from recollect.corpora import Columns, Split, read_corpus
+
+        names = {name: getattr(self, f"{name}_column") for name in ("user", "text", "source", "target", "label", "id")}
+        split = self.split and Split(by=self.split, words=self.split_words, minimum=self.split_minimum)
+        corpus = read_corpus(
+            ref,
+            columns=Columns(**{name: column for name, column in names.items() if column is not None}),
+            format=self.format,
+            split=split,
+            skip_bad=self.skip_bad,
+            running_text=self.running_text,
+        )
+        for reason, count in corpus.skipped.items():
+            say(f"{corpus.name}: dropped {count:,} ({reason})")
+        return corpus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,11 +118,13 @@ class QuestionOptions:
 
     kind: Annotated[
         Literal["causal", "masked", "seq2seq", "classifier"] | None,
-        typer.Option("--as", help="What the model is, where its configuration does not say.", rich_help_panel=_QUESTION),
+        typer.Option(
+            "--as", help="What the model is, where its configuration does not say.", rich_help_panel=_QUESTION
+        ),
     ] = None
     window: Annotated[
         int | None,
-        typer.Option(help="Tokens read at once. [default: as many as the model can]", rich_help_panel=_QUESTION),
+        typer.Option(help="Tokens read at once. (default: as many as the model can)", rich_help_panel=_QUESTION),
     ] = None
     patterns: Annotated[
         int, typer.Option(help="Masked models: random mask patterns per record.", rich_help_panel=_QUESTION)
@@ -110,7 +142,9 @@ class QuestionOptions:
     ] = "float32"
     device: Annotated[
         str | None,
-        typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:1 … [default: the best there is]", rich_help_panel=_QUESTION),
+        typer.Option(
+            metavar="DEVICE", help="cpu, cuda, cuda:1 … (default: the best there is)", rich_help_panel=_QUESTION
+        ),
     ] = None
     workers: Annotated[
         int, typer.Option(min=1, help="Processes that ask at once; they share the cores.", rich_help_panel=_QUESTION)

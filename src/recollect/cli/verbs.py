@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import re
 import sys
 import typing
 from collections.abc import Callable
@@ -40,6 +41,8 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
             complain("Interrupted. Run the same command again to go on where it stopped.")
             raise typer.Exit(INTERRUPTED) from None
 
+    # a line break of the source is none of the help's; a blank line is
+    command.__doc__ = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(function) or "")
     command.__signature__ = inspect.Signature(_spread(function, groups))  # type: ignore[attr-defined]
     return command
 

@@ -1,0 +1,95 @@
+"""`recollect score`: ask a model about a corpus, and keep its answers."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recollect.cli import console
+from recollect.cli.options import AsJson, CorpusName, CorpusOptions, ModelName, QuestionOptions, Work
+
+if TYPE_CHECKING:
+    from recollect.corpora.corpus import Corpus
+    from recollect.models.answers import Answers
+    from recollect.models.store import AnswerStore
+
+
+def score(
+    model: ModelName,
+    corpus: CorpusName,
+    reading: CorpusOptions,
+    asking: QuestionOptions,
+    work: Work = Path(".recollect"),
+    json: AsJson = False,
+) -> None:
+    """Ask a model about a corpus and keep its answers: four numbers per predicted symbol.
+
+    The answers lie in WORK/answers/ADDRESS as Parquet. Only records that were not answered yet are asked, so a run
+    that was stopped goes on where it was. Every audit reads the same answers; `recorded:WORK/answers/ADDRESS` replays
+    them where the model is not.
+    """
+    texts = reading.read(corpus)
+    from recollect.models.asking import ask
+
+    began = time.monotonic()
+    with console.progress(f"asking {model}") as shown:
+        store = ask(partial(asking.load, model), texts, work, backend=asking.backend(), progress=shown)
+    found = _Summary()
+    for _, answers in store.each(texts):
+        found.add(answers)
+    summary = found.facts(store, texts, seconds=time.monotonic() - began)
+    if json:
+        console.print_json(summary)
+    else:
+        rows = [[name.replace("_", " "), _cell(value)] for name, value in summary.items()]
+        console.print_table(f"Answers of {model}", ["what", "found"], rows)
+
+
+@dataclass
+class _Summary:
+    """What the answers add up to, block by block."""
+
+    symbols: int = 0
+    unknown: int = 0
+    likeliest: int = 0
+    logprob: float = 0.0
+    shown: int = 0
+    silent: int = 0
+
+    def add(self, answers: Answers) -> None:
+        """Take more answers into account."""
+        import numpy as np
+
+        self.symbols += answers.rows
+        self.unknown += int((~answers.known).sum())
+        self.likeliest += int((answers.rank == 1).sum())
+        self.silent += int((np.diff(answers.offsets) == 0).sum())
+        if answers.logprob is not None:
+            there = ~np.isnan(answers.logprob)
+            self.shown += int(there.sum())
+            self.logprob += float(answers.logprob[there].sum(dtype=np.float64))
+
+    def facts(self, store: AnswerStore, corpus: Corpus, *, seconds: float) -> dict[str, Any]:
+        """The summary, for people and programs."""
+        return {
+            "store": str(store.folder),
+            "replay_as": f"recorded:{store.folder}",
+            "records": len(corpus),
+            "records_without_a_prediction": self.silent,
+            "symbols": self.symbols,
+            "unknown_symbols": self.unknown,
+            "predicted_as_likeliest": round(self.likeliest / self.symbols, 6) if self.symbols else None,
+            "mean_logprob": round(self.logprob / self.shown, 6) if self.shown else None,
+            "dropped": dict(corpus.skipped),
+            "seconds": round(seconds, 2),
+        }
+
+
+def _cell(value: object) -> str:
+    """A value as people read it."""
+    if isinstance(value, dict):
+        return ", ".join(f"{count:,} {reason}" for reason, count in value.items()) or "nothing"
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
