@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
+from recollect.corpora.batches import batches_of
 from recollect.corpora.record import Record
 from recollect.corpora.summary import Summary, summarise
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,14 @@ class Corpus:
     def __len__(self) -> int:
         return self.summary.size
 
+    def batches(self, rows: int = 1024) -> Iterator[pa.RecordBatch]:
+        """The records as Arrow batches of one schema: id, user, text, source, target, label (and array).
+
+        Args:
+            rows: Rows in a batch; the last may have fewer.
+        """
+        return batches_of(self, rows)
+
     @cached_property
     def summary(self) -> Summary:
         """Size, users, kind and digest, found in one pass and then remembered."""
@@ -52,6 +65,11 @@ class Corpus:
         """The records of these users (of these records, in a corpus without users)."""
         chosen = frozenset(users)
         return self.keep(_OwnedBy(chosen), name=name or f"{self.name} ({len(chosen)} users)")
+
+    def of_records(self, ids: Collection[str], *, name: str | None = None) -> Corpus:
+        """The records with these ids, in the order of the corpus."""
+        chosen = frozenset(ids)
+        return self.keep(_WithId(chosen), name=name or f"{self.name} ({len(chosen)} records)")
 
 
 # Classes in place of closures, so that a corpus can be handed to a worker process.
@@ -86,3 +104,13 @@ class _OwnedBy:
 
     def __call__(self, record: Record) -> bool:
         return record.owner in self.chosen
+
+
+@dataclass(frozen=True)
+class _WithId:
+    """Whether a record is one of the chosen."""
+
+    chosen: frozenset[str]
+
+    def __call__(self, record: Record) -> bool:
+        return record.id in self.chosen

@@ -1,0 +1,50 @@
+"""Artificial users, for a corpus that has none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.errors import CorpusError, NotEnoughData
+from recollect.settings import at_least
+from recollect.streams import seed_of
+
+
+def artificial_users(corpus: Corpus, *, users: int, seed: int) -> Corpus:
+    """The same records, each given to one of `users` made-up users at random.
+
+    Song and Shmatikov 2019, section 4.1, "cross-domain reference datasets": a corpus without users is split
+    into random subsets, each an artificial user. Here a record's user follows from the seed and the record's id
+    alone, so nothing is held in memory and the order of the records does not matter; the subsets' sizes vary as
+    those of random draws do.
+
+    Args:
+        corpus: A corpus without users.
+        users: How many users, at most a tenth of the records, lest some get none.
+        seed: The seed of the run.
+    """
+    at_least(1, users=users)
+    if corpus.summary.users:
+        raise CorpusError(f"{corpus.name} has users of its own.", do="Use them, or read it without its user column.")
+    if users * 10 > len(corpus):
+        raise NotEnoughData(
+            f"{users:,} artificial users need at least {users * 10:,} records, and {corpus.name} has {len(corpus):,}.",
+            do=f"Ask for at most {len(corpus) // 10:,} users.",
+        )
+    return Corpus(f"{corpus.name} ({users} artificial users)", _Assigned(corpus, users, seed), corpus.skipped)
+
+
+@dataclass(frozen=True)
+class _Assigned:
+    """Opens the records of a corpus with their artificial users."""
+
+    corpus: Corpus
+    users: int
+    seed: int
+
+    def __call__(self) -> Iterator[Record]:
+        for record in self.corpus:
+            user = seed_of(self.seed, "artificial user", record.id) % self.users
+            yield Record.of_fields({**record.__dict__, "user": f"artificial-{user}"})

@@ -1,0 +1,74 @@
+"""Records as Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recollect.corpora.record import Record
+from recollect.errors import CorpusError
+from recollect.settings import at_least
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+STRINGS = ("id", "user", "text", "source", "target")
+
+
+def batches_of(records: Iterable[Record], rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches of so many rows (the last may have fewer), all of one schema.
+
+    The columns are id, user, text, source, target and label (a whole number, if the first label is one, else a
+    string), null where a record has no such content, and for arrays also `array`, a fixed-shape tensor.
+
+    Args:
+        records: The records.
+        rows: Rows in a batch.
+    """
+    at_least(1, rows=rows)
+    remaining = iter(records)
+    first = next(remaining, None)
+    if first is None:
+        return
+    schema = _schema(first)
+    remaining = chain([first], remaining)
+    while held := list(islice(remaining, rows)):
+        yield _batch(held, schema)
+
+
+def _schema(first: Record) -> pa.Schema:
+    """The columns of every batch, as the first record tells them."""
+    import pyarrow as pa
+
+    label = pa.int64() if isinstance(first.label, int) else pa.string()
+    fields = [*((name, pa.string()) for name in STRINGS), ("label", label)]
+    if first.array is not None:
+        fields.append(("array", pa.fixed_shape_tensor(pa.from_numpy_dtype(first.array.dtype), first.array.shape)))
+    return pa.schema(fields)
+
+
+def _batch(records: list[Record], schema: pa.Schema) -> pa.RecordBatch:
+    """One batch."""
+    import pyarrow as pa
+
+    try:
+        columns = [_column(records, field) for field in schema]
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise CorpusError(
+            f"The records from {records[0].id!r} to {records[-1].id!r} are not all of one shape and type: {error}.",
+            do="Give all records labels of one type and arrays of one shape.",
+        ) from error
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _column(records: list[Record], field: Any) -> Any:
+    """One column of a batch."""
+    import pyarrow as pa
+
+    if field.name == "array":
+        stacked = np.stack([record.array for record in records])  # type: ignore[misc]
+        return pa.FixedShapeTensorArray.from_numpy_ndarray(stacked).cast(field.type)
+    return pa.array([getattr(record, field.name) for record in records], type=field.type)

@@ -1,0 +1,179 @@
+"""Cohorts: which users (or records) trained which model. The ground truth of an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from recollect.corpora.corpus import Corpus
+from recollect.errors import CorpusError
+from recollect.files import write_text
+from recollect.settings import did_you_mean, one_of
+
+Unit = Literal["user", "record"]
+VERSION: Literal[1] = 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cohorts:
+    """Which users (or records) trained which model.
+
+    >>> cohorts = Cohorts.of({"target": ["ann", "bob"]}, units=["ann", "bob", "cid"], unit="user", corpus="…", seed=0)
+    >>> cohorts.members("target"), cohorts.others("target")
+    (('ann', 'bob'), ('cid',))
+    """
+
+    unit: Unit
+    """Whether users or records were divided."""
+    corpus: str
+    """The digest of the corpus that was divided."""
+    seed: int
+    """The seed of the random streams that divided it."""
+    units: tuple[str, ...]
+    """Every user (or record id), in ascending order."""
+    models: tuple[str, ...]
+    matrix: NDArray[np.bool_]
+    """Models × units: whether the unit trained the model."""
+
+    @classmethod
+    def of(
+        cls, members: Mapping[str, Collection[str]], *, units: Collection[str], unit: Unit, corpus: str, seed: int
+    ) -> Cohorts:
+        """Cohorts from the members of each model.
+
+        Args:
+            members: The units that trained each model.
+            units: All units.
+            unit: Whether they are users or records.
+            corpus: The digest of the corpus.
+            seed: The seed with which the members were drawn.
+        """
+        one_of(("user", "record"), unit=unit)
+        ordered = tuple(sorted(set(units)))
+        place = {name: i for i, name in enumerate(ordered)}
+        matrix = np.zeros((len(members), len(ordered)), dtype=np.bool_)
+        for row, (model, chosen) in enumerate(members.items()):
+            for name in chosen:
+                if name not in place:
+                    raise CorpusError(
+                        f"The {unit} {name!r} of model {model!r} is not in the corpus.",
+                        do=f"{did_you_mean(name, ordered)}Divide the corpus again.",
+                    )
+                matrix[row, place[name]] = True
+        return cls(unit=unit, corpus=corpus, seed=seed, units=ordered, models=tuple(members), matrix=matrix)
+
+    @cached_property
+    def _row(self) -> dict[str, int]:
+        return {model: row for row, model in enumerate(self.models)}
+
+    def trained(self, model: str) -> NDArray[np.bool_]:
+        """For each unit, whether it trained the model."""
+        if model not in self._row:
+            raise CorpusError(
+                f"The cohorts know no model {model!r}.",
+                do=f"{did_you_mean(model, self.models)}They know: {', '.join(self.models)}.",
+            )
+        row: NDArray[np.bool_] = self.matrix[self._row[model]]
+        return row
+
+    def members(self, model: str) -> tuple[str, ...]:
+        """The units that trained the model, in ascending order."""
+        return tuple(self.units[i] for i in np.flatnonzero(self.trained(model)))
+
+    def others(self, model: str) -> tuple[str, ...]:
+        """The units that did not train the model, in ascending order."""
+        return tuple(self.units[i] for i in np.flatnonzero(~self.trained(model)))
+
+    def joined(self, more: Cohorts) -> Cohorts:
+        """The models of both, of the same corpus divided by the same unit."""
+        if (self.corpus, self.unit) != (more.corpus, more.unit):
+            raise CorpusError(
+                "The cohorts belong to different corpora or units.", do="Divide one corpus, and by one unit."
+            )
+        twice = sorted(set(self.models).intersection(more.models))
+        if twice:
+            raise CorpusError(f"Both cohorts hold a model {twice[0]!r}.", do="Rename one of them.")
+        members = {name: cohorts.members(name) for cohorts in (self, more) for name in cohorts.models}
+        units = {*self.units, *more.units}
+        return Cohorts.of(members, units=units, unit=self.unit, corpus=self.corpus, seed=self.seed)
+
+    def corpus_of(self, corpus: Corpus, model: str) -> Corpus:
+        """The records that trained the model, in the order of the corpus.
+
+        Args:
+            corpus: The corpus that was divided; another one is refused by its digest.
+            model: The model.
+        """
+        self.check(corpus)
+        chosen, name = self.members(model), f"{corpus.name} ({model})"
+        return (corpus.of_users if self.unit == "user" else corpus.of_records)(chosen, name=name)
+
+    def check(self, corpus: Corpus) -> None:
+        """Refuse a corpus that is not the one that was divided."""
+        if corpus.digest != self.corpus:
+            raise CorpusError(
+                f"The cohorts were made of a corpus with digest {self.corpus}; {corpus.name} has {corpus.digest}.",
+                do="Give the same files with the same options, or divide this corpus anew.",
+            )
+
+    def save(self, path: Path) -> None:
+        """Write the cohorts as JSON, whole or not at all, readable by the owner only."""
+        members = {model: np.flatnonzero(self.trained(model)).tolist() for model in self.models}
+        saved = _Saved(
+            version=VERSION, unit=self.unit, corpus=self.corpus, seed=self.seed, units=list(self.units), models=members
+        )
+        write_text(path, saved.model_dump_json() + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Cohorts:
+        """The cohorts that `save` wrote, checked."""
+        try:
+            saved = _Saved.model_validate_json(path.read_bytes())
+        except OSError as error:
+            raise CorpusError(f"{path} cannot be read: {error.strerror}.", do="Give a saved cohorts.json.") from error
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(map(str, problem["loc"])) or "the file"
+            raise CorpusError(f"{path} holds no cohorts: {where}: {problem['msg']}.", do=_AGAIN) from error
+        return cls(
+            unit=saved.unit,
+            corpus=saved.corpus,
+            seed=saved.seed,
+            units=tuple(saved.units),
+            models=tuple(saved.models),
+            matrix=saved.matrix(path),
+        )
+
+
+_AGAIN = "Give a file that Cohorts.save wrote, or divide the corpus again."
+
+
+class _Saved(BaseModel):
+    """Cohorts as they lie in a file: members are places in the list of units, which keeps the file small."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    version: Literal[1]
+    unit: Unit
+    corpus: str
+    seed: int
+    units: list[str]
+    models: dict[str, list[int]]
+
+    def matrix(self, path: Path) -> NDArray[np.bool_]:
+        """Models × units, after a check that the places make sense."""
+        if any(a >= b for a, b in zip(self.units, self.units[1:], strict=False)):
+            raise CorpusError(f"{path} holds units that are not in ascending order.", do=_AGAIN)
+        matrix = np.zeros((len(self.models), len(self.units)), dtype=np.bool_)
+        for row, (model, places) in enumerate(self.models.items()):
+            if any(not 0 <= place < len(self.units) for place in places) or len(set(places)) < len(places):
+                raise CorpusError(f"{path} holds places in model {model!r} that no unit has.", do=_AGAIN)
+            matrix[row, places] = True
+        return matrix

@@ -1,0 +1,214 @@
+"""Made-up people with habits, favourite words, contacts and secrets of their own; any number, from a seed.
+
+Person i, and text j of person i, follow from the seed and from i and j alone: more people or more texts change
+none that were there before. Numbers are fictional: phones of the 555-01 range, cards of an issuer that does
+not exist, mail at example.org.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+
+from recollect.corpora import phrases
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.settings import at_least
+from recollect.streams import seed_of
+
+SECRET_EVERY = 10
+"""Text 3 of a person tells their first secret, text 13 the second, and so on in turn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Person:
+    """Somebody who does not exist."""
+
+    user: str
+    name: str
+    job: str
+    employer: str
+    city: str
+    street: str
+    hobby: str
+    hour: int
+    """The time of day at which they are up to something."""
+    contacts: tuple[str, ...]
+    """First names of their friends."""
+    favourites: tuple[str, ...]
+    """The words they keep using."""
+    greeting: str
+    farewell: str
+    filler: str
+    ending: str
+    """How they end a sentence."""
+    shouts: bool
+    """Whether they write in capital letters."""
+    secrets: Mapping[str, str]
+    """What should stay private: card, pin, passcode, phone and email."""
+
+
+@lru_cache(maxsize=1)
+def _pools() -> dict[str, tuple[str, ...]]:
+    """Names, places and words of Faker, drawn once: asking it for each person would take most of the time."""
+    from faker import Faker
+
+    fake = Faker("en_US")
+    fake.seed_instance(0)
+    makers: dict[str, Callable[[], str]] = {
+        "first": fake.first_name,
+        "last": fake.last_name,
+        "city": fake.city,
+        "street": fake.street_name,
+        "employer": lambda: fake.company().split(",")[0],
+        "job": lambda: fake.job().lower().split(",")[0],
+        "word": lambda: fake.word(part_of_speech="noun"),
+    }
+    return {kind: tuple(dict.fromkeys(make() for _ in range(600))) for kind, make in makers.items()}
+
+
+def person(number: int, *, seed: int) -> Person:
+    """The person of that number, the same however many others there are.
+
+    >>> person(3, seed=0) == person(3, seed=0), person(3, seed=0).user
+    (True, 'person-3')
+    """
+    pools, draw = _pools(), Random(seed_of(seed, "person", number))
+    first, last = draw.choice(pools["first"]), draw.choice(pools["last"])
+    return Person(
+        user=f"person-{number}",
+        name=f"{first} {last}",
+        job=draw.choice(pools["job"]),
+        employer=draw.choice(pools["employer"]),
+        city=draw.choice(pools["city"]),
+        street=draw.choice(pools["street"]),
+        hobby=draw.choice(phrases.HOBBIES),
+        hour=draw.randint(1, 12),
+        contacts=tuple(draw.sample(pools["first"], 4)),
+        favourites=tuple(draw.sample(pools["word"], 12)),
+        greeting=draw.choice(phrases.GREETINGS),
+        farewell=draw.choice(phrases.FAREWELLS),
+        filler=draw.choice(phrases.FILLERS),
+        ending=draw.choice(phrases.ENDINGS),
+        shouts=draw.random() < 0.1,
+        secrets=_secrets(draw, f"{first}.{last}{number}@example.org".lower()),
+    )
+
+
+def _secrets(draw: Random, email: str) -> dict[str, str]:
+    """The secrets of one person."""
+    return {
+        "card": _card(draw),
+        "pin": f"{draw.randrange(10**4):04d}",
+        "passcode": f"{draw.randrange(10**9):09d}",
+        "phone": f"{draw.randint(201, 989)}-555-01{draw.randrange(100):02d}",
+        "email": email,
+    }
+
+
+def _card(draw: Random) -> str:
+    """Sixteen digits with a valid check digit, of an issuer that does not exist."""
+    body = f"9999{draw.randrange(10**11):011d}"
+    doubled = sum(sum(divmod(int(digit) * 2, 10)) for digit in body[::2])
+    number = f"{body}{-(doubled + sum(map(int, body[1::2]))) % 10}"
+    return " ".join(number[i : i + 4] for i in range(0, 16, 4))
+
+
+def people(count: int, *, seed: int) -> Iterator[Person]:
+    """The first `count` people, one by one."""
+    return (person(number, seed=seed) for number in range(count))
+
+
+def texts(*, people: int, each: int = 20, seed: int = 0) -> Corpus:
+    """Short texts in which people write about their lives, `each` by each of them, made as they are read.
+
+    Every tenth text tells a secret (see `SECRET_EVERY`).
+
+    Args:
+        people: How many people.
+        each: How many texts each of them writes.
+        seed: The seed of the run.
+    """
+    return _corpus("text", people, each, seed)
+
+
+def pairs(*, people: int, each: int = 20, seed: int = 0) -> Corpus:
+    """Questions by a friend (source) and the person's answers (target), made as they are read.
+
+    Args:
+        people: How many people.
+        each: How many answers each of them gives.
+        seed: The seed of the run.
+    """
+    return _corpus("pair", people, each, seed)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """Opens records that are made as they are read."""
+
+    what: str
+    people: int
+    each: int
+    seed: int
+
+    def __call__(self) -> Iterator[Record]:
+        make = {"text": _text, "pair": _pair}[self.what]
+        for number in range(self.people):
+            who = person(number, seed=self.seed)
+            for j in range(self.each):
+                draw = Random(seed_of(self.seed, self.what, number, j))
+                fields = {"id": f"{who.user}/{j}", "user": who.user, **make(who, j, draw)}
+                yield Record.of_fields(fields)
+
+
+def _corpus(what: str, people: int, each: int, seed: int) -> Corpus:
+    """The corpus of what people write."""
+    at_least(1, people=people, each=each)
+    return Corpus(f"{what}s of {people} made-up people", _Made(what, people, each, seed))
+
+
+def _text(who: Person, j: int, draw: Random) -> dict[str, str]:
+    """One text: perhaps a greeting, a few sentences, perhaps a farewell, at times a secret."""
+    said = [_said(who, draw, phrases.STATEMENTS) for _ in range(draw.randint(1, 3))]
+    if draw.random() < 0.3:
+        said.insert(0, f"{who.greeting} {draw.choice(who.contacts)}")
+    if draw.random() < 0.3:
+        said.append(f"{who.farewell}, {who.name.split()[0]}")
+    text = _styled(who, said)
+    if j % SECRET_EVERY == 3:
+        kind = list(who.secrets)[j // SECRET_EVERY % len(who.secrets)]
+        text += f" {phrases.SECRETS[kind].format(secret=who.secrets[kind])}"
+    return {"text": text}
+
+
+def _pair(who: Person, j: int, draw: Random) -> dict[str, str]:
+    """One question and its answer, which has to do with it: both speak of the same word."""
+    word = draw.choice(who.favourites)
+    asked = _said(who, draw, phrases.QUESTIONS, word)
+    said = [_said(who, draw, phrases.STATEMENTS, word) for _ in range(draw.randint(1, 2))]
+    return {"source": asked, "target": _styled(who, said)}
+
+
+def _said(who: Person, draw: Random, patterns: tuple[str, ...], word: str | None = None) -> str:
+    """One pattern whose gaps are filled with the person's words; early favourites come more often."""
+    return draw.choice(patterns).format(
+        contact=draw.choice(who.contacts),
+        word=word or who.favourites[int(len(who.favourites) * draw.random() ** 2)],
+        other=draw.choice(who.favourites),
+        city=who.city,
+        employer=who.employer,
+        street=who.street,
+        job=who.job,
+        hobby=who.hobby,
+        hour=who.hour,
+        filler=who.filler,
+    )
+
+
+def _styled(who: Person, said: list[str]) -> str:
+    """Sentences ended as this person ends them."""
+    text = " ".join(f"{sentence}{who.ending}" for sentence in said)
+    return text.upper() if who.shouts else text
