@@ -18,7 +18,7 @@ TEXTS = [
     "the number is 281265017",
 ]
 MAKERS = {
-    "characters": lambda texts, **options: character_tokenizer(texts, **options),
+    "characters": character_tokenizer,
     "words": lambda texts, **options: word_tokenizer(texts, 1000, **options),
     "bpe": lambda texts, **options: bpe_tokenizer(texts, 300, **options),
 }

@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
-from transformers import AutoConfig, AutoModelForCausalLM
+from typing import Any
 
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForImageClassification,
+    AutoModelForSeq2SeqLM,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+
+from recollect.models.architectures.convolutional import ConvolutionalConfig, ConvolutionalLM
+from recollect.models.architectures.perceptron import PerceptronClassifier, PerceptronConfig
 from recollect.models.architectures.recurrent import RecurrentConfig, RecurrentLM
+from recollect.models.architectures.translating import TranslatingConfig, TranslatingLM
 
-__all__ = ["RecurrentConfig", "RecurrentLM"]
+__all__ = [
+    "ConvolutionalConfig",
+    "ConvolutionalLM",
+    "PerceptronClassifier",
+    "PerceptronConfig",
+    "RecurrentConfig",
+    "RecurrentLM",
+    "TranslatingConfig",
+    "TranslatingLM",
+]
 
-AutoConfig.register(RecurrentConfig.model_type, RecurrentConfig, exist_ok=True)
-AutoModelForCausalLM.register(RecurrentConfig, RecurrentLM, exist_ok=True)
+_KNOWN: list[tuple[Any, type[PreTrainedConfig], type[PreTrainedModel]]] = [
+    (AutoModelForCausalLM, RecurrentConfig, RecurrentLM),
+    (AutoModelForCausalLM, ConvolutionalConfig, ConvolutionalLM),
+    (AutoModelForSeq2SeqLM, TranslatingConfig, TranslatingLM),
+    (AutoModelForImageClassification, PerceptronConfig, PerceptronClassifier),
+]
+
+for _auto, _config, _model in _KNOWN:
+    AutoConfig.register(_config.model_type, _config, exist_ok=True)
+    _auto.register(_config, _model, exist_ok=True)
