@@ -20,17 +20,21 @@ def recurrence(cell: str, inputs: int, units: int, *, layers: int, dropout: floa
     return CELLS[cell](inputs, units, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
 
 
-def read(network: nn.RNNBase, inputs: Tensor, state: State | None, mask: Tensor | None) -> tuple[Tensor, State]:
+def read(
+    network: nn.RNNBase, inputs: Tensor, state: State | None, mask: Tensor | None, *, final: bool = True
+) -> tuple[Tensor, State]:
     """The outputs of every step, and the state after the last.
 
     Args:
         network: What `recurrence` made.
         inputs: [sequences, steps, inputs].
         state: Where the sequences go on from; None for the beginning.
-        mask: [sequences, steps], zero where a sequence is padded: such a step changes no state. None where nothing is
-            padded, or only on the right and nobody wants the state: that is the fast way.
+        mask: [sequences, steps], zero where a sequence is padded: such a step changes no state. May begin before
+            the inputs do.
+        final: Whether the state is wanted. If not, padding on the right costs nothing and the state is any.
     """
-    if mask is None or bool(mask.all()):
+    mask = None if mask is None else mask[:, -inputs.shape[1] :]
+    if mask is None or bool(mask.all() if final else mask[:, 0].all()):
         outputs, after = network(inputs, _inwards(state))
         return outputs, _outwards(after)
     # A packed sequence begins at its first step, so padding on the left is first rolled to the right.

@@ -71,11 +71,8 @@ class RecurrentLM(Stateful):
             logits_to_keep: The last so many steps (0: all), or which.
             return_dict: Taken for granted.
         """
-        mask = None if attention_mask is None else attention_mask[:, -input_ids.shape[1] :]
-        if mask is not None and not use_cache and bool(mask[:, 0].all()):
-            mask = None
         embedded = self.dropout(self.embed_tokens(input_ids))
-        outputs, state = read(self.rnn, embedded, past_key_values, mask)
+        outputs, state = read(self.rnn, embedded, past_key_values, attention_mask, final=use_cache)
         logits = self.lm_head(kept(self.dropout(outputs), logits_to_keep))
         loss = next_symbol_loss(logits, labels)
         return StatefulOutput(loss=loss, logits=logits, past_key_values=state if use_cache else None)

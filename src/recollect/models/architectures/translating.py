@@ -82,7 +82,7 @@ class Attention(nn.Module):
 
     def forward(self, hidden: Tensor, source: Tensor, mask: Tensor | None) -> Tensor:
         """What the decoder found [sequences, target steps, units]; padded sources are not looked at."""
-        scores = hidden @ self.score(source).transpose(1, 2)
+        scores = self.score(hidden) @ source.transpose(1, 2)
         if mask is not None:
             scores = scores.masked_fill(mask[:, None] == 0, torch.finfo(scores.dtype).min)
         context = scores.softmax(dim=-1) @ source
@@ -137,8 +137,8 @@ class TranslatingLM(Stateful):
         if shown is None:
             raise ValueError("Neither decoder_input_ids nor labels were given.")
         state = tuple(encoded.final.unbind(1)) if past_key_values is None else past_key_values
-        mask = None if decoder_attention_mask is None else decoder_attention_mask[:, -shown.shape[1] :]
-        hidden, after = read(self.rnn, self.dropout(self.embed_tokens(shown)), state, mask)
+        embedded = self.dropout(self.embed_tokens(shown))
+        hidden, after = read(self.rnn, embedded, state, decoder_attention_mask, final=use_cache)
         hidden = kept(hidden, logits_to_keep)
         if self.attention is not None:
             hidden = self.attention(hidden, encoded.last_hidden_state, attention_mask)
