@@ -68,6 +68,7 @@ def loop(folder, settings: Training | None = None, *, stream: bool = False, drop
         epochs=settings.epochs,
         seed=7,
         folder=folder,
+        curve_file=folder / "curve.json",
         **options,
     )
 

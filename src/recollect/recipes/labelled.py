@@ -76,8 +76,6 @@ class LabelledArrays:
     users: Integers
     mean: float
     std: float
-    argument: str
-    """What the model calls its input."""
 
     @property
     def lengths(self) -> Integers:
@@ -86,9 +84,12 @@ class LabelledArrays:
 
     def batch(self, drawn: Places, rng: np.random.Generator) -> Batch:
         """These arrays."""
-        values = (self.arrays[drawn].astype(np.float32) - np.float32(self.mean)) / np.float32(self.std)
+        values = self.arrays[drawn].astype(np.float32)
+        if self.arrays.dtype == np.uint8:
+            values /= np.float32(255)
+        values = (values - np.float32(self.mean)) / np.float32(self.std)
         return Batch(
-            inputs={self.argument: torch.from_numpy(values)},
+            inputs={"pixel_values": torch.from_numpy(values)},
             targets=torch.from_numpy(self.classes[drawn]),
             symbols=len(drawn),
         )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
+from recollect.recipes import recipe
 from recollect.recipes.sequences import IGNORED, Batch, Integers, Marks, Places, Tokens, rows_of
 
 
@@ -31,19 +33,25 @@ class Running:
         return Batch(inputs=inputs, targets=torch.from_numpy(targets), symbols=int(wanted.sum()))
 
 
+def pieces(tokens: Tokens, counts: Integers, *, length: int, split: bool) -> tuple[Places, Places, Integers]:
+    """Texts in pieces of at most `length`: each piece's text, where it begins, and how long it is.
+
+    Args:
+        tokens: The texts.
+        counts: How many symbols of each text are shared out among its pieces.
+        length: How many a piece gets at most.
+        split: Whether what is longer is split into several pieces, or else cut off.
+    """
+    needed = -(-counts // length) if split else np.minimum(counts, 1)
+    text = np.repeat(np.arange(len(tokens)), needed)
+    before = (np.arange(len(text)) - np.repeat(np.cumsum(needed) - needed, needed)) * length
+    return text, tokens.offsets[text] + before, np.minimum(counts[text] - before, length).astype(np.int32)
+
+
 def one_by_one(tokens: Tokens, users: Integers, marks: Marks, *, length: int, split: bool = True) -> Running:
     """Each text by itself; longer ones are split so that every symbol is predicted exactly once, or cut off."""
-    predicted = np.maximum(tokens.lengths - 1, 0)
-    pieces = -(-predicted // length) if split else np.minimum(predicted, 1)
-    text = np.repeat(np.arange(len(tokens)), pieces)
-    part = np.arange(len(text)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    return Running(
-        flat=tokens.flat,
-        starts=tokens.offsets[text] + part * length,
-        lengths=np.minimum(predicted[text] - part * length, length).astype(np.int32),
-        users=users[text],
-        marks=marks,
-    )
+    text, starts, lengths = pieces(tokens, np.maximum(tokens.lengths - 1, 0), length=length, split=split)
+    return Running(flat=tokens.flat, starts=starts, lengths=lengths, users=users[text], marks=marks)
 
 
 def windows(tokens: Tokens, marks: Marks, *, length: int) -> Running:
@@ -101,3 +109,19 @@ class Masked:
         read = np.arange(table.shape[1]) < lengths[:, None] + 2
         inputs = {"input_ids": torch.from_numpy(table), "attention_mask": torch.from_numpy(read.astype(np.int64))}
         return Batch(inputs=inputs, targets=torch.from_numpy(targets), symbols=int(chosen.sum()))
+
+
+def masked(tokens: Tokens, users: Integers, marks: Marks, *, tokenizer: Any, settings: recipe.Sequences) -> Masked:
+    """Each text by itself, in pieces of at most so many symbols, to be masked anew in every batch."""
+    split = settings.long == "split"
+    text, starts, lengths = pieces(tokens, tokens.lengths, length=settings.length, split=split)
+    return Masked(
+        flat=tokens.flat,
+        starts=starts,
+        lengths=lengths,
+        users=users[text],
+        marks=marks,
+        mask=tokenizer.mask_token_id,
+        share=settings.masked,
+        ordinary=np.setdiff1d(np.arange(len(tokenizer)), tokenizer.all_special_ids),
+    )

@@ -92,7 +92,9 @@ class Loop:
     epochs: int
     seed: int
     folder: Path
-    """Where checkpoints and the curve are kept."""
+    """Where checkpoints are kept."""
+    curve_file: Path | None = None
+    """Where the curve is written after each epoch."""
     validate: Callable[[], float] | None = None
     """The validation loss of the model as it is, in nats per symbol."""
     stop_after: int | None = None
@@ -167,7 +169,8 @@ class Loop:
             here.curve[-1].update(hook(EpochEnd(epoch=here.epoch, model=self.model, curve=here.curve)) or {})
         here.within, here.loss, here.symbols, here.seconds = 0, 0.0, 0, 0.0
         self._save()
-        write_json(self.folder / "curve.json", here.curve)
+        if self.curve_file is not None:
+            write_json(self.curve_file, here.curve)
         self._show()
 
     def _note(self, validation: float | None, training: float) -> None:

@@ -22,7 +22,6 @@ class _Model(Section):
 
     start: str | None = None
     """A checkpoint to go on from; its architecture, sizes and vocabulary are kept."""
-    dropout: Share = 0.0
 
 
 class Recurrent(_Model):
@@ -33,6 +32,8 @@ class Recurrent(_Model):
     layers: PositiveInt = 1
     units: PositiveInt = 128
     embedding: PositiveInt = 128
+    dropout: Share = 0.0
+    """On embedded symbols, between layers, and before the output layer."""
 
 
 class Convolutional(_Model):
@@ -42,9 +43,10 @@ class Convolutional(_Model):
     form: Literal["cnn", "wavenet"] = "cnn"
     layers: PositiveInt = 2
     units: PositiveInt = 188
-    embedding: PositiveInt = 128
-    width: PositiveInt = 3
+    embedding: PositiveInt = 133
+    width: PositiveInt = 10
     """How many symbols one layer looks at."""
+    dropout: Share = 0.0
 
 
 class EncoderDecoder(_Model):
@@ -55,6 +57,7 @@ class EncoderDecoder(_Model):
     layers: PositiveInt = 1
     units: PositiveInt = 128
     embedding: PositiveInt = 128
+    dropout: Share = 0.0
     attention: bool = False
 
 
@@ -85,6 +88,7 @@ class Perceptron(_Model):
 
     kind: Literal["mlp"] = "mlp"
     hidden: tuple[PositiveInt, ...] = (256, 256)
+    dropout: Share = 0.0
 
 
 class ResNet(_Model):
@@ -97,6 +101,7 @@ class ResNet(_Model):
     """Batch norm mixes the records of a batch; under differential privacy choose group norm."""
 
 
+Task = Literal["causal", "masked", "seq2seq", "classifier"]
 Architecture = Annotated[
     Recurrent | Convolutional | EncoderDecoder | Transformer | Perceptron | ResNet, Field(discriminator="kind")
 ]
@@ -179,8 +184,25 @@ class Privacy(Section):
     epsilon: PositiveFloat | None = None
     """The budget that training may spend."""
     delta: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """None: below one over the number of units."""
+    """None: a tenth of one over the number of units."""
     accountant: Literal["prv", "rdp"] = "prv"
+    """`prv` is tight; `rdp` is looser and what older papers print."""
+    rate: Annotated[float, Field(gt=0, le=1)] | None = None
+    """With which probability a unit takes part in a step. None: batch_size over the number of sequences; for users
+    batch_size over the number of users."""
+    snapshots: tuple[PositiveFloat, ...] = ()
+    """Also keep the last model within each of these ε, from the same run."""
+    update: Literal["gradient", "fedavg"] = "gradient"
+    """Users only: a user's update is the gradient of all their texts, or the way some local epochs of SGD lead."""
+    local_epochs: PositiveInt = 1
+    """Of `fedavg` only, like the next two."""
+    local_batch_size: PositiveInt = 8
+    local_learning_rate: PositiveFloat = 0.1
+    most_sequences: PositiveInt | None = None
+    """Users only: how many of a user's training sequences are drawn for one update; None for all."""
+    secret_noise: bool = False
+    """Draw noise and samples from the operating system's entropy and keep no seed, as a release demands: whoever knows
+    the seed can take the noise away again. The training is then not repeatable."""
 
 
 class Recipe(Section):
@@ -198,6 +220,14 @@ class Recipe(Section):
     sequences: Sequences = Sequences()
     training: Training = Training()
     privacy: Privacy = Privacy()
+
+    @property
+    def task(self) -> Task:
+        """What the model will predict: next words, masked words, a target text, a label."""
+        if isinstance(self.model, Transformer):
+            return self.model.task
+        tasks: dict[str, Task] = {"recurrent": "causal", "convolutional": "causal", "recurrent-seq2seq": "seq2seq"}
+        return tasks.get(self.model.kind, "classifier")
 
     @property
     def digest(self) -> str:

@@ -1,0 +1,183 @@
+"""From a recipe to a tokenizer and a model with its first weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transformers
+from transformers import AutoConfig, PreTrainedConfig
+
+from recollect.errors import MissingDependency, PlanError
+from recollect.models import architectures
+from recollect.models.folders import model_folder
+from recollect.models.pretrained import read_config, read_network, read_tokenizer
+from recollect.recipes.recipe import Adapter, Perceptron, Recipe, ResNet, Task, Tokenizer, Transformer
+from recollect.recipes.sequences import Marks
+from recollect.recipes.tokenizers import bpe_tokenizer, character_tokenizer, word_tokenizer
+from recollect.settings import did_you_mean
+from recollect.streams import seed_of
+
+_AUTO: dict[Task, str] = {
+    "causal": "AutoModelForCausalLM",
+    "masked": "AutoModelForMaskedLM",
+    "seq2seq": "AutoModelForSeq2SeqLM",
+    "classifier": "AutoModelForSequenceClassification",
+}
+_OWN = {
+    "recurrent": (architectures.RecurrentConfig, architectures.RecurrentLM),
+    "convolutional": (architectures.ConvolutionalConfig, architectures.ConvolutionalLM),
+    "recurrent-seq2seq": (architectures.TranslatingConfig, architectures.TranslatingLM),
+}
+_MASK = "< mask >"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """What a model must know of the data before it is made."""
+
+    labels: tuple[str, ...] = ()
+    """The names of the classes, in the order of the outputs."""
+    shape: tuple[int, ...] = ()
+    """Of one array, channels first."""
+
+
+def build_tokenizer(recipe: Recipe, texts: Iterable[str]) -> Any:
+    """The tokenizer of a recipe: its checkpoint's own, or one made from the texts; None for models of arrays."""
+    if recipe.tokenizer is None:
+        return None
+    if recipe.model.start is not None:
+        return read_tokenizer(model_folder(recipe.model.start), recipe.model.start)
+    tokenizer = _made(recipe.tokenizer, texts)
+    if recipe.task == "masked":
+        tokenizer.add_special_tokens({"mask_token": _MASK})
+    return tokenizer
+
+
+def _made(settings: Tokenizer, texts: Iterable[str]) -> Any:
+    """A tokenizer made from texts."""
+    if settings.kind == "characters":
+        return character_tokenizer(texts, force=[settings.forced])
+    forced = settings.forced.split()
+    if settings.kind == "words":
+        return word_tokenizer(texts, settings.size, lower=settings.lowercase, force=forced)
+    return bpe_tokenizer(texts, settings.size, force=forced)
+
+
+def marks_of(tokenizer: Any) -> Marks:
+    """The symbols that stand before and after a text, and beside it where a batch is padded."""
+    begin = tokenizer.bos_token_id if tokenizer.cls_token_id is None else tokenizer.cls_token_id
+    end = tokenizer.eos_token_id if tokenizer.sep_token_id is None else tokenizer.sep_token_id
+    padding = tokenizer.pad_token_id
+    # what pads is never looked at, so any symbol will do where the tokenizer has none for it
+    return Marks(padding=(end or 0) if padding is None else padding, begin=begin, end=end)
+
+
+def build_model(recipe: Recipe, tokenizer: Any, data: Data, *, seed: int) -> Any:
+    """The model of a recipe with its first weights, which depend on the seed alone; in training mode."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed_of(seed, "weights") % 2**63)
+        network = _started(recipe, data) if recipe.model.start is not None else _fresh(recipe, tokenizer, data)
+        if isinstance(recipe.model, Transformer) and recipe.model.adapter is not None:
+            network = _adapted(network, recipe.model.adapter, recipe)
+    return network.train()
+
+
+def _fresh(recipe: Recipe, tokenizer: Any, data: Data) -> Any:
+    """A model with random weights."""
+    settings = recipe.model
+    if isinstance(settings, Perceptron):
+        inputs = int(torch.Size(data.shape).numel())
+        named = {
+            "inputs": inputs,
+            "hidden": list(settings.hidden),
+            "dropout": settings.dropout,
+            **_classes(data.labels),
+        }
+        return architectures.PerceptronClassifier(architectures.PerceptronConfig(**named))
+    if isinstance(settings, ResNet):
+        return _resnet(settings, data)
+    if isinstance(settings, Transformer):
+        auto = getattr(transformers, _AUTO[settings.task])
+        return auto.from_config(_transformer_config(settings, tokenizer, data))
+    config, network = _OWN[settings.kind]
+    sizes = settings.model_dump(exclude={"kind", "start"})
+    return network(config(**sizes, **_vocabulary(tokenizer, decoder=recipe.task == "seq2seq")))
+
+
+def _resnet(settings: ResNet, data: Data) -> Any:
+    """A residual network of basic blocks."""
+    config = transformers.ResNetConfig(
+        num_channels=data.shape[0],
+        embedding_size=settings.widths[0],
+        hidden_sizes=list(settings.widths),
+        depths=list(settings.depths),
+        layer_type="basic",
+        **_classes(data.labels),
+    )
+    return transformers.ResNetForImageClassification(config)
+
+
+def _transformer_config(settings: Transformer, tokenizer: Any, data: Data) -> PreTrainedConfig:
+    """The configuration that a recipe describes; a setting that it does not know is refused, not kept unread."""
+    try:
+        plain = AutoConfig.for_model(settings.architecture)
+    except ValueError:
+        near = did_you_mean(settings.architecture, transformers.CONFIG_MAPPING.keys())
+        do = f"{near}Use a model_type of the transformers library."
+        raise PlanError(f"model.architecture is {settings.architecture!r}.", do=do) from None
+    known = {*plain.to_dict(), *plain.attribute_map}
+    for name in settings.config:
+        if name not in known:
+            do = f"{did_you_mean(name, known)}See the documentation of {type(plain).__name__}."
+            raise PlanError(f"model.config has no setting {name!r} for {settings.architecture}.", do=do)
+    added = _vocabulary(tokenizer, decoder=settings.task == "seq2seq")
+    if settings.task == "classifier":
+        added |= _classes(data.labels)
+    return AutoConfig.for_model(settings.architecture, **added, **settings.config)
+
+
+def _vocabulary(tokenizer: Any, *, decoder: bool) -> dict[str, Any]:
+    """What a configuration says of the vocabulary."""
+    marks = marks_of(tokenizer)
+    found = {"vocab_size": len(tokenizer), "pad_token_id": marks.padding, "bos_token_id": marks.begin}
+    return {**found, "eos_token_id": marks.end} | ({"decoder_start_token_id": marks.begin} if decoder else {})
+
+
+def _classes(labels: Sequence[str]) -> dict[str, Any]:
+    """What a configuration says of the classes."""
+    numbered = list(enumerate(labels))
+    return {"id2label": dict(numbered), "label2id": {label: i for i, label in numbered}}
+
+
+def _started(recipe: Recipe, data: Data) -> Any:
+    """A model that goes on from a checkpoint; a classifier may get a new output layer."""
+    start = str(recipe.model.start)
+    folder = model_folder(start)
+    if recipe.task == "classifier":
+        auto = "AutoModelForImageClassification" if recipe.tokenizer is None else _AUTO["classifier"]
+        return getattr(transformers, auto).from_pretrained(
+            folder, local_files_only=True, ignore_mismatched_sizes=True, **_classes(data.labels)
+        )
+    return read_network(folder, start, config=read_config(folder, start), kind=recipe.task)
+
+
+def _adapted(network: Any, adapter: Adapter, recipe: Recipe) -> Any:
+    """The model with low-rank adapters in place of trainable weights."""
+    if recipe.model.start is None:
+        raise PlanError("model.adapter is set, but there is no model to adapt.", do="Set model.start to a checkpoint.")
+    try:
+        from peft import LoraConfig, get_peft_model
+    except ImportError:
+        raise MissingDependency("Adapters need peft.", do="pip install 'recollect[peft]'") from None
+    kinds = {"causal": "CAUSAL_LM", "seq2seq": "SEQ_2_SEQ_LM", "classifier": "SEQ_CLS"}
+    config = LoraConfig(
+        r=adapter.rank,
+        lora_alpha=adapter.alpha,  # type: ignore[arg-type]
+        lora_dropout=adapter.dropout,
+        target_modules=None if adapter.targets is None else list(adapter.targets),
+        task_type=kinds.get(recipe.task),
+    )
+    return get_peft_model(network, config)

@@ -1,0 +1,120 @@
+"""The model card: how a model came to be, as `card.json` for programs and `README.md` for people."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from recollect.corpora.corpus import Corpus
+from recollect.files import write_json, write_text
+from recollect.recipes.loop import Curve
+from recollect.recipes.recipe import Recipe, Task
+
+_PIPELINES: dict[Task, str] = {
+    "causal": "text-generation",
+    "masked": "fill-mask",
+    "seq2seq": "text2text-generation",
+    "classifier": "text-classification",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """How a model came to be."""
+
+    recipe: Recipe
+    seed: int
+    threads: int
+    corpus: Mapping[str, Any]
+    """Name, digest, size and users of what it was trained on."""
+    validation: Mapping[str, Any] | None
+    """The same of what its loss was watched on."""
+    cohort: Mapping[str, Any] | None
+    """Name, unit, size and digest of the members, who are listed in `members.json`."""
+    curve: Curve
+    privacy: Mapping[str, Any] | None
+    """Unit, epsilon and delta; None if nothing bounds what one record may change."""
+    reading: Mapping[str, Any]
+    """What the loader must know: `start_symbol` of language models, `input_mean` and `input_std` of arrays."""
+
+    def write(self, folder: Path) -> None:
+        """Write `README.md`, then `card.json`: whoever finds the latter finds a finished model."""
+        write_text(folder / "README.md", self.text())
+        write_json(folder / "card.json", self.facts())
+
+    def facts(self) -> dict[str, Any]:
+        """What stands in `card.json`."""
+        return {
+            "recipe": self.recipe.model_dump(mode="json"),
+            "recipe_digest": self.recipe.digest,
+            "task": self.recipe.task,
+            "seed": self.seed,
+            "threads": self.threads,
+            "corpus": self.corpus,
+            "validation": self.validation,
+            "cohort": self.cohort,
+            "privacy": self.privacy,
+            "curve": summary_of(self.curve),
+            "versions": {
+                **{name: version(name) for name in ("recollect", "torch", "transformers")},
+                "python": platform.python_version(),
+            },
+            **self.reading,
+        }
+
+    def text(self) -> str:
+        """What stands in `README.md`."""
+        recipe, curve = self.recipe, summary_of(self.curve)
+        pipeline = "image-classification" if recipe.tokenizer is None else _PIPELINES[recipe.task]
+        metadata = {"library_name": "transformers", "pipeline_tag": pipeline, "tags": ["recollect", recipe.name]}
+        private = (
+            "None: nothing bounds what one record may have changed."
+            if self.privacy is None
+            else ", ".join(f"{name} {value}" for name, value in self.privacy.items())
+        )
+        cohort = "" if self.cohort is None else f" (cohort {self.cohort['name']}, listed in `members.json`)"
+        return (
+            f"---\n{yaml.safe_dump(metadata, sort_keys=False)}---\n\n"
+            f"# {recipe.name}\n\n{recipe.summary}\n\n"
+            "| | |\n|---|---|\n"
+            f"| Trained on | {self.corpus['size']} records of {self.corpus['users']} users{cohort} |\n"
+            f"| Epochs | {curve['epochs']} |\n"
+            f"| Training loss | {_shown(curve['training_loss'])} nats per symbol |\n"
+            f"| Validation loss | {_shown(curve['validation_loss'])} nats per symbol |\n"
+            f"| Differential privacy | {private} |\n"
+            f"| Seed | {self.seed} |\n\n"
+            "Load it with `recollect.load_model`, or with the Auto classes of `transformers` after "
+            "`import recollect.models`.\nThe recipe, the digest of the data and the versions stand in `card.json`, "
+            "the learning curve in `curve.json`.\n"
+        )
+
+
+def _shown(loss: float | None) -> str:
+    """A loss for people."""
+    return "not measured," if loss is None else f"{loss:.4f}"
+
+
+def summary_of(curve: Curve) -> dict[str, Any]:
+    """The last epoch of a curve and its best, in a few numbers."""
+    last = curve[-1]
+    watched = [row["validation_loss"] for row in curve if row["validation_loss"] is not None]
+    return {
+        "epochs": last["epoch"],
+        "steps": last["steps"],
+        "training_loss": last["training_loss"],
+        "validation_loss": last["validation_loss"],
+        "best_validation_loss": min(watched, default=None),
+        "seconds": round(sum(row["seconds"] for row in curve), 1),
+    }
+
+
+def described(corpus: Corpus) -> dict[str, Any]:
+    """A corpus on a card: no text, only what identifies it."""
+    found = corpus.summary
+    return {"name": corpus.name, "digest": found.digest, "size": found.size, "users": found.users}

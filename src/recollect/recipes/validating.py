@@ -1,0 +1,61 @@
+"""Validation: which records are held out, and the loss on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from recollect.corpora.corpus import Corpus
+from recollect.recipes.sequences import Sequences
+from recollect.recipes.update import summed_loss
+from recollect.streams import stream
+
+
+def held_out(corpus: Corpus, share: float) -> frozenset[str]:
+    """The ids of the records that are held out: the last share of each user's records, in the order of the corpus.
+
+    So every user stays a member of the cohort. A corpus without users loses its last share.
+    """
+    counts = Counter("" if record.user is None else record.user for record in corpus)
+    first = {user: count - round(count * share) for user, count in counts.items()}
+    seen, chosen = Counter[str](), set()
+    for record in corpus:
+        user = "" if record.user is None else record.user
+        seen[user] += 1
+        if seen[user] > first[user]:
+            chosen.add(record.id)
+    return frozenset(chosen)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validation:
+    """Measures the mean loss of a model on the same sequences, masked alike each time."""
+
+    model: torch.nn.Module
+    sequences: Sequences
+    batch_size: int
+    carried: bool = False
+    """Whether the model's state goes on from one batch to the next (parallel streams)."""
+
+    def __call__(self) -> float:
+        """Nats per predicted symbol; the model is left in the mode it was in."""
+        device, training = next(self.model.parameters()).device, self.model.training
+        lengths = self.sequences.lengths
+        order = np.arange(len(lengths)) if self.carried else np.argsort(lengths, kind="stable")
+        total = torch.zeros((), dtype=torch.float64, device=device)
+        symbols, state = 0, None
+        self.model.eval()
+        with torch.inference_mode():
+            for begin in range(0, len(order), self.batch_size):
+                rng = stream(0, "validation", begin)
+                batch = self.sequences.batch(order[begin : begin + self.batch_size], rng).to(device)
+                extra = {"past_key_values": state, "use_cache": True} if self.carried else {}
+                output = self.model(**batch.inputs, **extra)
+                state = output.past_key_values if self.carried else None
+                total += summed_loss(output.logits, batch.targets)
+                symbols += batch.symbols
+        self.model.train(training)
+        return float(total) / max(1, symbols)
