@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -24,19 +24,37 @@ class Encoded:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Encoded]) -> Encoded:
+        """Several texts as one, one after the other; places stay those in each text."""
+        columns = (f.name for f in fields(cls))
+        return cls(
+            **{name: np.concatenate([_NONE[name], *(getattr(part, name) for part in parts)]) for name in columns}
+        )
+
+
+_NONE: dict[str, NDArray[Any]] = {
+    "ids": np.empty(0, np.int64),
+    "start": np.empty(0, np.int32),
+    "end": np.empty(0, np.int32),
+    "known": np.empty(0, np.bool_),
+}
+"""A text without symbols."""
+
 
 class Encoder:
     """Turns texts into symbols. What a text says is always text: a written-out "[SEP]" is no special symbol."""
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: Any, *, target: bool = False) -> None:
         """Find out what the tokenizer puts around a text.
 
         Args:
             tokenizer: A fast Hugging Face tokenizer.
+            target: Whether the texts are targets, around which some tokenizers put other symbols.
         """
         self._tokenizer = tokenizer
         self._special = np.array(sorted(tokenizer.all_special_ids), dtype=np.int64)
-        probe = tokenizer("a", verbose=False)
+        probe = tokenizer(text_target="a", verbose=False) if target else tokenizer("a", verbose=False)
         around = [part is None for part in probe.encodings[0].sequence_ids]
         first = around.index(False) if False in around else len(around)
         last = len(around) - around[::-1].index(False) if False in around else len(around)

@@ -1,0 +1,97 @@
+"""PEFT adapters (LoRA and its kin) on a base model, loaded as trained: never merged, so nothing is rounded away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from recollect.digests import Json
+from recollect.errors import MissingDependency, ModelError
+from recollect.files import read_json
+from recollect.models.digesting import meaningful
+from recollect.models.folders import adapter_folder, model_folder
+from recollect.models.model import Kind
+from recollect.models.pretrained import kind_of, loading, read_config, read_network, some
+
+_TASKS: dict[str | None, Kind] = {"CAUSAL_LM": "causal", "SEQ_2_SEQ_LM": "seq2seq", "SEQ_CLS": "classifier"}
+
+
+def split_adapter(ref: str) -> tuple[str, str] | None:
+    """Base and adapter of a name like BASE+ADAPTER; None for any other name.
+
+    >>> split_adapter("gpt2+runs/lora")
+    ('gpt2', 'runs/lora')
+    """
+    if "+" not in ref or Path(ref).expanduser().exists():
+        return None
+    places = [place for place, letter in enumerate(ref) if letter == "+"]
+    there = [place for place in places if Path(ref[place + 1 :]).expanduser().is_dir()]
+    place = (there or places[-1:])[0]
+    return ref[:place], ref[place + 1 :]
+
+
+def natural_reference(ref: str) -> str | None:
+    """The model that an adapted model is naturally compared with: its base; None for any other model.
+
+    >>> natural_reference("gpt2+runs/lora")
+    'gpt2'
+    """
+    parts = split_adapter(ref)
+    return None if parts is None else parts[0]
+
+
+def adapted_network(base: str, adapter: str, *, kind: Kind | None) -> tuple[Any, Kind, Json]:
+    """The base model with the adapter in place, what it predicts, and the adapter's meaningful settings.
+
+    Raises:
+        MissingDependency: peft is not installed.
+        ModelError: The two do not belong together.
+    """
+    peft = _peft()
+    folder, settings = model_folder(base), read_json(adapter_folder(adapter) / "adapter_config.json")
+    config = read_config(folder, base)
+    kind = kind or _TASKS.get(settings.get("task_type")) or kind_of(config, base)
+    own = settings.get("modules_to_save") or []
+    network = read_network(folder, base, config=config, kind=kind, supplied=own)
+    with loading(f"{base}+{adapter}", "The adapter does not fit its base"):
+        whole = peft.PeftModel.from_pretrained(network, str(adapter_folder(adapter)))
+    _refuse_unfitting(peft, whole, adapter, base)
+    return whole.get_base_model(), kind, _settings_that_matter(settings)
+
+
+def _peft() -> Any:
+    """The library of adapters."""
+    try:
+        import peft
+    except ImportError as error:
+        raise MissingDependency(
+            "A model named BASE+ADAPTER needs the package peft.", do="pip install 'recollect[peft]'"
+        ) from error
+    return peft
+
+
+def _refuse_unfitting(peft: Any, whole: Any, adapter: str, base: str) -> None:
+    """Refuse an adapter of which something was left out or made up, and those that lengthen the text."""
+    if whole.active_peft_config.is_prompt_learning:
+        raise ModelError(
+            f"The adapter {adapter!r} puts learnt vectors before the text, so its symbols stand elsewhere.",
+            do="Use an adapter that changes weights, such as LoRA.",
+        )
+    stored = set(peft.load_peft_weights(str(adapter_folder(adapter)), device="cpu"))
+    wanted = set(peft.get_peft_model_state_dict(whole, save_embedding_layers=False))
+    # embeddings are stored beside the adapter when they were resized, whether or not it adapts them
+    left = sorted(name for name in stored - wanted if "embed" not in name and "lm_head" not in name)
+    if missing := sorted(wanted - stored):
+        raise ModelError(f"The adapter {adapter!r} lacks weights for {base!r}: {some(missing)}.", do=_OTHER_BASE)
+    if left:
+        raise ModelError(f"The base {base!r} has no place for weights of {adapter!r}: {some(left)}.", do=_OTHER_BASE)
+
+
+_OTHER_BASE = "Name the base that the adapter was trained on."
+
+
+def _settings_that_matter(settings: dict[str, Any]) -> Json:
+    """The adapter's settings without notes; lists of names in order, for they were sets."""
+    kept = meaningful(settings)
+    assert isinstance(kept, dict)  # noqa: S101 - a mapping stays one
+    return {key: sorted(value) if isinstance(value, list) else value for key, value in kept.items()}

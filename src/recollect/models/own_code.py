@@ -1,0 +1,62 @@
+"""`python:package.module:factory`: a model that the user's own code makes. Loading it runs that code."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from recollect.errors import ModelError, RecollectError
+from recollect.models.model import Model
+from recollect.settings import did_you_mean
+
+_PARTS = ("name", "kind", "digest", "question", "access", "answer")
+
+
+def model_from_code(target: str) -> Model:
+    """What the factory returns when it is called without arguments.
+
+    Args:
+        target: `package.module:factory`.
+
+    Raises:
+        ModelError: The code cannot be found, fails, or returns something that is not a model.
+    """
+    ref = f"python:{target}"
+    made = _called(ref, _factory(ref, target))
+    if missing := [part for part in _PARTS if not hasattr(made, part)]:
+        raise ModelError(
+            f"{ref} returned a {type(made).__name__}, which is no model: it has no {', '.join(missing)}.",
+            do="A model has what the protocol recollect.models.Model lists.",
+        )
+    return made  # type: ignore[no-any-return]
+
+
+def _factory(ref: str, target: str) -> Any:
+    """The function that makes the model."""
+    place, _, name = target.partition(":")
+    if not place or not name:
+        raise ModelError(f"The model {ref!r} names no factory.", do="Write python:package.module:factory.")
+    try:
+        module = importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        raise ModelError(
+            f"{ref}: there is no module {error.name!r}.", do="Install its package, or put its folder on PYTHONPATH."
+        ) from error
+    if not callable(factory := getattr(module, name, None)):
+        known = [known for known, value in vars(module).items() if callable(value)]
+        raise ModelError(
+            f"{ref}: the module {place!r} has no function {name!r}.", do=f"{did_you_mean(name, known)}".strip()
+        )
+    return factory
+
+
+def _called(ref: str, factory: Any) -> Any:
+    """What the factory makes; a fault in it is told as such, with the way to it."""
+    try:
+        return factory()
+    except RecollectError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"{ref} failed with {type(error).__name__}: {error}", do="Call it in Python to see where."
+        ) from error
