@@ -6,11 +6,12 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from recollect.errors import ModelError
 
@@ -42,6 +43,20 @@ def batches(lengths: Sequence[int] | Indices, budget: int) -> list[Indices]:
         found.append(order[begin:end])
         begin = end
     return found
+
+
+def padded(sequences: Sequence[Indices], padding: int) -> tuple[Tensor, Tensor]:
+    """Sequences as one table, filled up on the right, and the mask that is 0 where they are.
+
+    >>> ids, mask = padded([np.array([5, 6]), np.array([7])], padding=0)
+    >>> ids.tolist(), mask.tolist()
+    ([[5, 6], [7, 0]], [[1, 1], [1, 0]])
+    """
+    lengths = np.array([len(each) for each in sequences])
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    ids = np.full(mask.shape, padding, dtype=np.int64)
+    ids[mask] = np.concatenate(sequences)
+    return torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))
 
 
 def token_budget(*, weights: int, per_token: int, memory: int) -> int:
@@ -77,6 +92,25 @@ class Budget:
     """A number of tokens that halves whenever memory runs out, and stays so."""
 
     tokens: int
+
+    @classmethod
+    def of(cls, network: Any, *, vocabulary: int = 0) -> Budget:
+        """The budget for a Hugging Face model where it is.
+
+        Args:
+            network: On its device and in its precision.
+            vocabulary: The width of its logits, if it makes them for every token; 0 if it does not.
+        """
+        config = network.config.get_text_config()
+        # inputs, queries, keys, values and the fourfold width between two layers, some of them twice
+        width = 24 * int(getattr(config, "hidden_size", None) or 1024)
+        return cls(
+            token_budget(
+                weights=sum(each.numel() * each.element_size() for each in network.parameters()),
+                per_token=width * network.dtype.itemsize + 2 * 4 * vocabulary,
+                memory=device_memory(network.device),
+            )
+        )
 
     def each(
         self, lengths: Sequence[int] | Indices, ask: Callable[[Indices], Found]

@@ -38,6 +38,18 @@ class Numbers:
     entropy: NDArray[np.floating[Any]]
     spread: NDArray[np.floating[Any]]
 
+    @classmethod
+    def empty(cls, rows: int, *, double: bool) -> Numbers:
+        """Room for the numbers of so many symbols."""
+        kind = np.float64 if double else np.float32
+        logprob, entropy, spread = np.empty((3, rows), kind)
+        return cls(rank=np.empty(rows, np.int32), logprob=logprob, entropy=entropy, spread=spread)
+
+    def put(self, places: NDArray[np.int64], found: Numbers) -> None:
+        """Write what was found for some of the symbols into their places."""
+        for name, column in vars(found).items():
+            getattr(self, name)[places] = column
+
 
 def four_numbers(logits: Tensor, symbols: Tensor) -> Numbers:
     """Rank, log-probability, entropy and spread of the true symbol in each row of logits.

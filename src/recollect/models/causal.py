@@ -1,0 +1,104 @@
+"""Causal language models: every ordinary token of a text predicted once from those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from recollect.corpora.record import Record
+from recollect.errors import CorpusError, ModelError
+from recollect.models.access import Access
+from recollect.models.answers import Answers
+from recollect.models.encoding import Encoder
+from recollect.models.left_to_right import Ids, Pass, PassReader, left_to_right
+from recollect.models.model import Kind, Question
+from recollect.models.pretrained import Pretrained
+from recollect.models.windows import reading_width, windows
+
+
+class Causal:
+    """A Hugging Face causal language model, transformer or recurrent.
+
+    The first token of a text is predicted only if something was read before it in training too: the symbols that
+    the tokenizer itself puts there, or the one that the model's card names as `start_symbol`. A text longer than
+    the model reads at once is read in windows; the symbols before the text stand in the first window only.
+    """
+
+    kind: Kind = "causal"
+    access = Access.PROBABILITIES
+
+    def __init__(self, pretrained: Pretrained, question: Question) -> None:
+        """Make a loaded model askable.
+
+        Args:
+            pretrained: The model with its tokenizer.
+            question: How long a window is read.
+
+        Raises:
+            ModelError: The window is longer than the model reads, or its card names an unknown start symbol.
+        """
+        self.name, self.digest, self.question = pretrained.name, pretrained.digest, question
+        network, tokenizer = pretrained.network, pretrained.tokenizer
+        self._encode = Encoder(tokenizer)
+        self._before = np.array(self._encode.before or start_symbol(pretrained.card, tokenizer), dtype=np.int64)
+        self._width = reading_width(network, question, name=self.name)
+        probe = {"input_ids": torch.tensor([[0, 1]], device=network.device)}
+        self._passes = PassReader(network, padding=tokenizer.pad_token_id or 0, probe=probe)
+
+    @property
+    def budget(self) -> int:
+        """How many tokens are read at once."""
+        return self._passes.budget.tokens
+
+    @budget.setter
+    def budget(self, tokens: int) -> None:
+        self._passes.budget.tokens = tokens
+
+    def answer(self, records: Sequence[Record]) -> Answers:
+        """One row per predicted token, in the order of the text.
+
+        Raises:
+            CorpusError: A record has no text.
+        """
+        distinct = {record.digest: record for record in records}
+        texts = self._encode([_text(record) for record in distinct.values()])
+        passes = [each for text in texts for each in self._read(text.ids)]
+        unseen = 0 if len(self._before) else 1
+        return left_to_right(tuple(distinct), texts, unseen, self._passes.numbers(passes))
+
+    def _read(self, ids: Ids) -> Iterator[Pass]:
+        """The passes in which one text is read: its last token is predicted but need not be read."""
+        whole = np.concatenate([self._before, ids])
+        first = max(1, len(self._before))
+        for window in windows(len(whole) - 1, self._width):
+            begin = max(first, window.begin + window.skip + 1)
+            if begin <= window.end:
+                yield Pass(read=whole[window.begin : window.end], follow=whole[begin : window.end + 1])
+
+
+def start_symbol(card: Mapping[str, Any], tokenizer: Any) -> list[int]:
+    """The symbol that the model's card says stood before every text in training, if it names one.
+
+    Raises:
+        ModelError: The tokenizer does not know it.
+    """
+    named = card.get("start_symbol")
+    if named is None:
+        return []
+    number = named if isinstance(named, int) else tokenizer.get_vocab().get(named)
+    if number is None or not 0 <= number < len(tokenizer):
+        raise ModelError(
+            f"The card of the model names the start symbol {named!r}, which its tokenizer does not know.",
+            do="Put the symbol that every text began with in training into card.json, or take the entry out.",
+        )
+    return [number]
+
+
+def _text(record: Record) -> str:
+    """The text of a record that has one."""
+    if record.text is None:
+        raise CorpusError(f"Record {record.id!r} has no text.", do="A causal model reads texts.")
+    return record.text

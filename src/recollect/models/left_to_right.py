@@ -1,0 +1,108 @@
+"""What causal and seq2seq models share: passes in which every symbol read predicts the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from recollect.models.answers import Answers
+from recollect.models.batching import Budget, Indices, padded
+from recollect.models.encoding import Encoded
+from recollect.models.symbols import Numbers, SymbolReader
+
+Ids = NDArray[np.int64]
+Inputs = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Symbols that are read at once, and what follows the last so many of them."""
+
+    read: Ids
+    follow: Ids
+
+
+class PassReader:
+    """Reads passes in batches and gives the four numbers of all that follows, pass after pass."""
+
+    def __init__(self, network: Any, *, padding: int, probe: Mapping[str, Any], prefix: str = "") -> None:
+        """Find out how the network makes its logits.
+
+        Args:
+            network: A Hugging Face model, in evaluation mode.
+            padding: The symbol that passes are filled up with on the right; never looked at.
+            probe: A small input of the network.
+            prefix: What the names of the inputs that take the passes begin with.
+        """
+        # keys and values are of use only to those who go on from them
+        self._always: Inputs = {"use_cache": False} if hasattr(network.config, "use_cache") else {}
+        self._names = f"{prefix}input_ids", f"{prefix}attention_mask"
+        self._network, self._padding = network, padding
+        self._reader = SymbolReader(network, {**probe, **self._always})
+        self.budget = Budget.of(network, vocabulary=0 if self._reader.fast else self._reader.vocabulary)
+
+    def numbers(
+        self,
+        passes: Sequence[Pass],
+        *,
+        beside: Callable[[Indices], Inputs] | None = None,
+        costs: Sequence[int] | None = None,
+    ) -> Numbers:
+        """The four numbers of all that follows, in the order of the passes.
+
+        Args:
+            passes: What is read.
+            beside: What the network reads beside some of the passes: the sources of their targets.
+            costs: The length of each pass in the eyes of the budget; by default how much it reads.
+        """
+        ends = np.cumsum([0, *(len(each.follow) for each in passes)])
+        found = Numbers.empty(int(ends[-1]), double=self._network.dtype == torch.float64)
+        lengths = [len(each.read) for each in passes] if costs is None else costs
+        for batch, part in self.budget.each(lengths, lambda batch: self._ask(passes, batch, beside)):
+            found.put(np.concatenate([np.arange(ends[i], ends[i + 1]) for i in batch]), part)
+        return found
+
+    def _ask(self, passes: Sequence[Pass], batch: Indices, beside: Callable[[Indices], Inputs] | None) -> Numbers:
+        """The numbers of one batch."""
+        chosen = [passes[i] for i in batch]
+        ids, mask = padded([each.read for each in chosen], self._padding)
+        line = ids.shape[1]
+        rows = [
+            np.arange(len(each.read) - len(each.follow), len(each.read)) + i * line for i, each in enumerate(chosen)
+        ]
+        device = self._network.device
+        inputs = dict(zip(self._names, (ids.to(device), mask.to(device)), strict=True))
+        return self._reader.read(
+            {**inputs, **self._always, **(beside(batch) if beside else {})},
+            torch.from_numpy(np.concatenate(rows)).to(device),
+            torch.from_numpy(np.concatenate([each.follow for each in chosen])).to(device),
+        )
+
+
+def left_to_right(digests: Sequence[str], texts: Sequence[Encoded], unseen: int, numbers: Numbers) -> Answers:
+    """Answers about texts of which every symbol but the first few was predicted, once, in order.
+
+    Args:
+        digests: The records.
+        texts: Their ordinary symbols.
+        unseen: How many symbols at the beginning of each text were not predicted.
+        numbers: One row per predicted symbol.
+    """
+    joined = Encoded.joined(texts)
+    position = np.concatenate([np.arange(0), *(np.arange(len(text)) for text in texts)]).astype(np.int32)
+    kept = position >= unseen
+    return Answers(
+        records=tuple(digests),
+        offsets=np.cumsum([0, *(max(0, len(text) - unseen) for text in texts)], dtype=np.int64),
+        pattern=np.zeros(int(kept.sum()), dtype=np.int32),
+        position=position[kept],
+        start=joined.start[kept],
+        end=joined.end[kept],
+        known=joined.known[kept],
+        **vars(numbers),
+    )

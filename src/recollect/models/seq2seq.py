@@ -1,0 +1,124 @@
+"""Seq2seq models: every ordinary token of a target predicted once, given its source and the target before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from recollect.corpora.record import Record
+from recollect.errors import CorpusError, ModelError
+from recollect.models.access import Access
+from recollect.models.answers import Answers
+from recollect.models.batching import Indices, padded
+from recollect.models.encoding import Encoder
+from recollect.models.left_to_right import Inputs, Pass, PassReader, left_to_right
+from recollect.models.model import Kind, Question
+from recollect.models.pretrained import Pretrained
+from recollect.models.windows import context_length
+
+
+class Seq2Seq:
+    """A Hugging Face encoder–decoder.
+
+    The source is read as the tokenizer prepares it. The target is read after the decoder's start symbol and the
+    symbols that the tokenizer puts before a target; none of these, nor the end symbol, is counted.
+    """
+
+    kind: Kind = "seq2seq"
+    access = Access.PROBABILITIES
+
+    def __init__(self, pretrained: Pretrained, question: Question) -> None:
+        """Make a loaded model askable.
+
+        Args:
+            pretrained: The model with its tokenizer.
+            question: How it is asked; only the precision matters here, because a source cannot be cut.
+
+        Raises:
+            ModelError: The model does not say with which symbol its decoder starts.
+        """
+        self.name, self.digest, self.question = pretrained.name, pretrained.digest, question
+        network, tokenizer = pretrained.network, pretrained.tokenizer
+        self._device = network.device
+        self._sources, self._targets = Encoder(tokenizer), Encoder(tokenizer, target=True)
+        self._start = np.array([_decoder_start(network, self.name), *self._targets.before], dtype=np.int64)
+        self._longest = context_length(network)
+        self._padding: int = tokenizer.pad_token_id or 0
+        one = torch.tensor([[0, 1]], device=self._device)
+        self._passes = PassReader(
+            network, padding=self._padding, probe={"input_ids": one, "decoder_input_ids": one}, prefix="decoder_"
+        )
+
+    @property
+    def budget(self) -> int:
+        """How many tokens are read at once."""
+        return self._passes.budget.tokens
+
+    @budget.setter
+    def budget(self, tokens: int) -> None:
+        self._passes.budget.tokens = tokens
+
+    def answer(self, records: Sequence[Record]) -> Answers:
+        """One row per token of the target, in its order.
+
+        Raises:
+            CorpusError: A record is not a pair, or its source is empty and nothing is put around it.
+            ModelError: A source or a target is longer than the model reads.
+        """
+        distinct = {record.digest: record for record in records}
+        pairs = [_pair(record) for record in distinct.values()]
+        before, after = self._sources.before, self._sources.after
+        sources = [
+            np.concatenate([before, source.ids, after]).astype(np.int64)
+            for source in self._sources([source for source, _ in pairs])
+        ]
+        targets = self._targets([target for _, target in pairs])
+        passes = [Pass(read=np.concatenate([self._start, target.ids[:-1]]), follow=target.ids) for target in targets]
+        for record, source, each in zip(distinct.values(), sources, passes, strict=True):
+            self._refuse_unreadable(record, "source", len(source))
+            self._refuse_unreadable(record, "target", len(each.read))
+        asked = [i for i, each in enumerate(passes) if len(each.follow)]
+
+        def beside(batch: Indices) -> Inputs:
+            ids, mask = padded([sources[asked[i]] for i in batch], self._padding)
+            return {"input_ids": ids.to(self._device), "attention_mask": mask.to(self._device)}
+
+        numbers = self._passes.numbers(
+            [passes[i] for i in asked],
+            beside=beside,
+            costs=[2 * max(len(sources[i]), len(passes[i].read)) for i in asked],
+        )
+        return left_to_right(tuple(distinct), targets, 0, numbers)
+
+    def _refuse_unreadable(self, record: Record, part: str, size: int) -> None:
+        """Refuse what the model cannot read at once, or at all."""
+        if not size:
+            raise CorpusError(f"The {part} of record {record.id!r} is empty.", do="Leave the record out.")
+        if self._longest is not None and size > self._longest:
+            raise ModelError(
+                f"The {part} of record {record.id!r} has {size} tokens; "
+                f"the model {self.name!r} reads at most {self._longest}.",
+                do="Leave the record out or cut it: what a part of a pair shows is not what the pair shows.",
+            )
+
+
+def _pair(record: Record) -> tuple[str, str]:
+    """Source and target of a record that has both."""
+    if record.source is None or record.target is None:
+        raise CorpusError(f"Record {record.id!r} is no pair.", do="A seq2seq model reads a source and a target.")
+    return record.source, record.target
+
+
+def _decoder_start(network: Any, name: str) -> int:
+    """The symbol that the decoder reads first."""
+    for config in (network.config, getattr(network, "generation_config", None)):
+        start = getattr(config, "decoder_start_token_id", None)
+        if start is not None:
+            return int(start)
+    raise ModelError(
+        f"The model {name!r} does not say with which symbol its decoder starts.",
+        do="Put decoder_start_token_id into its config.json.",
+    )
