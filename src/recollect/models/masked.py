@@ -1,0 +1,195 @@
+"""Masked language models: every record read under K mask patterns, the output layer only where something is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from recollect.corpora.record import Record
+from recollect.errors import CorpusError, ModelError
+from recollect.models.access import Access
+from recollect.models.answers import Answers
+from recollect.models.batching import Budget
+from recollect.models.encoding import Encoded, Encoder
+from recollect.models.model import Kind, Question
+from recollect.models.patterns import hidden, pattern_count, pattern_size
+from recollect.models.pretrained import Pretrained
+from recollect.models.reads import BEGIN, END, FIRST, LAST, PATTERN, RECORD, Table, all_reads, ragged_arange
+from recollect.models.symbols import Numbers, SymbolReader
+from recollect.models.windows import reading_width
+
+
+class Masked:
+    """A Hugging Face masked language model."""
+
+    kind: Kind = "masked"
+    access = Access.PROBABILITIES
+
+    def __init__(self, pretrained: Pretrained, question: Question) -> None:
+        """Make a loaded model askable.
+
+        Args:
+            pretrained: The model with its tokenizer.
+            question: How many patterns, how much each hides, how long a window is read.
+
+        Raises:
+            ModelError: The tokenizer has no symbol for what is hidden.
+        """
+        self.name, self.digest, self.question = pretrained.name, pretrained.digest, question
+        tokenizer = pretrained.tokenizer
+        if tokenizer.mask_token_id is None:
+            raise ModelError(
+                f"The tokenizer of {self.name!r} has no mask symbol.", do="Give the tokenizer that it was trained with."
+            )
+        self._mask: int = tokenizer.mask_token_id
+        self._padding: int = tokenizer.pad_token_id or 0
+        self._encode = Encoder(tokenizer)
+        self._device = pretrained.network.device
+        probe = torch.tensor([[*self._encode.before, self._mask, *self._encode.after]], device=self._device)
+        self._reader = SymbolReader(pretrained.network, {"input_ids": probe})
+        self._width = self._room(reading_width(pretrained.network, question, name=self.name, tokenizer=tokenizer))
+        self._budget = Budget.of(pretrained.network, vocabulary=0 if self._reader.fast else self._reader.vocabulary)
+
+    @property
+    def budget(self) -> int:
+        """How many symbols are read at once."""
+        return self._budget.tokens
+
+    @budget.setter
+    def budget(self, tokens: int) -> None:
+        self._budget.tokens = tokens
+
+    def answer(self, records: Sequence[Record]) -> Answers:
+        """One row per record, pattern and hidden symbol, in this order.
+
+        Raises:
+            CorpusError: A record has no text.
+        """
+        texts = _Texts.of(list({record.digest: record for record in records}.values()), self._encode)
+        reads = all_reads(texts.digests, texts.sizes, self._width, self.question)
+        rows = _Rows(texts, self.question)
+        lengths = reads[:, END] - reads[:, BEGIN] + self._encode.added
+        for batch, found in self._budget.each(lengths, lambda batch: self._ask(texts, reads[batch])):
+            rows.put(reads[batch], *found)
+        return rows.answers()
+
+    def _room(self, width: int | None) -> int | None:
+        """How many ordinary symbols are read at once, when so many with the special ones are."""
+        added = self._encode.added
+        if width is not None and width < added + 2:
+            raise ModelError(
+                f"A window of {width} symbols leaves no room: the tokenizer of {self.name!r} adds {added}.",
+                do=f"Choose a window of {added + 2} or more.",
+            )
+        return None if width is None else width - added
+
+    def _ask(self, texts: _Texts, reads: Table) -> tuple[NDArray[np.int64], Numbers]:
+        """The places that are scored in these reads, one read after the other, and their numbers."""
+        before, after = self._encode.before, self._encode.after
+        lengths = reads[:, END] - reads[:, BEGIN] + self._encode.added
+        ids = np.full((len(reads), int(lengths.max())), self._padding, dtype=np.int64)
+        ids[:, : len(before)] = before
+        scored, cells = [], []
+        for row, (record, pattern, begin, end, first, last) in zip(ids, reads.tolist(), strict=True):
+            places = hidden(texts.digests[record], int(texts.sizes[record]), pattern, self.question)
+            window = row[len(before) : len(before) + end - begin]
+            window[:] = texts.ids(record)[begin:end]
+            window[places[(places >= begin) & (places < end)] - begin] = self._mask
+            row[len(before) + end - begin :][: len(after)] = after
+            scored.append(places[first:last])
+            cells.append(len(before) + scored[-1] - begin)
+        counts = reads[:, LAST] - reads[:, FIRST]
+        asked = np.concatenate(cells) + np.repeat(np.arange(len(reads)) * ids.shape[1], counts)
+        places = np.concatenate(scored)
+        symbols = texts.at(texts.encoded.ids, np.repeat(reads[:, RECORD], counts), places)
+        return places, self._reader.read(self._inputs(ids, lengths), self._placed(asked), self._placed(symbols))
+
+    def _inputs(self, ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[str, Tensor]:
+        """What the model reads; a batch without padding needs no mask, and is faster without."""
+        inputs = {"input_ids": self._placed(ids)}
+        if lengths.min() < ids.shape[1]:
+            inputs["attention_mask"] = self._placed((np.arange(ids.shape[1]) < lengths[:, None]).astype(np.int64))
+        return inputs
+
+    def _placed(self, values: NDArray[np.int64]) -> Tensor:
+        """Values on the model's device."""
+        return torch.from_numpy(values).to(self._device)
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """The texts of some records as symbols, one after the other."""
+
+    digests: tuple[str, ...]
+    sizes: NDArray[np.int64]
+    """How many ordinary symbols each text has."""
+    encoded: Encoded
+    """All texts as one."""
+    begins: NDArray[np.int64]
+    """Where each text begins in it."""
+
+    @classmethod
+    def of(cls, records: Sequence[Record], encode: Encoder) -> _Texts:
+        """The texts of these records."""
+        texts = encode([_text(record) for record in records])
+        sizes = np.array([len(text) for text in texts], dtype=np.int64)
+        return cls(tuple(record.digest for record in records), sizes, Encoded.joined(texts), np.cumsum(sizes) - sizes)
+
+    def ids(self, record: int) -> NDArray[np.int64]:
+        """The symbols of one record."""
+        return self.encoded.ids[self.begins[record] : self.begins[record] + self.sizes[record]]
+
+    def at(self, column: NDArray[Any], records: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[Any]:
+        """What stands in a column at these places of these records."""
+        found: NDArray[Any] = column[self.begins[records] + places]
+        return found
+
+
+class _Rows:
+    """The rows of an answer, filled in whatever order the batches come."""
+
+    def __init__(self, texts: _Texts, question: Question) -> None:
+        self._texts = texts
+        self._hides = np.array([pattern_size(int(size), question) for size in texts.sizes], dtype=np.int64)
+        patterns = np.array([pattern_count(int(size), question) for size in texts.sizes], dtype=np.int64)
+        self._counts = patterns * self._hides
+        self._offsets = np.concatenate([[0], np.cumsum(self._counts)]).astype(np.int64)
+        self._position = np.zeros(self._offsets[-1], dtype=np.int32)
+        self._numbers = Numbers.empty(len(self._position), double=question.precision == "float64")
+
+    def put(self, reads: Table, places: NDArray[np.int64], numbers: Numbers) -> None:
+        """Keep what was found in some reads."""
+        counts = reads[:, LAST] - reads[:, FIRST]
+        begins = self._offsets[reads[:, RECORD]] + reads[:, PATTERN] * self._hides[reads[:, RECORD]] + reads[:, FIRST]
+        rows = np.repeat(begins, counts) + ragged_arange(counts)
+        self._position[rows] = places
+        self._numbers.put(rows, numbers)
+
+    def answers(self) -> Answers:
+        """All rows, with where in the text they stand."""
+        texts = self._texts
+        record = np.repeat(np.arange(len(self._counts)), self._counts)
+        here = ragged_arange(self._counts) // np.repeat(np.maximum(self._hides, 1), self._counts)
+        return Answers(
+            records=texts.digests,
+            offsets=self._offsets,
+            pattern=here.astype(np.int32),
+            position=self._position,
+            start=texts.at(texts.encoded.start, record, self._position),
+            end=texts.at(texts.encoded.end, record, self._position),
+            known=texts.at(texts.encoded.known, record, self._position),
+            **vars(self._numbers),
+        )
+
+
+def _text(record: Record) -> str:
+    """The text of a record."""
+    if record.text is None:
+        raise CorpusError(f"Record {record.id!r} has no text.", do="A masked model reads texts: name the text column.")
+    return record.text
