@@ -1,0 +1,234 @@
+"""Classifiers of texts and of arrays: one symbol per record, its label; and the logits, because classes are few."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from recollect.corpora.record import Record
+from recollect.errors import CorpusError, ModelError
+from recollect.models.access import Access
+from recollect.models.answers import Answers
+from recollect.models.arrays import ArrayReader, Scaling
+from recollect.models.batching import Budget, Indices, out_of_memory, padded
+from recollect.models.encoding import Encoder
+from recollect.models.model import Kind, Question
+from recollect.models.pretrained import Pretrained
+from recollect.models.symbols import four_numbers
+from recollect.models.windows import context_length
+from recollect.settings import did_you_mean
+
+VALUES_AT_ONCE = 2**20
+"""Numbers in one batch of arrays: some 1,300 images of 28×28, some 7 of 224×224 in colour."""
+
+
+class Classifier:
+    """A Hugging Face model that gives a text or an array one of a few labels."""
+
+    kind: Kind = "classifier"
+    access = Access.PROBABILITIES
+
+    def __init__(self, pretrained: Pretrained, question: Question) -> None:
+        """Make a loaded model askable.
+
+        Args:
+            pretrained: With a tokenizer it reads texts, without one arrays.
+            question: How it is asked; only the precision matters here.
+
+        Raises:
+            ModelError: The model does not choose one of several labels.
+        """
+        self.name, self.digest, self.question = pretrained.name, pretrained.digest, question
+        self._labels = _Labels(pretrained)
+        self._inputs: _Inputs = _Arrays(pretrained) if pretrained.tokenizer is None else _Texts(pretrained)
+
+    @property
+    def budget(self) -> int:
+        """How much is read at once: symbols of texts, values of arrays."""
+        return self._inputs.budget.tokens
+
+    @budget.setter
+    def budget(self, tokens: int) -> None:
+        self._inputs.budget.tokens = tokens
+
+    def answer(self, records: Sequence[Record]) -> Answers:
+        """One row per record: its label.
+
+        Raises:
+            CorpusError: A record has no label, one that the model does not know, or an input that it cannot read.
+        """
+        distinct = list({record.digest: record for record in records}.values())
+        symbols = torch.tensor([self._labels.number(record) for record in distinct], dtype=torch.int64)
+        logits = self._inputs.logits(distinct, len(self._labels))
+        numbers = four_numbers(logits.double(), symbols)
+        rows, kind = len(distinct), logits.numpy().dtype
+        zeros = np.zeros(rows, dtype=np.int32)
+        return Answers(
+            records=tuple(record.digest for record in distinct),
+            offsets=np.arange(rows + 1, dtype=np.int64),
+            pattern=zeros,
+            position=zeros,
+            start=zeros,
+            end=zeros,
+            known=np.ones(rows, dtype=np.bool_),
+            rank=numbers.rank,
+            logprob=numbers.logprob.astype(kind),
+            entropy=numbers.entropy.astype(kind),
+            spread=numbers.spread.astype(kind),
+            logits=logits.numpy(),
+        )
+
+
+class _Labels:
+    """The labels that a model knows."""
+
+    def __init__(self, pretrained: Pretrained) -> None:
+        config = pretrained.network.config
+        self._count = int(config.num_labels)
+        self._numbers: dict[str, int] = config.label2id
+        problem = getattr(config, "problem_type", None)
+        if self._count < 2 or problem in {"regression", "multi_label_classification"}:
+            raise ModelError(
+                f"The model {pretrained.name!r} does not choose one of several labels "
+                f"({problem or f'it has {self._count} output'}).",
+                do="Give a classifier with two labels or more of which exactly one is right.",
+            )
+
+    def __len__(self) -> int:
+        return self._count
+
+    def number(self, record: Record) -> int:
+        """Which output stands for the record's label: by name, or by number from 0."""
+        label = record.label
+        if isinstance(label, str):
+            # tables hold numbers as text
+            number = self._numbers.get(label, int(label) if label.isdecimal() else -1)
+        else:
+            number = -1 if label is None else int(label)
+        if 0 <= number < self._count:
+            return number
+        has = "no label" if label is None else f"the label {label!r}"
+        known = ", ".join(list(self._numbers)[:10]) + (", …" if len(self._numbers) > 10 else "")
+        raise CorpusError(
+            f"Record {record.id!r} has {has}, which the model does not know.",
+            do=f"{did_you_mean(str(label), self._numbers)}It knows {known}, or numbers from 0 to {self._count - 1}.",
+        )
+
+
+class _Inputs(Protocol):
+    """How records become logits."""
+
+    budget: Budget
+
+    def logits(self, records: Sequence[Record], classes: int) -> Tensor:
+        """One row per record, on the processor, in single or double precision."""
+
+
+class _Arrays:
+    """Arrays, batched with others of their shape."""
+
+    def __init__(self, pretrained: Pretrained) -> None:
+        self._network = pretrained.network
+        scaling = Scaling.of(pretrained.card, pretrained.preprocessing, pretrained.name)
+        self._read = ArrayReader.of(pretrained.network.config, scaling)
+        self._main = self._network.main_input_name
+        self.budget = Budget(VALUES_AT_ONCE)
+
+    def logits(self, records: Sequence[Record], classes: int) -> Tensor:
+        """One row per record."""
+        found = _empty(len(records), classes, self._network)
+        shapes: dict[tuple[int, ...], list[int]] = {}
+        for place, record in enumerate(records):
+            shapes.setdefault(() if record.array is None else record.array.shape, []).append(place)
+        for shape, places in shapes.items():
+            sizes = np.full(len(places), max(1, math.prod(shape)), dtype=np.int64)
+            ask = partial(self._ask, [records[place] for place in places])
+            for batch, rows in self.budget.each(sizes, ask):
+                found[torch.tensor(places)[torch.from_numpy(batch)]] = rows
+        return found
+
+    @torch.inference_mode()
+    def _ask(self, records: Sequence[Record], batch: Indices) -> Tensor:
+        """The logits of some records of one shape."""
+        values = torch.from_numpy(np.stack([self._read(records[i]) for i in batch]))
+        placed = values.to(self._network.device, self._network.dtype)
+        try:
+            return _settled(self._network(**{self._main: placed}).logits)
+        except (RuntimeError, ValueError) as error:
+            if out_of_memory(error):
+                raise
+            raise CorpusError(
+                f"The model cannot read the array of record {records[int(batch[0])].id!r}: {error}",
+                do="Give arrays of the shape the model was trained on, channels last.",
+            ) from error
+
+
+class _Texts:
+    """Texts, whole: a label is about all of a text."""
+
+    def __init__(self, pretrained: Pretrained) -> None:
+        self._network, self._name = pretrained.network, pretrained.name
+        self._encode = Encoder(pretrained.tokenizer)
+        self._longest = context_length(pretrained.network, pretrained.tokenizer)
+        self._padding: int | None = self._network.config.get_text_config().pad_token_id
+        self.budget = Budget.of(pretrained.network)
+
+    def logits(self, records: Sequence[Record], classes: int) -> Tensor:
+        """One row per record."""
+        found = _empty(len(records), classes, self._network)
+        inputs = self._inputs(records)
+        for batch, rows in self.budget.each([len(ids) for ids in inputs], lambda batch: self._ask(inputs, batch)):
+            found[torch.from_numpy(batch)] = rows
+        return found
+
+    def _inputs(self, records: Sequence[Record]) -> list[NDArray[np.int64]]:
+        """The symbols of each text, with the special ones around it."""
+        for record in records:
+            if record.text is None:
+                raise CorpusError(f"Record {record.id!r} has no text.", do="This model reads texts with labels.")
+        before, after = self._encode.before, self._encode.after
+        encoded = self._encode([record.text or "" for record in records])
+        inputs = [np.concatenate([before, text.ids, after]).astype(np.int64) for text in encoded]
+        for record, ids in zip(records, inputs, strict=True):
+            if not len(ids):
+                raise CorpusError(f"The text of record {record.id!r} is empty.", do="Remove it.")
+            if self._longest is not None and len(ids) > self._longest:
+                raise CorpusError(
+                    f"The text of record {record.id!r} has {len(ids)} symbols; "
+                    f"the model {self._name!r} reads at most {self._longest}.",
+                    do="Cut long texts first (--split windows): a label given to a part of a text may be another one.",
+                )
+        return inputs
+
+    @torch.inference_mode()
+    def _ask(self, inputs: list[NDArray[np.int64]], batch: Indices) -> Tensor:
+        """The logits of some texts, padded on the right."""
+        if self._padding is None:
+            # some models then take the last symbol as the end of the text: no padding, one by one
+            return torch.cat([self._forward(torch.from_numpy(inputs[i])[None], None) for i in batch])
+        return self._forward(*padded([inputs[i] for i in batch], self._padding))
+
+    def _forward(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        """The logits of texts that are ready."""
+        device = self._network.device
+        inputs: dict[str, Any] = {"input_ids": ids.to(device)}
+        if mask is not None:
+            inputs["attention_mask"] = mask.to(device)
+        return _settled(self._network(**inputs).logits)
+
+
+def _empty(rows: int, classes: int, network: Any) -> Tensor:
+    """Room for logits, in double precision only if the model computes in it."""
+    return torch.empty(rows, classes, dtype=torch.float64 if network.dtype == torch.float64 else torch.float32)
+
+
+def _settled(logits: Tensor) -> Tensor:
+    """Logits as they are kept."""
+    return logits.cpu() if logits.dtype == torch.float64 else logits.float().cpu()
