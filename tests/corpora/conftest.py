@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -32,12 +31,6 @@ def _parquet(rows: Rows) -> bytes:
     return sink.getvalue()
 
 
-def npz(**arrays: np.ndarray) -> bytes:
-    sink = io.BytesIO()
-    np.savez_compressed(sink, **arrays)
-    return sink.getvalue()
-
-
 CONTENT: dict[str, Callable[[Rows], bytes]] = {
     "jsonl": lambda rows: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode(),
     "csv": lambda rows: _separated(rows, ","),
@@ -52,13 +45,20 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def content(format: str, rows: Rows, packing: str = "") -> bytes:
-    """The bytes of a file."""
-    return PACKED[packing](CONTENT[format](rows))
+@pytest.fixture(scope="session")
+def content() -> Callable[[str, Rows], bytes]:
+    """The bytes of a file of that name which holds these rows."""
+
+    def bytes_of(name: str, rows: Rows) -> bytes:
+        parts = name.split(".")
+        packing = f".{parts.pop()}" if parts[-1] in ("gz", "zst") else ""
+        return PACKED[packing](CONTENT[parts[-1]](rows))
+
+    return bytes_of
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[..., Path]:
+def write(tmp_path: Path, content: Callable[[str, Rows], bytes]) -> Callable[..., Path]:
     """Writes a file of some rows, or of the bytes given, and says where it is."""
 
     def written(name: str, what: Rows | bytes | str) -> Path:
@@ -66,11 +66,7 @@ def write(tmp_path: Path) -> Callable[..., Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(what, str):
             what = what.encode()
-        if not isinstance(what, bytes):
-            parts = name.split(".")
-            packing = f".{parts.pop()}" if parts[-1] in ("gz", "zst") else ""
-            what = content(parts[-1], what, packing)
-        path.write_bytes(what)
+        path.write_bytes(what if isinstance(what, bytes) else content(name, what))
         return path
 
     return written

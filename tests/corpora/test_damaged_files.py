@@ -8,6 +8,7 @@ import gzip
 import os
 import re
 import tempfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -233,4 +234,27 @@ ARRAYS = [
 def test_arrays_that_make_no_records(tmp_path, arrays, says):
     np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(CorpusError, match=says):
+        read_corpus(tmp_path / "a.npz")
+
+
+HEADERS = [
+    "{'descr': '|u1', 'fortran_order': False, 'shape': (9, 9 ",
+    "{'descr': '|u1', 'fortran_order': False, 'shape': (-9, -9)}",
+    "{'descr': '|u1', 'fortran_order': False, 'shape': (81, 0)}",
+    "{'descr': '<U0', 'fortran_order': False, 'shape': (9, 9)}",
+    "{'descr': '|u1', 'fortran_order': False, 'shape': (10000000000000000000000, 9)}",
+    "{1: 2, 'descr': 3}",
+    "'''",
+    "(" * 300,
+    "9" * 5000,
+]
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_arrays_with_damaged_headers(tmp_path, header):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        for name in ("x.npy", "y.npy"):
+            data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(81)
+            archive.writestr(name, data)
+    with pytest.raises(CorpusError, match="a.npz is damaged"):
         read_corpus(tmp_path / "a.npz")

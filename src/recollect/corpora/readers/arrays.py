@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -58,9 +59,7 @@ class _Member:
         """The array behind its header."""
         entry = archive.getinfo(f"{name}.npy")
         stream = stack.enter_context(archive.open(entry))
-        version = npy.read_magic(stream)
-        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, dtype = read_header(stream)
+        shape, fortran, dtype = _header(stream)
         member = cls(name, stream, dtype, shape, shard)
         member.check(fortran=fortran, size=entry.file_size - stream.tell())
         return member
@@ -83,7 +82,7 @@ class _Member:
             raise self.refusal(f"has the type {self.dtype} and shape {self.shape}", "Save one row of numbers a record.")
         if fortran and len(self.shape) > 1:
             raise self.refusal("lies column by column", "Save numpy.ascontiguousarray of it.")
-        if self.width * self.shape[0] != size:
+        if min(self.shape) < 0 or self.width < 1 or self.width * self.shape[0] != size:
             raise damaged(self.shard, ValueError(f"{self.name} of shape {self.shape} has {size} bytes"))
 
     def refusal(self, found: str, do: str) -> CorpusError:
@@ -104,6 +103,15 @@ class _Member:
     def finish(self) -> None:
         """Read past the end, where the archive's checksum is compared."""
         self.stream.read(1)
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type of an array; NumPy leaves some damage to its header unexplained."""
+    try:
+        version = npy.read_magic(stream)
+        return npy.read_array_header_1_0(stream) if version == (1, 0) else npy.read_array_header_2_0(stream)
+    except (tokenize.TokenError, TypeError, SyntaxError) as error:
+        raise ValueError(f"the header of an array cannot be read ({error})") from error
 
 
 def _common_length(members: dict[str, _Member], shard: Shard) -> int:
