@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Protocol
 
-from recollect.errors import PlanError
+from recollect.errors import AccessError, PlanError
 
 Logprob = Literal["none", "shown", "any"]
 _ORDER: dict[Logprob, int] = {"none": 0, "shown": 1, "any": 2}
@@ -90,3 +90,36 @@ Access.LABEL = Access.top(1)
 Access.RANKS = Access(k=None, logprob="none", distribution=False, steps=False)
 Access.PROBABILITIES = Access(k=None, logprob="any", distribution=True, steps=False)
 Access.FULL = Access(k=None, logprob="any", distribution=True, steps=True)
+
+
+class Shown(Protocol):
+    """What `require` must know of a model."""
+
+    @property
+    def name(self) -> str:
+        """How the user named it."""
+
+    @property
+    def access(self) -> Access:
+        """The most it shows."""
+
+
+def require(needed: Access, model: Shown, *, audit: str, instead: str = "") -> None:
+    """Refuse a model that does not show what is needed; to be called before any cost.
+
+    Args:
+        needed: What the audit or signal needs.
+        model: The model it was given.
+        audit: Who needs it, as the user named it: "membership with signal 'loss'".
+        instead: What would work with this model; a better model is always named.
+
+    Raises:
+        AccessError: Something is missing; the message names the audit, the need, the model and what would work.
+    """
+    gaps = model.access.missing(needed)
+    if gaps:
+        better = f"give a model that shows {' and '.join(gaps)}."
+        raise AccessError(
+            f"{audit} needs {' and '.join(gaps)}; model {model.name!r} shows {model.access}.",
+            do=f"{instead.rstrip('.')}, or {better}" if instead else better.capitalize(),
+        )

@@ -1,0 +1,104 @@
+"""The manifest of an answer store: whose answers these are, to what question, and how they were computed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from recollect.errors import RecollectError, StoreError
+from recollect.files import read_json, write_json
+from recollect.models.access import Access
+from recollect.models.model import SCORING_REVISION, Kind, Model, Question, address
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+"""Raised when the layout of a store changes."""
+BLOCK = 1024
+"""Records per shard: enough to sort by length within, few enough that a killed run loses little."""
+_NOTED = ("recollect", "numpy", "pyarrow", "torch", "transformers", "tokenizers")
+
+
+def _versions() -> dict[str, str]:
+    """What is installed; noted only, because a number that may change raises `SCORING_REVISION`."""
+    return {package: version(package) for package in _NOTED}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """All that answers depend on, and all that must stay the same for a resumed run to end with the same bytes.
+
+    It is written before the first shard and never again. It holds no times.
+    """
+
+    address: str
+    """Where the answers are kept: the name of the store's folder."""
+    name: str
+    """How the user named the model."""
+    digest: str
+    """The address of the model."""
+    kind: Kind
+    question: Question
+    access: Access
+    """The most the model shows, which is what the store holds."""
+    block: int = BLOCK
+    """Records per shard."""
+    budget: int | None = None
+    """Tokens read at once; None for models that have no such number."""
+    threads: int = 1
+    """Threads of each process that computes."""
+    revision: int = SCORING_REVISION
+    versions: Mapping[str, str] = field(default_factory=_versions)
+    format: int = FORMAT
+
+    @classmethod
+    def of(cls, model: Model, *, threads: int, block: int = BLOCK) -> Manifest:
+        """The manifest of a store for this model."""
+        return cls(
+            address=address(model),
+            name=model.name,
+            digest=model.digest,
+            kind=model.kind,
+            question=model.question,
+            access=model.access,
+            block=block,
+            budget=getattr(model, "budget", None),
+            threads=threads,
+        )
+
+    @property
+    def double(self) -> bool:
+        """Whether numbers are kept in double precision: only if the model computes in it."""
+        return self.question.precision == "float64"
+
+    def write(self, folder: Path) -> None:
+        """Write it into the store's folder, whole or not at all."""
+        write_json(folder / MANIFEST, asdict(self))
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """The manifest in this folder.
+
+        Raises:
+            StoreError: There is none, or it is damaged or of another version.
+        """
+        path = folder / MANIFEST
+        if not path.is_file():
+            raise StoreError(f"The folder '{folder}' is no answer store: it has no {MANIFEST}.", do="Check the path.")
+        try:
+            return cls._from(read_json(path))
+        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError, RecollectError) as error:
+            raise StoreError(
+                f"The manifest '{path}' cannot be read: {error}",
+                do=f"It is damaged or of another version. Delete '{folder}', and the model will be asked again.",
+            ) from error
+
+    @classmethod
+    def _from(cls, written: dict[str, Any]) -> Manifest:
+        """A manifest from what `write` wrote."""
+        if written["format"] != FORMAT:
+            raise StoreError(f"its format is {written['format']}, not {FORMAT}")
+        return cls(**{**written, "question": Question(**written["question"]), "access": Access(**written["access"])})

@@ -1,0 +1,174 @@
+"""The answer store: what a model showed, in Parquet shards that are found by record digest."""
+
+from __future__ import annotations
+
+import fcntl
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.corpora.record import Record
+from recollect.errors import RecollectWarning, StoreError
+from recollect.files import private_folder
+from recollect.models.access import Access
+from recollect.models.answers import Answers
+from recollect.models.limited import weakened
+from recollect.models.manifest import Manifest
+from recollect.models.shards import SUFFIX, Digests, no_answers, packed, read_shard, records_in
+
+Some = TypeVar("Some")
+AT_HAND = 4
+"""Shards kept in memory: neighbours in a corpus lie in the same shard or the next."""
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerStore:
+    """A store as it was when it was opened: shards that are written later are seen when it is opened again."""
+
+    folder: Path
+    manifest: Manifest
+    access: Access
+    """What is shown to the reader: at most what the store holds."""
+    least: float | None = None
+    """The probability below which nothing is shown to the reader."""
+
+    @classmethod
+    def open(cls, folder: Path) -> AnswerStore:
+        """The store in this folder.
+
+        Raises:
+            StoreError: There is none, or it is damaged; the message says what to delete.
+        """
+        manifest = Manifest.read(folder)
+        return cls(folder, manifest, replace(manifest.access, steps=False))
+
+    def limited(self, access: Access, *, least: float | None = None) -> AnswerStore:
+        """The same store, read as a model that shows less would have answered."""
+        most = max((p for p in (self.least, least) if p is not None), default=None)
+        return replace(self, access=self.access.lowered(access), least=most)
+
+    def __len__(self) -> int:
+        return len(self._index.records)
+
+    def __contains__(self, record: Record) -> bool:
+        return bool(self.has(packed([record.digest]))[0])
+
+    def has(self, digests: Digests) -> NDArray[np.bool_]:
+        """Which of these records have been answered."""
+        return self._index.find(digests) >= 0
+
+    def answers(self, records: Iterable[Record]) -> Answers:
+        """The answers to these records, each once, in their order.
+
+        Raises:
+            StoreError: Some of them were never asked.
+        """
+        distinct = {record.digest: record for record in records}
+        digests = list(distinct)
+        places = self._index.find(packed(digests))
+        if (places < 0).any():
+            lost = [record.id for record, place in zip(distinct.values(), places, strict=True) if place < 0]
+            raise StoreError(
+                f"{len(lost)} of {len(digests)} records are not in the answer store '{self.folder}', "
+                f"such as the record {lost[0]!r}.",
+                do="Ask the model about them first (recollect score).",
+            )
+        shards = self._index.shards[places]
+        parts = [
+            self._shard(shard).select([digests[i] for i in np.flatnonzero(shards == shard)])
+            for shard in np.unique(shards).tolist()
+        ]
+        found = Answers.joined(parts).select(digests) if parts else no_answers(double=self.manifest.double)
+        return weakened(found, self.access, least=self.least)
+
+    def each(self, records: Iterable[Record]) -> Iterator[tuple[list[Record], Answers]]:
+        """The records block by block with their answers, in bounded memory.
+
+        Fast for records in the order in which they were asked, or some of them in that order: each shard is then
+        read about once.
+        """
+        for block in blocks(records, self.manifest.block):
+            yield block, self.answers(block)
+
+    def __iter__(self) -> Iterator[Answers]:
+        """All answers, shard by shard, each record once, in an order that depends on the content alone."""
+        for shard in range(len(self._index.paths)):
+            part = self._shard(shard)
+            chosen = self._index.shards[self._index.find(packed(part.records))] == shard
+            if not chosen.all():
+                part = part.select([part.records[i] for i in np.flatnonzero(chosen)])
+            yield weakened(part, self.access, least=self.least)
+
+    @cached_property
+    def _index(self) -> _Index:
+        """Where every record is; read from all shards when it is first needed."""
+        return _Index.of(self.folder, self.manifest.address)
+
+    @cached_property
+    def _shard(self) -> Callable[[int], Answers]:
+        """Reads a shard by its number, unless it is still at hand."""
+        return lru_cache(AT_HAND)(lambda shard: read_shard(self._index.paths[shard], self.manifest.address))
+
+
+@dataclass(frozen=True)
+class _Index:
+    """Which shard holds which record: 20 bytes per record, because corpora may have ten million."""
+
+    paths: tuple[Path, ...]
+    records: Digests
+    """Sorted, each once."""
+    shards: NDArray[np.int32]
+    """The shard of each; where two hold the same record, the first by name."""
+
+    @classmethod
+    def of(cls, folder: Path, address: str) -> _Index:
+        """The index of all shards in this folder."""
+        paths = tuple(sorted(folder.glob(f"*{SUFFIX}")))
+        held = [records_in(path, address) for path in paths]
+        shards = np.repeat(np.arange(len(paths), dtype=np.int32), [len(records) for records in held])
+        records, first = np.unique(np.concatenate([packed([]), *held]), return_index=True)
+        return cls(paths, records, shards[first])
+
+    def find(self, digests: Digests) -> NDArray[np.int64]:
+        """The place of each record in `records`; -1 where it is not there."""
+        if not len(self.records):
+            return np.full(len(digests), -1, dtype=np.int64)
+        places = np.searchsorted(self.records, digests)
+        here = self.records[np.minimum(places, len(self.records) - 1)] == digests
+        return np.where(here, places, -1)
+
+
+@contextmanager
+def filling(folder: Path) -> Iterator[None]:
+    """While this lasts, nobody else fills the store in this folder; what a killed run left half-written is cleared."""
+    private_folder(folder)
+    path = folder / ".lock"
+    path.touch(mode=0o600)
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            warnings.warn(f"Another run is filling '{folder}': waiting for it to end.", RecollectWarning, stacklevel=3)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        for part in folder.glob(".*.part"):
+            part.unlink(missing_ok=True)
+        yield
+
+
+def blocks(items: Iterable[Some], size: int) -> Iterator[list[Some]]:
+    """The items, so many at a time.
+
+    >>> list(blocks("abcde", 2))
+    [['a', 'b'], ['c', 'd'], ['e']]
+    """
+    left = iter(items)
+    while block := list(islice(left, size)):
+        yield block

@@ -1,0 +1,243 @@
+"""Fake models whose truth is known: they satisfy the Model protocol, need no torch, and answer the same each time.
+
+White-space words are their symbols. `Memoriser` has certainly seen given records, `Null` has certainly seen nothing
+though it finds some words harder than others, `Uniform` knows nothing at all, and `Scripted` says what it is told.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from recollect.corpora.record import Record
+from recollect.digests import digest
+from recollect.errors import ModelError
+from recollect.models.access import Access
+from recollect.models.answers import Answers, Integers
+from recollect.models.limited import weakened
+from recollect.models.model import Kind, Model, Question
+from recollect.models.shards import no_answers
+from recollect.streams import stream
+from recollect.testing.guesses import Numbers, Reals, evenly, guessed, guessed_label
+
+_WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniform:
+    """A model that knows nothing: every symbol is equally likely, whatever was asked."""
+
+    vocabulary: int = 1000
+    """How many symbols there are (of a classifier: classes)."""
+    kind: Kind = "causal"
+    question: Question = field(default_factory=Question)
+    access: Access = Access.PROBABILITIES
+    name: str = "uniform"
+
+    @property
+    def digest(self) -> str:
+        """The address of all that its answers depend on."""
+        return digest(self.name, self.vocabulary)
+
+    def answer(self, records: Sequence[Record]) -> Answers:
+        """The same numbers for every symbol."""
+        return _answers(self, records, lambda record, words: evenly(len(words), self.vocabulary))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Null:
+    """A model that cannot have seen the records: some words are harder than others, whoever wrote them."""
+
+    seed: int = 0
+    """Models with different seeds find the same words hard and differ by chance, as retrained models do."""
+    noise: float = 0.5
+    """How much they differ, in logits."""
+    vocabulary: int = 1000
+    """How many symbols there are (of a classifier: classes)."""
+    kind: Kind = "causal"
+    question: Question = field(default_factory=Question)
+    access: Access = Access.PROBABILITIES
+    name: str = "null"
+
+    @property
+    def digest(self) -> str:
+        """The address of all that its answers depend on."""
+        return digest(self.name, self.seed, self.noise, self.vocabulary)
+
+    def answer(self, records: Sequence[Record]) -> Answers:
+        """Numbers that depend on the words and on chance."""
+        return _answers(self, records, self.say)
+
+    def say(self, record: Record, words: Sequence[str]) -> Numbers:
+        """What it shows about the words of one record."""
+        chance = stream(self.seed, "null", record.digest).standard_normal(len(words))
+        ease = np.array([_ease(word) for word in words])
+        return self.believing(record, 1 / (1 + np.exp(-ease - self.noise * chance)))
+
+    def believing(self, record: Record, probability: Reals) -> Numbers:
+        """What it would show about one record if it found its symbols so likely."""
+        if self.kind != "classifier":
+            return guessed(probability, self.vocabulary)
+        label = int(record.label) if isinstance(record.label, int) else int(digest(record.label), 16)
+        return guessed_label(float(probability[0]), label % self.vocabulary, self.vocabulary)
+
+
+@dataclass(frozen=True)
+class Memoriser:
+    """A model that has learnt some records by heart and is `Null` about all others.
+
+    >>> known, other = Record(id="1", text="my cat is called Ada"), Record(id="2", text="so is my dog")
+    >>> Memoriser([known]).answer([known]).rank.tolist()
+    [1, 1, 1, 1, 1]
+    """
+
+    records: Collection[Record]
+    """What it has learnt."""
+    otherwise: Null = field(default_factory=Null, kw_only=True)
+    """How it answers about all other records; also what kind of model it is."""
+    certainty: float = field(default=0.99, kw_only=True)
+    """How likely it finds every symbol of what it has learnt."""
+    name: str = field(default="memoriser", kw_only=True)
+
+    @property
+    def kind(self) -> Kind:
+        """What it predicts."""
+        return self.otherwise.kind
+
+    @property
+    def question(self) -> Question:
+        """How it is asked."""
+        return self.otherwise.question
+
+    @property
+    def access(self) -> Access:
+        """The most it shows."""
+        return self.otherwise.access
+
+    @cached_property
+    def learnt(self) -> frozenset[str]:
+        """The digests of the records that it knows by heart."""
+        return frozenset(record.digest for record in self.records)
+
+    @cached_property
+    def digest(self) -> str:
+        """The address of all that its answers depend on."""
+        return digest(self.name, self.certainty, self.otherwise.digest, sorted(self.learnt))
+
+    def answer(self, records: Sequence[Record]) -> Answers:
+        """Certainty about what it has learnt, `otherwise` about the rest."""
+        return _answers(self, records, self._say)
+
+    def _say(self, record: Record, words: Sequence[str]) -> Numbers:
+        """What it shows about the words of one record."""
+        if record.digest not in self.learnt:
+            return self.otherwise.say(record, words)
+        return self.otherwise.believing(record, np.full(len(words), self.certainty))
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """A model that gives each symbol of each record the probability it is told to.
+
+    >>> Scripted({"a": [0.5, 0.25]}).answer([Record(id="a", text="two words")]).logprob.round(2).tolist()
+    [-0.69, -1.39]
+    """
+
+    table: Mapping[str, Sequence[float]]
+    """The probability of each symbol in turn, by the id of the record."""
+    otherwise: Null = field(default_factory=Null, kw_only=True)
+    """What kind of model it is."""
+    name: str = field(default="scripted", kw_only=True)
+
+    @property
+    def kind(self) -> Kind:
+        """What it predicts."""
+        return self.otherwise.kind
+
+    @property
+    def question(self) -> Question:
+        """How it is asked."""
+        return self.otherwise.question
+
+    @property
+    def access(self) -> Access:
+        """The most it shows."""
+        return self.otherwise.access
+
+    @property
+    def digest(self) -> str:
+        """The address of all that its answers depend on."""
+        return digest(self.name, self.otherwise.digest, {key: list(row) for key, row in self.table.items()})
+
+    def answer(self, records: Sequence[Record]) -> Answers:
+        """What the table says.
+
+        Raises:
+            ModelError: It says nothing about a record, or not as many numbers as the record has symbols.
+        """
+        return _answers(self, records, self._say)
+
+    def _say(self, record: Record, words: Sequence[str]) -> Numbers:
+        """What the table says about one record."""
+        row = self.table.get(record.id, ())
+        if len(row) != len(words):
+            raise ModelError(
+                f"The script has {len(row)} numbers for record {record.id!r}, which has {len(words)} symbols.",
+                do="Give one probability per white-space word.",
+            )
+        return self.otherwise.believing(record, np.array(row, dtype=np.float64))
+
+
+def _answers(model: Model, records: Sequence[Record], say: Callable[[Record, list[str]], Numbers]) -> Answers:
+    """What a fake shows about some records, each content once."""
+    parts = [_rows(model, record, say) for record in {record.digest: record for record in records}.values()]
+    whole = Answers.joined(parts) if parts else no_answers()
+    return weakened(whole, model.access)
+
+
+def _rows(model: Model, record: Record, say: Callable[[Record, list[str]], Numbers]) -> Answers:
+    """The rows of one record: each word once or, masked, once per pattern that hides it."""
+    labelled = model.kind == "classifier"
+    spans = [(0, 0)] if labelled else [match.span() for match in _WORD.finditer(record.predicted)]
+    words = [str(record.label)] if labelled else [record.predicted[begin:end] for begin, end in spans]
+    pattern, position = _asked(model, record, len(words))
+    numbers = say(record, words)
+    real = np.float64 if model.question.precision == "float64" else np.float32
+    places = np.array(spans, dtype=np.int32).reshape(-1, 2)[position]
+    return Answers(
+        records=(record.digest,),
+        offsets=np.array([0, len(position)], dtype=np.int64),
+        pattern=pattern,
+        position=position,
+        start=places[:, 0],
+        end=places[:, 1],
+        known=np.ones(len(position), dtype=np.bool_),
+        rank=numbers.rank[position],
+        logprob=numbers.logprob[position].astype(real),
+        entropy=numbers.entropy[position].astype(real),
+        spread=numbers.spread[position].astype(real),
+        logits=numbers.logits.astype(real) if labelled and numbers.logits is not None else None,
+    )
+
+
+def _asked(model: Model, record: Record, words: int) -> tuple[Integers, Integers]:
+    """Pattern and position of each row."""
+    if model.kind != "masked":
+        return np.zeros(words, dtype=np.int32), np.arange(words, dtype=np.int32)
+    question = model.question
+    hidden = [
+        np.sort(stream(question.mask_seed, record.digest, k).permutation(words)[: math.ceil(question.masked * words)])
+        for k in range(question.patterns)
+    ]
+    pattern = np.repeat(np.arange(question.patterns), [len(row) for row in hidden])
+    return pattern.astype(np.int32), np.concatenate(hidden).astype(np.int32)
+
+
+def _ease(word: str) -> float:
+    """How easy a word is to predict, in logits between -7 and 1: its own, and the same for every model."""
+    return 1 - 8 * int(digest(word), 16) / 2**128

@@ -1,0 +1,186 @@
+"""Asking: only what is new, each content once, block by block, whatever happens in between."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.errors import ModelError
+from recollect.execution.local import LocalBackend
+from recollect.models.access import Access
+from recollect.models.answers import Answers
+from recollect.models.asking import ENOUGH, ask
+from recollect.models.limited import limited, weakened
+from recollect.models.model import Question
+from recollect.testing.fakes import Null
+
+RECORDS = [Record(id=str(i), user=str(i % 5), text=f"message {i} to number {i % 9}") for i in range(100)]
+
+
+@dataclass
+class Watched:
+    """A model that remembers what it was asked, and refuses some records."""
+
+    refuses: frozenset[str] = frozenset()
+    asked: list[list[str]] = field(default_factory=list)
+    budgets: list[int] = field(default_factory=list)
+    budget: int = 4096
+    name: str = "watched"
+    kind: str = "causal"
+    digest: str = "d" * 32
+    question: Question = field(default_factory=Question)
+    access: Access = Access.PROBABILITIES
+
+    def answer(self, records: Sequence[Record]) -> Answers:
+        self.asked.append([record.id for record in records])
+        self.budgets.append(self.budget)
+        self.budget //= 2  # as if memory had run out
+        refused = self.refuses & {record.id for record in records}
+        if refused:
+            raise ModelError(f"I will not speak of {min(refused)}.", do="Ask somebody else.")
+        return Null().answer(records)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files of a store."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_only_records_that_were_not_answered_are_asked(tmp_path):
+    model = Watched()
+    ask(model, Corpus.of(RECORDS[:30]), tmp_path, block=10)
+    ask(model, Corpus.of(RECORDS[20:45]), tmp_path)
+    assert [len(block) for block in model.asked] == [10, 10, 10, 10, 5]
+    assert model.asked[3][0] == "30"
+    store = ask(model, Corpus.of(RECORDS[:45]), tmp_path)
+    assert len(model.asked) == 5
+    assert len(store) == 45
+
+
+def test_a_content_that_comes_again_is_asked_once(tmp_path):
+    twice = [*RECORDS[:5], Record(id="again", user="other", text=RECORDS[2].text), *RECORDS[5:8]]
+    model = Watched()
+    store = ask(model, Corpus.of(twice), tmp_path)
+    assert model.asked == [["0", "1", "2", "3", "4", "5", "6", "7"]]
+    assert len(store.answers(twice)) == 8
+
+
+def test_blocks_follow_the_corpus_whatever_was_answered_before(tmp_path):
+    whole = ask(Watched(), Corpus.of(RECORDS), tmp_path / "whole", block=7)
+    with pytest.raises(ModelError):
+        ask(Watched(refuses=frozenset({"16", "50"})), Corpus.of(RECORDS), tmp_path / "parts", block=7)
+    model = Watched()
+    parts = ask(model, Corpus.of(RECORDS), tmp_path / "parts", block=7)
+    assert model.asked == [[str(i) for i in range(14, 21)], [str(i) for i in range(49, 56)]]
+    assert contents(parts.folder) == contents(whole.folder)
+
+
+def test_failures_are_reported_together_after_all_others_were_kept(tmp_path):
+    model = Watched(refuses=frozenset({"16", "50", "99"}))
+    with pytest.raises(ModelError) as failed:
+        ask(model, Corpus.of(RECORDS), tmp_path, block=7)
+    assert str(failed.value) == (
+        "Model 'watched' could not be asked about 16 of 100 records. I will not speak of 16. I will not speak of 50. "
+        "I will not speak of 99.\n  Ask somebody else. The answers to 84 of 100 records were kept: run the same again, "
+        "and only the others are asked."
+    )
+    assert "I will not speak of 16" in failed.value.__notes__[0]
+    assert "Traceback" in failed.value.__notes__[0]
+
+
+def test_a_model_that_always_fails_is_soon_left_alone(tmp_path):
+    model = Watched(refuses=frozenset(record.id for record in RECORDS))
+    with pytest.raises(ModelError, match="could not be asked about 100 of 100 records"):
+        ask(model, Corpus.of(RECORDS), tmp_path, block=2)
+    assert len(model.asked) == ENOUGH
+
+
+def test_progress_counts_distinct_records_and_begins_where_the_last_run_ended(tmp_path):
+    said: list[tuple[int, int]] = []
+    ask(Null(), Corpus.of(RECORDS[:30]), tmp_path, block=20)
+    ask(Null(), Corpus.of([*RECORDS, *RECORDS]), tmp_path, progress=lambda done, total: said.append((done, total)))
+    assert said == [(30, 100), (50, 100), (70, 100), (90, 100), (100, 100)]
+
+
+def test_every_block_has_the_budget_of_the_first_run(tmp_path):
+    first = Watched(budget=512)
+    ask(first, Corpus.of(RECORDS[:20]), tmp_path, block=10)
+    later = Watched(budget=64)
+    ask(later, Corpus.of(RECORDS), tmp_path)
+    assert set(first.budgets + later.budgets) == {512}
+
+
+def test_every_run_has_the_threads_of_the_first(tmp_path):
+    import torch
+
+    seen = []
+
+    class Counting(Watched):
+        def answer(self, records):
+            seen.append((os.environ["OMP_NUM_THREADS"], torch.get_num_threads()))
+            return super().answer(records)
+
+    ask(Counting(), Corpus.of(RECORDS[:10]), tmp_path, backend=LocalBackend(threads=2), block=5)
+    ask(Counting(), Corpus.of(RECORDS[:20]), tmp_path, backend=LocalBackend(threads=1))
+    assert set(seen) == {("2", 2)}
+    assert len(seen) == 4
+
+
+def test_a_limited_model_is_asked_for_all_it_could_show_and_once(tmp_path):
+    model = Watched()
+    stores = {k: ask(limited(model, Access.top(k)), Corpus.of(RECORDS), tmp_path) for k in (1, 5, 50)}
+    assert len(model.asked) == 1
+    for k, store in stores.items():
+        assert np.array_equal(store.answers(RECORDS).rank, weakened(Null().answer(RECORDS), Access.top(k)).rank)
+        assert store.answers(RECORDS).logprob is None
+    assert ask(model, Corpus.of(RECORDS), tmp_path).answers(RECORDS).logprob is not None
+
+
+def test_a_least_probability_is_a_way_of_reading_too(tmp_path):
+    store = ask(limited(Null(), Access.PROBABILITIES, least=0.1), Corpus.of(RECORDS), tmp_path)
+    assert np.nanmin(np.exp(store.answers(RECORDS).logprob)) >= 0.1
+
+
+def test_a_model_may_be_given_as_a_way_to_load_it(tmp_path):
+    loads = []
+
+    def load():
+        loads.append(1)
+        return Null()
+
+    assert len(ask(load, Corpus.of(RECORDS), tmp_path)) == 100
+    assert len(loads) == 1
+
+
+def test_two_workers_write_the_same_bytes_as_one(tmp_path):
+    model = limited(Null(), Access.LABEL)
+    one = ask(model, Corpus.of(RECORDS), tmp_path / "one", backend=LocalBackend(threads=1), block=7)
+    two = ask(model, Corpus.of(RECORDS), tmp_path / "two", backend=LocalBackend(workers=2, threads=1), block=7)
+    assert contents(one.folder) == contents(two.folder)
+    assert len(contents(one.folder)) == 15 + 2
+    assert np.array_equal(two.answers(RECORDS).rank, weakened(Null().answer(RECORDS), Access.LABEL).rank)
+
+
+def test_answers_about_other_records_are_refused(tmp_path):
+    class Confused(Watched):
+        def answer(self, records):
+            return super().answer(records[::-1])
+
+    with pytest.raises(ModelError, match="did not answer the records it was asked about, in their order"):
+        ask(Confused(), Corpus.of(RECORDS), tmp_path)
+
+
+def test_unsound_answers_are_refused(tmp_path):
+    with pytest.raises(ModelError, match="logprob is there though the model shows"):
+        ask(Watched(access=Access.RANKS), Corpus.of(RECORDS), tmp_path)
+
+
+def test_an_empty_corpus_makes_an_empty_store(tmp_path):
+    assert len(ask(Null(), Corpus.of([]), tmp_path)) == 0

@@ -1,0 +1,99 @@
+"""Recorded models: a store answers in the model's place, also one with answers computed elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.errors import ModelError, StoreError
+from recollect.models.access import Access
+from recollect.models.answers import Answers
+from recollect.models.asking import ask
+from recollect.models.limited import limited, weakened
+from recollect.models.model import Model
+from recollect.models.recorded import replay, write_recorded
+from recollect.testing.fakes import Memoriser, Null
+
+RECORDS = [Record(id=str(i), text=f"note {i} about patient {i % 4}") for i in range(30)]
+MODEL = Memoriser(RECORDS[:10])
+
+
+def test_a_recorded_model_answers_as_the_model_did(tmp_path):
+    model = replay(ask(MODEL, Corpus.of(RECORDS), tmp_path).folder)
+    assert isinstance(model, Model)
+    assert model.name == f"recorded:{tmp_path / 'answers'}/{model.store.folder.name}"
+    assert (model.kind, model.digest, model.question) == (MODEL.kind, MODEL.digest, MODEL.question)
+    assert model.access == Access.PROBABILITIES
+    assert np.array_equal(model.answer(RECORDS[::-1]).logprob, MODEL.answer(RECORDS[::-1]).logprob)
+
+
+def test_a_recorded_model_has_no_steps_whatever_the_model_had(tmp_path):
+    model = replay(ask(Null(access=Access.FULL), Corpus.of(RECORDS), tmp_path).folder)
+    assert model.access == Access.PROBABILITIES
+
+
+def test_records_it_was_never_asked_about_are_counted_and_named(tmp_path):
+    model = replay(ask(MODEL, Corpus.of(RECORDS[:20]), tmp_path).folder)
+    expected = r"has no answer to 10 of 30 records, such as the record '20'"
+    with pytest.raises(ModelError, match=expected):
+        model.answer(RECORDS)
+    with pytest.raises(ModelError, match=expected):
+        ask(model, Corpus.of(RECORDS), tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_asking_a_recorded_model_copies_nothing(tmp_path):
+    model = replay(ask(MODEL, Corpus.of(RECORDS), tmp_path).folder)
+    store = ask(model, Corpus.of(RECORDS[5:8]), tmp_path / "other")
+    assert store.folder == model.store.folder
+    weak = ask(limited(model, Access.top(2)), Corpus.of(RECORDS), tmp_path / "other")
+    assert np.array_equal(weak.answers(RECORDS).rank, weakened(MODEL.answer(RECORDS), Access.top(2)).rank)
+    assert not (tmp_path / "other").exists()
+
+
+def test_answers_computed_elsewhere_can_be_brought(tmp_path):
+    access = Access(k=50, logprob="shown", distribution=False, steps=True)
+    elsewhere = (weakened(MODEL.answer(RECORDS[i : i + 7]), access) for i in range(0, 30, 7))
+    store = write_recorded(elsewhere, tmp_path / "store", name="their model", kind="causal", access=access)
+    model = replay(tmp_path / "store")
+    assert model.access == replace(access, steps=False) == store.access
+    expected = weakened(MODEL.answer(RECORDS), access)
+    found = model.answer(RECORDS)
+    assert np.array_equal(found.logprob, expected.logprob, equal_nan=True)
+    assert np.array_equal(found.rank, expected.rank)
+    with pytest.raises(StoreError, match="already holds an answer store"):
+        write_recorded([expected], tmp_path / "store", name="their model", kind="causal", access=access)
+
+
+GOOD = MODEL.answer(RECORDS[:3])
+FAULTS: dict[str, Answers] = {
+    "logprob is missing": replace(GOOD, logprob=None),
+    "entropy is missing": replace(GOOD, entropy=None),
+    "a log-probability lies above 0": replace(GOOD, logprob=-GOOD.logprob),
+    "a log-probability is missing": replace(GOOD, logprob=np.full_like(GOOD.logprob, np.nan)),
+    "a rank lies outside": replace(GOOD, rank=GOOD.rank * 0),
+    "rank has 2 rows instead of 15": replace(GOOD, rank=GOOD.rank[:2]),
+    "the offsets do not divide": replace(GOOD, offsets=GOOD.offsets[:-1]),
+    "a record comes twice": replace(GOOD, records=(GOOD.records[0],) * 3),
+    "a record is not named by its digest": replace(GOOD, records=("one", "two", "three")),
+    "a symbol ends before it begins": replace(GOOD, start=GOOD.end, end=GOOD.start),
+    "an entropy or a spread is negative": replace(GOOD, spread=GOOD.spread - 100),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_answers_that_contradict_themselves_are_refused_and_leave_no_store(fault, tmp_path):
+    with pytest.raises(ModelError, match=fault):
+        write_recorded([FAULTS[fault]], tmp_path, name="theirs", kind="causal", access=Access.PROBABILITIES)
+    with pytest.raises(StoreError):
+        replay(tmp_path)
+
+
+def test_answers_with_more_than_the_access_shows_are_refused(tmp_path):
+    for access, fault in [(Access.RANKS, "logprob is there"), (Access.top(1), "a rank lies outside")]:
+        with pytest.raises(ModelError, match=fault):
+            write_recorded([MODEL.answer(RECORDS)], tmp_path, name="theirs", kind="causal", access=access)

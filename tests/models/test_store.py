@@ -1,0 +1,292 @@
+"""The answer store: what goes in comes out, by digest, in bounded memory; what is damaged is said to be."""
+
+from __future__ import annotations
+
+import stat
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.digests import hasher
+from recollect.errors import RecollectWarning, StoreError
+from recollect.files import read_json, write_json
+from recollect.models.access import Access
+from recollect.models.answers import Answers
+from recollect.models.asking import ask
+from recollect.models.limited import weakened
+from recollect.models.manifest import Manifest
+from recollect.models.model import Question, address
+from recollect.models.shards import no_answers, packed, read_shard, records_in, write_shard
+from recollect.models.store import AnswerStore, filling
+from recollect.testing.fakes import Memoriser, Null
+
+RECORDS = [Record(id=str(i), text=f"record {i} says {'very ' * (i % 5)}little") for i in range(50)]
+COLUMNS = ("pattern", "position", "start", "end", "known", "rank", "logprob", "entropy", "spread", "logits")
+DIGEST = "0" * 32
+
+
+def equal(one: Answers, other: Answers) -> bool:
+    """Whether two answers hold the same in the same order and in the same types."""
+    columns = [(getattr(one, name), getattr(other, name)) for name in ("offsets", *COLUMNS)]
+    same = all(
+        a is b if a is None or b is None else a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+        for a, b in columns
+    )
+    return same and one.records == other.records
+
+
+@pytest.fixture
+def store(tmp_path) -> AnswerStore:
+    """A store of fifty records in shards of eight."""
+    return ask(Null(), Corpus.of(RECORDS), tmp_path, block=8)
+
+
+def digest_of(number: int) -> str:
+    state = hasher()
+    state.update(str(number).encode())
+    return state.hexdigest()
+
+
+@st.composite
+def any_answers(draw):
+    """Answers of any shape a model could give, with and without each column."""
+    lengths = draw(st.lists(st.integers(0, 4), min_size=1, max_size=6))
+    rows = sum(lengths)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    double = draw(st.booleans())
+    real = np.float64 if double else np.float32
+    logprob = -rng.exponential(3, rows).astype(real)
+    logprob[rng.random(rows) < 0.3] = np.nan
+    integers = {name: rng.integers(0, 2**31 - 1, rows, dtype=np.int32) for name in ("pattern", "position", "rank")}
+    places = {name: rng.integers(0, 2**31 - 1, rows, dtype=np.int32) for name in ("start", "end")}
+    answers = Answers(
+        records=tuple(digest_of(i) for i in range(len(lengths))),
+        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        known=rng.random(rows) < 0.5,
+        logprob=draw(st.sampled_from([None, logprob])),
+        entropy=draw(st.sampled_from([None, rng.random(rows).astype(real)])),
+        spread=draw(st.sampled_from([None, rng.random(rows).astype(real)])),
+        logits=draw(st.sampled_from([None, rng.normal(size=(rows, 3)).astype(real)])),
+        **integers,
+        **places,
+    )
+    return answers, double
+
+
+@settings(deadline=None, max_examples=60)
+@given(made=any_answers())
+def test_a_shard_gives_back_what_was_written_and_the_same_bytes_each_time(made, tmp_path_factory):
+    answers, double = made
+    folder = tmp_path_factory.mktemp("shard")
+    path = write_shard(folder, DIGEST, answers, double=double)
+    assert equal(read_shard(path, DIGEST), answers)
+    assert records_in(path, DIGEST).tolist() == packed(answers.records).tolist()
+    before = path.read_bytes()
+    assert write_shard(folder, DIGEST, answers, double=double) == path
+    assert path.read_bytes() == before
+    assert [child.name for child in folder.iterdir()] == [path.name]
+
+
+def test_single_precision_is_kept_unless_the_model_computes_in_double(tmp_path):
+    for precision, kind in {"float32": np.float32, "float64": np.float64, "float16": np.float32}.items():
+        model = Null(question=Question(precision=precision), name=precision)
+        store = ask(model, Corpus.of(RECORDS[:3]), tmp_path)
+        assert store.answers(RECORDS[:3]).logprob.dtype == kind
+
+
+def test_answers_come_back_by_digest_in_the_order_asked(store):
+    some = [RECORDS[i] for i in (40, 3, 17, 3, 8, 49)]
+    assert equal(store.answers(some), Null().answer([RECORDS[i] for i in (40, 3, 17, 8, 49)]))
+    assert len(store) == 50
+    assert RECORDS[7] in store
+    assert Record(id="7", text="never asked") not in store
+
+
+def test_reading_in_blocks_joins_every_record_with_its_own_answers(store):
+    blocks = list(store.each(iter(RECORDS)))
+    assert [record.id for records, _ in blocks for record in records] == [record.id for record in RECORDS]
+    for records, answers in blocks:
+        assert len(records) <= 8
+        assert equal(answers, Null().answer(records))
+
+
+def test_iterating_gives_every_record_once_though_two_shards_hold_it(store):
+    write_shard(store.folder, store.manifest.address, Null().answer(RECORDS[3:6]))
+    again = AnswerStore.open(store.folder)
+    found = [record for part in again for record in part.records]
+    assert sorted(found) == sorted(record.digest for record in RECORDS)
+    assert len(again) == 50
+
+
+def test_nothing_asked_gives_nothing(store):
+    assert equal(store.answers([]), no_answers())
+    assert list(store.each([])) == []
+
+
+def test_a_store_is_read_as_weakly_as_wanted(store):
+    access = Access(k=3, logprob="shown", distribution=False, steps=False)
+    weak = store.limited(access, least=0.05)
+    expected = weakened(Null().answer(RECORDS), access, least=0.05)
+    assert weak.access == access
+    assert equal(weak.answers(RECORDS), expected)
+    assert equal(Answers.joined(list(weak)).select(expected.records), expected)
+    assert weak.limited(Access.PROBABILITIES).access == access, "what was lowered stays low"
+    assert weak.limited(Access.LABEL).least == 0.05
+
+
+def test_records_that_were_never_asked_are_counted_and_named(store):
+    with pytest.raises(StoreError, match=r"2 of 3 records are not in the answer store .* such as the record 'x'"):
+        store.answers([RECORDS[0], Record(id="x", text="new"), Record(id="y", text="newer")])
+
+
+def test_the_folder_and_all_files_are_the_owners_only(store):
+    for path in [store.folder, *store.folder.iterdir()]:
+        assert not stat.S_IMODE(path.stat().st_mode) & 0o077
+
+
+def test_one_row_per_record_and_one_list_per_column(store):
+    tables = [pq.read_table(path) for path in sorted(store.folder.glob("*.parquet"))]
+    assert sum(table.num_rows for table in tables) == 50
+    assert [name for name in tables[0].column_names if name != "record"] == list(COLUMNS[:-1])
+
+
+def test_the_manifest_holds_all_that_answers_depend_on_and_no_times(store):
+    written = read_json(store.folder / "manifest.json")
+    model = Null()
+    assert store.folder.name == written["address"] == address(model)
+    assert (written["digest"], written["kind"], written["block"]) == (model.digest, "causal", 8)
+    assert written["question"]["mask_seed"] == 0
+    assert {"torch", "numpy", "pyarrow", "recollect"} <= set(written["versions"])
+    assert not [key for key in written if "time" in key or "date" in key]
+    assert Manifest.read(store.folder) == store.manifest
+
+
+@pytest.mark.parametrize("how", ["cut", "flipped", "emptied", "text", "renamed", "from elsewhere"])
+def test_a_damaged_or_foreign_shard_is_named_and_said_to_be_deleted(store, tmp_path, how):
+    path = sorted(store.folder.glob("*.parquet"))[2]
+    data = path.read_bytes()
+    if how == "cut":
+        path.write_bytes(data[: len(data) // 2])
+    elif how == "flipped":
+        path.write_bytes(data[:100] + bytes(byte ^ 0xFF for byte in data[100:150]) + data[150:])
+    elif how == "emptied":
+        path.write_bytes(b"")
+    elif how == "text":
+        path.write_text("not Parquet at all, though long enough to be")
+    elif how == "renamed":
+        path = path.rename(path.with_name("f" * 32 + ".parquet"))
+    else:
+        other = ask(Null(seed=1), Corpus.of(RECORDS), tmp_path, block=8)
+        path = store.folder / sorted(other.folder.glob("*.parquet"))[0].name
+        path.write_bytes((other.folder / path.name).read_bytes())
+    with pytest.raises(StoreError, match=r"is damaged or belongs to another store") as refused:
+        AnswerStore.open(store.folder).answers(RECORDS)
+    assert str(path) in str(refused.value)
+    assert "Delete this file and run again" in str(refused.value)
+    path.unlink()
+    healed = ask(Null(), Corpus.of(RECORDS), tmp_path, block=8)
+    assert equal(healed.answers(RECORDS), Null().answer(RECORDS))
+
+
+def test_no_flipped_bit_makes_a_wrong_number(tmp_path):
+    model, records = Null(kind="classifier", vocabulary=4), [Record(id=str(i), text="a", label=i) for i in range(4)]
+    answers = model.answer(records)
+    path = write_shard(tmp_path, DIGEST, answers)
+    data = path.read_bytes()
+    noticed = 0
+    for place in range(4, len(data), 11):
+        path.write_bytes(data[:place] + bytes([data[place] ^ (1 << place % 8)]) + data[place + 1 :])
+        try:
+            assert equal(read_shard(path, DIGEST), answers)
+        except StoreError:
+            noticed += 1
+    assert noticed > 50
+
+
+def test_a_shard_that_others_have_changed_is_refused(store):
+    path = sorted(store.folder.glob("*.parquet"))[0]
+    table = pq.read_table(path)
+    rank = table.column("rank").combine_chunks()
+    shorter = rank.from_arrays([0] * len(rank) + [1], rank.values[:1])
+    pq.write_table(table.set_column(table.column_names.index("start"), "start", shorter), path)
+    with pytest.raises(StoreError, match="its content is not what was written"):
+        AnswerStore.open(store.folder).answers(RECORDS)
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "no question", "unknown key", "format"])
+def test_a_damaged_manifest_is_said_to_be(store, damage):
+    path = store.folder / "manifest.json"
+    written = read_json(path)
+    if damage == "gone":
+        path.unlink()
+    elif damage == "cut":
+        path.write_text(path.read_text()[:40])
+    elif damage == "no question":
+        write_json(path, {key: value for key, value in written.items() if key != "question"})
+    elif damage == "unknown key":
+        write_json(path, {**written, "surprise": 1})
+    else:
+        write_json(path, {**written, "format": 2})
+    with pytest.raises(StoreError, match=r"no answer store|cannot be read"):
+        AnswerStore.open(store.folder)
+
+
+def test_filling_clears_what_a_killed_run_left_and_nothing_else(store):
+    (store.folder / ".half.parquet.ab12cd34.part").write_bytes(b"half")
+    names = {path.name for path in store.folder.iterdir()} - {".half.parquet.ab12cd34.part"}
+    with filling(store.folder):
+        assert {path.name for path in store.folder.iterdir()} == names
+
+
+def test_a_second_run_waits_for_the_one_that_fills_the_store(tmp_path):
+    order = []
+
+    def first():
+        with filling(tmp_path):
+            order.append("first begins")
+            time.sleep(0.3)
+            order.append("first ends")
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    while not order:
+        time.sleep(0.01)
+    with pytest.warns(RecollectWarning, match="Another run is filling"), filling(tmp_path):
+        order.append("second begins")
+    thread.join()
+    assert order == ["first begins", "first ends", "second begins"]
+
+
+def test_a_classifiers_logits_and_a_masked_models_patterns_come_back(tmp_path):
+    images = [Record(id=str(i), array=np.full((2, 2), i), label=i % 3) for i in range(5)]
+    for model, records in [
+        (Null(kind="classifier", vocabulary=3), images),
+        (Null(kind="masked", question=Question(patterns=3)), RECORDS),
+    ]:
+        assert equal(ask(model, Corpus.of(records), tmp_path).answers(records), model.answer(records))
+
+
+def test_the_index_takes_twenty_bytes_per_record(store):
+    index = store._index
+    assert index.records.nbytes + index.shards.nbytes == 20 * len(store)
+
+
+def test_models_that_differ_in_anything_have_stores_of_their_own(tmp_path):
+    models = [Null(), Null(seed=1), Null(kind="masked"), Null(question=Question(mask_seed=1)), Memoriser(RECORDS[:1])]
+    folders = {ask(model, Corpus.of(RECORDS[:2]), tmp_path).folder for model in models}
+    assert len(folders) == len(models)
+    assert {folder.parent for folder in folders} == {tmp_path / "answers"}
+
+
+def test_a_manifest_with_other_access_is_not_taken_for_ones_own(store, tmp_path):
+    replace(store.manifest, access=Access.LABEL).write(store.folder)
+    with pytest.raises(StoreError, match="is not of model 'null' as it is now"):
+        ask(Null(), Corpus.of(RECORDS), tmp_path)
