@@ -17,6 +17,7 @@ from recollect.errors import ModelError, RecollectError, StoreError
 from recollect.execution.backend import Backend, Failure
 from recollect.execution.local import LocalBackend
 from recollect.models.limited import Limited
+from recollect.models.loading import load_model
 from recollect.models.manifest import BLOCK, MANIFEST, Manifest
 from recollect.models.model import Model
 from recollect.models.recorded import Recorded
@@ -24,8 +25,8 @@ from recollect.models.shards import Digests, write_shard
 from recollect.models.soundness import refuse_unsound
 from recollect.models.store import AnswerStore, blocks, filling
 
-Source = Model | Callable[[], Model]
-"""A model, or how to load one."""
+Source = Model | str | Callable[[], Model]
+"""A model, its name, or a function that loads it."""
 Progress = Callable[[int, int], None]
 """Told how many distinct records have been answered, and how many there are."""
 ENOUGH = 8
@@ -48,7 +49,8 @@ def ask(
     store that is returned shows what the limited one would have; a recorded model is its own store.
 
     Args:
-        model: The model, or how to load it. With several workers each loads its own, or is given a copy.
+        model: The model, its name, or how to load it: `partial(load_model, "gpt2", question=…)`. With several
+            workers each loads its own; a model that is already loaded is copied to each.
         corpus: What to ask about.
         work: The work folder; the store lies in `answers/<address>` there.
         backend: Where to compute; this process if not given.
@@ -172,6 +174,8 @@ def _failed(failures: list[Failure], name: str, done: int, wanted: int) -> Model
 
 def _loaded(source: Source) -> Model:
     """The model itself."""
+    if isinstance(source, str):
+        return load_model(source)
     return source if isinstance(source, Model) else source()
 
 
