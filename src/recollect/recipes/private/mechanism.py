@@ -1,0 +1,109 @@
+"""The Gaussian mechanism around any torch optimiser: clip each unit, sum, add noise, divide, count. Opacus does it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from opacus.optimizers import DPOptimizer
+from opacus.utils.uniform_sampler import UniformWithReplacementSampler
+from torch import Tensor, nn
+
+from recollect.recipes.checkpoints import named, optimiser_state, part, set_optimiser_state
+from recollect.recipes.private.accounting import Ledger
+from recollect.recipes.private.gradients import nobody
+from recollect.recipes.private.terms import Terms
+from recollect.recipes.sampling import Indices
+from recollect.streams import seed_of
+
+
+@dataclass(kw_only=True)
+class Mechanism:
+    """Takes units' gradients in any number of parts, then releases one noisy step.
+
+    The noise of a step follows from the seed and the step's number alone, so a training that was killed repeats the
+    very same release; the ledger is kept with the weights that spent it.
+    """
+
+    model: nn.Module
+    optimiser: torch.optim.Optimizer
+    terms: Terms
+    seed: int
+    ledger: Ledger = field(init=False)
+    _noisy: Any = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.ledger = Ledger(delta=self.terms.delta, method=self.terms.method)
+        self._noisy = DPOptimizer(
+            self.optimiser,
+            noise_multiplier=self.terms.noise,
+            max_grad_norm=self.terms.clip,
+            expected_batch_size=self.terms.expected,
+            generator=torch.Generator(next(self.model.parameters()).device),
+            secure_mode=self.terms.secret_noise,
+        )
+        self._noisy.attach_step_hook(self.ledger.accountant.get_optimizer_hook_fn(self.terms.rate))
+
+    def add(self) -> None:
+        """Clip the units whose gradients stand in the parameters' `grad_sample`, and add them to the sum."""
+        self._noisy.signal_skip_step(do_skip=True)
+        self._noisy.step()
+        self._noisy.zero_grad(set_to_none=True)
+
+    def release(self, number: int, rate: float) -> None:
+        """End a step: noise onto the sum (of nobody, if nobody was drawn), count it, let the optimiser use it.
+
+        Args:
+            number: The step's, counted from zero.
+            rate: The learning rate.
+        """
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self._noisy.generator.manual_seed(_seed(self.terms, self.seed, "noise", number))
+        nobody(self.model)
+        self._noisy.signal_skip_step(do_skip=False)
+        self._noisy.step()
+        self._noisy.zero_grad(set_to_none=True)
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors and facts that it must be given back to go on."""
+        tensors, numbers = optimiser_state(self.optimiser)
+        return named("optimiser", tensors), {"optimiser": numbers, "ledger": self.ledger.state()}
+
+    def restore(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        set_optimiser_state(self.optimiser, part(tensors, "optimiser"), facts["optimiser"])
+        self.ledger.restore(facts["ledger"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Poisson:
+    """Draws each unit independently for every step: training sequences, or users. A draw may be empty."""
+
+    terms: Terms
+    seed: int
+    epochs: int
+
+    @property
+    def steps(self) -> int:
+        """How many steps an epoch has."""
+        return self.terms.steps // self.epochs
+
+    def draws(self, epoch: int) -> Iterator[Indices]:
+        """The numbers of the units of each step of an epoch."""
+        generator = torch.Generator()
+        generator.manual_seed(_seed(self.terms, self.seed, "poisson", epoch))
+        sampler = UniformWithReplacementSampler(
+            num_samples=self.terms.units, sample_rate=self.terms.rate, generator=generator, steps=self.steps
+        )
+        for units in sampler:
+            yield np.array(units, dtype=np.int64)
+
+
+def _seed(terms: Terms, seed: int, name: str, number: int) -> int:
+    """The seed of one draw; nobody's to know where noise must be secret."""
+    return secrets.randbits(63) if terms.secret_noise else seed_of(seed, name, number) % 2**63

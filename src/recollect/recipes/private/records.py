@@ -1,0 +1,76 @@
+"""What each training sequence would change: its own gradient, for record-level differential privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from recollect.recipes.private.gradients import all_at_once, check_equal, trained
+from recollect.recipes.sequences import IGNORED, Batch, Sequences
+from recollect.recipes.update import Step, symbol_losses
+from recollect.streams import stream
+
+_BYTES_AT_ONCE = 2**28
+"""How much memory the per-record gradients of one part may take."""
+
+
+@dataclass(kw_only=True)
+class RecordGradients:
+    """The gradient of each drawn sequence's loss, which is the mean over the symbols it predicts.
+
+    A step's sequences are handled in parts of similar length that fit into memory; a sum does not mind.
+    """
+
+    model: nn.Module
+    sequences: Sequences
+    seed: int
+    rows_at_once: int | None = None
+    """How many sequences make a part; None for as many as fit into 256 MB."""
+
+    def check(self) -> None:
+        """Refuse a model in which two records change each other's gradients; tried on the two longest."""
+        longest = np.argsort(self.sequences.lengths, kind="stable")[-2:]
+        batch = self.sequences.batch(longest, stream(self.seed, "check"))
+        batch = batch.to(next(self.model.parameters()).device)
+        check_equal(self.model, lambda piece: losses_of(self.model, piece)[0], batch)
+
+    def parts(self, step: Step) -> Iterator[tuple[Tensor, int]]:
+        """Leave part after part in the parameters' `grad_sample`; yields each part's summed loss and its symbols."""
+        rows, device = self._rows, next(self.model.parameters()).device
+        drawn = step.drawn[np.argsort(self.sequences.lengths[step.drawn], kind="stable")]
+        for at in range(0, len(drawn), rows):
+            rng = stream(self.seed, "batch", step.number, at)
+            batch = self.sequences.batch(drawn[at : at + rows], rng).to(device)
+            yield self._gradients(batch)
+
+    def _gradients(self, batch: Batch) -> tuple[Tensor, int]:
+        """The gradients of one part."""
+        total = torch.zeros((), device=batch.targets.device)
+
+        def losses() -> Tensor:
+            each, summed = losses_of(self.model, batch)
+            total.add_(summed)
+            return each
+
+        all_at_once(self.model, losses, records=len(batch.targets))
+        return total, batch.symbols
+
+    @property
+    def _rows(self) -> int:
+        """How many sequences make a part."""
+        if self.rows_at_once is not None:
+            return self.rows_at_once
+        size = sum(parameter.numel() * parameter.element_size() for parameter in trained(self.model))
+        return max(1, _BYTES_AT_ONCE // size)
+
+
+def losses_of(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Each record's mean loss over its symbols (zero if it predicts none), and the sum over all symbols."""
+    rows = len(batch.targets)
+    nats = symbol_losses(model(**batch.inputs).logits, batch.targets).view(rows, -1)
+    counts = (batch.targets != IGNORED).view(rows, -1).sum(1)
+    return nats.sum(1) / counts.clamp(min=1), nats.detach().sum()

@@ -1,0 +1,174 @@
+"""The terms of a private training: what a recipe says, made definite for a corpus of so many units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from recollect.errors import NotEnoughData, PlanError
+from recollect.recipes.private.accounting import Method, default_delta, epsilon_of, noise_for, steps_within
+from recollect.recipes.recipe import Privacy, Recipe
+
+_UNITS = {
+    "record": "one training sequence: a record, or a piece of one that is longer than a sequence may be",
+    "user": "one user: all of their records together",
+}
+_NOT_COVERED = (
+    "a vocabulary counted on the training texts",
+    "the training losses of the curve, which are exact: keep them to yourself",
+    "validation data, and whatever was chosen by looking at it",
+    "the numbers of records and users",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """Everything that the guarantee depends on."""
+
+    unit: Literal["record", "user"]
+    units: int
+    """How many training sequences, or users, there are."""
+    rate: float
+    """With which probability each takes part in a step."""
+    steps: int
+    """In the whole training."""
+    noise: float
+    """Standard deviation of the noise, in multiples of `clip`."""
+    clip: float
+    """The largest norm of one unit's update."""
+    delta: float
+    method: Method = "prv"
+    secret_noise: bool = False
+
+    @property
+    def expected(self) -> float:
+        """How many units a step has on average; the noisy sum is divided by it."""
+        return self.rate * self.units
+
+    def epsilon_after(self, steps: int) -> float:
+        """The ε that so many steps spend."""
+        if steps == 0:
+            return 0.0
+        return epsilon_of(noise=self.noise, rate=self.rate, steps=steps, delta=self.delta, method=self.method)
+
+    def snapshots(self, budgets: tuple[float, ...]) -> dict[int, float]:
+        """After how many steps each budget is used up: steps → ε.
+
+        Raises:
+            PlanError: If one is too small for a single step.
+        """
+        found: dict[int, float] = {}
+        for epsilon in sorted(budgets):
+            last = steps_within(
+                epsilon=epsilon,
+                noise=self.noise,
+                rate=self.rate,
+                steps=self.steps,
+                delta=self.delta,
+                method=self.method,
+            )
+            if last == 0:
+                raise PlanError(
+                    f"No step stays within the snapshot ε = {epsilon:g}; the first spends {self.epsilon_after(1):.3g}.",
+                    do="Ask for a larger one, or add noise.",
+                )
+            found[last] = epsilon
+        return found
+
+    def statement(self, epsilon: float) -> dict[str, Any]:
+        """What a model card says of a model that spent `epsilon`; null stands for infinite."""
+        random = (
+            "the operating system's entropy; not repeatable"
+            if self.secret_noise
+            else ("streams of the seed: repeatable, and whoever knows the seed can take the noise away")
+        )
+        return {
+            "unit": self.unit,
+            "unit_is": _UNITS[self.unit],
+            "neighbours": f"data sets of which one holds one {self.unit} more",
+            "epsilon": epsilon if math.isfinite(epsilon) else None,
+            "delta": self.delta,
+            "guarantee": f"(ε = {epsilon:.3g}, δ = {self.delta:.3g})"
+            if math.isfinite(epsilon)
+            else "none: clipped only",
+            "accountant": self.method,
+            "noise": self.noise,
+            "clip": self.clip,
+            "sampling": "Poisson",
+            "rate": self.rate,
+            "units": self.units,
+            "noise_from": random,
+            "not_covered": list(_NOT_COVERED),
+        }
+
+
+def agree(privacy: Privacy, *, units: int, batch_size: int, epochs: int) -> Terms:
+    """The terms for a corpus of so many units; finds the noise if the recipe names a budget.
+
+    An epoch has as many steps as it takes to expect every unit once.
+    """
+    if privacy.unit == "none":
+        raise PlanError("This recipe trains without differential privacy.", do="Set privacy.unit to record or user.")
+    if units == 0:
+        raise NotEnoughData("There is nothing to train on.", do="Give a corpus with at least one training sequence.")
+    rate = min(1.0, batch_size / units) if privacy.rate is None else privacy.rate
+    steps = epochs * math.ceil(1 / rate - 1e-9)
+    delta = default_delta(units) if privacy.delta is None else privacy.delta
+    return Terms(
+        unit=privacy.unit,
+        units=units,
+        rate=rate,
+        steps=steps,
+        noise=_noise(privacy, {"rate": rate, "steps": steps, "delta": delta}),
+        clip=privacy.clip,
+        delta=delta,
+        method=privacy.accountant,
+        secret_noise=privacy.secret_noise,
+    )
+
+
+def _noise(privacy: Privacy, setting: Mapping[str, Any]) -> float:
+    """The noise that the recipe states, or that its budget needs."""
+    if (privacy.noise is None) == (privacy.epsilon is None):
+        said = "neither" if privacy.noise is None else "both"
+        raise PlanError(
+            f"The recipe's privacy says {said} of noise and epsilon.",
+            do="Give epsilon to have the noise found, or noise to have the ε computed (0 clips only); not both.",
+        )
+    if privacy.noise is not None:
+        return privacy.noise
+    assert privacy.epsilon is not None  # noqa: S101 - for the type checker
+    return noise_for(epsilon=privacy.epsilon, method=privacy.accountant, **setting)
+
+
+def check_recipe(recipe: Recipe, *, validated: bool) -> None:
+    """Refuse settings that would break the guarantee, or that have no meaning under it.
+
+    Args:
+        recipe: One with privacy.
+        validated: Whether there is a validation corpus; without, the exact training loss would steer the training.
+    """
+    training, steered = recipe.training, recipe.training.schedule.kind == "plateau"
+    steered = steered or training.keep == "best" or training.stop_after is not None
+    faults = {
+        f"sequences.layout {recipe.sequences.layout!r} joins records": recipe.sequences.layout != "records",
+        f"training.precision {training.precision!r} rounds away noise": training.precision != "float32",
+        "training.clip clips whole batches": training.clip is not None,
+        "training.accumulate has no meaning": training.accumulate != 1,
+        f"training.sampling {training.sampling!r} is not Poisson": training.sampling != "shuffle",
+        "training would be steered by its exact training loss": steered and not validated,
+    }
+    remedies = {
+        "sequences": "Use layout records.",
+        "training.precision": "Use float32.",
+        "training.clip": "Leave it out; privacy.clip bounds each unit.",
+        "training.accumulate": "Leave it out; memory is bounded anyway.",
+        "training.sampling": "Leave it out; every step draws by Poisson sampling.",
+        "training would": "Give validation data, or do without plateau, stop_after and keep: best.",
+    }
+    for fault, found in faults.items():
+        if found:
+            do = next(remedy for beginning, remedy in remedies.items() if fault.startswith(beginning))
+            raise PlanError(f"Under differential privacy, {fault}.", do=do)
