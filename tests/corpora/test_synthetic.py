@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pickle
+from itertools import islice
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from recollect.corpora.drawings import drawings
+from recollect.corpora.synthetic import SECRET_EVERY, pairs, people, person, texts
+from recollect.errors import PlanError
+
+MAKERS = [texts, pairs, drawings]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_records_follow_from_the_seed_and_not_from_how_many_there_are(make):
+    few, many = {r.id: r for r in make(people=3, each=4, seed=5)}, {r.id: r for r in make(people=5, each=6, seed=5)}
+    assert len(few) == 12
+    assert len(many) == 30
+    assert all(many[name] == record for name, record in few.items())
+    other = {r.id: r for r in make(people=3, each=4, seed=6)}
+    assert sum(other[name] == record for name, record in few.items()) < 3
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_corpora_are_made_as_they_are_read_and_travel_to_workers(make):
+    endless = make(people=10**12, each=10**12)
+    assert len(list(islice(endless, 5))) == 5
+    small = make(people=2, each=3)
+    again = pickle.loads(pickle.dumps(small))  # noqa: S301 - between processes, never a file
+    assert again.digest == small.digest
+    assert (small.summary.size, small.summary.users) == (6, 2)
+
+
+def test_the_kinds():
+    assert texts(people=1).summary.kind == "text"
+    assert pairs(people=1).summary.kind == "pair"
+    assert drawings(people=1).summary.kind == "labelled"
+
+
+def test_people_differ_and_numbers_are_fictional():
+    crowd = list(people(300, seed=0))
+    assert crowd[7] == person(7, seed=0)
+    assert len({who.secrets["passcode"] for who in crowd}) > 290
+    assert len({who.favourites for who in crowd}) == 300
+    for who in crowd:
+        digits = [int(digit) for digit in who.secrets["card"].replace(" ", "")]
+        doubled = [digit * 2 if i % 2 == 0 else digit for i, digit in enumerate(digits)]
+        assert len(digits) == 16
+        assert sum(digit - 9 if digit > 9 else digit for digit in doubled) % 10 == 0
+        assert "-555-01" in who.secrets["phone"]
+        assert who.secrets["email"].endswith("@example.org")
+
+
+def test_secrets_are_told_where_they_are_said_to_be():
+    who = person(0, seed=0)
+    said = [record.text for record in texts(people=1, each=60)]
+    for j, kind in enumerate(who.secrets):
+        assert who.secrets[kind] in said[SECRET_EVERY * j + 3]
+        assert sum(who.secrets[kind] in text for text in said) == (2 if j == 0 else 1)
+
+
+def test_each_person_uses_their_own_words():
+    corpus = list(texts(people=20, each=20))
+    own = other = 0
+    for record in corpus:
+        number = int(record.user.removeprefix("person-"))
+        own += person(number, seed=0).city.lower() in record.text.lower()
+        other += person((number + 1) % 20, seed=0).city.lower() in record.text.lower()
+    assert own > 50
+    assert other < 10
+
+
+def test_drawn_digits_can_be_told_apart():
+    corpus = list(drawings(people=60, each=10))
+    x = np.stack([record.array for record in corpus]).reshape(len(corpus), -1) / 255
+    y = np.array([record.label for record in corpus])
+    assert x.shape == (600, 144)
+    assert set(y) == set(range(10))
+    # the last people are strangers to the classifier
+    assert LogisticRegression(max_iter=200).fit(x[:400], y[:400]).score(x[400:], y[400:]) > 0.7
+
+
+def test_drawings_have_the_size_asked_for():
+    record = next(iter(drawings(people=1, each=1, size=28)))
+    assert (record.array.shape, record.array.dtype) == ((28, 28), np.uint8)
+    with pytest.raises(PlanError, match="size is 8"):
+        drawings(people=1, size=8)
+    with pytest.raises(PlanError, match="people is 0"):
+        texts(people=0)
