@@ -168,7 +168,7 @@ class _Trained:
             return {"input_mean": scale.mean, "input_std": scale.std}
         if tokenizer is None or self.job.recipe.task != "causal":
             return {}
-        return {"start_symbol": self.preparer.marks.begin}
+        return {"start_symbol": next(iter(self.preparer.marks.before), None)}
 
 
 def _membership(cohorts: Cohorts, model: str, out: Path) -> dict[str, Any]:
@@ -178,13 +178,23 @@ def _membership(cohorts: Cohorts, model: str, out: Path) -> dict[str, Any]:
     return {"name": model, "unit": cohorts.unit, "size": len(members), "digest": digest(list(members))}
 
 
-def _trained(job: Job, out: Path, progress: Callable[[Moment], None] | None, on_epoch: Sequence[Hook]) -> _Trained:
-    """Build what the recipe names and run the loop to its end."""
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A training that can begin."""
+
+    loop: Loop
+    preparer: Preparer
+
+
+def prepare(
+    job: Job, out: Path, progress: Callable[[Moment], None] | None = None, on_epoch: Sequence[Hook] = ()
+) -> Prepared:
+    """Build what the recipe names, up to the first step."""
     recipe, working, device = job.recipe, private_folder(out / "working"), pick_device()
     tokenizer = _tokenizer(job, working / "tokenizer")
     data, scale = look_at(job.corpus, recipe)
     network = build_model(recipe, tokenizer, data, seed=job.seed).to(device)
-    start = getattr(network.config, "decoder_start_token_id", None)
+    start = getattr(network.config, "decoder_start_token_id", None) or 0
     preparer = Preparer(recipe=recipe, tokenizer=tokenizer, data=data, scale=scale, decoder_start=start)
     sequences = preparer(job.corpus)
     if len(sequences.lengths) == 0:
@@ -206,9 +216,16 @@ def _trained(job: Job, out: Path, progress: Callable[[Moment], None] | None, on_
         hooks=on_epoch,
         progress=progress,
     )
-    with _without_cache(network):
+    return Prepared(loop=loop, preparer=preparer)
+
+
+def _trained(job: Job, out: Path, progress: Callable[[Moment], None] | None, on_epoch: Sequence[Hook]) -> _Trained:
+    """Run the loop to its end."""
+    prepared = prepare(job, out, progress, on_epoch)
+    loop = prepared.loop
+    with _without_cache(loop.model):
         curve = loop.run()
-    return _Trained(job=job, network=network, preparer=preparer, curve=curve, privacy=update.spent())
+    return _Trained(job=job, network=loop.model, preparer=prepared.preparer, curve=curve, privacy=loop.update.spent())
 
 
 def _tokenizer(job: Job, folder: Path) -> Any:

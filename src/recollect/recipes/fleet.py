@@ -1,0 +1,156 @@
+"""A fleet: one recipe × many cohorts, trained side by side. Targets, shadows and references all come from here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from recollect.corpora.cohorts import Cohorts
+from recollect.corpora.corpus import Corpus
+from recollect.digests import digest
+from recollect.errors import StoreError
+from recollect.execution.backend import Failure
+from recollect.execution.local import LocalBackend
+from recollect.files import private_folder, read_json, write_json
+from recollect.recipes.recipe import Recipe
+from recollect.recipes.training import TRAINING_REVISION, train
+from recollect.recipes.trial import Layout, pick_layout
+from recollect.streams import seed_of
+
+Progress = Callable[[int, int], None]
+"""Told how many epochs have been trained, and how many there are in all."""
+LOOK_SECONDS = 1.0
+"""How often the progress of the workers is looked at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fleet:
+    """One recipe, and the cohorts of which each becomes a model."""
+
+    recipe: Recipe
+    corpus: Corpus
+    cohorts: Cohorts
+    validation: Corpus | None = None
+    seed: int = 0
+
+    def seed_of(self, model: str) -> int:
+        """The seed of a member: its own, so that no member depends on which others there are."""
+        return seed_of(self.seed, "fleet", model) % 2**31
+
+    def folder(self, work: Path, model: str) -> Path:
+        """Where a member lies: addressed by all that its weights depend on, so that other fleets find it again."""
+        members = self.cohorts.members(model)
+        watched = None if self.validation is None else self.validation.digest
+        address = digest(
+            TRAINING_REVISION,
+            self.recipe.digest,
+            self.corpus.digest,
+            self.cohorts.unit,
+            members,
+            watched,
+            self.seed_of(model),
+        )
+        return work / "models" / address
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What became of a fleet: nothing is lost, neither a model nor a failure."""
+
+    folders: dict[str, Path]
+    """The models that were trained, by name."""
+    failures: dict[str, Failure]
+    """The others."""
+    layout: Layout
+
+
+def train_fleet(fleet: Fleet, work: Path, *, layout: Layout | None = None, progress: Progress | None = None) -> Trained:
+    """Train every member that is not trained yet.
+
+    Killed at any moment and called again, it goes on with each member where its last checkpoint stands, with as many
+    threads as it was begun with; members that are finished are not touched.
+
+    Args:
+        fleet: What to train.
+        work: The work folder; members lie in `models/<address>` there.
+        layout: How many processes with how many threads each; None to pick by a short trial.
+        progress: Told now and then how far all members together are.
+    """
+    names = list(fleet.cohorts.models)
+    missing = [name for name in names if not (fleet.folder(work, name) / "card.json").exists()]
+    chosen = layout or _layout(fleet, work, missing)
+    backend = LocalBackend(workers=min(chosen.workers, max(1, len(missing))), threads=chosen.threads)
+    folders = {name: fleet.folder(work, name) for name in names}
+    with _watched(list(folders.values()), fleet.recipe.training.epochs, progress):
+        outcomes = dict(zip(missing, backend.map(_Member(fleet, work), missing), strict=True))
+    failures = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Failure)}
+    trained = {name: folder for name, folder in folders.items() if name not in failures}
+    return Trained(folders=trained, failures=failures, layout=chosen)
+
+
+@dataclass(frozen=True)
+class _Member:
+    """Trains one member, here or in a worker."""
+
+    fleet: Fleet
+    work: Path
+
+    def __call__(self, name: str) -> str:
+        fleet, folder = self.fleet, self.fleet.folder(self.work, name)
+        train(
+            fleet.recipe,
+            fleet.corpus,
+            folder,
+            validation=fleet.validation,
+            cohort=(fleet.cohorts, name),
+            seed=fleet.seed_of(name),
+        )
+        return str(folder)
+
+
+def _layout(fleet: Fleet, work: Path, missing: list[str]) -> Layout:
+    """The layout that the fleet was begun with, or else the better one of a short trial, which is noted."""
+    if not missing:
+        return Layout(workers=1, threads=1)
+    note = work / "fleets" / f"{digest(fleet.recipe.digest, fleet.corpus.digest, fleet.seed)}.json"
+    if note.exists():
+        try:
+            return Layout(**read_json(note))
+        except (TypeError, ValueError) as error:
+            raise StoreError(f"{note} is damaged.", do="Delete it; the layout is then picked anew.") from error
+    picked = pick_layout(fleet.recipe, fleet.cohorts.corpus_of(fleet.corpus, missing[0]), models=len(missing))
+    write_json(private_folder(note.parent) / note.name, {"workers": picked.workers, "threads": picked.threads})
+    return picked
+
+
+@contextmanager
+def _watched(folders: list[Path], epochs: int, progress: Progress | None) -> Iterator[None]:
+    """While this lasts, whoever draws the progress is told how many epochs all members together have behind them."""
+    if progress is None:
+        yield
+        return
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(LOOK_SECONDS):
+            progress(sum(_epochs_done(folder, epochs) for folder in folders), epochs * len(folders))
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+        progress(sum(_epochs_done(folder, epochs) for folder in folders), epochs * len(folders))
+
+
+def _epochs_done(folder: Path, epochs: int) -> int:
+    """How many epochs a member has behind it; all of them once it is finished."""
+    if (folder / "card.json").exists():
+        return epochs
+    curve = folder / "curve.json"
+    return len(read_json(curve)) if curve.exists() else 0

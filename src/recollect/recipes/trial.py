@@ -1,0 +1,68 @@
+"""A short trial: how many processes with how many threads each train a fleet fastest on this machine."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from recollect.corpora.corpus import Corpus
+from recollect.execution.threads import computing_with, threads_for
+from recollect.recipes.loop import Loop, own_randomness
+from recollect.recipes.recipe import Recipe
+from recollect.recipes.sampling import Indices
+from recollect.recipes.update import Step
+
+STEPS = 3
+"""Steps of one measurement; each is made twice and the quicker counts, because other programs disturb."""
+WORTH = 0.9
+"""Threads are worth it if so many together are at least this share of as many times as fast as one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """So many processes, each with so many threads."""
+
+    workers: int
+    threads: int
+
+
+def pick_layout(recipe: Recipe, corpus: Corpus, *, models: int) -> Layout:
+    """The layout that trains so many models fastest: many processes with one thread, or one with many.
+
+    Threads within one model wait for each other, so separate processes win unless threads are almost as good as more
+    cores. A few steps of the first member are timed either way.
+    """
+    cores = threads_for(workers=1)
+    if cores == 1 or models == 1:
+        return Layout(workers=1, threads=cores)
+    alone, together = _seconds(recipe, corpus, (1, cores))
+    if alone / together >= WORTH * cores:
+        return Layout(workers=1, threads=cores)
+    return Layout(workers=cores, threads=1)
+
+
+def _seconds(recipe: Recipe, corpus: Corpus, threads: tuple[int, ...]) -> list[float]:
+    """Seconds per step with so many threads each."""
+    from recollect.recipes.training import Job, prepare
+
+    with tempfile.TemporaryDirectory() as folder, own_randomness():
+        loop = prepare(Job.of(recipe, corpus, None, seed=0), Path(folder)).loop
+        loop.model.train()
+        draws = list(itertools.islice(loop.sampler.draws(0), STEPS))
+        measured: list[list[float]] = [[] for _ in threads]
+        for _ in range(2):
+            for times, count in zip(measured, threads, strict=True):
+                with computing_with(count):
+                    times.append(_timed(loop, draws))
+    return [min(times) for times in measured]
+
+
+def _timed(loop: Loop, draws: list[Indices]) -> float:
+    """Seconds for these steps; the weights change, but nobody keeps them."""
+    began = time.perf_counter()
+    for number, drawn in enumerate(draws):
+        loop.update.step(Step(number=number, first=number == 0, drawn=drawn, rate=0.0))
+    return time.perf_counter() - began
