@@ -151,6 +151,19 @@ def test_labels_are_known_by_name_and_by_number():
     assert len(set(ranks)) == 1
 
 
+def test_where_labels_are_numbers_they_are_names_and_not_places():
+    pretrained = ARRAY_MODELS["perceptron"]()
+    pretrained.network.config.label2id = {"2": 0, "5": 1, "1": 2}
+    model = Classifier(pretrained, Question())
+    array = images(1, 8, 8)[0].array
+    answers = {label: model.answer([Record(id="r", array=array, label=label)]) for label in (1, "1", 5)}
+    for label, place in ((1, 2), ("1", 2), (5, 1)):
+        own = answers[label].logits[0]
+        assert answers[label].rank[0] == (own >= own[place]).sum()
+    with pytest.raises(CorpusError, match="It knows 2, 5, 1"):
+        model.answer([Record(id="r", array=array, label=0)])
+
+
 @pytest.mark.parametrize(
     ("label", "said"),
     [

@@ -11,7 +11,7 @@ from recollect.files import read_json
 from recollect.models.digesting import meaningful
 from recollect.models.folders import adapter_folder, model_folder
 from recollect.models.model import Kind
-from recollect.models.pretrained import kind_of, loading, read_config, read_network, some
+from recollect.models.pretrained import kind_of, quietly, read_config, read_network, some
 
 _TASKS: dict[str | None, Kind] = {"CAUSAL_LM": "causal", "SEQ_2_SEQ_LM": "seq2seq", "SEQ_CLS": "classifier"}
 
@@ -53,7 +53,7 @@ def adapted_network(base: str, adapter: str, *, kind: Kind | None) -> tuple[Any,
     kind = kind or _TASKS.get(settings.get("task_type")) or kind_of(config, base)
     own = settings.get("modules_to_save") or []
     network = read_network(folder, base, config=config, kind=kind, supplied=own)
-    with loading(f"{base}+{adapter}", "The adapter does not fit its base"):
+    with quietly(f"{base}+{adapter}", "The adapter does not fit its base"):
         whole = peft.PeftModel.from_pretrained(network, str(adapter_folder(adapter)))
     _refuse_unfitting(peft, whole, adapter, base)
     return whole.get_base_model(), kind, _settings_that_matter(settings)

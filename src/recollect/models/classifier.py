@@ -93,6 +93,7 @@ class _Labels:
         config = pretrained.network.config
         self._count = int(config.num_labels)
         self._numbers: dict[str, int] = config.label2id
+        self._numeric = any(name.isdecimal() for name in self._numbers)
         problem = getattr(config, "problem_type", None)
         if self._count < 2 or problem in {"regression", "multi_label_classification"}:
             raise ModelError(
@@ -105,20 +106,19 @@ class _Labels:
         return self._count
 
     def number(self, record: Record) -> int:
-        """Which output stands for the record's label: by name, or by number from 0."""
-        label = record.label
-        if isinstance(label, str):
-            # tables hold numbers as text
-            number = self._numbers.get(label, int(label) if label.isdecimal() else -1)
-        else:
-            number = -1 if label is None else int(label)
+        """Which output stands for the record's label: by name or, where no name is a number, by number from 0."""
+        label, name = record.label, str(record.label)
+        number = self._numbers.get(name, -1)
+        if number < 0 and name.isdecimal() and not self._numeric:
+            number = int(name)
         if 0 <= number < self._count:
             return number
         has = "no label" if label is None else f"the label {label!r}"
         known = ", ".join(list(self._numbers)[:10]) + (", …" if len(self._numbers) > 10 else "")
+        by_number = "" if self._numeric else f", or numbers from 0 to {self._count - 1}"
         raise CorpusError(
             f"Record {record.id!r} has {has}, which the model does not know.",
-            do=f"{did_you_mean(str(label), self._numbers)}It knows {known}, or numbers from 0 to {self._count - 1}.",
+            do=f"{did_you_mean(name, self._numbers)}It knows {known}{by_number}.",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -61,7 +62,7 @@ class Pretrained:
 
 def read_config(folder: Path, ref: str) -> Any:
     """The configuration of the model in this folder; code that lies beside it is never run."""
-    with loading(ref, "Its configuration cannot be read"):
+    with quietly(ref, "Its configuration cannot be read"):
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
 
 
@@ -118,7 +119,7 @@ def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: C
             drawn at random answers, but its numbers mean nothing.
     """
     auto = getattr(transformers, (_ARRAYS if reads_arrays(config, kind) else _AUTO[kind])[0])
-    with loading(ref, f"It cannot be loaded as a {kind} model"):
+    with quietly(ref, f"It cannot be loaded as a {kind} model"):
         network, found = auto.from_pretrained(
             folder,
             config=config,
@@ -151,7 +152,7 @@ def read_tokenizer(folder: Path, ref: str) -> Any:
     Raises:
         ModelError: There is none, or it is of the kind that cannot say where in the text a symbol stands.
     """
-    with loading(ref, "Its tokenizer cannot be loaded"):
+    with quietly(ref, "Its tokenizer cannot be loaded"):
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     # without its files, transformers makes up an empty tokenizer of the model's family
     files = {"tokenizer.json", *type(tokenizer).vocab_files_names.values()}
@@ -187,13 +188,15 @@ def settled(network: Any, precision: Precision, device: torch.device) -> Any:
 
 
 @contextmanager
-def loading(ref: str, what: str) -> Iterator[None]:
+def quietly(ref: str, what: str) -> Iterator[None]:
     """Silence the libraries while they load, and turn what they raise into one clear error."""
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     except _UNREADABLE as error:
         said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise ModelError(

@@ -1,0 +1,106 @@
+"""From the name of a model to a model that may be asked: one string, the same in the CLI, the plan and Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from recollect.digests import Json
+from recollect.errors import ModelError
+from recollect.models.adapters import adapted_network, natural_reference, split_adapter
+from recollect.models.arrays import Scaling
+from recollect.models.causal import Causal
+from recollect.models.classifier import Classifier
+from recollect.models.devices import pick_device
+from recollect.models.digesting import model_digest
+from recollect.models.folders import adapter_folder, model_folder
+from recollect.models.masked import Masked
+from recollect.models.model import Kind, Model, Question
+from recollect.models.own_code import model_from_code
+from recollect.models.pretrained import (
+    Pretrained,
+    kind_of,
+    notes_beside,
+    read_config,
+    read_network,
+    read_tokenizer,
+    reads_arrays,
+    refuse_foreign,
+    settled,
+)
+from recollect.models.recorded import replay
+from recollect.models.seq2seq import Seq2Seq
+
+__all__ = ["load_model", "natural_reference"]
+
+
+def load_model(
+    ref: str, *, question: Question | None = None, kind: Kind | None = None, device: str | None = None
+) -> Model:
+    """The model of that name, ready to be asked.
+
+    Args:
+        ref: A folder or hub id; BASE+ADAPTER; `recorded:DIR`; `python:package.module:factory` (runs that code).
+            Only a hub id is looked for on the network, and code from a model's folder is never run.
+        question: How it is to be asked; a recorded model and one of the user's own have theirs.
+        kind: What it predicts, where its architecture does not say or says something else.
+        device: Where it computes; None for the best there is.
+
+    Raises:
+        ModelError: It cannot be found or loaded; the message says what is there instead.
+        MissingDependency: An optional package is needed.
+    """
+    scheme, _, rest = ref.partition(":")
+    if scheme in {"http", "https"}:
+        raise ModelError(
+            f"The model {ref!r} is an endpoint, and endpoints cannot be asked yet.",
+            do="They come with the next release. Until then record its answers elsewhere and give recorded:DIR.",
+        )
+    if scheme in {"recorded", "python"}:
+        made: Model = replay(Path(rest).expanduser()) if scheme == "recorded" else model_from_code(rest)
+        if kind not in (None, made.kind):
+            raise ModelError(f"{ref} is a {made.kind} model, not a {kind} one.", do="Leave --as (kind=) out.")
+        return made
+    return _local(ref, question or Question(), kind, device)
+
+
+def _local(ref: str, question: Question, kind: Kind | None, device: str | None) -> Model:
+    """A Hugging Face model, with an adapter or without."""
+    place = pick_device(device)
+    network, kind, folder, notes = _adapted(ref, kind) or _whole(ref, kind)
+    beside = notes_beside(folder)
+    tokenizer = None
+    if reads_arrays(network.config, kind):
+        notes["scaling"] = Scaling.of(beside["card"], beside["preprocessing"], ref).noted()
+    else:
+        tokenizer = read_tokenizer(folder, ref)
+        refuse_foreign(tokenizer, network, ref)
+        notes["start_symbol"] = beside["card"].get("start_symbol")
+    # before the precision is changed: the digest is of the weights as they are stored
+    address = model_digest(network, tokenizer, notes=notes)
+    network = settled(network, question.precision, place)
+    pretrained = Pretrained(name=ref, network=network, tokenizer=tokenizer, digest=address, **beside)
+    made: Model = _KINDS[kind](pretrained, question)
+    return made
+
+
+def _whole(ref: str, kind: Kind | None) -> tuple[Any, Kind, Path, dict[str, Json]]:
+    """A model that lies in one folder: network, kind, the folder, nothing to note."""
+    folder = model_folder(ref)
+    config = read_config(folder, ref)
+    kind = kind or kind_of(config, ref)
+    return read_network(folder, ref, config=config, kind=kind), kind, folder, {}
+
+
+def _adapted(ref: str, kind: Kind | None) -> tuple[Any, Kind, Path, dict[str, Json]] | None:
+    """A base with an adapter: network, kind, the folder of the tokenizer, and the adapter's settings."""
+    parts = split_adapter(ref)
+    if parts is None:
+        return None
+    network, kind, settings = adapted_network(*parts, kind=kind)
+    own = adapter_folder(parts[1])
+    folder = own if (own / "tokenizer_config.json").is_file() else model_folder(parts[0])
+    return network, kind, folder, {"adapter": settings}
+
+
+_KINDS: dict[Kind, Any] = {"causal": Causal, "masked": Masked, "seq2seq": Seq2Seq, "classifier": Classifier}
