@@ -20,7 +20,7 @@ from recollect.recipes.sampling import InOrder, Shuffled
 from recollect.recipes.sequences import Marks, Tokens
 from recollect.recipes.update import Plain
 
-MARKS = Marks(padding=0, begin=2, end=3)
+MARKS = Marks(padding=0, before=(2,), after=(3,))
 OPTIMISERS = ["sgd", "momentum", "rmsprop", "adagrad", "adadelta", "adam", "adamw", "adamax"]
 
 
@@ -212,7 +212,7 @@ def test_carried_states_are_those_of_one_long_read(tmp_path):
     last = [sequences.flat[sequences.starts[-4 + r] + sequences.lengths[-4 + r]] for r in range(4)]
     table = torch.from_numpy(np.concatenate([np.stack(rows), np.array(last)[:, None]], axis=1).astype(np.int64))
     targets = table[:, 1:].clone()
-    targets[targets == MARKS.begin] = -100
+    targets[targets == 2] = -100
     logits = trained.model(table[:, :-1]).logits
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
     assert curve[0]["training_loss"] == pytest.approx(loss.item(), abs=1e-5)

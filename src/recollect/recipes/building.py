@@ -12,6 +12,7 @@ from transformers import AutoConfig, PreTrainedConfig
 
 from recollect.errors import MissingDependency, PlanError
 from recollect.models import architectures
+from recollect.models.encoding import Encoder
 from recollect.models.folders import model_folder
 from recollect.models.pretrained import read_config, read_network, read_tokenizer
 from recollect.recipes.recipe import Adapter, Perceptron, Recipe, ResNet, Task, Tokenizer, Transformer
@@ -50,29 +51,37 @@ def build_tokenizer(recipe: Recipe, texts: Iterable[str]) -> Any:
         return None
     if recipe.model.start is not None:
         return read_tokenizer(model_folder(recipe.model.start), recipe.model.start)
-    tokenizer = _made(recipe.tokenizer, texts)
+    # a causal model ends a text itself, and a decoder begins with a symbol of its own
+    marks = {"begin": recipe.task != "seq2seq", "end": recipe.task != "causal"}
+    tokenizer = _made(recipe.tokenizer, texts, marks)
     if recipe.task == "masked":
         tokenizer.add_special_tokens({"mask_token": _MASK})
     return tokenizer
 
 
-def _made(settings: Tokenizer, texts: Iterable[str]) -> Any:
+def _made(settings: Tokenizer, texts: Iterable[str], marks: dict[str, bool]) -> Any:
     """A tokenizer made from texts."""
     if settings.kind == "characters":
-        return character_tokenizer(texts, force=[settings.forced])
+        return character_tokenizer(texts, force=[settings.forced], **marks)
     forced = settings.forced.split()
     if settings.kind == "words":
-        return word_tokenizer(texts, settings.size, lower=settings.lowercase, force=forced)
-    return bpe_tokenizer(texts, settings.size, force=forced)
+        return word_tokenizer(texts, settings.size, lower=settings.lowercase, force=forced, **marks)
+    return bpe_tokenizer(texts, settings.size, force=forced, **marks)
 
 
-def marks_of(tokenizer: Any) -> Marks:
-    """The symbols that stand before and after a text, and beside it where a batch is padded."""
-    begin = tokenizer.bos_token_id if tokenizer.cls_token_id is None else tokenizer.cls_token_id
-    end = tokenizer.eos_token_id if tokenizer.sep_token_id is None else tokenizer.sep_token_id
-    padding = tokenizer.pad_token_id
+def marks_of(tokenizer: Any, task: Task) -> Marks:
+    """The symbols that stand around a text, as the models' scoring puts them there, and the one that fills up rows.
+
+    A causal model also learns where a text ends, and where it begins even if its tokenizer would not say.
+    """
+    encoder = Encoder(tokenizer)
+    before, after = tuple(encoder.before), tuple(encoder.after)
+    begin, end, padding = tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id
+    if task == "causal":
+        before = before or (() if begin is None else (begin,))
+        after = () if end is None else (end,)
     # what pads is never looked at, so any symbol will do where the tokenizer has none for it
-    return Marks(padding=(end or 0) if padding is None else padding, begin=begin, end=end)
+    return Marks(padding=(end or 0) if padding is None else padding, before=before, after=after)
 
 
 def build_model(recipe: Recipe, tokenizer: Any, data: Data, *, seed: int) -> Any:
@@ -109,7 +118,10 @@ def _fresh(recipe: Recipe, tokenizer: Any, data: Data) -> Any:
 
 def _resnet(settings: ResNet, data: Data) -> Any:
     """A residual network of basic blocks."""
-    config = transformers.ResNetConfig(
+    grouped = (architectures.GroupedResNetConfig, architectures.GroupedResNet)
+    plain = (transformers.ResNetConfig, transformers.ResNetForImageClassification)
+    config, network = grouped if settings.norm == "group" else plain
+    sizes = config(
         num_channels=data.shape[0],
         embedding_size=settings.widths[0],
         hidden_sizes=list(settings.widths),
@@ -117,7 +129,7 @@ def _resnet(settings: ResNet, data: Data) -> Any:
         layer_type="basic",
         **_classes(data.labels),
     )
-    return transformers.ResNetForImageClassification(config)
+    return network(sizes)
 
 
 def _transformer_config(settings: Transformer, tokenizer: Any, data: Data) -> PreTrainedConfig:
@@ -141,9 +153,9 @@ def _transformer_config(settings: Transformer, tokenizer: Any, data: Data) -> Pr
 
 def _vocabulary(tokenizer: Any, *, decoder: bool) -> dict[str, Any]:
     """What a configuration says of the vocabulary."""
-    marks = marks_of(tokenizer)
-    found = {"vocab_size": len(tokenizer), "pad_token_id": marks.padding, "bos_token_id": marks.begin}
-    return {**found, "eos_token_id": marks.end} | ({"decoder_start_token_id": marks.begin} if decoder else {})
+    begin = tokenizer.bos_token_id
+    found = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, "bos_token_id": begin}
+    return {**found, "eos_token_id": tokenizer.eos_token_id} | ({"decoder_start_token_id": begin} if decoder else {})
 
 
 def _classes(labels: Sequence[str]) -> dict[str, Any]:

@@ -23,11 +23,16 @@ class Running:
     users: Integers
     marks: Marks
 
+    @property
+    def never(self) -> tuple[int, ...]:
+        """Symbols that need no prediction: those before a text, unless the same symbol also ends one."""
+        return tuple(symbol for symbol in self.marks.before if symbol not in self.marks.after)
+
     def batch(self, drawn: Places, rng: np.random.Generator) -> Batch:
         """These pieces: inputs are all symbols but the last, targets all but the first."""
         symbols, filled = rows_of(self.flat, self.starts[drawn], self.lengths[drawn] + 1, padding=self.marks.padding)
         # where texts are joined, that one begins after another ended is no news: it would flatter the loss
-        wanted = filled[:, 1:] & (symbols[:, 1:] != self.marks.begin)
+        wanted = filled[:, 1:] & ~np.isin(symbols[:, 1:], self.never)
         targets = np.where(wanted, symbols[:, 1:], IGNORED)
         inputs = {"input_ids": torch.from_numpy(np.ascontiguousarray(symbols[:, :-1]))}
         return Batch(inputs=inputs, targets=torch.from_numpy(targets), symbols=int(wanted.sum()))
@@ -101,12 +106,14 @@ class Masked:
         fate = rng.random(inner.shape)
         shown = np.where(chosen & (fate < 0.8), self.mask, inner)
         shown = np.where(chosen & (fate >= 0.9), rng.choice(self.ordinary, inner.shape), shown)
-        table = np.full((len(drawn), inner.shape[1] + 2), self.marks.padding, dtype=np.int64)
-        table[:, 0], table[:, 1:-1] = self.marks.begin, shown
-        table[np.arange(len(drawn)), lengths + 1] = self.marks.end
+        before, after = len(self.marks.before), len(self.marks.after)
+        table = np.full((len(drawn), before + inner.shape[1] + after), self.marks.padding, dtype=np.int64)
+        table[:, :before], table[:, before : before + inner.shape[1]] = self.marks.before, shown
+        for place, symbol in enumerate(self.marks.after):
+            table[np.arange(len(drawn)), before + lengths + place] = symbol
         targets = np.full(table.shape, IGNORED, dtype=np.int64)
-        targets[:, 1:-1] = np.where(chosen, inner, IGNORED)
-        read = np.arange(table.shape[1]) < lengths[:, None] + 2
+        targets[:, before : before + inner.shape[1]] = np.where(chosen, inner, IGNORED)
+        read = np.arange(table.shape[1]) < lengths[:, None] + before + after
         inputs = {"input_ids": torch.from_numpy(table), "attention_mask": torch.from_numpy(read.astype(np.int64))}
         return Batch(inputs=inputs, targets=torch.from_numpy(targets), symbols=int(chosen.sum()))
 

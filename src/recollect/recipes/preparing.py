@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ class Preparer:
     """None for arrays."""
     data: Data
     scale: Scale | None
-    decoder_start: int | None = None
+    decoder_start: int = 0
     """The symbol that starts the decoder of a seq2seq model."""
 
     @property
@@ -92,13 +92,15 @@ class Preparer:
     @property
     def marks(self) -> Marks:
         """The symbols around a text."""
-        return marks_of(self.tokenizer)
+        return marks_of(self.tokenizer, self.recipe.task)
 
     def _running(self, corpus: Corpus) -> Running:
         """For models that read from left to right."""
         owners, settings, marks = _Owners(), self.recipe.sequences, self.marks
         texts = (_text(record) for record in owners.noted(corpus))
-        tokens = tokenise(texts, self.tokenizer, begin=marks.begin, end=marks.end)
+        # where texts are joined and one symbol means both, it is not written twice
+        between = replace(marks, before=()) if settings.layout != "records" and marks.before == marks.after else marks
+        tokens = tokenise(texts, self.tokenizer, between)
         if settings.layout == "stream":
             return streams(tokens, marks, length=settings.length, rows=self.rows)
         if settings.layout == "windows":
@@ -107,19 +109,17 @@ class Preparer:
 
     def _masked(self, corpus: Corpus) -> Masked:
         """For masked models, which put the marks around each piece."""
-        owners = _Owners()
-        tokens = tokenise((_text(record) for record in owners.noted(corpus)), self.tokenizer)
-        settings = self.recipe.sequences
+        owners, settings = _Owners(), self.recipe.sequences
+        texts = (_text(record) for record in owners.noted(corpus))
+        tokens = tokenise(texts, self.tokenizer, Marks(padding=self.marks.padding))
         return masked(tokens, owners.users, self.marks, tokenizer=self.tokenizer, settings=settings)
 
     def _pairs(self, corpus: Corpus) -> Pairs:
         """Sources between their marks; targets after the symbol that starts the decoder."""
         owners, most, marks = _Owners(), self.recipe.sequences.length, self.marks
-        ends = {"end": marks.end, "most": most}
-        sources = tokenise(
-            (_pair(record)[0] for record in owners.noted(corpus)), self.tokenizer, begin=marks.begin, **ends
-        )
-        targets = tokenise((_pair(record)[1] for record in corpus), self.tokenizer, begin=self.decoder_start, **ends)
+        started = replace(marks, before=(self.decoder_start, *marks.before))
+        sources = tokenise((_pair(record)[0] for record in owners.noted(corpus)), self.tokenizer, marks, most=most)
+        targets = tokenise((_pair(record)[1] for record in corpus), self.tokenizer, started, most=most)
         return Pairs(sources=sources, targets=targets, users=owners.users, padding=marks.padding)
 
     def _labelled(self, corpus: Corpus) -> LabelledTexts:
@@ -127,7 +127,7 @@ class Preparer:
         owners, classes = _Owners(), array("q")
         texts = (_text(record) for record in self._classified(owners.noted(corpus), classes))
         marks = self.marks
-        tokens = tokenise(texts, self.tokenizer, begin=marks.begin, end=marks.end, most=self.recipe.sequences.length)
+        tokens = tokenise(texts, self.tokenizer, marks, most=self.recipe.sequences.length)
         return LabelledTexts(tokens=tokens, classes=_numbers(classes), users=owners.users, padding=marks.padding)
 
     def _arrays(self, corpus: Corpus) -> LabelledArrays:

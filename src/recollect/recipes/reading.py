@@ -45,8 +45,8 @@ def load_recipe(name_or_path: str | Path, overrides: Overrides = ()) -> Recipe:
 
 def builtin_recipes() -> dict[str, str]:
     """What comes with the library: name → one line."""
-    names = sorted(file.name for file in _builtin().iterdir() if file.name.endswith(".yaml"))
-    return {name.removesuffix(".yaml"): _summary(_builtin() / name) for name in names}
+    names = sorted(file.name.removesuffix(".yaml") for file in _builtin().iterdir() if file.name.endswith(".yaml"))
+    return {name: _summary(_builtin() / f"{name}.yaml") for name in names}
 
 
 def _summary(file: Traversable) -> str:
@@ -162,8 +162,8 @@ def _checked(settings: dict[str, Any], text: str, *, where: str) -> Recipe:
 
 
 def _explained(error: ErrorDetails, path: list[str]) -> tuple[str, str]:
-    """One pydantic error in our words."""
-    name = ".".join(path)
+    """One pydantic error in our words; pydantic names the kind of model on the way to its settings, we do not."""
+    name = ".".join(path[:1] + path[2:] if path[0] == "model" and len(path) > 2 else path)
     if error["type"] == "extra_forbidden":
         known = _known(path[:-1])
         return f"no setting {name!r}.", f"{did_you_mean(path[-1], known)}Known here: {', '.join(known)}."

@@ -69,11 +69,11 @@ class Sequences(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Marks:
-    """The symbols that are no part of any text; None where the model has no such symbol."""
+    """The symbols around a text, which are no part of it."""
 
     padding: int
-    begin: int | None
-    end: int | None
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,24 +92,22 @@ class Tokens:
         return np.diff(self.offsets).astype(np.int32)
 
 
-def tokenise(
-    texts: Iterable[str], tokenizer: Any, *, begin: int | None = None, end: int | None = None, most: int | None = None
-) -> Tokens:
+def tokenise(texts: Iterable[str], tokenizer: Any, marks: Marks, *, most: int | None = None) -> Tokens:
     """Texts as symbols, streamed: besides one block of texts only four bytes per symbol are held.
 
     Args:
-        texts: The texts, read once.
-        tokenizer: A tokenizer of the transformers library.
-        begin: A symbol to put before each text.
-        end: A symbol to put after each text.
-        most: Keep only so many symbols of a text, not counting the two.
+        texts: The texts, read once. What they spell out is text: a written "[SEP]" is no mark.
+        tokenizer: A fast tokenizer of the transformers library.
+        marks: What to put before and after each text.
+        most: Keep only so many symbols of a text, not counting the marks.
     """
-    first, last = [[] if mark is None else [mark] for mark in (begin, end)]
     flat, lengths, source = array("i"), [0], iter(texts)
     while block := list(islice(source, _TEXTS_AT_ONCE)):
-        found = tokenizer(block, add_special_tokens=False, return_attention_mask=False, verbose=False)["input_ids"]
-        for ids in found:
-            kept = [*first, *ids[:most], *last]
+        found = tokenizer(
+            block, add_special_tokens=False, split_special_tokens=True, return_attention_mask=False, verbose=False
+        )
+        for ids in found["input_ids"]:
+            kept = [*marks.before, *ids[:most], *marks.after]
             flat.extend(kept)
             lengths.append(len(kept))
     return Tokens(flat=np.frombuffer(flat, dtype=np.int32), offsets=np.cumsum(lengths, dtype=np.int64))

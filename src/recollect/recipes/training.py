@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from recollect.files import private_folder, read_json, write_json
 from recollect.models.devices import pick_device
 from recollect.recipes.building import build_model, build_tokenizer
 from recollect.recipes.card import Card, described
+from recollect.recipes.checkpoints import read_checkpoint, set_weights, weights, write_checkpoint
 from recollect.recipes.loop import Curve, Hook, Loop, Moment
 from recollect.recipes.optimisers import Rate, build_optimiser
 from recollect.recipes.preparing import Preparer, look_at, texts_of
@@ -72,7 +73,10 @@ def train(  # noqa: PLR0913 - a recipe, its data, and what surrounds a training
     begun = _claimed(out, job, threads)
     if not (out / "card.json").exists():
         with _threads(begun["threads"]):
-            _trained(job, out, progress, on_epoch).write(out, cohort, begun["threads"])
+            finished = _trained(job, out, progress, on_epoch)
+            for snapshot, folder in finished.snapshots(out):
+                snapshot.write(folder, cohort, begun["threads"])
+            finished.write(out, cohort, begun["threads"])
         shutil.rmtree(out / "working")
     return out
 
@@ -99,6 +103,10 @@ class Job:
                 f"Recipe {recipe.name!r} chooses by the validation loss, but nothing is held out.",
                 do="Give a validation corpus, or set training.validation to a share such as 0.05.",
             )
+        if recipe.private:
+            from recollect.recipes.private.terms import check_recipe
+
+            check_recipe(recipe, validated=validation is not None)
         if len(corpus) == 0:
             raise CorpusError(f"{corpus.name} has no records to train on.", do="Give a corpus that has some.")
         return cls(recipe=recipe, corpus=corpus, validation=validation, seed=seed)
@@ -142,6 +150,16 @@ class _Trained:
     preparer: Preparer
     curve: Curve
     privacy: dict[str, Any] | None
+
+    def snapshots(self, out: Path) -> Iterator[tuple[_Trained, Path]]:
+        """The model as it was when each ε was used up, with the folder it goes to; at the end it is itself again."""
+        last = {name: value.clone() for name, value in weights(self.network).items()}
+        for file in sorted((out / "working").glob("snapshot-eps-*.safetensors")):
+            then, statement = read_checkpoint(file, self.network.device)
+            set_weights(self.network, then)
+            curve = [row for row in self.curve if row["steps"] <= statement["steps"]]
+            yield replace(self, curve=curve, privacy=statement), out / file.stem
+        set_weights(self.network, last)
 
     def write(self, out: Path, cohort: tuple[Cohorts, str] | None, threads: int) -> None:
         """Put model, tokenizer and card into the folder; the card last, because it says that all is there."""
@@ -199,7 +217,9 @@ def prepare(
     sequences = preparer(job.corpus)
     if len(sequences.lengths) == 0:
         raise CorpusError(f"{job.corpus.name} is too short to train on.", do="Give a longer corpus.")
-    sampler, update = _steps(job, network, sequences)
+    sampler, update = (
+        _private_steps(job, network, sequences, working) if recipe.private else _steps(job, network, sequences)
+    )
     settings = recipe.training
     loop = Loop(
         model=network,
@@ -262,6 +282,17 @@ def _steps(job: Job, network: Any, sequences: Sequences) -> tuple[Sampler, Updat
         precision=getattr(torch, settings.precision),
     )
     return sampler, update
+
+
+def _private_steps(job: Job, network: Any, sequences: Sequences, working: Path) -> tuple[Sampler, Update]:
+    """The same with differential privacy; snapshots are kept in the working folder until all is done."""
+    from recollect.recipes.private.training import private_training
+
+    def keep(epsilon: float, statement: dict[str, Any]) -> None:
+        write_checkpoint(working / f"snapshot-eps-{epsilon:g}.safetensors", weights(network), statement)
+
+    optimiser = build_optimiser(job.recipe.training, network.parameters())
+    return private_training(job.recipe, network, sequences, optimiser, seed=job.seed, keep=keep)
 
 
 def _carried(recipe: Recipe) -> bool:

@@ -16,11 +16,14 @@ from transformers import (
 from recollect.models.architectures.convolutional import ConvolutionalConfig, ConvolutionalLM
 from recollect.models.architectures.perceptron import PerceptronClassifier, PerceptronConfig
 from recollect.models.architectures.recurrent import RecurrentConfig, RecurrentLM
+from recollect.models.architectures.residual import GroupedResNet, GroupedResNetConfig
 from recollect.models.architectures.translating import TranslatingConfig, TranslatingLM
 
 __all__ = [
     "ConvolutionalConfig",
     "ConvolutionalLM",
+    "GroupedResNet",
+    "GroupedResNetConfig",
     "PerceptronClassifier",
     "PerceptronConfig",
     "RecurrentConfig",
@@ -34,6 +37,7 @@ _KNOWN: list[tuple[Any, type[PreTrainedConfig], type[PreTrainedModel]]] = [
     (AutoModelForCausalLM, ConvolutionalConfig, ConvolutionalLM),
     (AutoModelForSeq2SeqLM, TranslatingConfig, TranslatingLM),
     (AutoModelForImageClassification, PerceptronConfig, PerceptronClassifier),
+    (AutoModelForImageClassification, GroupedResNetConfig, GroupedResNet),
 ]
 
 for _auto, _config, _model in _KNOWN:

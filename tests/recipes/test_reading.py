@@ -1,0 +1,133 @@
+"""Recipes are read from files, changed on the way, and refused with a hint."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.errors import PlanError
+from recollect.recipes.reading import builtin_recipes, load_recipe
+
+RECIPE = """\
+summary: "A test"
+model:
+  kind: recurrent
+  units: 7
+training:
+  epochs: 3
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(RECIPE)
+    return path
+
+
+def test_every_built_in_recipe_is_whole_and_says_where_its_settings_come_from():
+    recipes = builtin_recipes()
+    assert {"char-lstm", "word-lstm", "word-gru", "seq2seq", "seq2seq-attention", "mlp", "resnet18"} <= set(recipes)
+    for name, line in recipes.items():
+        recipe = load_recipe(name)
+        assert recipe.name == name
+        assert recipe.summary == line
+        assert "our choice" in recipe.source or "Carlini" in recipe.source or "Song" in recipe.source
+        assert len(line) <= 110
+
+
+def test_listing_recipes_loads_neither_torch_nor_transformers():
+    code = "from recollect.recipes.reading import builtin_recipes, load_recipe; builtin_recipes(); load_recipe('mlp');"
+    code += "import sys; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603 - our own code
+
+
+def test_a_file_is_read_and_named_after_itself(file):
+    recipe = load_recipe(file)
+    assert (recipe.name, recipe.model.units, recipe.training.epochs) == ("mine", 7, 3)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["units=9", "training.learning_rate=1e-2"],
+        {"units": 9, "learning_rate": 0.01},
+        {"model.units": 9, "training.learning_rate": "1e-2"},
+    ],
+)
+def test_settings_are_changed_by_short_or_full_name(file, overrides):
+    recipe = load_recipe(file, overrides)
+    assert (recipe.model.units, recipe.training.learning_rate) == (9, 0.01)
+    assert recipe.training.epochs == 3
+
+
+def test_a_section_that_the_file_left_out_can_be_changed(file):
+    assert load_recipe(file, ["masked=0.3"]).sequences.masked == 0.3
+    assert load_recipe("causal-transformer", ["model.config.n_inner=64", "n_layer=2"]).model.config["n_inner"] == 64
+
+
+def test_a_name_with_several_meanings_is_refused(file):
+    with pytest.raises(PlanError, match=r"'clip' may mean training\.clip or privacy\.clip"):
+        load_recipe(file, ["clip=1"])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (["layerz=9"], "Did you mean 'layers'"),
+        (["units"], "setting=value"),
+        (["units=many"], "model.units is 'many'"),
+        (["epochs=0"], "training.epochs is 0"),
+        (["model.width=3"], "no setting 'model.width'"),
+    ],
+)
+def test_a_bad_change_is_refused_with_a_hint(file, change, said):
+    with pytest.raises(PlanError, match=said):
+        load_recipe(file, change)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (RECIPE.replace("units", "unitz"), r"mine\.yaml line 4: no setting 'model\.unitz'\.\n.*'units'"),
+        (RECIPE.replace("training", "trainig"), r"line 5: no setting 'trainig'\.\n.*Did you mean 'training'"),
+        (RECIPE.replace("epochs: 3", "epochs: many"), r"line 6: training\.epochs is 'many'"),
+        (RECIPE.replace("kind: recurrent", "kind: recurent"), r"line 2: model"),
+        (RECIPE + "training:\n  epochs: 4\n", r"line 7: 'training' stands twice"),
+        ("- a\n", "does not hold settings"),
+        ("a: [", "is not YAML"),
+        ("summary: !!python/object/apply:os.getcwd []\n", "is not YAML"),
+    ],
+)
+def test_a_bad_file_is_refused_by_line(tmp_path, text, said):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(PlanError, match=said):
+        load_recipe(path)
+
+
+def test_an_unknown_recipe_is_refused_with_the_nearest():
+    with pytest.raises(PlanError, match="Did you mean 'char-lstm'"):
+        load_recipe("char-lstn")
+    with pytest.raises(PlanError, match="no recipe file"):
+        load_recipe("missing/char-lstm.yaml")
+
+
+def test_the_digest_is_of_the_settings_alone(file, tmp_path):
+    renamed = tmp_path / "other.yaml"
+    renamed.write_text(RECIPE.replace("A test", "Another"))
+    assert load_recipe(file).digest == load_recipe(renamed).digest
+    assert load_recipe(file).digest != load_recipe(file, ["units=8"]).digest
+
+
+@given(st.text(max_size=200))
+def test_no_text_breaks_the_reader(tmp_path_factory, text):
+    path = tmp_path_factory.mktemp("recipe") / "any.yaml"
+    path.write_text(text, encoding="utf-8", errors="replace")
+    with suppress(PlanError):
+        assert load_recipe(path).name == "any"
