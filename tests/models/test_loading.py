@@ -131,6 +131,14 @@ def test_a_kind_that_the_architecture_has_not_is_refused(folders):
         load_model(str(folders / "gpt2"), kind="seq2seq")
 
 
+def test_a_model_that_looks_ahead_is_refused_as_causal(folders, bert):
+    with pytest.raises(ModelError, match="looks ahead"):
+        load_model(str(folders / "bert"), kind="causal")
+    settings = json.loads((bert / "config.json").read_text())
+    (bert / "config.json").write_text(json.dumps(settings | {"is_decoder": True}))
+    assert load_model(str(bert), kind="causal").kind == "causal"
+
+
 def damage_config(folder):
     (folder / "config.json").write_text('{"model_type": "bert", ')
 

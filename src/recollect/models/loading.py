@@ -26,6 +26,7 @@ from recollect.models.pretrained import (
     read_tokenizer,
     reads_arrays,
     refuse_foreign,
+    refuse_foresight,
     settled,
 )
 from recollect.models.recorded import replay
@@ -79,6 +80,8 @@ def _local(ref: str, question: Question, kind: Kind | None, device: str | None) 
     # before the precision is changed: the digest is of the weights as they are stored
     address = model_digest(network, tokenizer, notes=notes)
     network = settled(network, question.precision, place)
+    if kind == "causal":
+        refuse_foresight(network, ref)
     pretrained = Pretrained(name=ref, network=network, tokenizer=tokenizer, digest=address, **beside)
     made: Model = _KINDS[kind](pretrained, question)
     return made
