@@ -39,7 +39,7 @@ class Card:
     """Name, unit, size and digest of the members, who are listed in `members.json`."""
     curve: Curve
     privacy: Mapping[str, Any] | None
-    """Unit, epsilon and delta; None if nothing bounds what one record may change."""
+    """Unit, (ε, δ) and all that they rest on; None if nothing bounds what one record may change."""
     reading: Mapping[str, Any]
     """What the loader must know: `start_symbol` of language models, `input_mean` and `input_std` of arrays."""
 
@@ -60,7 +60,7 @@ class Card:
             "validation": self.validation,
             "cohort": self.cohort,
             "privacy": self.privacy,
-            "curve": summary_of(self.curve),
+            "curve": self.curve_summary(),
             "versions": {
                 **{name: version(name) for name in ("recollect", "torch", "transformers")},
                 "python": platform.python_version(),
@@ -68,15 +68,19 @@ class Card:
             **self.reading,
         }
 
+    def curve_summary(self) -> dict[str, Any]:
+        """The curve in a few numbers; under differential privacy without the training loss, which is exact."""
+        return summary_of(self.curve) | ({} if self.privacy is None else {"training_loss": None})
+
     def text(self) -> str:
         """What stands in `README.md`."""
-        recipe, curve = self.recipe, summary_of(self.curve)
+        recipe, curve = self.recipe, self.curve_summary()
         pipeline = "image-classification" if recipe.tokenizer is None else _PIPELINES[recipe.task]
         metadata = {"library_name": "transformers", "pipeline_tag": pipeline, "tags": ["recollect", recipe.name]}
         private = (
             "None: nothing bounds what one record may have changed."
             if self.privacy is None
-            else ", ".join(f"{name} {value}" for name, value in self.privacy.items())
+            else f"{self.privacy['guarantee']} per {self.privacy['unit']}, accountant {self.privacy['accountant']}"
         )
         cohort = "" if self.cohort is None else f" (cohort {self.cohort['name']}, listed in `members.json`)"
         return (
@@ -97,12 +101,13 @@ class Card:
 
 def _shown(loss: float | None) -> str:
     """A loss for people."""
-    return "not measured," if loss is None else f"{loss:.4f}"
+    return "not stated," if loss is None else f"{loss:.4f}"
 
 
 def summary_of(curve: Curve) -> dict[str, Any]:
     """The last epoch of a curve and its best, in a few numbers."""
-    last = curve[-1]
+    nothing = {"epoch": 0, "steps": 0, "training_loss": None, "validation_loss": None}
+    last = curve[-1] if curve else nothing  # a snapshot may come before the end of the first epoch
     watched = [row["validation_loss"] for row in curve if row["validation_loss"] is not None]
     return {
         "epochs": last["epoch"],

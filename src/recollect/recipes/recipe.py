@@ -222,6 +222,11 @@ class Recipe(Section):
     privacy: Privacy = Privacy()
 
     @property
+    def private(self) -> bool:
+        """Whether it trains with differential privacy."""
+        return self.privacy.unit != "none"
+
+    @property
     def task(self) -> Task:
         """What the model will predict: next words, masked words, a target text, a label."""
         if isinstance(self.model, Transformer):

@@ -245,7 +245,9 @@ def _trained(job: Job, out: Path, progress: Callable[[Moment], None] | None, on_
     loop = prepared.loop
     with _without_cache(loop.model):
         curve = loop.run()
-    return _Trained(job=job, network=loop.model, preparer=prepared.preparer, curve=curve, privacy=loop.update.spent())
+    return _Trained(
+        job=job, network=loop.model, preparer=prepared.preparer, curve=curve, privacy=loop.update.statement()
+    )
 
 
 def _tokenizer(job: Job, folder: Path) -> Any:

@@ -1,4 +1,4 @@
-"""How one step changes the weights. This is the plain way; `private.py` has those with differential privacy."""
+"""How one step changes the weights. This is the plain way; `private/` has those with differential privacy."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ class Update(Protocol):
         """Go on from what `state` gave."""
 
     def spent(self) -> dict[str, Any] | None:
-        """The privacy spent so far; None without differential privacy."""
+        """The (ε, δ) spent so far, for the curve; None without differential privacy."""
+
+    def statement(self) -> dict[str, Any] | None:
+        """All that the card says about privacy; None without differential privacy."""
 
 
 def symbol_losses(logits: Tensor, targets: Tensor) -> Tensor:
@@ -134,5 +137,9 @@ class Plain:
             self._scaler.load_state_dict(facts["scaler"])
 
     def spent(self) -> dict[str, Any] | None:
+        """None: nothing bounds what one record may change."""
+        return None
+
+    def statement(self) -> dict[str, Any] | None:
         """None: nothing bounds what one record may change."""
         return None

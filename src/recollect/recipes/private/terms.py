@@ -16,7 +16,7 @@ _UNITS = {
     "user": "one user: all of their records together",
 }
 _NOT_COVERED = (
-    "a vocabulary counted on the training texts",
+    "the vocabulary, the classes and the scale of arrays, which were counted on the training data",
     "the training losses of the curve, which are exact: keep them to yourself",
     "validation data, and whatever was chosen by looking at it",
     "the numbers of records and users",
@@ -77,8 +77,8 @@ class Terms:
             found[last] = epsilon
         return found
 
-    def statement(self, epsilon: float) -> dict[str, Any]:
-        """What a model card says of a model that spent `epsilon`; null stands for infinite."""
+    def statement(self, epsilon: float, steps: int) -> dict[str, Any]:
+        """What a model card says of a model that spent `epsilon` in so many steps; null stands for infinite."""
         random = (
             "the operating system's entropy; not repeatable"
             if self.secret_noise
@@ -99,6 +99,7 @@ class Terms:
             "sampling": "Poisson",
             "rate": self.rate,
             "units": self.units,
+            "steps": steps,
             "noise_from": random,
             "not_covered": list(_NOT_COVERED),
         }

@@ -66,7 +66,8 @@ class Private:
 
     def statement(self) -> dict[str, Any]:
         """All that the card of the model says about privacy."""
-        return self.mechanism.terms.statement(self.mechanism.ledger.epsilon())
+        ledger = self.mechanism.ledger
+        return self.mechanism.terms.statement(ledger.epsilon(), ledger.steps)
 
 
 def private_training(
