@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from recollect import __version__
-from recollect.cli import doctor, score
+from recollect.cli import doctor, listing, score, train
 from recollect.cli.verbs import verb
 
 app = typer.Typer(
@@ -35,5 +35,7 @@ def recollect(
     """Find out what a trained model remembers of its training data, whose data it is, and whether it can be got out."""
 
 
+app.command("train", rich_help_panel="Prepare")(verb(train.train))
 app.command("score", rich_help_panel="Prepare")(verb(score.score))
+app.command("list", rich_help_panel="Look")(verb(listing.list_parts))
 app.command("doctor", rich_help_panel="Look")(verb(doctor.doctor))

@@ -1,0 +1,103 @@
+"""`recollect train`: a recipe and a corpus become a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.cli import console
+from recollect.cli.options import CorpusName, CorpusOptions, Seed
+
+if TYPE_CHECKING:
+    from recollect.recipes.loop import Moment
+    from recollect.recipes.recipe import Recipe
+
+RecipeName = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE", help="A built-in recipe (`recollect list` names them) or a YAML file.", show_default=False
+    ),
+]
+_PRIVACY = "Differential privacy"
+
+
+def train(
+    recipe: RecipeName,
+    corpus: CorpusName,
+    reading: CorpusOptions,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the model goes.", show_default=False)],
+    validation: Annotated[
+        str | None, typer.Option(metavar="CORPUS", help="What the loss is watched on, read like the corpus.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="SETTING=VALUE", help="Change a setting of the recipe: --set units=200."),
+    ] = None,
+    cohorts: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A cohorts.json that says which users train which model.")
+    ] = None,
+    cohort: Annotated[str, typer.Option(metavar="NAME", help="Which of its models to train.")] = "target",
+    dp_epsilon: Annotated[
+        float | None, typer.Option(help="Train with this much privacy loss at most.", rich_help_panel=_PRIVACY)
+    ] = None,
+    dp_noise: Annotated[
+        float | None, typer.Option(help="Or state the noise, in multiples of the clip.", rich_help_panel=_PRIVACY)
+    ] = None,
+    dp_unit: Annotated[
+        str | None, typer.Option(help="Whose influence is bounded: record or user.", rich_help_panel=_PRIVACY)
+    ] = None,
+    seed: Seed = 0,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads to compute with. (default: all cores)")] = None,
+) -> None:
+    """Train a model: target, reference or shadow, with or without differential privacy.
+
+    The same command again goes on where it was stopped. The folder loads with `recollect score`, and with plain
+    transformers after `import recollect.models`; its README.md is the model card, curve.json the learning curve.
+    """
+    from recollect.recipes.reading import load_recipe
+
+    settings = [*(changes or []), *_privacy(dp_epsilon, dp_noise, dp_unit)]
+    chosen = load_recipe(recipe, settings)
+    texts = reading.read(corpus)
+    watched = None if validation is None else reading.read(validation)
+    console.say(f"Training {chosen.name} on {len(texts):,} records. Run the same command again to resume.")
+    from recollect.corpora.cohorts import Cohorts
+    from recollect.recipes import training
+
+    members = None if cohorts is None else (Cohorts.load(cohorts), cohort)
+    with console.progress(f"training {chosen.name}") as shown:
+        training.train(
+            chosen,
+            texts,
+            out,
+            validation=watched,
+            cohort=members,
+            seed=seed,
+            threads=threads,
+            progress=lambda moment: shown(moment.step, moment.steps, _note(moment)),
+        )
+    _report(chosen, out)
+
+
+def _privacy(epsilon: float | None, noise: float | None, unit: str | None) -> list[str]:
+    """The privacy options as settings of a recipe."""
+    given = {"epsilon": epsilon, "noise": noise, "unit": unit}
+    wanted = [f"privacy.{name}={value}" for name, value in given.items() if value is not None]
+    return wanted if unit is not None or not wanted else ["privacy.unit=record", *wanted]
+
+
+def _note(moment: Moment) -> str:
+    """What is said beside the bar."""
+    return f"epoch {moment.epoch} of {moment.epochs}, loss {moment.loss:.3f}"
+
+
+def _report(recipe: Recipe, out: Path) -> None:
+    """Say what was trained."""
+    from recollect.files import read_json
+
+    card = read_json(out / "card.json")
+    rows = [[name.replace("_", " "), str(value)] for name, value in card["curve"].items()]
+    rows += [["privacy", str(card["privacy"] or "none")], ["folder", str(out)]]
+    console.print_table(f"Trained {recipe.name}", ["what", "found"], rows)
