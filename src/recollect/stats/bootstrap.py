@@ -1,0 +1,88 @@
+"""Bootstrap: draw the users again, with all that is theirs, and see how the number moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from scipy import special
+
+from recollect.errors import NotEnoughData
+from recollect.settings import at_least, between
+from recollect.stats.intervals import Interval, student
+from recollect.stats.owners import Codes, Floats
+from recollect.stats.support import require
+
+Statistic = Callable[[Floats], Floats]
+"""From how often each user was drawn [draws, users] to the number [draws]."""
+
+CELLS = 4_000_000
+"""Counts held at once: 32 MB."""
+
+
+def bootstrap(
+    statistic: Statistic,
+    strata: Codes,
+    *,
+    rng: np.random.Generator,
+    draws: int = 2000,
+    confidence: float = 0.95,
+    width: int = 0,
+) -> Interval:
+    """The interval of a number when users are drawn again with replacement.
+
+    Expanded percentile interval (Hesterberg 2015, "What Teachers Should Know About the Bootstrap"): the plain
+    percentiles are too narrow for few users, and are moved out as far as Student's t is wider than the normal. (BCa
+    covered no better in simulations.) Not for rates near 0 or 1, where drawing again shows too little: use an exact
+    interval there.
+
+    >>> incomes = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> drawn = bootstrap(lambda counts: counts @ incomes / 4, np.zeros(4, int), rng=np.random.default_rng(0))
+    >>> drawn.low < 2.5 < drawn.high
+    True
+
+    Args:
+        statistic: The number, as a function of how often each user was drawn; whole matrices at once.
+        strata: For each user the group within which it is drawn, so that group sizes stay as designed; a user alone in
+            its group is always there.
+        rng: Where the draws come from; the same stream gives the same interval.
+        draws: How many draws.
+        confidence: How often such intervals cover the true number.
+        width: How many numbers the statistic holds per draw, if more than there are users.
+    """
+    between(0, 1, confidence=confidence)
+    at_least(100, draws=draws)
+    sizes = np.unique_counts(strata).counts
+    require(int(sizes.max(initial=0)), 2, of="users", purpose="A bootstrap interval")
+    values = np.concatenate([statistic(counts) for counts in _drawn(strata, rng, draws, width)])
+    if np.ptp(values) == 0:
+        raise NotEnoughData(
+            f"All {draws} draws of users gave the same value, {values[0]:g}, which says nothing about an interval.",
+            do="Use an exact interval, or add users who differ.",
+        )
+    tail = _expanded((1 - confidence) / 2, int(sizes[sizes > 1].min()))
+    low, high = np.quantile(values, [tail, 1 - tail])
+    return Interval(float(low), float(high), confidence)
+
+
+def _drawn(strata: Codes, rng: np.random.Generator, draws: int, width: int) -> Iterator[Floats]:
+    """How often each user was drawn, in blocks [draws, users] that fit into memory."""
+    groups = [np.flatnonzero(strata == stratum) for stratum in np.unique(strata)]
+    block = max(1, CELLS // max(width, len(strata)))
+    for first in range(0, draws, block):
+        rows = min(block, draws - first)
+        counts = np.empty((rows, len(strata)))
+        for users in groups:
+            counts[:, users] = _counts(len(users), rows, rng)
+        yield counts
+
+
+def _counts(users: int, rows: int, rng: np.random.Generator) -> Floats:
+    """How often each of so many users comes up in as many draws with replacement [rows, users]."""
+    picked = rng.integers(users, size=(rows, users)) + users * np.arange(rows)[:, None]
+    return np.bincount(picked.ravel(), minlength=rows * users).reshape(rows, users).astype(np.float64)
+
+
+def _expanded(tail: float, users: int) -> float:
+    """The share to cut off at each end, smaller for few users."""
+    return float(special.ndtr(-student(tail, users - 1) * (users / (users - 1)) ** 0.5))

@@ -1,0 +1,75 @@
+"""How good decisions are: recall, precision and accuracy of flags that were raised without looking at these records.
+
+The flags must come from a threshold that was fixed elsewhere, such as conformal p-values against controls; for a
+threshold read off the very records that are judged, `tpr_at_fpr` pays.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recollect.stats.intervals import Estimate, proportion_of, weighted_sum
+from recollect.stats.owners import Numbers, Side, counts, side, sides
+from recollect.stats.support import require
+
+
+def recall(members_flagged: Numbers, *, confidence: float = 0.95) -> Estimate:
+    """The share of members that were flagged.
+
+    >>> recall([True, True, False, True]).value
+    0.75
+    """
+    return proportion_of(side(members_flagged, name="members"), of="members", confidence=confidence)
+
+
+def false_positive_rate(others_flagged: Numbers, *, confidence: float = 0.95) -> Estimate:
+    """The share of non-members that were flagged.
+
+    >>> false_positive_rate([False, False, True, False]).value
+    0.25
+    """
+    return proportion_of(side(others_flagged, name="others"), of="others", confidence=confidence)
+
+
+def precision(members_flagged: Numbers, others_flagged: Numbers, *, confidence: float = 0.95) -> Estimate:
+    """The share of members among the flagged, at the proportion of members among these records.
+
+    Refused if nothing was flagged: there is no such share.
+
+    >>> precision([True, True, False], [True, False, False]).value
+    0.666...
+    """
+    a, b = sides(members_flagged, others_flagged)
+    flagged = np.concatenate([a.values, b.values]) > 0
+    require(int(flagged.sum()), 1, of="flagged records", purpose="Precision")
+    is_member = np.arange(len(flagged)) < len(a)
+    users = np.concatenate([a.users, b.users])
+    group = Side(is_member[flagged].astype(np.float64), users[flagged], a.population)
+    return proportion_of(group, of="flagged", confidence=confidence)
+
+
+def accuracy(members_flagged: Numbers, others_flagged: Numbers, *, confidence: float = 0.95) -> Estimate:
+    """The share of right decisions, at the proportion of members among these records.
+
+    >>> accuracy([True, True, False], [False]).value
+    0.75
+    """
+    a, b = sides(members_flagged, others_flagged)
+    return _right(a, b, len(a) / max(1, len(a) + len(b)), confidence)
+
+
+def balanced_accuracy(members_flagged: Numbers, others_flagged: Numbers, *, confidence: float = 0.95) -> Estimate:
+    """The mean of the shares of right decisions about members and about others; 0.5 is chance.
+
+    >>> round(balanced_accuracy([True, True, False], [False]).value, 3)
+    0.833
+    """
+    return _right(*sides(members_flagged, others_flagged), 0.5, confidence)
+
+
+def _right(a: Side, b: Side, weight: float, confidence: float) -> Estimate:
+    """Flagged members and unflagged others, the former with this weight."""
+    unflagged = Side((b.values <= 0).astype(np.float64), b.users, b.population)
+    found = proportion_of(a, of="members", confidence=confidence)
+    spared = proportion_of(unflagged, of="others", confidence=confidence)
+    return weighted_sum([(weight, found), (1 - weight, spared)], n=counts(a, b))

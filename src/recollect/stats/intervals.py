@@ -1,0 +1,207 @@
+"""Estimates with intervals: proportions and means whose records may belong to few users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from recollect.settings import between
+from recollect.stats.owners import Numbers, Side, finite, side
+from recollect.stats.support import require
+
+
+@dataclass(frozen=True)
+class Interval:
+    """From where to where a value lies, and how often such intervals are right.
+
+    >>> 0.5 in Interval(0.4, 0.7, confidence=0.95)
+    True
+    """
+
+    low: float
+    high: float
+    confidence: float
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A number with all that must travel with it."""
+
+    value: float
+    interval: Interval | None
+    n: Mapping[str, int]
+    """What was counted, by name: members, others, users …"""
+    method: str
+    """How the interval was made, in words for the report."""
+    why_no_interval: str = ""
+    """Given if, and only if, there is no interval."""
+
+
+def clopper_pearson(hits: float, n: float, *, confidence: float = 0.95) -> Interval:
+    """The exact interval of a rate of which `hits` of `n` independent trials were seen.
+
+    Clopper & Pearson 1934. Covers at least as often as claimed for every rate. Counts need not be whole, so that
+    it also serves effective counts.
+
+    >>> clopper_pearson(0, 20)
+    Interval(low=0.0, high=0.168433470983085..., confidence=0.95)
+    """
+    between(0, 1, confidence=confidence)
+    tail = (1 - confidence) / 2
+    return Interval(lower_limit(hits, n, tail=tail), upper_limit(hits, n, tail=tail), confidence)
+
+
+def lower_limit(hits: float, n: float, *, tail: float) -> float:
+    """The rate below which so many hits would have had probability `tail` or less (Clopper–Pearson).
+
+    >>> round(lower_limit(20, 20, tail=0.05), 4)
+    0.8609
+    """
+    return 0.0 if hits <= 0 else float(special.betaincinv(hits, n - hits + 1, tail))
+
+
+def upper_limit(hits: float, n: float, *, tail: float) -> float:
+    """The rate above which so few hits would have had probability `tail` or less (Clopper–Pearson).
+
+    >>> round(upper_limit(0, 20, tail=0.05), 4)
+    0.1391
+    """
+    return 1.0 if hits >= n else float(special.betainccinv(hits + 1, n - hits, tail))
+
+
+def effective_size(group: Side, hits: NDArray[np.bool_], *, confidence: float = 0.95) -> float:
+    """How many independent trials the records of `group` are worth: fewer than records where users repeat themselves.
+
+    Korn & Graubard 1998: records divided by the design effect, with Student's factor for few users. If all records
+    agree their scatter says nothing, and each user counts once.
+
+    >>> five_users_twice = Side(np.zeros(10), np.arange(10) // 2, 5)
+    >>> effective_size(five_users_twice, np.zeros(10, dtype=bool))
+    5.0
+    """
+    n, users = len(group), group.owners
+    rate = hits.mean()
+    if not group.clustered or rate in (0, 1):
+        return float(users)
+    variance = _ratio_variance(group, hits, rate)
+    tail = (1 - confidence) / 2
+    factor = (student(tail, n - 1) / student(tail, users - 1)) ** 2
+    return float(n) if variance == 0 else float(min(n, factor * rate * (1 - rate) / variance))
+
+
+def proportion(hits: Numbers, *, of: str = "records", confidence: float = 0.95) -> Estimate:
+    """The share of hits (0 or 1, one per record) with an interval by user.
+
+    Clopper–Pearson, exact where every record has its own user; otherwise on the effective number of trials.
+
+    >>> estimate = proportion([1, 1, 1, 0, 1])
+    >>> estimate.value, estimate.n
+    (0.8, {'records': 5, 'users': 5})
+
+    Args:
+        hits: Zeros and ones, with owners where records share them.
+        of: What a record is called in the counts.
+        confidence: How often such intervals cover the true share.
+    """
+    return proportion_of(side(hits, name=of), of=of, confidence=confidence)
+
+
+def proportion_of(group: Side, *, of: str, confidence: float = 0.95) -> Estimate:
+    """The same for a side whose owners are already known.
+
+    >>> proportion_of(side([1, 0]), of="records").value
+    0.5
+    """
+    between(0, 1, confidence=confidence)
+    require(group.owners, 2 if group.clustered else 1, of="users" if group.clustered else of, purpose="A share")
+    size = effective_size(group, group.values > 0, confidence=confidence)
+    rate = float((group.values > 0).mean())
+    return Estimate(
+        value=rate,
+        interval=clopper_pearson(rate * size, size, confidence=confidence),
+        n={of: len(group), "users": group.owners},
+        method="Clopper–Pearson" + (" on the effective count (Korn–Graubard)" if group.clustered else ""),
+    )
+
+
+def mean(values: Numbers, *, of: str = "records", confidence: float = 0.95) -> Estimate:
+    """The mean over records with Student's interval by user.
+
+    >>> estimate = mean([1.0, 2.0, 3.0, 4.0])
+    >>> estimate.value, round(estimate.interval.low, 3), round(estimate.interval.high, 3)
+    (2.5, 0.446, 4.554)
+
+    Args:
+        values: One number per record, with owners where records share them.
+        of: What a record is called in the counts.
+        confidence: How often such intervals cover the true mean.
+    """
+    return mean_of(side(values, name=of), of=of, confidence=confidence)
+
+
+def mean_of(group: Side, *, of: str, confidence: float = 0.95) -> Estimate:
+    """The same for a side whose owners are already known.
+
+    >>> mean_of(side([7.0, 7.0, 7.0]), of="records").why_no_interval
+    'all 3 users have the same value, so that their scatter says nothing'
+    """
+    between(0, 1, confidence=confidence)
+    require(group.owners, 2, of="users", purpose="A mean with an interval")
+    centre = float(finite(group, purpose="A mean").values.mean())
+    width = student((1 - confidence) / 2, group.owners - 1) * _ratio_variance(group, group.values, centre) ** 0.5
+    n = {of: len(group), "users": group.owners}
+    if np.ptp(group.values) == 0 or width == 0:
+        why = f"all {group.owners} users have the same value, so that their scatter says nothing"
+        return Estimate(value=centre, interval=None, n=n, method="mean", why_no_interval=why)
+    interval = Interval(centre - float(width), centre + float(width), confidence)
+    return Estimate(value=centre, interval=interval, n=n, method="mean, Student's t over users")
+
+
+def weighted_sum(parts: Sequence[tuple[float, Estimate]], *, n: Mapping[str, int]) -> Estimate:
+    """A sum of independent estimates, each times its weight; two with weights 1 and −1 give a difference.
+
+    The distances to the limits add up in squares (Zou & Donner 2008, "MOVER"), so that limits which are not symmetric
+    stay so.
+
+    >>> before, after = proportion([1] * 90 + [0] * 10), proportion([1] * 40 + [0] * 60)
+    >>> fall = weighted_sum([(1, before), (-1, after)], n={"before": 100, "after": 100})
+    >>> round(fall.value, 2), fall.interval.low > 0
+    (0.5, True)
+    """
+    value = sum(weight * part.value for weight, part in parts)
+    method = f"MOVER of {'; '.join(dict.fromkeys(part.method for _, part in parts))}"
+    below = above = 0.0
+    for weight, part in parts:
+        if part.interval is None:
+            return Estimate(value=value, interval=None, n=n, method=method, why_no_interval=part.why_no_interval)
+        low, high = sorted((weight * part.interval.low, weight * part.interval.high))
+        below += (weight * part.value - low) ** 2
+        above += (high - weight * part.value) ** 2
+    confidence = min(part.interval.confidence for _, part in parts if part.interval)
+    return Estimate(
+        value=value, interval=Interval(value - below**0.5, value + above**0.5, confidence), n=n, method=method
+    )
+
+
+def student(tail: float, freedom: float) -> float:
+    """How many standard errors leave a share `tail` beyond them, by Student's t.
+
+    >>> round(student(0.025, 4), 3)
+    2.776
+    """
+    return -float(special.stdtrit(freedom, tail))
+
+
+def _ratio_variance(group: Side, values: NDArray[Any], centre: float) -> float:
+    """The variance of a mean over records, when users are what was drawn at random."""
+    users = group.owners
+    residuals = group.per_user(values) - centre * group.sizes
+    return float(users / (users - 1) * np.square(residuals).sum() / len(group) ** 2)

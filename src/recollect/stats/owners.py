@@ -1,0 +1,169 @@
+"""Numbers and the users who own them: what every statistic here takes.
+
+Records of one user are not independent, so every interval and test here counts users. A plain array means that each
+number has an owner of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from recollect.errors import NotEnoughData
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+@runtime_checkable
+class HasOwners(Protocol):
+    """Anything that holds one number per record and says whose record it is, such as `Scores`."""
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """One number per record."""
+
+    @property
+    def users(self) -> Sequence[Hashable] | NDArray[Any]:
+        """The owner of each record, in the same order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Owned:
+    """Numbers with their owners.
+
+    >>> Owned(np.array([0.5, 0.7, 0.1]), ["ann", "ann", "bob"]).users
+    ['ann', 'ann', 'bob']
+    """
+
+    values: NDArray[Any]
+    users: Sequence[Hashable] | NDArray[Any]
+
+
+Numbers = HasOwners | ArrayLike
+"""What the functions here take: numbers with owners, or plain numbers that each have an owner of their own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Numbers whose owners are small integers, counted over all sides that are compared."""
+
+    values: Floats
+    users: Codes
+    """Who owns each value: 0 … population − 1."""
+    population: int
+    """How many users there are on all sides together; those of this side may be fewer."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """How many values each user of the population has on this side [population]."""
+        return self.per_user(np.ones(len(self)))
+
+    @property
+    def owners(self) -> int:
+        """How many users have a value on this side."""
+        return int(np.count_nonzero(self.sizes))
+
+    @property
+    def clustered(self) -> bool:
+        """Whether some user has more than one value here."""
+        return self.owners < len(self)
+
+    def per_user(self, values: NDArray[Any]) -> Floats:
+        """The sum of `values`, one per record of this side, over each user's records [population]."""
+        sums: Floats = np.bincount(self.users, weights=values, minlength=self.population).astype(np.float64)
+        return sums
+
+
+def side(given: Numbers, *, name: str = "values") -> Side:
+    """One group of numbers, checked.
+
+    >>> side(Owned(np.array([1, 2, 3]), ["ann", "bob", "ann"])).per_user(np.ones(3)).tolist()
+    [2.0, 1.0]
+    """
+    return _coded({name: given})[0]
+
+
+def sides(members: Numbers, others: Numbers) -> tuple[Side, Side]:
+    """Two groups of numbers, checked; a user who is on both sides is recognised as one user.
+
+    >>> a, b = sides(Owned(np.array([1, 2]), ["ann", "bob"]), Owned(np.array([3]), ["ann"]))
+    >>> a.population, a.owners, b.owners
+    (2, 2, 1)
+    """
+    first, second = _coded({"members": members, "others": others})
+    return first, second
+
+
+def finite(group: Side, *, purpose: str) -> Side:
+    """The same side, refused if a value is infinite: ranks can live with that, sums cannot.
+
+    >>> len(finite(side([1.0, 2.0]), purpose="A mean"))
+    2
+    """
+    infinite = int(np.isinf(group.values).sum())
+    if infinite:
+        raise NotEnoughData(
+            f"{purpose} needs finite values; {infinite} of {len(group)} are infinite.",
+            do="Compare ranks (AUC) instead, or leave those records out and count them.",
+        )
+    return group
+
+
+def counts(members: Side, others: Side) -> dict[str, int]:
+    """What a comparison of members with others counted.
+
+    >>> counts(*sides([1, 2], [3]))
+    {'members': 2, 'others': 1, 'member_users': 2, 'other_users': 1}
+    """
+    return {
+        "members": len(members),
+        "others": len(others),
+        "member_users": members.owners,
+        "other_users": others.owners,
+    }
+
+
+def _coded(given: dict[str, Numbers]) -> list[Side]:
+    """Sides with owners coded over all of them."""
+    codes: dict[Hashable, int] = {}
+    population, parts = 0, []
+    for name, numbers in given.items():
+        if isinstance(numbers, HasOwners):
+            values = _numbers(numbers.values, name)
+            users = _named(numbers.users, codes, population - len(codes))
+            if len(users) != len(values):
+                raise ValueError(f"{len(values)} {name} but {len(users)} owners")
+        else:
+            values = _numbers(numbers, name)
+            users = np.arange(population, population + len(values))
+        population = max(population, int(users.max(initial=-1)) + 1)
+        parts.append((values, users))
+    return [Side(values, users, population) for values, users in parts]
+
+
+def _numbers(given: Any, name: str) -> Floats:
+    """The values as a vector of floats without gaps."""
+    values = np.asarray(given, dtype=np.float64).ravel()
+    missing = int(np.isnan(values).sum())
+    if missing:
+        raise NotEnoughData(
+            f"{missing} of {len(values)} {name} have no value (NaN).",
+            do="Leave such records out, and count them, before asking for statistics.",
+        )
+    return values
+
+
+def _named(users: Sequence[Hashable] | NDArray[Any], codes: dict[Hashable, int], unnamed: int) -> Codes:
+    """The owners as integers; `codes` grows by those not yet seen, after so many who have no name."""
+    named: Sequence[Hashable] = users.tolist() if isinstance(users, np.ndarray) else users
+    numbers = (codes.setdefault(user, unnamed + len(codes)) for user in named)
+    return np.fromiter(numbers, dtype=np.int64, count=len(named))

@@ -1,0 +1,53 @@
+"""What the counts can support: refusals that name the count that would be needed. All of them live here."""
+
+from __future__ import annotations
+
+import math
+
+from recollect.errors import NotEnoughData
+
+EDGE = 1e-9
+"""Rounding slack: 0.29 × 100 is 28.999999999999996 in floating point, and means 29."""
+
+
+def counted(share: float, total: int) -> int:
+    """How many of `total` a share is, rounded down.
+
+    >>> counted(0.29, 100)
+    29
+    """
+    return math.floor(share * total + EDGE)
+
+
+def controls_for_p(alpha: float, *, tests: int = 1) -> int:
+    """How many controls a conformal p-value needs so that it can reach alpha / tests at all: tests / α − 1.
+
+    >>> controls_for_p(0.05), controls_for_p(0.05, tests=10)
+    (19, 199)
+    """
+    return math.ceil(tests / alpha - EDGE) - 1
+
+
+def others_for_fpr(fpr: float) -> int:
+    """How many non-members a false positive rate needs so that at least one of them may be flagged.
+
+    >>> others_for_fpr(0.001)
+    1000
+    """
+    return math.ceil(1 / fpr - EDGE)
+
+
+def require(found: int, needed: int, *, of: str, purpose: str) -> None:
+    """Refuse if there are fewer than needed.
+
+    >>> require(400, others_for_fpr(0.001), of="non-members", purpose="TPR at 0.1 % FPR")
+    Traceback (most recent call last):
+        ...
+    recollect.errors.NotEnoughData: TPR at 0.1 % FPR needs at least 1,000 non-members; there are 400.
+      Add at least 600 more non-members, or ask for less.
+    """
+    if found < needed:
+        raise NotEnoughData(
+            f"{purpose} needs at least {needed:,} {of}; there {'is' if found == 1 else 'are'} {found:,}.",
+            do=f"Add at least {needed - found:,} more {of}, or ask for less.",
+        )

@@ -1,0 +1,52 @@
+"""Numbers and their owners: a user on both sides is one user, and nothing is lost on the way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from recollect.errors import NotEnoughData
+from recollect.stats import Owned
+from recollect.stats.owners import finite, side, sides
+
+
+def test_plain_numbers_have_an_owner_each():
+    a, b = sides([1.0, 2.0], [3.0, 4.0, 5.0])
+    assert (a.population, a.owners, b.owners, a.clustered) == (5, 2, 3, False)
+    assert set(a.users).isdisjoint(b.users)
+
+
+def test_a_user_on_both_sides_is_one_user():
+    a, b = sides(Owned(np.array([1, 2, 3]), ["x", "y", "x"]), Owned(np.array([9]), ["x"]))
+    assert a.population == 2
+    assert a.per_user(a.values).tolist() == [4, 2]
+    assert b.per_user(b.values).tolist() == [9, 0]
+
+
+def test_named_and_unnamed_owners_never_meet():
+    a, b = sides(Owned(np.array([1, 2]), [0, 1]), [5.0, 6.0])
+    assert a.population == 4
+    assert set(a.users).isdisjoint(b.users)
+    c, d = sides([5.0, 6.0], Owned(np.array([1, 2]), np.array([0, 1])))
+    assert c.population == 4
+    assert set(c.users).isdisjoint(d.users)
+
+
+def test_a_side_may_be_given_again():
+    a, _ = sides(Owned(np.array([1, 2, 3]), ["x", "y", "x"]), [1.0])
+    assert side(a).per_user(a.values).tolist() == [4, 2]
+
+
+def test_missing_values_are_refused_and_counted():
+    with pytest.raises(NotEnoughData, match=r"1 of 3 members"):
+        sides([1.0, np.nan, 2.0], [1.0])
+
+
+def test_infinite_values_are_refused_where_sums_are_taken():
+    with pytest.raises(NotEnoughData, match="1 of 2 are infinite"):
+        finite(side([-np.inf, 2.0]), purpose="A mean")
+
+
+def test_owners_must_be_as_many_as_values():
+    with pytest.raises(ValueError, match="2 values but 1 owners"):
+        side(Owned(np.array([1.0, 2.0]), ["x"]))

@@ -1,0 +1,142 @@
+"""ROC curves, rates and thresholds: equal to trying every threshold, ties against the attacker."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from recollect.stats import Owned, auc, best_threshold, binomial_p, roc_curve, threshold_at, tpr_at_fpr
+
+scores = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=20)
+others_for_a_tenth = st.lists(st.integers(-5, 5).map(float), min_size=10, max_size=25)
+
+
+def naive_tpr(members, others, fpr):
+    """The best that any threshold reaches while flagging at most a share `fpr` of the others."""
+    best = 0.0
+    for threshold in [*members, *others]:
+        if np.mean(np.array(others) >= threshold) <= fpr + 1e-12:
+            best = max(best, np.mean(np.array(members) >= threshold))
+    return best
+
+
+@given(members=scores, others=scores)
+@settings(deadline=None, max_examples=60)
+def test_curve_equals_flagging_at_every_threshold(members, others):
+    curve = roc_curve(members, others)
+    distinct = sorted({*members, *others}, reverse=True)
+    assert curve.threshold.tolist() == [np.inf, *distinct]
+    assert curve.tpr == pytest.approx([0, *(np.mean(np.array(members) >= t) for t in distinct)])
+    assert curve.fpr == pytest.approx([0, *(np.mean(np.array(others) >= t) for t in distinct)])
+
+
+@given(
+    members=st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=20), others=scores.filter(lambda s: len(s) > 1)
+)
+@settings(deadline=None, max_examples=40)
+def test_area_under_the_curve_is_the_auc(members, others):
+    curve = roc_curve(members, others)
+    assert np.trapezoid(curve.tpr, curve.fpr) == pytest.approx(auc(members, others).value)
+
+
+@given(members=scores, others=others_for_a_tenth, fpr=st.sampled_from([0.1, 0.2, 0.29, 0.5, 0.99]))
+@settings(deadline=None, max_examples=80)
+def test_tpr_at_fpr_equals_trying_every_threshold(members, others, fpr):
+    estimate = tpr_at_fpr(members, others, fpr=fpr)
+    assert estimate.value == pytest.approx(naive_tpr(members, others, fpr))
+    assert estimate.value == pytest.approx(float(roc_curve(members, others).at(fpr)))
+    assert estimate.value in estimate.interval
+    assert np.mean(np.array(others) > threshold_at(np.array(others), fpr)) <= fpr + 1e-12
+
+
+@pytest.mark.parametrize("fpr", [0.001, 0.1, 0.5, 0.999])
+def test_a_constant_score_finds_nobody_at_any_rate_below_one(fpr):
+    assert tpr_at_fpr([1.0] * 100, [1.0] * 1000, fpr=fpr).value == 0
+    assert roc_curve([1.0] * 100, [1.0] * 1000).at(np.array([fpr, 1.0])).tolist() == [0, 1]
+
+
+def test_exactly_the_allowed_number_of_others_is_flagged():
+    others = np.arange(10.0)
+    members = others + 0.5
+    assert tpr_at_fpr(members, others, fpr=0.1).value == pytest.approx(0.2)  # above 8: 8.5 and 9.5
+    assert tpr_at_fpr(members, others, fpr=0.19).value == pytest.approx(0.2)
+    assert tpr_at_fpr(members, others, fpr=0.2).value == pytest.approx(0.3)
+
+
+def test_ties_with_infinite_scores_are_ties():
+    curve = roc_curve([-np.inf, 1.0], [-np.inf, -np.inf])
+    assert curve.fpr.tolist() == [0, 0, 1]
+
+
+def test_members_with_higher_scores_are_found_and_with_lower_ones_are_not():
+    rng = np.random.default_rng(0)
+    high, low = rng.normal(3, 1, 500), rng.normal(0, 1, 500)
+    assert tpr_at_fpr(high, low, fpr=0.1).interval.low > 0.8
+    assert tpr_at_fpr(low, high, fpr=0.1).interval.high < 0.1
+
+
+@given(members=scores, others=scores)
+@settings(deadline=None, max_examples=60)
+def test_best_threshold_equals_trying_all_pairs_and_takes_the_largest_of_equals(members, others):
+    def balanced(threshold):
+        found = sum(m >= threshold for m in members)
+        return found * len(others) + sum(o < threshold for o in others) * len(members)
+
+    threshold, accuracy = best_threshold(members, others)
+    best = max(map(balanced, [*members, *others]))
+    assert threshold == max(t for t in [*members, *others] if balanced(t) == best)
+    assert accuracy == pytest.approx(best / (2 * len(members) * len(others)))
+
+
+def test_a_million_scores_take_about_a_second():
+    rng = np.random.default_rng(0)
+    members, others = rng.normal(0.5, 1, 500_000), rng.normal(0, 1, 500_000)
+    begin = time.process_time()
+    roc_curve(members, others)
+    auc(members, others)
+    tpr_at_fpr(members, others, fpr=0.001)
+    assert time.process_time() - begin < 3  # measured: 0.7; the slack is for slower machines
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.5, 4.0])
+@pytest.mark.parametrize(("n_others", "fpr"), [(100, 0.01), (100, 0.1), (1000, 0.01)])
+def test_interval_pays_for_the_threshold_and_covers_as_often_as_it_claims(shift, n_others, fpr):
+    rng = np.random.default_rng(1)
+    runs, true = 400, norm.sf(norm.isf(fpr) - shift)
+    misses = sum(
+        true not in tpr_at_fpr(rng.normal(shift, 1, 80), rng.normal(0, 1, n_others), fpr=fpr).interval
+        for _ in range(runs)
+    )
+    assert binomial_p(misses, runs, 0.05) > 0.001, misses / runs
+
+
+def test_an_interval_for_the_members_alone_would_miss_too_often():
+    """Clopper–Pearson at the chosen threshold, as if it had been known: shows that the test above can fail."""
+    from recollect.stats import proportion
+
+    rng = np.random.default_rng(1)
+    runs, true = 300, norm.sf(norm.isf(0.01) - 1.5)
+    misses = 0
+    for _ in range(runs):
+        members, others = rng.normal(1.5, 1, 400), rng.normal(0, 1, 400)
+        misses += true not in proportion(members > threshold_at(others, 0.01)).interval
+    assert binomial_p(misses, runs, 0.05) < 1e-6
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.8])
+def test_interval_covers_when_records_of_a_user_are_alike(alike):
+    rng = np.random.default_rng(2)
+    runs, misses, users, records = 300, 0, 40, 10
+    owners, true = np.repeat(np.arange(users), records), norm.sf(norm.isf(0.05) - 1.5)
+    for _ in range(runs):
+        habits = np.repeat(rng.normal(0, alike**0.5, (2, users)), records, axis=1)
+        own = rng.normal(0, (1 - alike) ** 0.5, (2, users * records))
+        members, others = habits + own + np.array([[1.5], [0]])
+        estimate = tpr_at_fpr(Owned(members, owners), Owned(others, owners + users), fpr=0.05)
+        misses += true not in estimate.interval
+    assert binomial_p(misses, runs, 0.05) > 0.001, misses / runs
