@@ -109,8 +109,7 @@ def _fresh(recipe: Recipe, tokenizer: Any, data: Data) -> Any:
     if isinstance(settings, ResNet):
         return _resnet(settings, data)
     if isinstance(settings, Transformer):
-        auto = getattr(transformers, _AUTO[settings.task])
-        return auto.from_config(_transformer_config(settings, tokenizer, data))
+        return _transformer(settings, tokenizer, data)
     config, network = _OWN[settings.kind]
     sizes = settings.model_dump(exclude={"kind", "start"})
     return network(config(**sizes, **_vocabulary(tokenizer, decoder=recipe.task == "seq2seq")))
@@ -130,6 +129,16 @@ def _resnet(settings: ResNet, data: Data) -> Any:
         **_classes(data.labels),
     )
     return network(sizes)
+
+
+def _transformer(settings: Transformer, tokenizer: Any, data: Data) -> Any:
+    """A transformer of the transformers library."""
+    config = _transformer_config(settings, tokenizer, data)
+    try:
+        return getattr(transformers, _AUTO[settings.task]).from_config(config)
+    except ValueError as error:
+        found = f"No {settings.task} model can be made of {settings.architecture} with model.config: {error}"
+        raise PlanError(found, do="Change model.architecture or model.config.") from error
 
 
 def _transformer_config(settings: Transformer, tokenizer: Any, data: Data) -> PreTrainedConfig:
