@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from recollect import __version__
-from recollect.cli import doctor, listing, score, train
+from recollect.cli import doctor, evaluate, listing, score, train
 from recollect.cli.verbs import verb
 
 app = typer.Typer(
@@ -37,5 +37,6 @@ def recollect(
 
 app.command("train", rich_help_panel="Prepare")(verb(train.train))
 app.command("score", rich_help_panel="Prepare")(verb(score.score))
+app.command("evaluate", rich_help_panel="Look")(verb(evaluate.evaluate))
 app.command("list", rich_help_panel="Look")(verb(listing.list_parts))
 app.command("doctor", rich_help_panel="Look")(verb(doctor.doctor))

@@ -1,0 +1,74 @@
+"""`recollect evaluate`: how well a model predicts a corpus."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recollect.cli import console
+from recollect.cli.options import AsJson, CorpusName, CorpusOptions, ModelName, QuestionOptions, Seed, Work
+
+if TYPE_CHECKING:
+    from recollect.stats.intervals import Estimate
+
+READINGS = {
+    "accuracy": "share of symbols that the model finds likeliest",
+    "unknown_share": "share of symbols that its vocabulary does not know",
+    "nats_per_symbol": "mean loss; 0 would be certainty",
+    "perplexity": "as if it chose among so many equally likely symbols",
+    "bits_per_character": "loss by length of text: compares models whose symbols differ",
+}
+
+
+def evaluate(
+    model: ModelName,
+    corpus: CorpusName,
+    reading: CorpusOptions,
+    asking: QuestionOptions,
+    work: Work = Path(".recollect"),
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> None:
+    """Say how well a model predicts a corpus: accuracy, perplexity, bits per character, with intervals by user.
+
+    Compare the figures for texts it was trained on with those for texts it was not: the gap is what is called
+    overfitting. A model without such a gap can still remember.
+    """
+    texts = reading.read(corpus)
+    from recollect.models.asking import ask
+    from recollect.pipeline import evaluating
+
+    with console.progress(f"asking {model}") as shown:
+        store = ask(partial(asking.load, model), texts, work, backend=asking.backend(), progress=shown)
+    found = evaluating.evaluate(store, texts, seed=seed)
+    if json:
+        console.print_json({name: _plain(estimate) for name, estimate in found.items()})
+        return
+    rows = [
+        [name.replace("_", " "), f"{estimate.value:.4f}", _interval(estimate), READINGS[name]]
+        for name, estimate in found.items()
+    ]
+    counts = next(iter(found.values())).n
+    title = f"{model} on {texts.name}: {counts['symbols']:,} symbols of {counts['users']:,} users or records"
+    console.print_table(title, ["number", "value", "95 % interval", "what it means"], rows)
+
+
+def _interval(estimate: Estimate) -> str:
+    """The interval in words, or why there is none."""
+    if estimate.interval is None:
+        return f"none: {estimate.why_no_interval}"
+    return f"{estimate.interval.low:.4f} – {estimate.interval.high:.4f}"
+
+
+def _plain(estimate: Estimate) -> dict[str, Any]:
+    """The estimate for programs."""
+    interval = estimate.interval
+    return {
+        "value": estimate.value,
+        "interval": None if interval is None else [interval.low, interval.high],
+        "confidence": None if interval is None else interval.confidence,
+        "n": dict(estimate.n),
+        "method": estimate.method,
+        **({"why_no_interval": estimate.why_no_interval} if interval is None else {}),
+    }
