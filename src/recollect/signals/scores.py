@@ -1,0 +1,131 @@
+"""Scores: one number per record, which never travels without its record and its owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from recollect.corpora.record import Record
+from recollect.errors import NotEnoughData, StoreError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """One score per record; higher is more evidence of training.
+
+    Two scores are joined by record, never by position. `stats` takes them as they are, and counts their users.
+
+    >>> scores = Scores(("a", "b", "c"), ("ann", "ann", "bob"), np.array([1.0, 3.0, 5.0]))
+    >>> scores["b"], scores.by_user().values.tolist()
+    (3.0, [2.0, 5.0])
+    """
+
+    records: tuple[str, ...]
+    """Ids of the records, each once."""
+    users: tuple[str, ...]
+    """The owner of each record: its user or, in a corpus without users, the record itself."""
+    values: Floats
+    """The score of each record; a record that has none is left out, so there is no NaN."""
+
+    def __post_init__(self) -> None:
+        if not len(self.records) == len(self.users) == len(self.values):
+            raise ValueError(f"{len(self.records)} records, {len(self.users)} users, {len(self.values)} values")
+        if len(self.place) < len(self.records):
+            raise ValueError("a record has two scores")
+        if missing := np.flatnonzero(np.isnan(self.values)).tolist():
+            first = self.records[missing[0]]
+            raise NotEnoughData(
+                f"{len(missing)} of {len(self.records)} records have no score, among them {first!r}.",
+                do="A signal leaves out what it cannot score; the audit counts it.",
+            )
+
+    @classmethod
+    def of(cls, records: Iterable[Record], score: Callable[[Record], float] | Mapping[str, float]) -> Self:
+        """The scores of these records, in their order.
+
+        Args:
+            records: Who owns what.
+            score: The score of a record, or of its id; a record that a mapping does not know is left out.
+        """
+        if isinstance(score, Mapping):
+            kept = [(record, score[record.id]) for record in records if record.id in score]
+        else:
+            kept = [(record, score(record)) for record in records]
+        ids, users = tuple(record.id for record, _ in kept), tuple(record.owner for record, _ in kept)
+        return cls(ids, users, np.array([value for _, value in kept], dtype=np.float64))
+
+    @classmethod
+    def joined(cls, parts: Iterable[Scores]) -> Self:
+        """Several scores as one, in order; no record may come twice."""
+        held = list(parts)
+        records = tuple(record for part in held for record in part.records)
+        users = tuple(user for part in held for user in part.users)
+        return cls(records, users, np.concatenate([np.empty(0), *(part.values for part in held)]))
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """Where a record stands, by id."""
+        return {record: i for i, record in enumerate(self.records)}
+
+    def __contains__(self, record: object) -> bool:
+        return record in self.place
+
+    def __getitem__(self, record: str) -> float:
+        return float(self.values[self.place[record]])
+
+    def select(self, records: Sequence[str]) -> Self:
+        """The scores of these records, in this order."""
+        places = [self.place[record] for record in records]
+        return type(self)(tuple(records), tuple(self.users[i] for i in places), self.values[places])
+
+    def of_users(self, users: Collection[str]) -> Self:
+        """The scores of these users' records."""
+        chosen = frozenset(users)
+        return self.select([record for record, user in zip(self.records, self.users, strict=True) if user in chosen])
+
+    def with_values(self, values: ArrayLike) -> Self:
+        """Other values of the same records in the same order, such as p-values computed from these."""
+        return type(self)(self.records, self.users, np.asarray(values, dtype=np.float64))
+
+    def combined(self, other: Scores, combine: Callable[[Floats, Floats], Floats]) -> Self:
+        """The two scores of each record made one, as the difference of a target's and a reference's.
+
+        Refused if a record has only one of them: what cannot be compared must be left out knowingly, with `select`.
+        """
+        if alone := sorted(set(self.records) ^ set(other.records)):
+            raise NotEnoughData(
+                f"{len(alone)} records have one score but not the other, among them {alone[0]!r}.",
+                do="Select the records that have both, and count the rest.",
+            )
+        return self.with_values(combine(self.values, other.select(self.records).values))
+
+    def by_user(self) -> Self:
+        """One score per user, the mean over the user's records; the users stand for records."""
+        users = {user: i for i, user in enumerate(dict.fromkeys(self.users))}
+        codes = np.fromiter((users[user] for user in self.users), dtype=np.int64, count=len(self))
+        means = np.bincount(codes, weights=self.values, minlength=len(users)) / np.bincount(codes, minlength=len(users))
+        return type(self)(tuple(users), tuple(users), means)
+
+    def table(self, **columns: ArrayLike) -> pa.Table:
+        """An Arrow table with record, user and score, and further columns in the same order."""
+        named: dict[str, Any] = {"record": list(self.records), "user": list(self.users), "score": self.values}
+        return pa.table({**named, **{name: np.asarray(column) for name, column in columns.items()}})
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Self:
+        """The scores that `table` wrote."""
+        if absent := {"record", "user", "score"} - set(table.column_names):
+            raise StoreError(f"A table of scores lacks {', '.join(sorted(absent))}.", do="Run the audit again.")
+        records, users = table["record"].to_pylist(), table["user"].to_pylist()
+        return cls(tuple(records), tuple(users), table["score"].to_numpy().astype(np.float64))
