@@ -103,8 +103,11 @@ class Stepper(Protocol):
     Log-probabilities are natural, normalised over the whole vocabulary, and returned for the symbols in `among` only.
     """
 
-    def start(self, prefix: str, *, source: str | None = None) -> Frontier:
-        """The one node that stands after `prefix` (for seq2seq: of the target, given the source)."""
+    def start(self, prefix: str | Sequence[int], *, source: str | Sequence[int] | None = None) -> Frontier:
+        """The one node that stands after `prefix` (for seq2seq: of the target, given the source).
+
+        Texts are read as the model reads them, with all that stands around a text; symbols are taken as they are.
+        """
 
     def step(
         self, state: Frontier, parents: Sequence[int], symbols: Sequence[int], *, among: Sequence[int] | None = None

@@ -1,0 +1,138 @@
+"""The tree of continuations: parent and symbol of every node, and what is remembered of it as far as memory allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Nodes = NDArray[np.int64]
+Rows = tuple[Tensor, ...]
+"""What a model remembers of some nodes: tensors with one row per node."""
+
+
+class Tree:
+    """Parents, symbols, depths and origins of all nodes: 16 bytes each, kept for ever."""
+
+    def __init__(self) -> None:
+        self._table = np.empty((4, 1024), dtype=np.int32)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def parent(self) -> NDArray[np.int32]:
+        """Where each node hangs; −1 for a root."""
+        return self._column(0)
+
+    @property
+    def symbol(self) -> NDArray[np.int32]:
+        """The symbol that leads from the parent to the node."""
+        return self._column(1)
+
+    @property
+    def depth(self) -> NDArray[np.int32]:
+        """How many symbols a node is away from its root."""
+        return self._column(2)
+
+    @property
+    def origin(self) -> NDArray[np.int32]:
+        """Which of the starts the node comes from."""
+        return self._column(3)
+
+    def plant(self, symbol: int, origin: int) -> Nodes:
+        """A new root."""
+        return self._append(np.array([[-1], [symbol], [0], [origin]]))
+
+    def grow(self, parents: Nodes, symbols: NDArray[np.int64]) -> Nodes:
+        """New nodes, one below each parent."""
+        return self._append(np.stack([parents, symbols, self.depth[parents] + 1, self.origin[parents]]))
+
+    def lines(self, nodes: NDArray[np.integer[Any]], count: int) -> Nodes:
+        """The last so many nodes on the way to each node, itself last [nodes, count]; −1 before a root."""
+        line = np.full((len(nodes), count), -1, dtype=np.int64)
+        for i in range(count - 1, -1, -1):
+            line[:, i] = nodes
+            nodes = np.where(nodes >= 0, self.parent[nodes], -1)
+        return line
+
+    def _column(self, row: int) -> NDArray[np.int32]:
+        """One number of every node."""
+        column: NDArray[np.int32] = self._table[row]
+        return column
+
+    def _append(self, columns: NDArray[np.int64]) -> Nodes:
+        """Write new columns at the end, which moves away as needed."""
+        size = self._size + columns.shape[1]
+        if size > self._table.shape[1]:
+            room = np.empty((4, max(size, 2 * self._table.shape[1]) - self._table.shape[1]), dtype=np.int32)
+            self._table = np.concatenate([self._table, room], axis=1)
+        self._table[:, self._size : size] = columns
+        self._size, begin = size, self._size
+        return np.arange(begin, size)
+
+
+class Memory:
+    """What a model remembers of nodes, in large tensors, up to a limit: then the oldest is overwritten."""
+
+    def __init__(self, limit: int) -> None:
+        """Keep at most so many bytes."""
+        self._limit = limit
+        self._kept: Rows = ()
+        self._next = 0
+        self._place = np.full(1024, -1, dtype=np.int64)
+        """Where in the tensors a node's row lies; −1 if it is not there."""
+        self._owner = np.empty(0, dtype=np.int64)
+        """Whose row lies there; −1 for nobody's."""
+
+    def holds(self, nodes: Nodes) -> NDArray[np.bool_]:
+        """Which nodes are remembered; −1 is none."""
+        return (nodes >= 0) & (self._places(nodes) >= 0)
+
+    def take(self, nodes: Nodes) -> Rows:
+        """Their rows, shaped like `nodes`; all must be remembered."""
+        places = torch.from_numpy(self._place[nodes.ravel()])
+        rows = (kept.index_select(0, places.to(kept.device)) for kept in self._kept)
+        return tuple(row.view(*nodes.shape, *row.shape[1:]) for row in rows)
+
+    def keep(self, nodes: Nodes, rows: Rows) -> None:
+        """Remember these nodes, each given once, at the cost of the oldest."""
+        if not len(nodes):
+            return
+        if not self._kept:
+            # All at once: on a processor, memory that was never written to costs nothing, and nothing is ever moved.
+            capacity = self._limit // max(1, sum(row[0].nbytes for row in rows))
+            self._kept = tuple(row.new_empty(capacity, *row.shape[1:]) for row in rows)
+            self._owner = np.full(capacity, -1, dtype=np.int64)
+        capacity = len(self._owner)
+        nodes, rows = nodes[:capacity], tuple(row[:capacity] for row in rows)
+        while len(nodes):
+            part = min(len(nodes), len(self._owner) - self._next)
+            span = slice(self._next, self._next + part)
+            for kept, row in zip(self._kept, rows, strict=True):
+                kept[span] = row[:part]
+            self._enter(nodes[:part], span)
+            nodes, rows = nodes[part:], tuple(row[part:] for row in rows)
+            self._next = span.stop % capacity
+
+    def _enter(self, nodes: Nodes, span: slice) -> None:
+        """Note whose rows lie here now; what lay here is forgotten, and so is an older row of the same node."""
+        before = self._owner[span]
+        self._place[before[before >= 0]] = -1
+        self._places(nodes)
+        older = self._place[nodes]
+        self._owner[older[older >= 0]] = -1
+        self._owner[span] = nodes
+        self._place[nodes] = np.arange(span.start, span.stop)
+
+    def _places(self, nodes: Nodes) -> NDArray[np.int64]:
+        """Where these nodes lie."""
+        missing = int(nodes.max(initial=-1)) + 1 - len(self._place)
+        if missing > 0:
+            room = np.full(max(missing, len(self._place)), -1, dtype=np.int64)
+            self._place = np.concatenate([self._place, room])
+        return self._place[nodes]
