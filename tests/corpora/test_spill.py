@@ -16,6 +16,7 @@ from recollect.errors import CorpusError
 def short_runs(monkeypatch):
     """So that a few strings already spill to disk."""
     monkeypatch.setattr(spill, "RUN", 8)
+    monkeypatch.setattr(spill, "SLICE", 16)
     monkeypatch.setattr(duplicates, "AT_A_TIME", 5)
 
 

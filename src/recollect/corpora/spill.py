@@ -15,6 +15,8 @@ from recollect.errors import CorpusError
 Hashes = NDArray[np.uint64]
 RUN = 1 << 16
 """How many hashes are held in memory before they are sorted and written down."""
+SLICE = 1 << 19
+"""About how many are held while they are counted."""
 
 
 def hash64(text: str) -> bytes:
@@ -25,7 +27,7 @@ def hash64(text: str) -> bytes:
 class Spill:
     """64-bit hashes of strings; sorted runs of them lie in an unnamed temporary file.
 
-    What is held in memory: one run, and while counting, one slice of all runs that is about as large.
+    What is held in memory: one run and, while counting, one slice that goes through all runs.
     """
 
     def __init__(self) -> None:
@@ -69,14 +71,16 @@ class Spill:
                 return
             self._write(last)
         self._file.flush()
-        stored = np.memmap(self._file, dtype=np.uint64, mode="r")
+        stored = np.asarray(np.memmap(self._file, dtype=np.uint64, mode="r"))
         runs = np.split(stored, np.cumsum(self._lengths)[:-1])
-        parts = -(-len(stored) // RUN)
-        borders = (np.arange(1, parts, dtype=np.float64) * (2.0**64 / parts)).astype(np.uint64)
-        places = [[0, *np.searchsorted(run, borders), len(run)] for run in runs]
-        for part in range(parts):
-            pieces = [run[at[part] : at[part + 1]] for run, at in zip(runs, places, strict=True)]
-            yield np.sort(np.concatenate(pieces))
+        parts = -(-len(stored) // SLICE)
+        starts = [0] * len(runs)
+        for part in range(1, parts + 1):
+            # the last border is no number of 64 bits, so the rest of each run is taken without a search
+            border = np.uint64(part * 2**64 // parts) if part < parts else None
+            ends = [len(run) if border is None else int(np.searchsorted(run, border)) for run in runs]
+            yield np.sort(np.concatenate([run[a:b] for run, a, b in zip(runs, starts, ends, strict=True)]))
+            starts = ends
 
     def distinct(self) -> int:
         """How many different strings there were."""

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from recollect.corpora.faults import Fault
-from recollect.corpora.readers.arrow_rows import ROWS, rows_of_batches
+from recollect.corpora.readers import arrow_rows
+from recollect.corpora.readers.arrow_rows import rows_of_batches
 from recollect.corpora.shards import Shard
 from recollect.errors import CorpusError
 from recollect.settings import did_you_mean
@@ -27,7 +28,7 @@ def rows(shard: Shard, wanted: frozenset[str]) -> Iterator[tuple[int, dict[str, 
     """The rows of the data set, numbered from 1; only the columns that are wanted."""
     dataset = _dataset(shard.path)
     chosen = dataset.select_columns([name for name in dataset.column_names if name in wanted])
-    yield from rows_of_batches(chosen.with_format("arrow").iter(batch_size=ROWS))
+    yield from rows_of_batches(chosen.with_format("arrow").iter(batch_size=arrow_rows.ROWS))
 
 
 def shard_of(ref: str) -> Shard:

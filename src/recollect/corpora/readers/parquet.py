@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from recollect.corpora.faults import Fault
-from recollect.corpora.readers.arrow_rows import ROWS, rows_of_batches
+from recollect.corpora.readers import arrow_rows
+from recollect.corpora.readers.arrow_rows import rows_of_batches
 from recollect.corpora.readers.opening import damaged, seekable
 from recollect.corpora.shards import Shard
 from recollect.errors import CorpusError
@@ -27,7 +28,7 @@ def rows(shard: Shard, wanted: frozenset[str]) -> Iterator[tuple[int, dict[str, 
     """The rows of the table, numbered from 1; only the columns that are wanted."""
     with _table(shard) as table:
         columns = [name for name in table.schema_arrow.names if name in wanted]
-        yield from rows_of_batches(table.iter_batches(batch_size=ROWS, columns=columns, use_threads=False))
+        yield from rows_of_batches(table.iter_batches(batch_size=arrow_rows.ROWS, columns=columns, use_threads=False))
 
 
 @contextmanager
