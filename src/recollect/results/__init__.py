@@ -1,1 +1,17 @@
 """Results: findings with interval, counts and method; their JSON Schema; run folders."""
+
+from recollect.results.folders import RunFolder
+from recollect.results.result import Failed, Finding, Outcome, Provenance, Result, Skipped
+from recollect.results.summary import Row, summary_rows
+
+__all__ = [
+    "Failed",
+    "Finding",
+    "Outcome",
+    "Provenance",
+    "Result",
+    "Row",
+    "RunFolder",
+    "Skipped",
+    "summary_rows",
+]

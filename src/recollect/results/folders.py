@@ -1,0 +1,120 @@
+"""The run folder: plan, cohorts, results and tables of one run, readable by their owner only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from recollect.errors import StoreError
+from recollect.files import private_folder, write_json, written_whole
+from recollect.results.result import Result
+from recollect.results.schema import read
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where a run is kept. It repeats the reading line, so that every stage can be repeated from disk."""
+
+    path: Path
+
+    @property
+    def plan(self) -> Path:
+        """What was asked for."""
+        return self.path / "plan.yaml"
+
+    @property
+    def cohorts(self) -> Path:
+        """Who trained which model."""
+        return self.path / "cohorts.json"
+
+    @property
+    def results(self) -> Path:
+        """One JSON file per audit."""
+        return self.path / "results"
+
+    @property
+    def report(self) -> Path:
+        """The report for people."""
+        return self.path / "report.html"
+
+    def result(self, audit: str) -> Path:
+        """Where the result of an audit is kept."""
+        return self.results / f"{audit}.json"
+
+    def write_result(self, result: Result) -> Path:
+        """Save a result and its tables, whole or not at all; what an earlier run of this audit left goes away.
+
+        The same result gives the same bytes.
+
+        Raises:
+            StoreError: The result does not say what it came from, or a table is missing.
+        """
+        self._refuse_unfinished(result)
+        path = self.result(result.audit)
+        private_folder(path.parent)
+        # The JSON goes first and comes last: tables without it are nobody's, and it never speaks of another's tables.
+        path.unlink(missing_ok=True)
+        for name, table in result.held.items():
+            with written_whole(self.path / result.tables[name]) as part:
+                pq.write_table(table, part, compression="zstd")
+        write_json(path, result.model_dump(mode="json"))
+        self._tidy(result)
+        return path
+
+    def read_result(self, audit: str) -> Result:
+        """The result of an audit.
+
+        Raises:
+            StoreError: It is absent, damaged, or written by a newer version.
+        """
+        found = read(self.result(audit))
+        if found.audit != audit:
+            raise StoreError(
+                f"{str(self.result(audit))!r} holds a result of the {found.audit} audit.", do="Run the audit again."
+            )
+        return found
+
+    def read_results(self) -> dict[str, Result]:
+        """All results of the run, by audit, in alphabetical order.
+
+        Raises:
+            StoreError: There is no run here, or a result is damaged or newer.
+        """
+        if not self.results.is_dir():
+            raise StoreError(f"{str(self.path)!r} holds no results.", do="Give the folder that `--out` named.")
+        return {path.stem: self.read_result(path.stem) for path in sorted(self.results.glob("[!.]*.json"))}
+
+    def read_table(self, result: Result, name: str) -> pa.Table:
+        """A table of a result, from memory or from the folder.
+
+        Raises:
+            StoreError: There is no such table, or it is damaged.
+        """
+        if name in result.held:
+            return result.held[name]
+        if name not in result.tables:
+            known = ", ".join(result.tables) or "none"
+            raise StoreError(f"The {result.audit} result has no table {name!r}.", do=f"Its tables: {known}.")
+        path = self.path / result.tables[name]
+        try:
+            return pq.read_table(path)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise StoreError(f"{str(path)!r} cannot be read: {error}.", do="Run the audit again.") from error
+
+    def _refuse_unfinished(self, result: Result) -> None:
+        """A result is saved only if it can be read on its own."""
+        if result.provenance is None:
+            raise StoreError(f"The {result.audit} result does not say what it came from.", do="Give it a provenance.")
+        for name, place in result.tables.items():
+            if name not in result.held and not (self.path / place).is_file():
+                raise StoreError(f"The table {name!r} of the {result.audit} result is missing.", do="Give it with it.")
+
+    def _tidy(self, result: Result) -> None:
+        """Take away tables that an earlier result of this audit left behind."""
+        kept = {self.path / place for place in result.tables.values()}
+        for path in (self.path / "tables" / result.audit).glob("*.parquet"):
+            if path not in kept:
+                path.unlink()

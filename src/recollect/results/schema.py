@@ -1,0 +1,77 @@
+"""The JSON Schema of results, generated from the models, and the one way to read a result back."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from recollect.errors import StoreError
+from recollect.files import read_json
+from recollect.results.result import SCHEMA_VERSION, Result
+
+PUBLISHED = Path(str(files("recollect.results"))) / "result.schema.json"
+"""The schema that others may rely on; a test keeps it equal to the generated one."""
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a result.
+
+    >>> schema()["$id"]
+    'urn:recollect:result:1'
+    """
+    described = Result.model_json_schema(mode="serialization")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:recollect:result:{SCHEMA_VERSION}",
+        **described,
+    }
+
+
+def publish() -> None:
+    """Write the schema; to be done after every change of the models."""
+    PUBLISHED.write_text(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read(path: Path) -> Result:
+    """The result in a file.
+
+    Raises:
+        StoreError: The file is absent, damaged, or written by a newer version.
+    """
+    try:
+        document = read_json(path)
+    except FileNotFoundError:
+        raise StoreError(f"There is no result at {str(path)!r}.", do="Run the audit first.") from None
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{str(path)!r} cannot be read as JSON: {error}.", do="Run the audit again.") from error
+    return parsed(document, source=str(path))
+
+
+def parsed(document: Any, *, source: str) -> Result:
+    """The result in a JSON document, checked.
+
+    Args:
+        document: What was in the file.
+        source: Where it came from, for the message.
+
+    Raises:
+        StoreError: It is not a result, or one of another version.
+    """
+    version = document.get("schema_version") if isinstance(document, dict) else None
+    if isinstance(version, str) and version.isdecimal() and int(version) > int(SCHEMA_VERSION):
+        raise StoreError(
+            f"{source!r} has schema version {version}; this Recollect reads up to {SCHEMA_VERSION}.",
+            do="Install a newer Recollect.",
+        )
+    try:
+        return Result.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the document"
+        raise StoreError(
+            f"{source!r} is not a result: {place}: {first['msg']}.", do="Run the audit again to write it anew."
+        ) from error

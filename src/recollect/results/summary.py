@@ -1,0 +1,54 @@
+"""A result as plain rows of words, for tables in terminals, reports and pull requests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recollect.results.result import Finding, Result
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One finding in words."""
+
+    name: str
+    value: str
+    interval: str
+    n: str
+    reading: str
+
+
+def summary_rows(result: Result) -> list[Row]:
+    """One row per finding, in the order of the result."""
+    return [_row(finding) for finding in result.findings]
+
+
+def _row(finding: Finding) -> Row:
+    """A finding in words."""
+    return Row(
+        name=finding.name,
+        value=f"{_number(finding.value)} {finding.unit}",
+        interval=_interval(finding),
+        n=", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in finding.n.items()),
+        reading=finding.reading,
+    )
+
+
+def _interval(finding: Finding) -> str:
+    """The interval in words, or why there is none."""
+    if finding.interval is None or finding.confidence is None:
+        return f"none: {finding.why_no_interval}"
+    low, high = finding.interval
+    sure = f"({100 * finding.confidence:g} %)"
+    if low is None:
+        return f"at most {_number(high or 0)} {sure}"
+    return f"at least {_number(low)} {sure}" if high is None else f"{_number(low)} to {_number(high)} {sure}"
+
+
+def _number(value: float) -> str:
+    """Three significant digits, and no power of ten where people would not write one.
+
+    >>> [_number(v) for v in (0.98765, 12345.6, 3.0, 0.00001234, 0.0)]
+    ['0.988', '12,346', '3', '1.23e-05', '0']
+    """
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.3g}"
