@@ -254,7 +254,7 @@ def test_inputs_are_scaled_as_the_card_says_or_else_the_processor(card, preproce
     assert (scaling.mean, scaling.std) == (mean, std)
 
 
-@pytest.mark.parametrize("std", [0.0, float("nan"), [1.0, -1.0]])
+@pytest.mark.parametrize("std", [0.0, float("nan"), [1.0, -1.0], "wide", {}])
 def test_a_scaling_that_makes_no_sense_is_refused(std):
     with pytest.raises(ModelError, match="deviation"):
         Scaling.of({"input_std": std}, {}, "m")

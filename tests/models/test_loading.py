@@ -166,6 +166,10 @@ def drop_a_weight(folder):
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
+def damage_card(folder):
+    (folder / "card.json").write_text("[1, 2")
+
+
 def pickle_code(folder):
     class Payload:
         def __reduce__(self):
@@ -195,6 +199,7 @@ def other_tokenizer(folder):
         (cut_weights, "could not be loaded"),
         (widen_config, "do not fit its config.json"),
         (drop_a_weight, "lacks weights .*: bert.encoder.layer.1.output.dense.weight"),
+        (damage_card, "Its card.json cannot be read"),
         (pickle_code, "could not be loaded"),
         (drop_tokenizer, "has no tokenizer"),
         (other_tokenizer, "do not belong together"),
@@ -225,9 +230,12 @@ def test_a_file_in_place_of_its_folder_is_explained(folders):
         load_model(str(folders / "bert" / "config.json"))
 
 
-def test_a_folder_of_checkpoints_names_the_last(folders):
-    with pytest.raises(ModelError, match=f"no config.json.\n  Did you mean '{folders / 't5'}'"):
-        load_model(str(folders))
+def test_a_folder_of_checkpoints_names_the_last(tmp_path):
+    for step in (900, 1000):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        (tmp_path / f"checkpoint-{step}" / "config.json").write_text("{}")
+    with pytest.raises(ModelError, match=f"no config.json.\n  Did you mean '{tmp_path / 'checkpoint-1000'}'"):
+        load_model(str(tmp_path))
 
 
 @pytest.mark.parametrize(

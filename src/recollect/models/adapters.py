@@ -7,11 +7,10 @@ from typing import Any
 
 from recollect.digests import Json
 from recollect.errors import MissingDependency, ModelError
-from recollect.files import read_json
 from recollect.models.digesting import meaningful
 from recollect.models.folders import adapter_folder, model_folder
 from recollect.models.model import Kind
-from recollect.models.pretrained import kind_of, quietly, read_config, read_network, some
+from recollect.models.pretrained import Opened, kind_of, quietly, read_config, read_network, read_settings, some
 
 _TASKS: dict[str | None, Kind] = {"CAUSAL_LM": "causal", "SEQ_2_SEQ_LM": "seq2seq", "SEQ_CLS": "classifier"}
 
@@ -40,23 +39,28 @@ def natural_reference(ref: str) -> str | None:
     return None if parts is None else parts[0]
 
 
-def adapted_network(base: str, adapter: str, *, kind: Kind | None) -> tuple[Any, Kind, Json]:
-    """The base model with the adapter in place, what it predicts, and the adapter's meaningful settings.
+def open_adapted(base: str, adapter: str, kind: Kind | None) -> Opened:
+    """The base model with the adapter in place.
 
     Raises:
         MissingDependency: peft is not installed.
         ModelError: The two do not belong together.
     """
-    peft = _peft()
-    folder, settings = model_folder(base), read_json(adapter_folder(adapter) / "adapter_config.json")
-    config = read_config(folder, base)
+    peft, folder, own = _peft(), model_folder(base), adapter_folder(adapter)
+    settings, config = read_settings(own / "adapter_config.json", adapter), read_config(folder, base)
     kind = kind or _TASKS.get(settings.get("task_type")) or kind_of(config, base)
-    own = settings.get("modules_to_save") or []
-    network = read_network(folder, base, config=config, kind=kind, supplied=own)
+    supplied = settings.get("modules_to_save") or []
+    network = read_network(folder, base, config=config, kind=kind, supplied=supplied)
     with quietly(f"{base}+{adapter}", "The adapter does not fit its base"):
-        whole = peft.PeftModel.from_pretrained(network, str(adapter_folder(adapter)))
-    _refuse_unfitting(peft, whole, adapter, base)
-    return whole.get_base_model(), kind, _settings_that_matter(settings)
+        whole = peft.PeftModel.from_pretrained(network, str(own))
+        stored = set(peft.load_peft_weights(str(own), device="cpu"))
+    _refuse_unfitting(whole, stored, adapter, base)
+    return Opened(
+        network=whole.get_base_model(),
+        kind=kind,
+        folder=own if (own / "tokenizer_config.json").is_file() else folder,
+        notes={"adapter": _settings_that_matter(settings)},
+    )
 
 
 def _peft() -> Any:
@@ -70,15 +74,14 @@ def _peft() -> Any:
     return peft
 
 
-def _refuse_unfitting(peft: Any, whole: Any, adapter: str, base: str) -> None:
+def _refuse_unfitting(whole: Any, stored: set[str], adapter: str, base: str) -> None:
     """Refuse an adapter of which something was left out or made up, and those that lengthen the text."""
     if whole.active_peft_config.is_prompt_learning:
         raise ModelError(
             f"The adapter {adapter!r} puts learnt vectors before the text, so its symbols stand elsewhere.",
             do="Use an adapter that changes weights, such as LoRA.",
         )
-    stored = set(peft.load_peft_weights(str(adapter_folder(adapter)), device="cpu"))
-    wanted = set(peft.get_peft_model_state_dict(whole, save_embedding_layers=False))
+    wanted = set(_peft().get_peft_model_state_dict(whole, save_embedding_layers=False))
     # embeddings are stored beside the adapter when they were resized, whether or not it adapts them
     left = sorted(name for name in stored - wanted if "embed" not in name and "lm_head" not in name)
     if missing := sorted(wanted - stored):

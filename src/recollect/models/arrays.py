@@ -34,10 +34,13 @@ class Scaling:
             mean, std = preprocessing.get("image_mean") or 0.0, preprocessing.get("image_std") or 1.0
         else:
             mean, std = 0.0, 1.0
-        scaling = cls(mean=_numbers(mean), std=_numbers(std))
+        try:
+            scaling = cls(mean=_numbers(mean), std=_numbers(std))
+        except (TypeError, ValueError):
+            scaling = cls(std=(0.0,))
         if not np.isfinite([*scaling.mean, *scaling.std]).all() or min(scaling.std) <= 0:
             raise ModelError(
-                f"The model {ref!r} scales its inputs by mean {mean} and deviation {std}.",
+                f"The model {ref!r} scales its inputs by mean {mean!r} and deviation {std!r}.",
                 do="Correct input_mean and input_std in its card.json.",
             )
         return scaling

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.errors import ModelError
+
 
 @dataclass(frozen=True, kw_only=True)
 class Encoded:
@@ -54,13 +56,10 @@ class Encoder:
         """
         self._tokenizer = tokenizer
         self._special = np.array(sorted(tokenizer.all_special_ids), dtype=np.int64)
-        probe = tokenizer(text_target="a", verbose=False) if target else tokenizer("a", verbose=False)
-        around = [part is None for part in probe.encodings[0].sequence_ids]
-        first = around.index(False) if False in around else len(around)
-        last = len(around) - around[::-1].index(False) if False in around else len(around)
-        self.before: list[int] = probe["input_ids"][:first]
+        ids, ordinary = _around(tokenizer, target=target)
+        self.before: list[int] = ids[: ordinary[0]]
         """Special symbols that the tokenizer puts before a text."""
-        self.after: list[int] = probe["input_ids"][last:]
+        self.after: list[int] = ids[ordinary[-1] + 1 :]
         """Special symbols that it puts after a text."""
 
     @property
@@ -90,3 +89,14 @@ class Encoder:
         symbols = np.array(ids, dtype=np.int64)
         spans = np.array(places, dtype=np.int32).reshape(-1, 2)
         return Encoded(ids=symbols, start=spans[:, 0], end=spans[:, 1], known=~np.isin(symbols, self._special))
+
+
+def _around(tokenizer: Any, *, target: bool) -> tuple[list[int], list[int]]:
+    """The symbols of some short text with what is put around it, and which of them are the text's own."""
+    # not every vocabulary has a letter a
+    for text in ("a", *(tokenizer.decode([i]) for i in range(len(tokenizer)))):
+        probe = tokenizer(text_target=text, verbose=False) if target else tokenizer(text, verbose=False)
+        ordinary = [place for place, part in enumerate(probe.encodings[0].sequence_ids) if part is not None]
+        if ordinary:
+            return probe["input_ids"], ordinary
+    raise ModelError("The tokenizer knows no symbol that a text could hold.", do="Save the model's own tokenizer.")

@@ -112,13 +112,18 @@ def _refuse_without(folder: Path, name: str, ref: str) -> None:
         return
     if (folder / "adapter_config.json").is_file():
         do = _as_adapter(folder, ref)
-    elif inner := sorted(str(path.parent) for path in folder.glob(f"*/{name}")):
-        do = f"Did you mean {os.path.join(ref, Path(inner[-1]).name)!r}?"  # noqa: PTH118 - spelled as the user did
+    elif inner := sorted((path.parent.name for path in folder.glob(f"*/{name}")), key=_number):
+        do = f"Did you mean {os.path.join(ref, inner[-1])!r}?"  # noqa: PTH118 - spelled as the user did
     elif (folder / "manifest.json").is_file():
         do = f"If it is an answer store, write 'recorded:{ref}'."
     else:
         do = "A model's folder is what save_pretrained writes."
     raise ModelError(f"The folder {ref!r} holds no model: it has no {name}.", do=do)
+
+
+def _number(name: str) -> tuple[int, str]:
+    """Sorts checkpoint-900 before checkpoint-1000."""
+    return int("".join(filter(str.isdecimal, name)) or 0), name
 
 
 def _refuse_without_weights(folder: Path, names: tuple[str, ...], ref: str) -> None:
@@ -134,7 +139,6 @@ def _refuse_without_weights(folder: Path, names: tuple[str, ...], ref: str) -> N
 
 def _as_adapter(folder: Path, ref: str) -> str:
     """How to name an adapter with its base."""
-    from recollect.files import read_json
-
-    base = read_json(folder / "adapter_config.json").get("base_model_name_or_path") or "BASE"
-    return f"Name it with its base: '{base}+{ref}'."
+    written = (folder / "adapter_config.json").read_text(encoding="utf-8", errors="replace")
+    base = re.search(r'"base_model_name_or_path":\s*"([^"]+)"', written)
+    return f"Name it with its base: '{base[1] if base else 'BASE'}+{ref}'."

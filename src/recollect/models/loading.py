@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from recollect.digests import Json
 from recollect.errors import ModelError
-from recollect.models.adapters import adapted_network, natural_reference, split_adapter
+from recollect.models.adapters import natural_reference, open_adapted, split_adapter
 from recollect.models.arrays import Scaling
 from recollect.models.causal import Causal
 from recollect.models.classifier import Classifier
 from recollect.models.devices import pick_device
 from recollect.models.digesting import model_digest
-from recollect.models.folders import adapter_folder, model_folder
 from recollect.models.masked import Masked
 from recollect.models.model import Kind, Model, Question
 from recollect.models.own_code import model_from_code
 from recollect.models.pretrained import (
     Pretrained,
-    kind_of,
     notes_beside,
-    read_config,
-    read_network,
+    open_model,
     read_tokenizer,
     reads_arrays,
     refuse_foreign,
@@ -67,43 +63,28 @@ def load_model(
 
 def _local(ref: str, question: Question, kind: Kind | None, device: str | None) -> Model:
     """A Hugging Face model, with an adapter or without."""
-    place = pick_device(device)
-    network, kind, folder, notes = _adapted(ref, kind) or _whole(ref, kind)
-    beside = notes_beside(folder)
+    place, parts = pick_device(device), split_adapter(ref)
+    opened = open_model(ref, kind) if parts is None else open_adapted(*parts, kind)
+    network, notes, beside = opened.network, dict(opened.notes), notes_beside(opened.folder, ref)
     tokenizer = None
-    if reads_arrays(network.config, kind):
+    if reads_arrays(network.config, opened.kind):
         notes["scaling"] = Scaling.of(beside["card"], beside["preprocessing"], ref).noted()
     else:
-        tokenizer = read_tokenizer(folder, ref)
+        tokenizer = read_tokenizer(opened.folder, ref)
         refuse_foreign(tokenizer, network, ref)
         notes["start_symbol"] = beside["card"].get("start_symbol")
     # before the precision is changed: the digest is of the weights as they are stored
     address = model_digest(network, tokenizer, notes=notes)
     network = settled(network, question.precision, place)
-    if kind == "causal":
+    if opened.kind == "causal":
         refuse_foresight(network, ref)
     pretrained = Pretrained(name=ref, network=network, tokenizer=tokenizer, digest=address, **beside)
-    made: Model = _KINDS[kind](pretrained, question)
-    return made
+    return _KINDS[opened.kind](pretrained, question)
 
 
-def _whole(ref: str, kind: Kind | None) -> tuple[Any, Kind, Path, dict[str, Json]]:
-    """A model that lies in one folder: network, kind, the folder, nothing to note."""
-    folder = model_folder(ref)
-    config = read_config(folder, ref)
-    kind = kind or kind_of(config, ref)
-    return read_network(folder, ref, config=config, kind=kind), kind, folder, {}
-
-
-def _adapted(ref: str, kind: Kind | None) -> tuple[Any, Kind, Path, dict[str, Json]] | None:
-    """A base with an adapter: network, kind, the folder of the tokenizer, and the adapter's settings."""
-    parts = split_adapter(ref)
-    if parts is None:
-        return None
-    network, kind, settings = adapted_network(*parts, kind=kind)
-    own = adapter_folder(parts[1])
-    folder = own if (own / "tokenizer_config.json").is_file() else model_folder(parts[0])
-    return network, kind, folder, {"adapter": settings}
-
-
-_KINDS: dict[Kind, Any] = {"causal": Causal, "masked": Masked, "seq2seq": Seq2Seq, "classifier": Classifier}
+_KINDS: dict[Kind, Callable[[Pretrained, Question], Model]] = {
+    "causal": Causal,
+    "masked": Masked,
+    "seq2seq": Seq2Seq,
+    "classifier": Classifier,
+}

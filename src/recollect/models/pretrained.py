@@ -16,8 +16,10 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoTokenizer
 from transformers.utils import logging
 
+from recollect.digests import Json
 from recollect.errors import ModelError
 from recollect.files import read_json
+from recollect.models.folders import model_folder
 from recollect.models.model import Kind, Precision
 
 _AUTO: dict[Kind, tuple[str, str]] = {
@@ -58,6 +60,26 @@ class Pretrained:
     """What `card.json` says, for models that were trained by a recipe."""
     preprocessing: Mapping[str, Any] = field(default_factory=dict)
     """What `preprocessor_config.json` says, for models that read images."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A model as it lies in its folder: on the processor, in the precision that it is stored in."""
+
+    network: Any
+    kind: Kind
+    folder: Path
+    """Where its tokenizer and its card lie."""
+    notes: Mapping[str, Json] = field(default_factory=dict)
+    """What its numbers depend on besides weights, configuration and tokenizer."""
+
+
+def open_model(ref: str, kind: Kind | None) -> Opened:
+    """The model that lies in one folder, here or on the hub."""
+    folder = model_folder(ref)
+    config = read_config(folder, ref)
+    kind = kind or kind_of(config, ref)
+    return Opened(network=read_network(folder, ref, config=config, kind=kind), kind=kind, folder=folder)
 
 
 def read_config(folder: Path, ref: str) -> Any:
@@ -136,6 +158,8 @@ def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: C
         raise ModelError(
             f"The weights of {ref!r} do not fit its config.json: {some(wrong)}.", do="Save the model again, whole."
         )
+    if getattr(network, "hf_quantizer", None) is not None:
+        raise ModelError(f"The weights of {ref!r} are quantised.", do="Save it in floating point and give that.")
     missing = sorted(name for name in found["missing_keys"] if not set(name.split(".")) & set(supplied))
     if missing:
         raise ModelError(
@@ -188,10 +212,18 @@ def refuse_foresight(network: Any, ref: str) -> None:
         )
 
 
-def notes_beside(folder: Path) -> dict[str, Mapping[str, Any]]:
+def notes_beside(folder: Path, ref: str) -> dict[str, Mapping[str, Any]]:
     """What the card and the image preprocessing beside the weights say; empty where they are absent."""
     files = {"card": "card.json", "preprocessing": "preprocessor_config.json"}
-    return {name: read_json(folder / file) if (folder / file).is_file() else {} for name, file in files.items()}
+    return {name: read_settings(folder / file, ref) for name, file in files.items()}
+
+
+def read_settings(path: Path, ref: str) -> dict[str, Any]:
+    """The settings in a JSON file; none if there is no such file."""
+    if not path.is_file():
+        return {}
+    with quietly(ref, f"Its {path.name} cannot be read"):
+        return dict(read_json(path))
 
 
 def settled(network: Any, precision: Precision, device: torch.device) -> Any:
