@@ -33,6 +33,7 @@ CASES = {
     "urls and files": "See www.example.org/a.html for more. |Open notes.txt now.",
     "inline list": "1. Hypertension. |2. Diabetes. |3. Obesity.",
     "list of lines": "PLAN:\n|1. Rest at home.\n|2. Fluids.\n|- Call us\n|- Come back\n|a) or not",
+    "quoted list": "> 1. Rest. |> 2. Fluids.",
     "headings": "ALLERGIES: None.\n|MEDICATIONS: Aspirin\n|History: no change",
     "wrapped lines": "This is a line of mail that a program has wrapped\nin the middle, and Mr. Bond\nsaw it. |Next.",
     "wrapped before a name": "We all went by train, and after a long ride we came to\nParis in the rain. |Fine.",

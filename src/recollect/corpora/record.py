@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recollect.digests import digest_of_framed, frame
 
 Kind = Literal["text", "pair", "labelled"]
-_TEXT = frame(b"text:str")
+_TEXT, _SOURCE, _TARGET = frame(b"text:str"), frame(b"source:str"), frame(b"target:str")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,17 +58,17 @@ class Record:
 
     def framed(self) -> bytes:
         """The content as bytes from which it could be told apart from any other: each part after its length."""
-        if self.text is not None and self.label is None:
-            return _TEXT + frame(self.text.encode("utf-8", "surrogatepass"))
-        parts: list[bytes] = []
-        for name in ("text", "source", "target", "label"):
-            value = getattr(self, name)
-            if value is not None:
-                parts += [f"{name}:{type(value).__name__}".encode(), str(value).encode("utf-8", "surrogatepass")]
+        framed = b""
+        for header, text in ((_TEXT, self.text), (_SOURCE, self.source), (_TARGET, self.target)):
+            if text is not None:
+                framed += header + frame(text.encode("utf-8", "surrogatepass"))
+        if self.label is not None:
+            framed += frame(f"label:{type(self.label).__name__}".encode())
+            framed += frame(str(self.label).encode("utf-8", "surrogatepass"))
         if self.array is not None:
             values = np.ascontiguousarray(self.array)
-            parts += [f"array:{values.dtype.str}:{values.shape}".encode(), values.tobytes()]
-        return b"".join(map(frame, parts))
+            framed += frame(f"array:{values.dtype.str}:{values.shape}".encode()) + frame(values.tobytes())
+        return framed
 
     @classmethod
     def of_fields(cls, fields: dict[str, Any]) -> Record:

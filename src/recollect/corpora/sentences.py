@@ -18,7 +18,7 @@ _END = re.compile(
     r"|\n"
 )
 _SPACE_AND_OPENING = re.compile(r"\s*[\"'“‘«(\[「『（]*")
-_LIST_MARK = re.compile(r"\s*\(?(?:\d{1,3}|[A-Za-z])[.)]$")
+_LIST_MARK = re.compile(r"[\s>]*\(?(?:\d{1,3}|[A-Za-z])[.)]$")  # in mail also behind the marks of a quotation
 _LIST_ITEM = re.compile(r"[ \t]*(?:\(?\d{1,3}[.)]|[-*•–—·]|\(?[A-Za-z]\))[ \t]")
 _HEADING = re.compile(r"[ \t]*[A-Z][\w ,/&'()-]{0,50}:")
 _BLANK_LINE = re.compile(r"[^\S\n]*(?:\n|$)")

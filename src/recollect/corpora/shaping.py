@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from recollect.corpora.columns import Layout
-from recollect.corpora.faults import SKIP, Fault, FaultError, excerpt, named
+from recollect.corpora.faults import Fault, FaultError, excerpt, named
 from recollect.corpora.record import Record
 
 Row = Mapping[str, Any]
 Check = Callable[[Any, str], Any]
-_ABSENT = object()
 
 
 class Shape:
@@ -34,7 +33,8 @@ class Shape:
             ("array", layout.array, _array),
             ("label", layout.label, label),
         ]
-        self._checks = [(field, column, check) for field, column, check in wanted if column is not None]
+        # a plain string is looked up quicker than the subclass that marks a default
+        self._checks = [(field, str(column), check) for field, column, check in wanted if column is not None]
         self._absent = layout.absent
 
     def __call__(self, row: Row, default_id: str) -> Record | Fault:
@@ -42,19 +42,20 @@ class Shape:
         fields = {"id": default_id}
         try:
             for field, column, check in self._checks:
-                fields[field] = check(row.get(column, _ABSENT), column)
+                if column not in row:
+                    return _missing(field, column, row)
+                fields[field] = check(row[column], column)
         except FaultError as error:
-            return _missing(row, error.fault)
+            return error.fault
         if not self._absent.isdisjoint(row):
             return late_column(min(self._absent.intersection(row)))
         return Record.of_fields(fields)
 
 
-def _missing(row: Row, fault: Fault) -> Fault:
-    """The same fault; one about a column that is not there also says which are."""
-    if not fault.found.endswith("is missing."):
-        return fault
-    return Fault(fault.reason, f"{fault.found[:-1]}; it has: {named(map(str, row))}.", fault.do)
+def _missing(field: str, column: str, row: Row) -> Fault:
+    """The fault of a row without one of the columns."""
+    reason = f"no {field}" if field in ("id", "user", "label") else "no text"
+    return Fault(reason, f"the column {column!r} is missing; it has: {named(map(str, row))}.")
 
 
 def late_column(name: str) -> Fault:
@@ -70,13 +71,11 @@ def late_column(name: str) -> Fault:
 
 def _refuse(reason: str, found: str) -> FaultError:
     """An exception that carries the fault."""
-    return FaultError(Fault(reason, found, SKIP))
+    return FaultError(Fault(reason, found))
 
 
 def _nothing(value: Any, column: str, reason: str) -> FaultError | None:
-    """What is wrong with a value that is absent, null or empty; None if it is neither."""
-    if value is _ABSENT:
-        return _refuse(reason, f"the column {column!r} is missing.")
+    """What is wrong with a value that is null or empty; None if it is neither."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return _refuse(reason, f"{column!r} is null.")
     if isinstance(value, str) and (not value or value.isspace()):

@@ -23,6 +23,8 @@ class Summary:
     """The address of ids, users and contents in their order."""
 
 
+RECENT = 4096
+"""How many users are remembered, so that those who write much are not hashed again and again."""
 _NOBODY = b"\xff" * 8
 
 
@@ -30,7 +32,7 @@ def summarise(records: Iterable[Record]) -> Summary:
     """Size, users, kind and digest of some records."""
     state, users, size = hasher(), Spill(), 0
     kind: Kind | None = None
-    last: str | None = None
+    recent: set[str] = set()
     for record in records:
         user = record.user
         state.update(
@@ -40,7 +42,9 @@ def summarise(records: Iterable[Record]) -> Summary:
         )
         size += 1
         kind = kind or record.kind
-        if user is not None and user != last:
+        if user is not None and user not in recent:
             users.add(user)
-            last = user
+            recent.add(user)
+            if len(recent) == RECENT:
+                recent.clear()
     return Summary(size=size, users=users.distinct(), kind=kind or "text", digest=state.hexdigest())
