@@ -58,8 +58,9 @@ def train(
     """
     from recollect.recipes.reading import load_recipe
 
-    settings = [*(changes or []), *_privacy(dp_epsilon, dp_noise, dp_unit)]
-    chosen = load_recipe(recipe, settings)
+    chosen = load_recipe(recipe, changes or [])
+    wanted = privacy_settings(dp_epsilon, dp_noise, dp_unit, already=chosen.private)
+    chosen = load_recipe(recipe, [*(changes or []), *wanted])
     texts = reading.read(corpus)
     watched = None if validation is None else reading.read(validation)
     console.say(f"Training {chosen.name} on {len(texts):,} records. Run the same command again to resume.")
@@ -81,11 +82,18 @@ def train(
     _report(chosen, out)
 
 
-def _privacy(epsilon: float | None, noise: float | None, unit: str | None) -> list[str]:
-    """The privacy options as settings of a recipe."""
-    given = {"epsilon": epsilon, "noise": noise, "unit": unit}
-    wanted = [f"privacy.{name}={value}" for name, value in given.items() if value is not None]
-    return wanted if unit is not None or not wanted else ["privacy.unit=record", *wanted]
+def privacy_settings(epsilon: float | None, noise: float | None, unit: str | None, *, already: bool) -> list[str]:
+    """The privacy options as settings of a recipe.
+
+    A private recipe keeps its unit unless told otherwise, and whichever of ε and noise is given replaces the other.
+
+    >>> privacy_settings(3.0, None, None, already=False)
+    ['privacy.epsilon=3.0', 'privacy.noise=null', 'privacy.unit=record']
+    """
+    wanted = {"epsilon": epsilon, "noise": noise} if (epsilon, noise) != (None, None) else {}
+    chosen = unit or ("record" if wanted and not already else None)
+    settings = [f"privacy.{name}={'null' if value is None else value}" for name, value in wanted.items()]
+    return settings if chosen is None else [*settings, f"privacy.unit={chosen}"]
 
 
 def _note(moment: Moment) -> str:

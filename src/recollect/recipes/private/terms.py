@@ -53,13 +53,13 @@ class Terms:
             return 0.0
         return epsilon_of(noise=self.noise, rate=self.rate, steps=steps, delta=self.delta, method=self.method)
 
-    def snapshots(self, budgets: tuple[float, ...]) -> dict[int, float]:
-        """After how many steps each budget is used up: steps → ε.
+    def snapshots(self, budgets: tuple[float, ...]) -> dict[float, int]:
+        """After how many steps each budget is used up, or the training over: ε → steps.
 
         Raises:
             PlanError: If one is too small for a single step.
         """
-        found: dict[int, float] = {}
+        found: dict[float, int] = {}
         for epsilon in sorted(budgets):
             last = steps_within(
                 epsilon=epsilon,
@@ -74,7 +74,7 @@ class Terms:
                     f"No step stays within the snapshot ε = {epsilon:g}; the first spends {self.epsilon_after(1):.3g}.",
                     do="Ask for a larger one, or add noise.",
                 )
-            found[last] = epsilon
+            found[epsilon] = last
         return found
 
     def statement(self, epsilon: float, steps: int) -> dict[str, Any]:

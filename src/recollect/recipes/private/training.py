@@ -35,8 +35,8 @@ class Private:
 
     mechanism: Mechanism
     contributions: Contributions
-    snapshots: Mapping[int, float] = field(default_factory=dict)
-    """After how many steps the model is to be kept, and within which ε it then is."""
+    snapshots: Mapping[float, int] = field(default_factory=dict)
+    """Within which ε the model is to be kept, and after how many steps that is."""
     keep: Keep | None = None
 
     def step(self, step: Step) -> tuple[Tensor, int]:
@@ -47,9 +47,14 @@ class Private:
             self.mechanism.add()
             total, symbols = total + loss, symbols + count
         self.mechanism.release(step.number, step.rate)
-        if self.keep is not None and step.number + 1 in self.snapshots:
-            self.keep(self.snapshots[step.number + 1], self.statement())
+        self._keep_snapshots(step.number + 1)
         return total, symbols
+
+    def _keep_snapshots(self, steps: int) -> None:
+        """Keep the model if after so many steps one is due."""
+        for epsilon, last in self.snapshots.items():
+            if last == steps and self.keep is not None:
+                self.keep(epsilon, self.statement())
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and facts that it must be given back to go on."""
