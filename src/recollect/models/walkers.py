@@ -64,7 +64,7 @@ class ByState:
     """Models of ours, whose whole past is in a state of fixed size."""
 
     def __init__(self, network: Stateful) -> None:
-        self._network = network
+        self._network, self._row = network, _row_of(network)
         self._decodes = bool(network.config.is_encoder_decoder)
         self.mixes = not self._decodes
 
@@ -74,7 +74,7 @@ class ByState:
 
     def bulk(self, origin: Origin, depth: int) -> int:
         """One row of logits."""
-        return _logits(self._network, 1)
+        return self._row
 
     def begin(self, ids: Tensor, source: Tensor | None) -> Origin:
         """The state before the root."""
@@ -100,7 +100,7 @@ class ByCache:
     mixes = False
 
     def __init__(self, network: Any) -> None:
-        self._network = network
+        self._network, self._row = network, _row_of(network)
         self._decodes = bool(network.config.is_encoder_decoder)
 
     def back(self, depth: int) -> int:
@@ -108,9 +108,10 @@ class ByCache:
         return depth
 
     def bulk(self, origin: Origin, depth: int) -> int:
-        """Logits of its path, whose keys and values are there twice: put together, and with the new at their end."""
-        columns = sum(part.shape[2] * part.shape[3] * part.itemsize for part in origin.past or ())
-        return _logits(self._network, depth + 1) + 2 * columns * (origin.ids.shape[1] + depth + 1)
+        """Logits of its path; the path's keys and values twice, without and with the new ones; and the source's."""
+        column = sum(part.shape[2] * part.shape[3] * part.itemsize for part in origin.past or ())
+        source = origin.seen[0].shape[1] if origin.seen else 0
+        return self._row * (depth + 1) + column * (2 * (origin.ids.shape[1] + depth + 1) + source)
 
     def begin(self, ids: Tensor, source: Tensor | None) -> Origin:
         """Keys and values of all before the root, and of the source."""
@@ -152,7 +153,7 @@ class ByReading:
     mixes = False
 
     def __init__(self, network: Any) -> None:
-        self._network = network
+        self._network, self._row = network, _row_of(network)
         self._decodes = bool(network.config.is_encoder_decoder)
 
     def back(self, depth: int) -> int:
@@ -161,7 +162,7 @@ class ByReading:
 
     def bulk(self, origin: Origin, depth: int) -> int:
         """Logits of the whole path."""
-        return _logits(self._network, origin.ids.shape[1] + depth + 1)
+        return self._row * (origin.ids.shape[1] + depth + 1)
 
     def begin(self, ids: Tensor, source: Tensor | None) -> Origin:
         """The symbols themselves."""
@@ -196,9 +197,9 @@ def walker_of(network: Any) -> Walker:
     return fast if found.shape == expected.shape and float((found - expected).abs().max()) < allowed * scale else slow
 
 
-def _logits(network: Any, steps: int) -> int:
-    """Bytes of so many rows of logits in single precision."""
-    return 4 * steps * int(network.config.get_text_config().vocab_size)
+def _row_of(network: Any) -> int:
+    """Bytes of one row of logits in single precision."""
+    return 4 * int(network.config.get_text_config().vocab_size)
 
 
 def _columns(cache: Any, steps: slice) -> Rows:

@@ -79,6 +79,26 @@ def test_logits_are_those_of_each_pair_alone_stepped_one_by_one(cell, attention,
 
 
 @every_form
+def test_padded_targets_change_no_number_of_a_real_symbol(cell, attention):
+    model, targets = model_of(cell, attention), symbols(3, 5)
+    padded, mask, sources = ragged([7, 1, 4])
+    shown = torch.ones(3, 5, dtype=torch.long)
+    shown[1, 2:] = 0
+    for use_cache in (False, True):
+        answer = model(
+            padded,
+            attention_mask=mask,
+            decoder_input_ids=targets * shown,
+            decoder_attention_mask=shown,
+            use_cache=use_cache,
+        )
+        torch.testing.assert_close(answer.logits[1, :2], stepped(model, sources[1], targets[1, :2]))
+    alone = model(sources[1][None], decoder_input_ids=targets[1:2, :2], use_cache=True)
+    for together, single in zip(answer.past_key_values, alone.past_key_values, strict=True):
+        torch.testing.assert_close(together[1], single[0])
+
+
+@every_form
 def test_the_encoder_need_not_run_twice(cell, attention):
     model, targets = model_of(cell, attention), symbols(3, 5)
     padded, mask, _ = ragged([7, 2, 4])
