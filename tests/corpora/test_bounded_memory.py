@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recollect.corpora import Corpus, Record, Split, artificial_users, read_corpus, spill
+from recollect.corpora import Corpus, Record, Split, artificial_users, read_corpus, spill, summary
 from recollect.corpora.readers import arrays, arrow_rows, opening
-from recollect.corpora.summary import summarise
 from recollect.corpora.synthetic import texts
 
 
@@ -58,6 +57,7 @@ def test_ten_times_the_records_take_no_more_memory(tmp_path, monkeypatch, make):
     # the buffers are filled by the smaller corpus already; only what grows with the corpus can differ
     monkeypatch.setattr(spill, "RUN", 256)
     monkeypatch.setattr(spill, "SLICE", 512)
+    monkeypatch.setattr(summary, "RECENT", 256)
     monkeypatch.setattr(opening, "BUFFER", 1 << 12)
     monkeypatch.setattr(arrays, "BLOCK", 1 << 12)
     monkeypatch.setattr(arrow_rows, "ROWS", 64)
@@ -76,9 +76,10 @@ def test_ten_times_the_records_take_no_more_memory(tmp_path, monkeypatch, make):
 def test_users_are_counted_in_bounded_memory(monkeypatch):
     monkeypatch.setattr(spill, "RUN", 256)
     monkeypatch.setattr(spill, "SLICE", 512)
+    monkeypatch.setattr(summary, "RECENT", 256)
 
     def count(users: int) -> None:
-        assert summarise(Record(id=str(i), user=str(i), text="x") for i in range(users)).users == users
+        assert summary.summarise(Record(id=str(i), user=str(i), text="x") for i in range(users)).users == users
 
     count(10)
     assert peak(lambda: count(10_000)) < peak(lambda: count(1_000)) + 4 * 9_000

@@ -71,6 +71,7 @@ def test_a_whole_file_as_one_running_text(shared_data):
     assert sum(len(record.text.split()) for record in corpus) == 70390
 
 
+@pytest.mark.slow
 def test_notes_become_sentences(shared_data):
     corpus = read_corpus(shared_data / "mtsamples/notes.jsonl.gz", split=Split(minimum=3))
     lengths = [len(record.text.split()) for record in corpus]
@@ -79,6 +80,7 @@ def test_notes_become_sentences(shared_data):
     assert sum(length > 200 for length in lengths) < 20
 
 
+@pytest.mark.slow
 def test_the_contributor_of_the_english_may_be_the_user(shared_data):
     columns = Columns(user="english_user", text="source")
     corpus = read_corpus(shared_data / "tatoeba/english-spanish.jsonl.gz", columns=columns)

@@ -35,14 +35,24 @@ class FaultError(Exception):
         self.fault = fault
 
 
-def excerpt(value: object, *, limit: int = 40) -> str:
-    """A short, harmless picture of a value for an error message.
+def kind_of(value: object) -> str:
+    """What a value is, in words that give nothing of it away: what a corpus holds is private.
 
-    >>> excerpt("a" * 100)
+    >>> kind_of(3.5), kind_of(["a"]), kind_of(None)
+    ('a number', 'a list', 'null')
+    """
+    kinds = {"bool": "a truth value", "int": "a number", "float": "a number", "str": "a string", "NoneType": "null"}
+    name = type(value).__name__
+    return kinds.get(name, f"a {name}")
+
+
+def excerpt(name: str, *, limit: int = 40) -> str:
+    """The beginning of a name, such as that of a column, harmless in a terminal.
+
+    >>> excerpt("a" * 50)
     "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…'"
     """
-    text = value if isinstance(value, str) else repr(value)[: limit + 1]
-    return ascii(text[:limit] + "…" if len(text) > limit else text).replace("\\u2026", "…")
+    return ascii(name[:limit] + "…" if len(name) > limit else name).replace("\\u2026", "…")
 
 
 def named(columns: Iterable[str]) -> str:

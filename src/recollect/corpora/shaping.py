@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from recollect.corpora.columns import Layout
-from recollect.corpora.faults import Fault, FaultError, excerpt, named
+from recollect.corpora.faults import Fault, FaultError, kind_of, named
 from recollect.corpora.record import Record
 
 Row = Mapping[str, Any]
@@ -97,7 +97,7 @@ def _bad_string(value: Any, column: str, reason: str) -> FaultError:
         return nothing
     if isinstance(value, str):
         return _refuse("NUL", f"{column!r} holds a NUL character at position {value.index(chr(0))}.")
-    return _refuse("wrong type", f"{column!r} is {excerpt(value)}, which is not a text.")
+    return _refuse("wrong type", f"{column!r} is {kind_of(value)}, where a string is needed.")
 
 
 def _user(value: Any, column: str) -> str:
@@ -126,7 +126,7 @@ def _whole_label(value: Any, column: str) -> int:
     whole = as_whole(value)
     if whole is None:
         raise _nothing(value, column, "no label") or _refuse(
-            "wrong type", f"{column!r} is {excerpt(value)}, though the first labels are whole numbers."
+            "wrong type", f"{column!r} is {kind_of(value)} that is no whole number, as the first labels are."
         )
     return whole
 

@@ -87,7 +87,8 @@ def _whole_labels(shard: Shard, layout: Layout) -> bool:
     rows = (row for _, row in islice(READERS[shard.format].rows(shard, layout.used), PEEK))
     labels = [row.get(layout.label) for row in rows if not isinstance(row, Fault)]
     digits = shard.format in ("csv", "tsv", "tsv-plain")
-    return all(isinstance(label, int) or (digits and as_whole(label) is not None) for label in labels if label)
+    given = [label for label in labels if label not in (None, "")]
+    return all(isinstance(label, int) or (digits and as_whole(label) is not None) for label in given)
 
 
 def _checked(name: str, reading: Reading) -> Corpus:

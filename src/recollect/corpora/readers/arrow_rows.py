@@ -16,20 +16,24 @@ def rows_of_batches(batches: Iterable[Any]) -> Iterator[tuple[int, dict[str, Any
     """The rows of some batches, numbered from 1 over all of them."""
     number = 0
     for batch in batches:
-        columns = {name: _values(batch.column(name)) for name in batch.schema.names}
-        for i in range(batch.num_rows):
+        for row in _rows(batch):
             number += 1
-            row = {name: values[i] for name, values in columns.items()}
-            yield number, next((cell for cell in row.values() if isinstance(cell, Fault)), row)
+            yield number, row
 
 
-def _values(column: Any) -> list[Any]:
-    """The values of a column; one that is not UTF-8 is a fault."""
+def _rows(batch: Any) -> Iterator[dict[str, Any] | Fault]:
+    """The rows of one batch; one with bytes that are no text is a fault."""
+    names = batch.schema.names
     try:
-        values: list[Any] = column.to_pylist()
+        columns = [batch.column(name).to_pylist() for name in names]
     except UnicodeDecodeError:
-        return [_value(cell) for cell in column]
-    return values
+        columns = [[_value(cell) for cell in batch.column(name)] for name in names]
+        for cells in zip(*columns, strict=True):
+            fault = next((cell for cell in cells if isinstance(cell, Fault)), None)
+            yield fault or dict(zip(names, cells, strict=True))
+        return
+    for cells in zip(*columns, strict=True):
+        yield dict(zip(names, cells, strict=True))
 
 
 def _value(cell: Any) -> Any:

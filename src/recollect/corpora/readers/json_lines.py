@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from recollect.corpora.faults import SKIP, Fault, excerpt
+from recollect.corpora.faults import SKIP, Fault, kind_of
 from recollect.corpora.readers.opening import lines, not_utf8, opened
 from recollect.corpora.shards import Shard
 
@@ -34,7 +34,7 @@ def rows(shard: Shard) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
             if type(row) is dict:
                 yield number, row
             else:
-                yield number, Fault("not an object", f"{excerpt(raw.decode())} is JSON, but not an object.")
+                yield number, Fault("not an object", f"this is JSON, but {kind_of(row)} and not an object.")
 
 
 def _fault(raw: bytes, error: ValueError) -> Fault:
