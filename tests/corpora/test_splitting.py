@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import pytest
@@ -92,6 +93,14 @@ def test_sentences_split_again_stay_whole_where_they_have_one_line(text):
     for sentence in sentences(text.replace("\n", " ")):
         if sentence.lower() != sentence or text.lower() == text:  # a piece may lose the capital letters around it
             assert sentences(sentence) == [sentence]
+
+
+@pytest.mark.parametrize("row", [".", ". ", "\n", "\n x", "a.", "Dr. ", "。", "(", " ", ".)", '."', "A"])
+def test_long_rows_of_one_kind_take_no_more_than_their_share_of_time(row):
+    text = row * (200_000 // len(row)) + "x"
+    start = time.process_time()
+    assert "".join(sentences(text)).split() != []
+    assert time.process_time() - start < 3, "200,000 characters take well under a second where time is linear"
 
 
 def test_pieces_keep_their_user_and_label_and_name_their_parent():

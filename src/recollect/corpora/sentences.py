@@ -11,7 +11,8 @@ import re
 # What may follow an end mark and still belong to its sentence.
 _CLOSING = r"[\"'”’»)\]」』）】》〉]*"
 _END = re.compile(
-    rf"[.!?…]+{_CLOSING}(?=\s|$)"  # 3.5 and notes.txt go on: white space must follow
+    # 3.5 and notes.txt go on: white space must follow; a row of marks is looked at once, from its first
+    rf"(?<![.!?…])[.!?…]++{_CLOSING}(?=\s|$)"
     r"|\.,(?=[A-Z]|\d{1,3}\.\s)"  # transcripts whose line breaks have become commas
     rf"|[。！？｡]+{_CLOSING}"  # no white space between sentences in these scripts
     rf"|[।॥۔؟።։။។]+{_CLOSING}"

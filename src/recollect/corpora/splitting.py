@@ -59,5 +59,12 @@ def windows(text: str, words: int) -> list[str]:
     >>> windows(" to be,  or not", 2)
     ['to be,', 'or not']
     """
-    spans = [match.span() for match in _WORD.finditer(text)]
-    return [text[spans[i][0] : spans[min(i + words, len(spans)) - 1][1]] for i in range(0, len(spans), words)]
+    pieces: list[str] = []
+    start = end = 0
+    for count, match in enumerate(_WORD.finditer(text)):
+        if count and count % words == 0:
+            pieces.append(text[start:end])
+        if count % words == 0:
+            start = match.start()
+        end = match.end()
+    return [*pieces, text[start:end]] if end else []
