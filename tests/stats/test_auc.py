@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from recollect.errors import NotEnoughData
 from recollect.stats import Owned, auc, binomial_p, placements, resampled_auc
@@ -20,18 +20,29 @@ def naive_auc(members, others):
     return np.mean([(m > o) + 0.5 * (m == o) for m in members for o in others])
 
 
-def naive_variance(members, others):
+def naive_interval(members, others):
     """Obuchowski 1997 by loops over users; members and others are dictionaries of users' scores."""
     flat_m = [s for scores in members.values() for s in scores]
     flat_o = [s for scores in others.values() for s in scores]
     value = naive_auc(flat_m, flat_o)
-    total = 0.0
+    chance = value * (1 - value)
+    total = through_m = through_o = 0.0
     for user in {**members, **others}:
-        through_members = sum(naive_auc([s], flat_o) - value for s in members.get(user, []))
-        through_others = sum(naive_auc(flat_m, [s]) - value for s in others.get(user, []))
-        factor_m, factor_o = (len(side) / (len(side) - 1) for side in (members, others))
-        total += (factor_m**0.5 * through_members / len(flat_m) + factor_o**0.5 * through_others / len(flat_o)) ** 2
-    return total
+        as_member = sum(naive_auc([s], flat_o) - value for s in members.get(user, [])) / len(flat_m)
+        as_other = sum(naive_auc(flat_m, [s]) - value for s in others.get(user, [])) / len(flat_o)
+        as_member *= (len(members) / (len(members) - 1)) ** 0.5
+        as_other *= (len(others) / (len(others) - 1)) ** 0.5
+        total, through_m, through_o = (
+            total + (as_member + as_other) ** 2,
+            through_m + as_member**2,
+            through_o + as_other**2,
+        )
+    extra_m, extra_o = chance / len(members) ** 2, chance / len(others) ** 2
+    a, b = through_m + extra_m, through_o + extra_o
+    freedom = (a + b) ** 2 / (a**2 / (len(members) - 1) + b**2 / (len(others) - 1))
+    half = t.ppf(0.975, freedom) * (total + extra_m + extra_o) ** 0.5 / chance
+    logit = np.log(value / (1 - value))
+    return [1 / (1 + np.exp(-(logit + way * half))) for way in (-1, 1)]
 
 
 def owned(by_user):
@@ -78,17 +89,12 @@ def test_infinite_scores_are_ranked_like_any_other():
     assert auc([np.inf, 0.0], [-np.inf, 0.0]).value == pytest.approx(0.875)
 
 
-def test_variance_by_user_equals_obuchowskis_by_loops_even_with_users_on_both_sides():
+def test_interval_equals_obuchowskis_by_loops_even_with_users_on_both_sides():
     rng = np.random.default_rng(4)
     members = {f"u{i}": (rng.integers(0, 9, rng.integers(1, 5)) + 1.0).tolist() for i in range(6)}
     others = {f"u{i}": rng.integers(0, 9, rng.integers(1, 4)).tolist() for i in range(3, 11)}
-    estimate = auc(owned(members), owned(others), confidence=0.6826894921)
-    chance = estimate.value * (1 - estimate.value)
-    variance = naive_variance(members, others) + chance / 6**2 + chance / 8**2
-    logit = np.log(estimate.value / (1 - estimate.value))
-    half = (np.log(estimate.interval.high / (1 - estimate.interval.high)) - logit) * chance
-    # One standard error, up to Student's factor for 6 and 8 users, which is at most that of five degrees of freedom.
-    assert 1 < half / variance**0.5 < 1.12
+    found = auc(owned(members), owned(others)).interval
+    assert [found.low, found.high] == pytest.approx(naive_interval(members, others))
 
 
 def test_copies_of_a_users_records_do_not_narrow_the_interval():
@@ -110,6 +116,8 @@ def test_unanimous_scores_still_leave_doubt(members, others, value):
     estimate = auc(members, others)
     assert estimate.value == value
     assert estimate.interval.high - estimate.interval.low > 0.5
+    lopsided = auc(members, others * 500)
+    assert lopsided.interval.high - lopsided.interval.low > 0.5
     many = auc(members * 500, others * 500)
     assert many.interval.high - many.interval.low < 0.02
 

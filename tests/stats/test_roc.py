@@ -66,6 +66,8 @@ def test_exactly_the_allowed_number_of_others_is_flagged():
     assert tpr_at_fpr(members, others, fpr=0.1).value == pytest.approx(0.2)  # above 8: 8.5 and 9.5
     assert tpr_at_fpr(members, others, fpr=0.19).value == pytest.approx(0.2)
     assert tpr_at_fpr(members, others, fpr=0.2).value == pytest.approx(0.3)
+    # 0.29 × 100 is a little less than 29 in floating point; 29 others may be flagged all the same.
+    assert threshold_at(np.arange(100.0), 0.29) == 70
 
 
 def test_ties_with_infinite_scores_are_ties():

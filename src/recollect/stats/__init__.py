@@ -8,6 +8,13 @@ from recollect.stats.auc import auc, placements, resampled_auc
 from recollect.stats.bootstrap import bootstrap
 from recollect.stats.comparisons import Comparison, kolmogorov_smirnov, mann_whitney, permutation
 from recollect.stats.decisions import accuracy, balanced_accuracy, false_positive_rate, precision, recall
+from recollect.stats.epsilon import (
+    epsilon_from_counts,
+    epsilon_from_one_run,
+    epsilon_from_scores,
+    one_run_epsilon,
+    one_run_p,
+)
 from recollect.stats.intervals import Estimate, Interval, clopper_pearson, mean, proportion, weighted_sum
 from recollect.stats.owners import HasOwners, Numbers, Owned
 from recollect.stats.roc import Roc, best_threshold, roc_curve, threshold_at, tpr_at_fpr
@@ -42,11 +49,16 @@ __all__ = [
     "clopper_pearson",
     "conformal_p",
     "controls_for_p",
+    "epsilon_from_counts",
+    "epsilon_from_one_run",
+    "epsilon_from_scores",
     "false_positive_rate",
     "holm",
     "kolmogorov_smirnov",
     "mann_whitney",
     "mean",
+    "one_run_epsilon",
+    "one_run_p",
     "others_for_fpr",
     "permutation",
     "placements",

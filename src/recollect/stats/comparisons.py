@@ -14,7 +14,7 @@ from recollect.settings import at_least, between, one_of
 from recollect.stats.auc import auc, placements
 from recollect.stats.bootstrap import CELLS
 from recollect.stats.intervals import Estimate, Interval, mean_of, weighted_sum
-from recollect.stats.owners import Floats, Numbers, Side, counts, finite, sides
+from recollect.stats.owners import Floats, Numbers, Side, counts, finite, one_each, sides
 from recollect.stats.significance import Alternative
 from recollect.stats.support import require
 
@@ -40,7 +40,7 @@ def mann_whitney(
     >>> comparison.effect.value, round(comparison.p, 4)
     (1.0, 0.0143)
     """
-    a, b = _one_each(members, others, test="Mann–Whitney")
+    a, b = one_each(members, others, test="Mann–Whitney")
     p = stats.mannwhitneyu(a.values, b.values, alternative=alternative).pvalue
     effect = auc(members, others, confidence=confidence)
     return Comparison(p=float(p), alternative=alternative, effect=effect, method="Mann–Whitney")
@@ -55,7 +55,7 @@ def kolmogorov_smirnov(members: Numbers, others: Numbers, *, confidence: float =
     1.0
     """
     between(0, 1, confidence=confidence)
-    a, b = _one_each(members, others, test="Kolmogorov–Smirnov")
+    a, b = one_each(members, others, test="Kolmogorov–Smirnov")
     found = stats.ks_2samp(a.values, b.values)
     slack = sum((np.log(4 / (1 - confidence)) / (2 * len(group))) ** 0.5 for group in (a, b))
     distance = float(found.statistic)
@@ -102,19 +102,6 @@ def permutation(
     p = _dealt_p(values, a, b, _dealings(a.owners, a.population, rng, draws), alternative)
     effect = auc(members, others) if of == "ranks" else _difference(a, b)
     return Comparison(p=p, alternative=alternative, effect=effect, method=f"permutation of users, {of}, {draws} draws")
-
-
-def _one_each(members: Numbers, others: Numbers, *, test: str) -> tuple[Side, Side]:
-    """Both sides, if every user has one value; this test knows nothing of users with several."""
-    a, b = sides(members, others)
-    for group, name in ((a, "members"), (b, "non-members")):
-        require(len(group), 2, of=name, purpose=test)
-    if a.owners + b.owners < len(a) + len(b) or a.population < a.owners + b.owners:
-        raise NotEnoughData(
-            f"{test} needs one value per user; {a.population} users have {len(a) + len(b)} values.",
-            do="Average each user's values first, or use the permutation test, which keeps users together.",
-        )
-    return a, b
 
 
 def _no_user_twice(a: Side, b: Side) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recollect.errors import NotEnoughData
+from recollect.stats.support import require
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -101,6 +102,23 @@ def sides(members: Numbers, others: Numbers) -> tuple[Side, Side]:
     """
     first, second = _coded({"members": members, "others": others})
     return first, second
+
+
+def one_each(members: Numbers, others: Numbers, *, test: str, least: int = 2) -> tuple[Side, Side]:
+    """Both sides, if every user has one value; for tests that know nothing of users with several.
+
+    >>> len(one_each([1, 2], [3, 4], test="Mann–Whitney")[0])
+    2
+    """
+    a, b = sides(members, others)
+    for group, name in ((a, "members"), (b, "non-members")):
+        require(len(group), least, of=name, purpose=test)
+    if a.population < len(a) + len(b):
+        raise NotEnoughData(
+            f"{test} needs one value per user; {a.population} users have {len(a) + len(b)} values.",
+            do="Average each user's values first, or use a test that keeps users together.",
+        )
+    return a, b
 
 
 def finite(group: Side, *, purpose: str) -> Side:

@@ -1,0 +1,184 @@
+"""Lower bounds on ε that hold: how much privacy a model has certainly lost, at a stated confidence.
+
+A bound of 0 means that nothing was shown, not that nothing is lost. Thresholds and numbers of guesses are fixed before
+the scores that they are judged on are seen: taking the best of many makes a "5 %" bound fire in most leak-free runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from recollect.settings import at_least, between
+from recollect.stats.intervals import Estimate, Interval
+from recollect.stats.owners import Floats, Numbers, Side, one_each, sides
+from recollect.stats.roc import roc_curve
+from recollect.stats.support import require
+
+WIDEST = 40.0
+"""No bound is sought beyond this ε: exp(−40) is no longer told from 0."""
+
+
+def epsilon_from_counts(
+    *, found: int, members: int, alarms: int, others: int, delta: float = 0.0, confidence: float = 0.95
+) -> Estimate:
+    """The ε that an (ε, δ)-private model must exceed to give away so many members for so few false alarms.
+
+    TPR ≤ exp(ε) FPR + δ, and the same for the complements, with Clopper–Pearson limits that hold together. The flags
+    must come from a threshold chosen on other data, and the members and others from independent trainings; records of
+    one model depend on each other, which `epsilon_from_one_run` allows for.
+
+    >>> round(epsilon_from_counts(found=90, members=100, alarms=10, others=100).value, 2)
+    1.54
+    """
+    _check(delta, confidence)
+    least = _bounds(np.array(found), members, np.array(alarms), others, delta, (1 - confidence) / 2)
+    n = {"members": members, "others": others, "found": found, "alarms": alarms}
+    return _bound(float(least), n, confidence, "Clopper–Pearson limits of both rates")
+
+
+def epsilon_from_scores(
+    members: Numbers, others: Numbers, *, rng: np.random.Generator, delta: float = 0.0, confidence: float = 0.95
+) -> Estimate:
+    """The same bound from scores: the threshold is chosen on one half of each side, and judged on the other.
+
+    Each score must come from an independent training; every record has an owner of its own.
+
+    >>> rng = np.random.default_rng(0)
+    >>> estimate = epsilon_from_scores(rng.normal(3, 1, 200), rng.normal(0, 1, 200), rng=rng)
+    >>> 1.5 < estimate.value < 4
+    True
+    """
+    _check(delta, confidence)
+    tail = (1 - confidence) / 2
+    # With fewer even a perfect separation would give no positive bound.
+    needed = 2 * math.ceil(math.log(tail) / math.log(0.5))
+    a, b = one_each(members, others, test="A lower bound on epsilon", least=needed)
+    (chosen_a, judged_a), (chosen_b, judged_b) = _halves(a, rng), _halves(b, rng)
+    threshold = _threshold(chosen_a, chosen_b, delta, tail)
+    return epsilon_from_counts(
+        found=int((judged_a >= threshold).sum()),
+        members=len(judged_a),
+        alarms=int((judged_b >= threshold).sum()),
+        others=len(judged_b),
+        delta=delta,
+        confidence=confidence,
+    )
+
+
+def epsilon_from_one_run(
+    planted: ArrayLike, left_out: ArrayLike, *, each: int | None = None, delta: float = 0.0, confidence: float = 0.95
+) -> Estimate:
+    """The bound from canaries of one training, each of which was planted or left out by the toss of a fair coin.
+
+    Steinke, Nasr & Jagielski 2023, "Privacy Auditing with One (1) Training Run": the highest scores are guessed to be
+    planted, as many of the lowest to be left out; ties go against the auditor.
+
+    >>> rng = np.random.default_rng(0)
+    >>> 1 < epsilon_from_one_run(rng.normal(3, 1, 500), rng.normal(0, 1, 500)).value < 4
+    True
+
+    Args:
+        planted: Scores of canaries that were planted; higher is more evidence of training.
+        left_out: Scores of canaries that were drawn alike and left out.
+        each: How many guesses of either kind, fixed beforehand; None for a tenth of the canaries.
+        delta: The δ of the claim that is tested.
+        confidence: How often the bound is right.
+    """
+    a, b = sides(planted, left_out)
+    canaries = len(a) + len(b)
+    guesses = canaries // 10 if each is None else each
+    # With fewer even guesses that are all correct would give no positive bound.
+    needed = math.ceil(math.log(1 - confidence) / math.log(0.5))
+    require(2 * guesses, needed, of="guesses", purpose="A lower bound on epsilon")
+    require(canaries, 2 * guesses, of="canaries", purpose=f"Guessing {2 * guesses} of them")
+    values, is_planted = np.concatenate([a.values, b.values]), np.arange(canaries) < len(a)
+    highest = np.lexsort((is_planted, -values))[:guesses]
+    lowest = np.lexsort((~is_planted, values))[:guesses]
+    correct = int(is_planted[highest].sum() + (~is_planted[lowest]).sum())
+    return one_run_epsilon(canaries=canaries, guesses=2 * guesses, correct=correct, delta=delta, confidence=confidence)
+
+
+def one_run_epsilon(
+    *, canaries: int, guesses: int, correct: int, delta: float = 0.0, confidence: float = 0.95
+) -> Estimate:
+    """The largest ε that so many correct guesses refute.
+
+    >>> round(one_run_epsilon(canaries=1000, guesses=100, correct=75, delta=1e-4).value, 2)
+    0.67
+    """
+    _check(delta, confidence)
+    least = _largest(
+        lambda epsilon: (
+            one_run_p(epsilon, canaries=canaries, guesses=guesses, correct=correct, delta=delta) <= 1 - confidence
+        )
+    )
+    n = {"canaries": canaries, "guesses": guesses, "correct": correct}
+    return _bound(least, n, confidence, "one training run (Steinke et al. 2023)")
+
+
+def one_run_p(epsilon: float, *, canaries: int, guesses: int, correct: int, delta: float = 0.0) -> float:
+    """How likely so many correct guesses are, at most, if the training is (ε, δ)-private.
+
+    Steinke et al. 2023, Corollary 5.4: P[B ≥ v] + 2 m δ max over i of P[v > B ≥ v − i] / i, where B counts successes in
+    as many trials as there are guesses, each of probability 1 / (1 + exp(−ε)).
+
+    >>> round(one_run_p(0.0, canaries=20, guesses=10, correct=8), 4)
+    0.0547
+    """
+    steps = np.arange(correct + 1)
+    reached = special.bdtrc(correct - steps - 1, guesses, special.expit(epsilon))
+    reached = np.where(correct - steps <= 0, 1.0, reached)
+    slack = np.max((reached[1:] - reached[0]) / steps[1:], initial=0.0)
+    return float(min(1.0, reached[0] + 2 * canaries * delta * slack))
+
+
+def _check(delta: float, confidence: float) -> None:
+    """Refuse settings that make no claim."""
+    between(0, 1, confidence=confidence)
+    at_least(0, delta=delta)
+
+
+def _bound(value: float, n: dict[str, int], confidence: float, method: str) -> Estimate:
+    """A lower bound: an interval that is open above."""
+    return Estimate(value=value, interval=Interval(value, math.inf, confidence), n=n, method=method)
+
+
+def _bounds(found: Floats, members: int, alarms: Floats, others: int, delta: float, tail: float) -> Floats:
+    """The bound for each pair of counts, from limits that fail with probability `tail` each."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found_low = np.where(found > 0, special.betaincinv(found, members - found + 1, tail), 0.0)
+        alarms_high = np.where(alarms < others, special.betainccinv(alarms + 1, others - alarms, tail), 1.0)
+        through_members = np.log(np.maximum(found_low - delta, 0) / alarms_high)
+        through_others = np.log(np.maximum(1 - alarms_high - delta, 0) / (1 - found_low))
+    return np.asarray(np.maximum(0, np.maximum(through_members, through_others)))
+
+
+def _threshold(members: Floats, others: Floats, delta: float, tail: float) -> float:
+    """The threshold of the largest bound, put midway to the next score so that as good data pass it as well."""
+    curve = roc_curve(members, others)
+    found, alarms = np.rint(curve.tpr * len(members)), np.rint(curve.fpr * len(others))
+    best = int(np.argmax(_bounds(found, len(members), alarms, len(others), delta, tail)))
+    midway = float(curve.threshold[best : best + 2].mean())
+    return midway if math.isfinite(midway) else float(curve.threshold[best])
+
+
+def _halves(group: Side, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """The values of one side dealt into two halves."""
+    dealt = rng.permutation(group.values)
+    return dealt[: len(dealt) // 2], dealt[len(dealt) // 2 :]
+
+
+def _largest(refuted: Callable[[float], bool]) -> float:
+    """The largest ε that is refuted, by bisection from the safe side; 0 if none is."""
+    low, high = 0.0, WIDEST
+    if not refuted(low):
+        return 0.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
