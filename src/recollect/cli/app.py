@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from recollect import __version__
-from recollect.cli import doctor, evaluate, listing, score, train
+from recollect.cli import demo, doctor, evaluate, listing, score, train
 from recollect.cli.verbs import verb
 
 app = typer.Typer(
@@ -35,6 +35,7 @@ def recollect(
     """Find out what a trained model remembers of its training data, whose data it is, and whether it can be got out."""
 
 
+app.command("demo", rich_help_panel="Start here")(verb(demo.demo))
 app.command("train", rich_help_panel="Prepare")(verb(train.train))
 app.command("score", rich_help_panel="Prepare")(verb(score.score))
 app.command("evaluate", rich_help_panel="Look")(verb(evaluate.evaluate))

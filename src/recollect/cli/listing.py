@@ -13,11 +13,18 @@ def list_parts(
     json: Annotated[bool, typer.Option("--json", help="Print the lists as JSON on standard output.")] = False,
 ) -> None:
     """List the audits, signals and recipes there are, with one line each."""
+    from recollect.audits.registry import AUDITS
     from recollect.recipes.reading import builtin_recipes
+    from recollect.signals.registry import SIGNALS
 
-    parts = {"recipes": builtin_recipes()}
+    parts = {
+        "audits": {name: AUDITS.about(name) for name in AUDITS.names},
+        "signals": {name: SIGNALS.about(name) for name in SIGNALS.names},
+        "recipes": builtin_recipes(),
+    }
     if json:
         console.print_json(parts)
         return
     for title, lines in parts.items():
-        console.print_table(title.capitalize(), ["name", "what it is"], [[name, line] for name, line in lines.items()])
+        rows = [[name, line] for name, line in lines.items()] or [["–", "none yet"]]
+        console.print_table(title.capitalize(), ["name", "what it is"], rows)
