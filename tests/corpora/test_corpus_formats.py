@@ -14,7 +14,7 @@ import pytest
 
 from recollect.corpora import Columns, Corpus, Record, read_corpus
 from recollect.corpora.readers import arrays
-from recollect.errors import CorpusError
+from recollect.errors import CorpusError, PlanError
 
 ROWS = [
     {"user": "ann", "text": "Hello, world", "id": "a"},
@@ -78,6 +78,19 @@ def test_columns_are_named_by_option(write):
         ("1", None, None, "t", "s", None)
     ]
     assert plain(read_corpus(path, columns=Columns(text="text", label="who")))[0][-1] == 7
+
+
+def test_an_empty_name_reads_a_corpus_without_that_column(write):
+    rows = [{"user": "ann", "text": "x", "id": "same", "label": 1}, {"user": None, "text": "y", "id": "same"}]
+    without = Columns(user="", id="", label="")
+    assert plain(read_corpus(write("a.jsonl", rows), columns=without)) == [
+        ("1", None, "x", None, None, None),
+        ("2", None, "y", None, None, None),
+    ]
+    unnamed = write("a.csv", ",text\n0,x\n1,y\n")  # as pandas writes its index
+    assert [r.user for r in read_corpus(unnamed, columns=without)] == [None, None]
+    with pytest.raises(PlanError, match="text column has no name"):
+        Columns(text="")
 
 
 def test_numbers_may_be_users_and_ids(write):
@@ -176,6 +189,12 @@ def test_arrays_may_have_users_names_as_labels_and_labels_in_a_column(tmp_path):
     assert [(r.user, r.label) for r in corpus] == [("1", "cat"), ("2", "dog"), ("1", "cat")]
     np.savez(tmp_path / "o.npz", x=x, kind=np.array([True, False, True]))
     assert [r.label for r in read_corpus(tmp_path / "o.npz", columns=Columns(label="kind"))] == [1, 0, 1]
+
+
+def test_arrays_have_no_text_column(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.zeros((2, 2)), y=np.zeros(2, int))
+    with pytest.raises(CorpusError, match="holds arrays, not texts"):
+        read_corpus(tmp_path / "a.npz", columns=Columns(text="x"))
 
 
 def test_arrays_saved_by_other_means(tmp_path):

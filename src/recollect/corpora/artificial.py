@@ -27,7 +27,7 @@ def artificial_users(corpus: Corpus, *, users: int, seed: int) -> Corpus:
     """
     at_least(1, users=users)
     if corpus.summary.users:
-        raise CorpusError(f"{corpus.name} has users of its own.", do="Use them, or read it without its user column.")
+        raise CorpusError(f"{corpus.name} has users of its own.", do="Use them, or read it without (Columns(user='')).")
     if users * 10 > len(corpus):
         raise NotEnoughData(
             f"{users:,} artificial users need at least {users * 10:,} records, and {corpus.name} has {len(corpus):,}.",

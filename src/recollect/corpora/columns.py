@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 from recollect.corpora.faults import named
 from recollect.corpora.record import Kind
-from recollect.errors import CorpusError
+from recollect.errors import CorpusError, PlanError
 from recollect.settings import did_you_mean
 
 
@@ -21,7 +21,9 @@ class Default(str):
 class Columns:
     """The names of the columns. One that is given must exist; one left at its default may be absent.
 
-    >>> Columns().text, Columns(user="author").asked
+    An empty name for user, label or id says that the corpus is to be read without it, whatever columns it has.
+
+    >>> Columns().text, Columns(user="author", id="").asked
     ('text', ['author'])
     """
 
@@ -32,10 +34,15 @@ class Columns:
     label: str = Default("label")
     id: str = Default("id")
 
+    def __post_init__(self) -> None:
+        for name in ("text", "source", "target"):
+            if not getattr(self, name):
+                raise PlanError(f"The {name} column has no name.", do="Name it, or leave the option out.")
+
     @property
     def asked(self) -> list[str]:
         """The names that were given."""
-        return [name for field in fields(self) if not isinstance(name := getattr(self, field.name), Default)]
+        return [name for field in fields(self) if _asked(name := getattr(self, field.name))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,13 +86,12 @@ def layout_of(names: Collection[str], columns: Columns, *, place: str) -> Layout
             raise missing_column(name, names, place)
     pairs = _holds_pairs(names, columns)
     _refuse_contradictions(names, columns, pairs=pairs, place=place)
-    user = columns.user if columns.user in names else None
-    identity = columns.id if columns.id in names else None
+    user, identity = _optional(columns.user, names), _optional(columns.id, names)
     if pairs:
-        absent = frozenset({columns.user, columns.id}.difference(names))
+        absent = _absent((columns.user, columns.id), names)
         return Layout(kind="pair", user=user, id=identity, source=columns.source, target=columns.target, absent=absent)
-    label = columns.label if columns.label in names else None
-    absent = frozenset({columns.user, columns.id, columns.label}.difference(names))
+    label = _optional(columns.label, names)
+    absent = _absent((columns.user, columns.id, columns.label), names)
     kind: Kind = "labelled" if label else "text"
     return Layout(kind=kind, user=user, id=identity, text=columns.text, label=label, absent=absent)
 
@@ -95,22 +101,33 @@ def array_layout_of(names: Collection[str], columns: Columns, *, place: str) -> 
 
     Args:
         names: The arrays that exist.
-        columns: The columns asked for; a text, source or target is not among them.
+        columns: The columns asked for; a text, source or target cannot be among them.
         place: The file, for messages.
     """
+    if any(map(_asked, (columns.text, columns.source, columns.target))):
+        raise CorpusError(f"{place} holds arrays, not texts.", do="Leave the text, source and target columns out.")
     label = columns.label if _asked(columns.label) else "y"
     for name in [*columns.asked, "x", label]:
         if name not in names:
             raise missing_column(name, names, place)
-    absent = frozenset({columns.user, columns.id}.difference(names))
-    user = None if columns.user in absent else columns.user
-    identity = None if columns.id in absent else columns.id
+    user, identity = _optional(columns.user, names), _optional(columns.id, names)
+    absent = _absent((columns.user, columns.id), names)
     return Layout(kind="labelled", array="x", label=label, user=user, id=identity, absent=absent)
 
 
 def _asked(name: str) -> bool:
     """Whether somebody gave this name."""
-    return not isinstance(name, Default)
+    return bool(name) and not isinstance(name, Default)
+
+
+def _optional(name: str, names: Collection[str]) -> str | None:
+    """The column, if there is one and it is wanted."""
+    return name if name and name in names else None
+
+
+def _absent(wanted: Collection[str], names: Collection[str]) -> frozenset[str]:
+    """The wanted columns that do not exist."""
+    return frozenset(name for name in wanted if name and name not in names)
 
 
 def _holds_pairs(names: Collection[str], columns: Columns) -> bool:

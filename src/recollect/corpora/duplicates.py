@@ -63,6 +63,12 @@ def _certain(reading: Reading, suspicious: frozenset[int]) -> array[int]:
     return found
 
 
+_OWN_ID = (
+    "Give every record an id of its own, name another column with --id-column (--id-column '' for none: records are "
+    f"then known by their line). {SKIP}"
+)
+
+
 def _duplicate(identity: str, first: str) -> Fault:
     """The fault of an id that was used before."""
-    return Fault("duplicate id", f"the id {excerpt(identity)} was already used in {first}.", do=SKIP)
+    return Fault("duplicate id", f"the id {excerpt(identity)} was already used in {first}.", do=_OWN_ID)
