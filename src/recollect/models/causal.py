@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from recollect.corpora.record import Record
 from recollect.errors import CorpusError, ModelError
@@ -38,15 +37,15 @@ class Causal:
             question: How long a window is read.
 
         Raises:
-            ModelError: The window is longer than the model reads, or its card names an unknown start symbol.
+            ModelError: The window is longer than the model reads, its card names an unknown start symbol, or it looks
+                ahead.
         """
         self.name, self.digest, self.question = pretrained.name, pretrained.digest, question
         network, tokenizer = pretrained.network, pretrained.tokenizer
         self._encode = Encoder(tokenizer)
         self._before = np.array(self._encode.before or start_symbol(pretrained.card, tokenizer), dtype=np.int64)
         self._width = reading_width(network, question, name=self.name)
-        probe = {"input_ids": torch.tensor([[0, 1]], device=network.device)}
-        self._passes = PassReader(network, padding=tokenizer.pad_token_id or 0, probe=probe)
+        self._passes = PassReader(network, name=self.name, padding=tokenizer.pad_token_id or 0)
 
     @property
     def budget(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from recollect.errors import ModelError
 from recollect.models.answers import Answers
 from recollect.models.batching import Budget, Indices, padded
 from recollect.models.encoding import Encoded
@@ -28,22 +29,31 @@ class Pass:
 
 
 class PassReader:
-    """Reads passes in batches and gives the four numbers of all that follows, pass after pass."""
+    """Reads passes in batches and gives the four numbers of all that follows, pass after pass.
 
-    def __init__(self, network: Any, *, padding: int, probe: Mapping[str, Any], prefix: str = "") -> None:
+    Shorter passes are filled up on the right without a mask: a model that predicts from left to right never looks
+    there, and that it does not is made sure of.
+    """
+
+    def __init__(self, network: Any, *, name: str, padding: int, beside: Inputs | None = None) -> None:
         """Find out how the network makes its logits.
 
         Args:
             network: A Hugging Face model, in evaluation mode.
-            padding: The symbol that passes are filled up with on the right; never looked at.
-            probe: A small input of the network.
-            prefix: What the names of the inputs that take the passes begin with.
+            name: How the user named it.
+            padding: The symbol that passes are filled up with.
+            beside: Something small for an encoder to read while the decoder reads a pass.
+
+        Raises:
+            ModelError: The network looks at symbols that come later.
         """
         # keys and values are of use only to those who go on from them
         self._always: Inputs = {"use_cache": False} if hasattr(network.config, "use_cache") else {}
-        self._names = f"{prefix}input_ids", f"{prefix}attention_mask"
+        self._reads_as = "input_ids" if beside is None else "decoder_input_ids"
         self._network, self._padding = network, padding
-        self._reader = SymbolReader(network, {**probe, **self._always})
+        probe = {**self._always, **(beside or {}), self._reads_as: torch.tensor([[0, 1, 0, 1]], device=network.device)}
+        self._refuse_looking_ahead(probe, name)
+        self._reader = SymbolReader(network, probe)
         self.budget = Budget.of(network, vocabulary=0 if self._reader.fast else self._reader.vocabulary)
 
     def numbers(
@@ -70,18 +80,27 @@ class PassReader:
     def _ask(self, passes: Sequence[Pass], batch: Indices, beside: Callable[[Indices], Inputs] | None) -> Numbers:
         """The numbers of one batch."""
         chosen = [passes[i] for i in batch]
-        ids, mask = padded([each.read for each in chosen], self._padding)
-        line = ids.shape[1]
-        rows = [
-            np.arange(len(each.read) - len(each.follow), len(each.read)) + i * line for i, each in enumerate(chosen)
-        ]
+        ids, _ = padded([each.read for each in chosen], self._padding)
+        ends = [i * ids.shape[1] + len(each.read) for i, each in enumerate(chosen)]
+        rows = [np.arange(end - len(each.follow), end) for end, each in zip(ends, chosen, strict=True)]
         device = self._network.device
-        inputs = dict(zip(self._names, (ids.to(device), mask.to(device)), strict=True))
         return self._reader.read(
-            {**inputs, **self._always, **(beside(batch) if beside else {})},
+            {**self._always, **(beside(batch) if beside else {}), self._reads_as: ids.to(device)},
             torch.from_numpy(np.concatenate(rows)).to(device),
             torch.from_numpy(np.concatenate([each.follow for each in chosen])).to(device),
         )
+
+    @torch.inference_mode()
+    def _refuse_looking_ahead(self, probe: Inputs, name: str) -> None:
+        """Refuse a network whose predictions depend on symbols that come later: it would be shown the answers."""
+        ids = probe[self._reads_as]
+        other = {**probe, self._reads_as: torch.cat([ids[:, :2], ids[:, 2:].flip(1)], dim=1)}
+        once, again = (self._network(**inputs).logits[:, :2] for inputs in (probe, other))
+        if not torch.allclose(once, again, rtol=1e-3, atol=1e-3 * float(once.abs().max())):
+            raise ModelError(
+                f"The model {name!r} looks at the symbols that it is to predict.",
+                do="It does not predict from left to right: say what it predicts (--as masked), or set is_decoder.",
+            )
 
 
 def left_to_right(digests: Sequence[str], texts: Sequence[Encoded], unseen: int, numbers: Numbers) -> Answers:

@@ -47,10 +47,8 @@ class Seq2Seq:
         self._start = np.array([_decoder_start(network, self.name), *self._targets.before], dtype=np.int64)
         self._longest = context_length(network)
         self._padding: int = tokenizer.pad_token_id or 0
-        one = torch.tensor([[0, 1]], device=self._device)
-        self._passes = PassReader(
-            network, padding=self._padding, probe={"input_ids": one, "decoder_input_ids": one}, prefix="decoder_"
-        )
+        source = {"input_ids": torch.tensor([[0, 1]], device=self._device)}
+        self._passes = PassReader(network, name=self.name, padding=self._padding, beside=source)
 
     @property
     def budget(self) -> int:

@@ -120,11 +120,12 @@ def tiny_model(
     one_of(_SIZES, family=family)
     before, after = _AROUND.get(family, (None, None))
     tokenizer = tiny_tokenizer(before=before, after=after)
-    sizes = {**_SIZES[family], **_symbols(tokenizer), "max_position_embeddings": window + 2 * (family == "roberta")}
-    config = AutoConfig.for_model(family, **sizes)
-    for name in _WIDE:
+    config = AutoConfig.for_model(family, **_SIZES[family], **_symbols(tokenizer))
+    # RoBERTa leaves the first places of its table to padding
+    places = window + (config.pad_token_id + 1 if family == "roberta" else 0)
+    for name, size in {**dict.fromkeys(_WIDE, 64), "max_position_embeddings": places}.items():
         if hasattr(config, name):
-            setattr(config, name, 64)
+            setattr(config, name, size)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = _drawn(family, config)

@@ -1,0 +1,82 @@
+"""Batches hold every item once, within the budget, and the budget shrinks instead of failing."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.errors import ModelError
+from recollect.models.batching import Budget, batches, device_memory, out_of_memory, token_budget
+
+LENGTHS = st.lists(st.integers(0, 50), max_size=40)
+
+
+@settings(deadline=None)
+@given(LENGTHS, st.integers(1, 200))
+def test_every_item_is_in_one_batch_and_no_batch_is_over_the_budget(lengths, budget):
+    found = batches(lengths, budget)
+    assert sorted(np.concatenate([[], *found]).tolist()) == list(range(len(lengths)))
+    for batch in found:
+        assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= budget
+
+
+@settings(deadline=None)
+@given(LENGTHS, st.integers(1, 200))
+def test_batches_go_from_the_longest_to_the_shortest(lengths, budget):
+    order = [lengths[i] for batch in batches(lengths, budget) for i in batch]
+    assert order == sorted(lengths, reverse=True)
+
+
+def test_the_budget_follows_from_the_machine_alone():
+    assert token_budget(weights=0, per_token=2**20, memory=2**32) == 1024
+    assert token_budget(weights=2**40, per_token=2**20, memory=2**32) == 64
+    assert device_memory(torch.device("cpu")) == device_memory(torch.device("cpu")) > 2**28
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory."),
+        RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: not enough memory: you tried to allocate"),
+        MemoryError(),
+    ],
+)
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 20), max_size=30), st.integers(20, 60))
+def test_a_batch_that_does_not_fit_is_cut_and_nothing_is_lost(error, lengths, memory):
+    asked = []
+
+    def ask(batch):
+        if len(batch) * max(lengths[i] for i in batch) > memory:
+            raise error
+        asked.append(batch)
+        return [lengths[i] for i in batch]
+
+    budget = Budget(400)
+    found = {int(i): n for batch, part in budget.each(lengths, ask) for i, n in zip(batch, part, strict=True)}
+    assert found == dict(enumerate(lengths))
+    assert budget.tokens == 400 or budget.tokens <= 200
+
+
+def test_one_item_that_does_not_fit_is_a_clear_error():
+    def ask(batch):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    with pytest.raises(ModelError, match="not enough memory to read 7 tokens"):
+        list(Budget(100).each([7, 5, 3], ask))
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory():
+    def ask(batch):
+        raise RuntimeError("shapes do not match")
+
+    with pytest.raises(RuntimeError, match="shapes do not match"):
+        list(Budget(100).each([7], ask))
+    assert not out_of_memory(RuntimeError("shapes do not match"))
+
+
+def test_a_real_allocation_that_fails_is_recognised():
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**55, dtype=torch.uint8)
+    assert out_of_memory(caught.value)
