@@ -7,6 +7,7 @@ import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recollect.corpora.record import Record
 from recollect.errors import ModelError
 from recollect.models.architectures import (
     ConvolutionalConfig,
@@ -16,10 +17,13 @@ from recollect.models.architectures import (
     TranslatingConfig,
     TranslatingLM,
 )
-from recollect.models.model import Frontier
+from recollect.models.causal import Causal
+from recollect.models.model import Frontier, Question, Walkable
 from recollect.models.nodes import Memory
+from recollect.models.seq2seq import Seq2Seq
 from recollect.models.stepping import MEMORY, TreeStepper
 from recollect.models.walkers import ByCache, ByReading, ByState, walker_of
+from recollect.testing.tiny import tiny_model
 
 VOCABULARY = 30
 SMALL = {"vocab_size": VOCABULARY, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
@@ -279,3 +283,24 @@ def test_no_more_is_kept_than_the_limit(name):
     random_walk(stepper, [([1, 2], None)], seed=0, rounds=10)
     kept = sum(part.nbytes for part in stepper._memory._kept)
     assert 2_500 < kept <= 5_000
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "gemma2", "opt", "mamba", "t5", "bart"])
+def test_a_text_walked_symbol_by_symbol_is_as_likely_as_the_answers_say(family):
+    pretrained = tiny_model(family)
+    pair = family in {"t5", "bart"}
+    model = (Seq2Seq if pair else Causal)(pretrained, Question())
+    assert isinstance(model, Walkable)
+    assert model.access.steps
+    text = "the number is 281265017"
+    record = Record(id="1", user="u", source="a source", target=text) if pair else Record(id="1", user="u", text=text)
+    answers = model.answer([record])
+    stepper = model.stepper()
+    symbols = stepper.symbols(text)
+    read = len(symbols) - answers.rows
+    node = stepper.start(symbols[:read], source="a source" if pair else None)
+    found, following = [], stepper.following(node)
+    for symbol in symbols[read:]:
+        found.append(following[0, symbol])
+        node, following = stepper.step(node, [0], [symbol])
+    np.testing.assert_allclose(found, answers.logprob, atol=1e-4)

@@ -15,6 +15,7 @@ from recollect.models.encoding import Encoder
 from recollect.models.left_to_right import Ids, Pass, PassReader, left_to_right
 from recollect.models.model import Kind, Question
 from recollect.models.pretrained import Pretrained
+from recollect.models.stepping import TreeStepper
 from recollect.models.windows import reading_width, windows
 
 
@@ -27,7 +28,7 @@ class Causal:
     """
 
     kind: Kind = "causal"
-    access = Access.PROBABILITIES
+    access = Access.FULL
 
     def __init__(self, pretrained: Pretrained, question: Question) -> None:
         """Make a loaded model askable.
@@ -42,7 +43,8 @@ class Causal:
         """
         self.name, self.digest, self.question = pretrained.name, pretrained.digest, question
         network, tokenizer = pretrained.network, pretrained.tokenizer
-        self._encode = Encoder(tokenizer)
+        self.tokenizer = tokenizer
+        self._network, self._encode = network, Encoder(tokenizer)
         self._before = np.array(self._encode.before or start_symbol(pretrained.card, tokenizer), dtype=np.int64)
         self._width = reading_width(network, question, name=self.name)
         self._passes = PassReader(network, name=self.name, padding=tokenizer.pad_token_id or 0)
@@ -67,6 +69,15 @@ class Causal:
         passes = [each for text in texts for each in self._read(text.ids)]
         unseen = 0 if len(self._before) else 1
         return left_to_right(tuple(distinct), texts, unseen, self._passes.numbers(passes))
+
+    def stepper(self, *, memory: int | None = None) -> TreeStepper:
+        """The model walked symbol by symbol, keeping at most so many bytes of what it remembers between steps."""
+        return TreeStepper(
+            self._network,
+            lambda text: [*self._before, *self._encode([text])[0].ids],
+            longest=self._width,
+            memory=memory,
+        )
 
     def _read(self, ids: Ids) -> Iterator[Pass]:
         """The passes in which one text is read: its last token is predicted but need not be read."""

@@ -103,6 +103,9 @@ class Stepper(Protocol):
     Log-probabilities are natural, normalised over the whole vocabulary, and returned for the symbols in `among` only.
     """
 
+    def symbols(self, text: str) -> list[int]:
+        """The symbols of a prefix as `start` reads it, with those that stand before every text."""
+
     def start(self, prefix: str | Sequence[int], *, source: str | Sequence[int] | None = None) -> Frontier:
         """The one node that stands after `prefix` (for seq2seq: of the target, given the source).
 
@@ -116,3 +119,11 @@ class Stepper(Protocol):
 
     def following(self, state: Frontier, *, among: Sequence[int] | None = None) -> NDArray[Any]:
         """Log-probabilities of what may follow these nodes [nodes, among]."""
+
+
+@runtime_checkable
+class Walkable(Model, Protocol):
+    """A model whose access shows `steps`."""
+
+    def stepper(self, *, memory: int | None = None) -> Stepper:
+        """The model walked symbol by symbol, keeping at most so many bytes of what it remembers between steps."""

@@ -17,6 +17,7 @@ from recollect.models.encoding import Encoder
 from recollect.models.left_to_right import Inputs, Pass, PassReader, left_to_right
 from recollect.models.model import Kind, Question
 from recollect.models.pretrained import Pretrained
+from recollect.models.stepping import TreeStepper
 from recollect.models.windows import context_length
 
 
@@ -28,7 +29,7 @@ class Seq2Seq:
     """
 
     kind: Kind = "seq2seq"
-    access = Access.PROBABILITIES
+    access = Access.FULL
 
     def __init__(self, pretrained: Pretrained, question: Question) -> None:
         """Make a loaded model askable.
@@ -42,7 +43,8 @@ class Seq2Seq:
         """
         self.name, self.digest, self.question = pretrained.name, pretrained.digest, question
         network, tokenizer = pretrained.network, pretrained.tokenizer
-        self._device = network.device
+        self.tokenizer = tokenizer
+        self._network, self._device = network, network.device
         self._sources, self._targets = Encoder(tokenizer), Encoder(tokenizer, target=True)
         self._start = np.array([_decoder_start(network, self.name), *self._targets.before], dtype=np.int64)
         self._longest = context_length(network)
@@ -90,6 +92,17 @@ class Seq2Seq:
             costs=[2 * max(len(sources[i]), len(passes[i].read)) for i in asked],
         )
         return left_to_right(tuple(distinct), targets, 0, numbers)
+
+    def stepper(self, *, memory: int | None = None) -> TreeStepper:
+        """The model walked symbol by symbol, keeping at most so many bytes of what it remembers between steps."""
+        before, after = self._sources.before, self._sources.after
+        return TreeStepper(
+            self._network,
+            lambda target: [*self._start, *self._targets([target])[0].ids],
+            encode_source=lambda source: [*before, *self._sources([source])[0].ids, *after],
+            longest=self._longest,
+            memory=memory,
+        )
 
     def _refuse_unreadable(self, record: Record, part: str, size: int) -> None:
         """Refuse what the model cannot read at once, or at all."""

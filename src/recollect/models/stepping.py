@@ -39,7 +39,7 @@ class TreeStepper:
         *,
         encode_source: Encode | None = None,
         longest: int | None = None,
-        memory: int = MEMORY,
+        memory: int | None = None,
     ) -> None:
         """Make a model walkable.
 
@@ -48,8 +48,9 @@ class TreeStepper:
             encode: The symbols of a prefix, with all that stands before it in such a model.
             encode_source: The symbols of a source, with all that stands around it; for encoder–decoders.
             longest: The most symbols that the model reads; None if any number.
-            memory: How many bytes may be kept between steps. A step itself needs some more.
+            memory: How many bytes may be kept between steps (`MEMORY` if None). A step itself needs some more.
         """
+        memory = MEMORY if memory is None else memory
         at_least(0, memory=memory)
         self._walker = walker_of(network)
         self._device = network.device
@@ -59,6 +60,10 @@ class TreeStepper:
         self._origins: list[Origin] = []
         self._lengths: list[int] = []
         self._number = torch.float64 if network.dtype == torch.float64 else torch.float32
+
+    def symbols(self, text: str) -> list[int]:
+        """The symbols of a prefix as `start` reads it, with those that stand before every text."""
+        return [int(symbol) for symbol in self._encode(text)]
 
     @torch.inference_mode()
     def start(self, prefix: str | Sequence[int], *, source: str | Sequence[int] | None = None) -> Frontier:
@@ -71,7 +76,7 @@ class TreeStepper:
         Raises:
             ModelError: There is no symbol to start from, or a source is missing, or not wanted.
         """
-        ids = list(self._encode(prefix) if isinstance(prefix, str) else prefix)
+        ids = self.symbols(prefix) if isinstance(prefix, str) else list(prefix)
         if not ids:
             raise ModelError(
                 "The prefix is empty and nothing stands before a text in this model, so it predicts no first symbol.",
