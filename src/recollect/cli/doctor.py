@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,7 +22,7 @@ def doctor(
     """Show versions, devices, threads and disk, and which extras are missing."""
     import platform
 
-    found = {
+    found: dict[str, Any] = {
         "recollect": __version__,
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in PACKAGES},
@@ -37,13 +37,13 @@ def doctor(
     console.print_table("This machine", ["what", "found"], _rows(found))
 
 
-def _rows(found: dict[str, object]) -> list[list[str]]:
+def _rows(found: dict[str, Any]) -> list[list[str]]:
     """The findings as lines of a table."""
-    packages, missing = found.pop("packages"), found.pop("missing_extras")
-    rows = [[name.replace("_", " "), str(value)] for name, value in found.items()]
-    rows += [[name, version] for name, version in packages.items()]  # type: ignore[attr-defined]
+    plain = {name: value for name, value in found.items() if not isinstance(value, dict)}
+    rows = [[name.replace("_", " "), str(value)] for name, value in plain.items()]
+    rows += [[name, version] for name, version in found["packages"].items()]
     for name, use in EXTRAS.items():
-        command = missing.get(name)  # type: ignore[attr-defined]
+        command = found["missing_extras"].get(name)
         rows.append(
             [f"extra: {name}", f"missing, for {use}; add it with: {command}" if command else f"there, for {use}"]
         )
