@@ -133,6 +133,13 @@ def test_every_run_has_the_threads_of_the_first(tmp_path):
     assert len(seen) == 4
 
 
+def test_a_model_that_has_learnt_to_step_keeps_its_store(tmp_path):
+    ask(Watched(), Corpus.of(RECORDS), tmp_path)
+    model = Watched(access=Access.FULL)
+    ask(model, Corpus.of(RECORDS), tmp_path)
+    assert model.asked == []
+
+
 def test_a_limited_model_is_asked_for_all_it_could_show_and_once(tmp_path):
     model = Watched()
     stores = {k: ask(limited(model, Access.top(k)), Corpus.of(RECORDS), tmp_path) for k in (1, 5, 50)}

@@ -155,15 +155,17 @@ def _serve(connection: Connection) -> None:
     work = attempt(Connection.recv, connection)
     while True:
         item = attempt(Connection.recv, connection)
-        if isinstance(work, Failure):
-            outcome: Outcome[Any] = work
-        elif isinstance(item, Failure):
-            outcome = item
-        else:
-            outcome = attempt(work.value, item.value)
         if isinstance(item, Failure) and isinstance(item.error, EOFError):
             return
-        _reply(connection, outcome)
+        if isinstance(work, Failure) or isinstance(item, Failure):
+            outcome: Outcome[Any] = work if isinstance(work, Failure) else item
+        else:
+            outcome = attempt(work.value, item.value)
+        try:
+            _reply(connection, outcome)
+        except OSError:
+            # nobody is there any more to hear it
+            return
 
 
 def _reply(connection: Connection, outcome: Outcome[Any]) -> None:

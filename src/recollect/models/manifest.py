@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,8 @@ class Manifest:
             digest=model.digest,
             kind=model.kind,
             question=model.question,
-            access=model.access,
+            # answers are the same whether or not the model can also be walked
+            access=replace(model.access, steps=False),
             block=block,
             budget=getattr(model, "budget", None),
             threads=threads,

@@ -48,7 +48,7 @@ class AnswerStore:
             StoreError: There is none, or it is damaged; the message says what to delete.
         """
         manifest = Manifest.read(folder)
-        return cls(folder, manifest, replace(manifest.access, steps=False))
+        return cls(folder, manifest, manifest.access)
 
     def limited(self, access: Access, *, least: float | None = None) -> AnswerStore:
         """The same store, read as a model that shows less would have answered."""

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -144,8 +144,9 @@ class Memoriser:
 class Scripted:
     """A model that gives each symbol of each record the probability it is told to.
 
-    >>> Scripted({"a": [0.5, 0.25]}).answer([Record(id="a", text="two words")]).logprob.round(2).tolist()
-    [-0.69, -1.39]
+    >>> answers = Scripted({"a": [0.5, 0.25]}).answer([Record(id="a", text="two words")])
+    >>> np.exp(answers.logprob).tolist()
+    [0.5, 0.25]
     """
 
     table: Mapping[str, Sequence[float]]
@@ -230,14 +231,14 @@ def _asked(model: Model, record: Record, words: int) -> tuple[Integers, Integers
     if model.kind != "masked":
         return np.zeros(words, dtype=np.int32), np.arange(words, dtype=np.int32)
     question = model.question
-    hidden = [
-        np.sort(stream(question.mask_seed, record.digest, k).permutation(words)[: math.ceil(question.masked * words)])
-        for k in range(question.patterns)
-    ]
-    pattern = np.repeat(np.arange(question.patterns), [len(row) for row in hidden])
-    return pattern.astype(np.int32), np.concatenate(hidden).astype(np.int32)
+    every = np.tile(np.arange(words), (question.patterns, 1))
+    shuffled = stream(question.mask_seed, record.digest).permuted(every, axis=1)
+    hidden = np.sort(shuffled[:, : math.ceil(question.masked * words)], axis=1)
+    pattern = np.repeat(np.arange(question.patterns), hidden.shape[1])
+    return pattern.astype(np.int32), hidden.reshape(-1).astype(np.int32)
 
 
+@cache
 def _ease(word: str) -> float:
     """How easy a word is to predict, in logits between -7 and 1: its own, and the same for every model."""
     return 1 - 8 * int(digest(word), 16) / 2**128

@@ -1,0 +1,65 @@
+"""An audit: it says what it needs, round by round, and then judges. It neither trains nor schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from recollect.corpora.cohorts import Cohorts
+from recollect.corpora.corpus import Corpus
+from recollect.models.access import Access
+from recollect.results.result import Result
+from recollect.signals.evidence import Evidence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """What an audit needs beyond what every reader of its settings could give it.
+
+    Needs are told whole in every round: what is already in the evidence may be named again.
+    """
+
+    access: Mapping[str, Access] = field(default_factory=dict)
+    """What each model must show, by its part. Told in round 0, before anything costs anything."""
+    given: frozenset[str] = frozenset()
+    """Models and corpora, by their parts, that the user has to give. Told in round 0."""
+    fleet: Mapping[str, int] = field(default_factory=dict)
+    """How many models of each part are going to be trained, if they are not given: {"shadow": 10}. Told in round 0."""
+    later: str = ""
+    """What later rounds may need that cannot be told yet, in one sentence for the user. Told in round 0."""
+    corpora: Mapping[str, Corpus] = field(default_factory=dict)
+    """Corpora that follow from others, by the parts they will play: the queries chosen among a person's texts."""
+    train: Mapping[str, Cohorts] = field(default_factory=dict)
+    """Models to be trained, by the part of the corpus that trains them; the cohorts name models by their parts."""
+    ask: frozenset[tuple[str, str]] = frozenset()
+    """Which model is to be asked about which corpus, by their parts."""
+
+
+class Audit(Protocol):
+    """What every audit is: a frozen dataclass of settings, whose constructor does no work."""
+
+    @property
+    def name(self) -> str:
+        """The name that plans, verbs and results use."""
+
+    @property
+    def question(self) -> str:
+        """The question it answers, as the person who asks it would put it."""
+
+    @property
+    def paper(self) -> str:
+        """Where its method comes from."""
+
+    def needs(self, evidence: Evidence) -> Needs:
+        """What is needed, as far as the evidence so far tells; pure, and first called with no evidence at all."""
+
+    def run(self, evidence: Evidence, rng: np.random.Generator) -> Result:
+        """The result, from evidence that holds all that was needed.
+
+        Args:
+            evidence: All that `needs` asked for.
+            rng: The only source of chance.
+        """

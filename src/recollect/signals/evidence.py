@@ -1,0 +1,97 @@
+"""Evidence: models and corpora by the part they play, and what was asked of whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from recollect.corpora.cohorts import Cohorts
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.errors import RecollectError
+from recollect.models.access import Access
+from recollect.models.answers import Answers
+from recollect.models.model import Model
+
+TARGET = "target"
+"""The part of the model that is audited."""
+AUDITED = "audited"
+"""The part of the corpus that is audited."""
+CONTROLS = "controls"
+"""The part of the corpus whose records are known not to be in training."""
+
+
+class Answered(Protocol):
+    """Where the answers of one model can be read, such as an `AnswerStore`."""
+
+    @property
+    def access(self) -> Access:
+        """What the answers show."""
+
+    def answers(self, records: Iterable[Record]) -> Answers:
+        """The answers to these records, each content once, in their order."""
+
+    def each(self, records: Iterable[Record]) -> Iterator[tuple[list[Record], Answers]]:
+        """The records block by block with their answers, in bounded memory."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evidence:
+    """All that there is to judge by. Empty evidence is where every audit begins.
+
+    Models and corpora go by their parts: "target", "reference", "shadow-0", "shadow-1" …; "audited", "controls" …
+    """
+
+    models: Mapping[str, Model] = field(default_factory=dict)
+    corpora: Mapping[str, Corpus] = field(default_factory=dict)
+    answers: Mapping[tuple[str, str], Answered] = field(default_factory=dict)
+    """What a model (by its part) showed about a corpus (by its part)."""
+    cohorts: Mapping[str, Cohorts] = field(default_factory=dict)
+    """Who of a corpus (by its part) trained which model, as far as it is known."""
+
+    def has_asked(self, model: str, corpus: str) -> bool:
+        """Whether this model has been asked about this corpus."""
+        return (model, corpus) in self.answers
+
+    def playing(self, part: str) -> tuple[str, ...]:
+        """The models that play a part: of that very name, or numbered, in the order of their numbers.
+
+        >>> Evidence(models=dict.fromkeys(["shadow-10", "shadow-9", "target"])).playing("shadow")
+        ('shadow-9', 'shadow-10')
+        """
+        numbered = [name for name in self.models if _number(name, part) is not None]
+        return tuple(sorted(numbered, key=lambda name: _number(name, part) or 0))
+
+    def each(self, corpus: str, models: Sequence[str]) -> Iterator[tuple[list[Record], list[Answers]]]:
+        """The records of a corpus block by block, with the answers of several models to the same records.
+
+        Answers are joined by record, never by their place.
+
+        Args:
+            corpus: The part of the corpus.
+            models: The parts of the models; their answers come in this order.
+
+        Raises:
+            RecollectError: One of them was not asked about this corpus: the audit did not say that it needs it.
+        """
+        asked = [self._asked(model, corpus) for model in models]
+        for records, first in asked[0].each(self.corpora[corpus]):
+            yield records, [first, *(other.answers(records) for other in asked[1:])]
+
+    def _asked(self, model: str, corpus: str) -> Answered:
+        """The answers of a model about a corpus."""
+        if not self.has_asked(model, corpus):
+            raise RecollectError(
+                f"Model {model!r} was not asked about corpus {corpus!r}.",
+                do="An audit names all that it needs in `needs`, a signal in `needs` too.",
+            )
+        return self.answers[model, corpus]
+
+
+def _number(name: str, part: str) -> int | None:
+    """The number in the name of a model that plays this part; None if it plays another."""
+    rest = name.removeprefix(part)
+    if name == part:
+        return 0
+    return int(rest[1:]) if rest != name and rest[0] == "-" and rest[1:].isdecimal() else None

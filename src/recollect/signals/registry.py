@@ -1,0 +1,119 @@
+"""The signals by name: a table one can read, and the plug-ins of others."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recollect.errors import PlanError
+from recollect.settings import did_you_mean
+
+if TYPE_CHECKING:
+    from recollect.signals.signal import Signal
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Classes by name: ours from a literal table, others' by entry points. Nothing is imported before it is used."""
+
+    noun: str
+    """What the classes are, for messages: "signal"."""
+    table: Mapping[str, str]
+    """Ours: name → "module:class"."""
+
+    @cached_property
+    def _plugins(self) -> dict[str, EntryPoint]:
+        """Others', from the entry-point group `recollect.signals` or `recollect.audits`."""
+        found = {entry.name: entry for entry in entry_points(group=f"recollect.{self.noun}s")}
+        if taken := sorted(found.keys() & self.table.keys()):
+            raise PlanError(
+                f"An installed plug-in ({found[taken[0]].value}) calls itself {taken[0]!r}, as a {self.noun} of ours.",
+                do="Remove that package, or have it choose another name.",
+            )
+        return found
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names, ours first."""
+        return (*self.table, *sorted(self._plugins))
+
+    def place(self, name: str) -> str:
+        """Where the class of that name is: "module:class".
+
+        Raises:
+            PlanError: There is none; the nearest name is suggested.
+        """
+        if name not in self.names:
+            known = f"Known: {', '.join(self.names)}." if self.names else "There is none yet."
+            raise PlanError(f"There is no {self.noun} {name!r}.", do=f"{did_you_mean(name, self.names)}{known}")
+        return self.table[name] if name in self.table else self._plugins[name].value
+
+    def load(self, name: str) -> Any:
+        """The class of that name.
+
+        Raises:
+            PlanError: There is none, or the plug-in that offers it cannot be imported.
+        """
+        module, _, attribute = self.place(name).partition(":")
+        try:
+            return getattr(import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            if name in self.table:
+                raise
+            raise PlanError(
+                f"The {self.noun} {name!r} of a plug-in cannot be loaded: {error}",
+                do=f"Repair or remove the package that offers {self.place(name)}.",
+            ) from error
+
+    def make(self, name: str, settings: Mapping[str, Any]) -> Any:
+        """An instance of the class of that name with these settings.
+
+        Raises:
+            PlanError: There is no such class, or it has no such setting.
+        """
+        kind = self.load(name)
+        known = [setting.name for setting in fields(kind)]
+        for setting in settings:
+            if setting not in known:
+                offered = f"It has: {', '.join(known)}." if known else "It has none."
+                raise PlanError(
+                    f"The {self.noun} {name!r} has no setting {setting!r}.",
+                    do=f"{did_you_mean(setting, known)}{offered}",
+                )
+        return kind(**settings)
+
+    def about(self, name: str) -> str:
+        """What the class of that name is, in one line, read from its file without importing it."""
+        module, _, attribute = self.place(name).partition(":")
+        spec = find_spec(module)
+        source = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.ClassDef) and node.name == attribute:
+                return (ast.get_docstring(node) or "").partition("\n")[0]
+        return ""
+
+
+SIGNALS = Registry(
+    "signal",
+    {
+        "loss": "recollect.signals.loss:Loss",
+    },
+)
+"""Every signal, by the name that plans and options use."""
+
+
+def signal_named(name: str, **settings: Any) -> Signal:
+    """The signal of that name with these settings.
+
+    Raises:
+        PlanError: There is no such signal or setting; the nearest is suggested.
+    """
+    made: Signal = SIGNALS.make(name, settings)
+    return made

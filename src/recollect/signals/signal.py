@@ -1,0 +1,66 @@
+"""A signal: answers in, one score per record out. Higher always means more evidence of training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from recollect.models.access import Access, require
+from recollect.models.model import Kind
+from recollect.signals.evidence import AUDITED, Evidence
+from recollect.signals.scores import Scores
+
+
+class Signal(Protocol):
+    """What every signal is: settings in its fields, no work in its constructor."""
+
+    @property
+    def name(self) -> str:
+        """The name that plans and options use."""
+
+    @property
+    def paper(self) -> str:
+        """Where it comes from."""
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of models whose answers it can read."""
+
+    @property
+    def needs(self) -> Mapping[str, Access]:
+        """What each model must show, by the part it plays: "target", "reference", or "shadow" for all shadows."""
+
+    def score(self, evidence: Evidence, corpus: str) -> Scores:
+        """One score per record of a corpus; records of which nothing was predicted have none.
+
+        Args:
+            evidence: Holds the answers of every model in `needs` about this corpus.
+            corpus: The part that the corpus plays.
+        """
+
+
+def scored(signal: Signal, evidence: Evidence, corpus: str = AUDITED) -> Scores:
+    """The scores of a corpus, once it is clear that every model shows what the signal needs.
+
+    Raises:
+        AccessError: Some model does not show enough; nothing was computed.
+    """
+    require_access(f"signal {signal.name!r}", signal.needs, evidence)
+    return signal.score(evidence, corpus)
+
+
+def require_access(audit: str, needs: Mapping[str, Access], evidence: Evidence, *, instead: str = "") -> None:
+    """Refuse evidence in which some model does not show what is needed of it; costs nothing.
+
+    Args:
+        audit: Who needs it, for the message.
+        needs: What each model must show, by the part it plays.
+        evidence: The models; those that are not there yet are not judged.
+        instead: What would work with a weaker model.
+
+    Raises:
+        AccessError: Some model does not show enough.
+    """
+    for part, access in needs.items():
+        for name in evidence.playing(part):
+            require(access, evidence.models[name], audit=audit, instead=instead)

@@ -1,0 +1,130 @@
+"""The contract that every audit keeps, ours and yours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+from recollect.audits.audit import Audit
+from recollect.audits.rounds import gathered, refuse_impossible
+from recollect.errors import AccessError
+from recollect.models.model import Model
+from recollect.results.result import Finding, Result
+from recollect.signals.evidence import TARGET, Evidence
+from recollect.streams import stream
+from recollect.testing.promises import BrokenContract, promise, promised, weaker
+from recollect.testing.world import World
+
+
+def check_audit(audit: Audit, world: World | None = None) -> None:
+    """Check that an audit keeps the contract, in a small world with fake models in which the truth is known.
+
+    A target that has learnt the members by heart is found out; targets that have seen nobody are not accused; the
+    access that the audit names is enough, and less is refused before anything is trained or asked; the same seed
+    gives the same JSON; neither the order of records nor how many are asked at once moves a finding (so sort by id
+    before you draw); what the data cannot support is skipped, with the reason.
+
+    Args:
+        audit: The audit, with settings that fit a small world.
+        world: The world, where the plain one does not fit: `World(kind="masked")`, `World(others=0)`.
+
+    Raises:
+        BrokenContract: It does not; the message says what was promised and what was found.
+    """
+    world = world or World()
+    _check_round_0(audit)
+    result = _result(audit, world, world.memoriser())
+    _check_naming(audit, result)
+    promise(
+        result.outcome == "found", f"{audit.name}: a target that has learnt by heart is found out: {result.verdict}"
+    )
+    for target in (world.null(), world.uniform()):
+        said = _result(audit, world, target)
+        promise(said.outcome != "found", f"{audit.name}: a {target.name} target is not accused: {said.verdict}")
+    _check_repeatable(audit, world, result)
+    _check_access(audit, world)
+    _check_refusal(audit, world)
+
+
+def _result(audit: Audit, world: World, target: Model) -> Result:
+    """The result of the whole audit of this target."""
+    return _judged(audit, world, world.given(target))
+
+
+def _judged(audit: Audit, world: World, given: Evidence) -> Result:
+    """The result: evidence gathered in rounds, then judged."""
+    return audit.run(gathered(audit, given, ask=world.ask, train=world.train), stream(0, audit.name))
+
+
+def _check_round_0(audit: Audit) -> None:
+    """Without evidence an audit says what it needs of its target, and says the same each time."""
+    first, second = audit.needs(Evidence()), audit.needs(Evidence())
+    promise(TARGET in first.access, f"{audit.name}: what the target must show is said before anything costs anything")
+    told = [(needs.access, needs.given, needs.fleet, needs.later) for needs in (first, second)]
+    promise(told[0] == told[1], f"{audit.name}: `needs` depends on the settings and the evidence alone")
+
+
+def _check_naming(audit: Audit, result: Result) -> None:
+    """The result says whose it is."""
+    promise(bool(audit.name and audit.question and audit.paper), "an audit has a name, a question and a paper")
+    named = (result.audit, result.question) == (audit.name, audit.question)
+    promise(named, f"{audit.name}: the result carries the audit's name and question")
+
+
+def _check_repeatable(audit: Audit, world: World, result: Result) -> None:
+    """The same seed gives the same JSON; order and block size move no finding."""
+    again = _result(audit, world, world.memoriser())
+    promise(again.model_dump_json() == result.model_dump_json(), f"{audit.name}: the same seed gives the same JSON")
+    for other in (replace(world, backwards=not world.backwards), replace(world, block=5)):
+        found = _result(audit, other, other.memoriser())
+        what = "the order of records" if other.block == world.block else "the number of records asked at once"
+        promise(found.outcome == result.outcome, f"{audit.name}: {what} does not move the outcome")
+        promise(_alike(found.findings, result.findings), f"{audit.name}: {what} does not move a finding")
+
+
+def _check_access(audit: Audit, world: World) -> None:
+    """What the audit says it needs is enough, and less is refused before any cost."""
+    needed = audit.needs(Evidence()).access
+    given = world.given(world.memoriser())
+    with promised(f"{audit.name}: the access that it needs is enough"):
+        result = _judged(audit, world, world.shown(given, needed))
+    promise(result.outcome == "found", f"{audit.name}: the access that it needs is enough: {result.verdict}")
+    for part, access in needed.items():
+        for less in weaker(access) if given.playing(part) else ():
+            _refused(audit, world.shown(given, {part: less}), f"the {part} shows only {less}")
+
+
+def _refused(audit: Audit, evidence: Evidence, why: str) -> None:
+    """The audit does not accept this evidence."""
+    try:
+        refuse_impossible(audit, evidence)
+    except AccessError:
+        return
+    raise BrokenContract(f"{audit.name}: refuses with an AccessError when {why}")
+
+
+def _check_refusal(audit: Audit, world: World) -> None:
+    """What so few people cannot support is skipped, and nobody is accused."""
+    few = replace(world, members=min(1, world.members), others=min(1, world.others), controls=1)
+    with promised(f"{audit.name}: what one person's data cannot support is skipped, not raised"):
+        result = _result(audit, few, few.null())
+    reasons = [skipped.reason for skipped in result.skipped]
+    promise(bool(reasons), f"{audit.name}: what one person's data cannot support is skipped, with a reason")
+    promise(result.outcome != "found", f"{audit.name}: nobody is accused on one person's data")
+
+
+def _alike(ours: Iterable[Finding], theirs: Iterable[Finding]) -> bool:
+    """Whether findings are the same but for rounding."""
+    first, second = ({finding.name: finding for finding in findings} for findings in (ours, theirs))
+    return first.keys() == second.keys() and all(
+        math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
+        for name in first
+        for a, b in zip(_numbers(first[name]), _numbers(second[name]), strict=True)
+    )
+
+
+def _numbers(finding: Finding) -> list[float]:
+    """The value and both limits of a finding; an open limit is no number and the same as any other."""
+    limits = finding.interval or (None, None)
+    return [finding.value, *(0.0 if limit is None else limit for limit in limits)]

@@ -1,0 +1,126 @@
+"""The contract that every signal keeps, ours and yours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.errors import AccessError
+from recollect.models.model import Model
+from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
+from recollect.signals.scores import Scores
+from recollect.signals.signal import Signal, scored
+from recollect.stats.auc import auc
+from recollect.testing.promises import BrokenContract, promise, promised, weaker
+from recollect.testing.world import World
+
+FOUND = 0.9
+"""The least AUC on a target that has learnt the members by heart."""
+CHANCE = 0.2
+"""How far the AUC may lie from one half on a target that has seen nobody: four standard errors in this world."""
+
+
+def check_signal(signal: Signal) -> None:
+    """Check that a signal keeps the contract, in a small world with fake models in which the truth is known.
+
+    A target that has learnt the members by heart is found, higher meaning member; targets that have seen nobody are
+    not; the access that the signal names is enough, and less is refused; neither order nor block size nor repetition
+    matters; every record keeps its own score and owner.
+
+    Raises:
+        BrokenContract: It does not; the message says what was promised and what was found.
+    """
+    promise(bool(signal.name and signal.paper and signal.kinds), "a signal has a name, a paper and kinds of models")
+    for kind in signal.kinds:
+        world = World(kind=kind)
+        scores = _scores(signal, world, world.memoriser())
+        _check_owners(scores, world, signal)
+        _check_direction(signal, world, scores)
+        _check_repeatable(signal, world, scores)
+        _check_access(signal, world, scores)
+        _check_silence(signal, world)
+
+
+def _scores(signal: Signal, world: World, target: Model) -> Scores:
+    """The scores of the audited corpus."""
+    return scored(signal, world.evidence(target))
+
+
+def _check_owners(scores: Scores, world: World, signal: Signal) -> None:
+    """Every record has its score, and its owner."""
+    owners = {record.id: record.owner for record in world.corpora[AUDITED]}
+    given = dict(zip(scores.records, scores.users, strict=True))
+    promise(given == owners, f"{signal.name}: every record has one score, under its own id and owner")
+    promise(bool(np.isfinite(scores.values).all()), f"{signal.name}: scores are finite numbers")
+    controls = scored(signal, world.evidence(world.memoriser()), CONTROLS)
+    wanted = {record.id for record in world.corpora[CONTROLS]}
+    promise(set(controls.records) == wanted, f"{signal.name}: it scores the corpus that it is asked about")
+
+
+def _check_direction(signal: Signal, world: World, scores: Scores) -> None:
+    """Members score higher if, and only if, the target has seen them."""
+    found = _auc(scores, world)
+    promise(found >= FOUND, f"{signal.name}: what was learnt by heart scores higher (AUC {found:.2f}, {world.kind})")
+    for target in (world.null(), world.uniform()):
+        away = abs(_auc(_scores(signal, world, target), world) - 0.5)
+        promise(away <= CHANCE, f"{signal.name}: a {target.name} target gives chance (AUC off by {away:.2f})")
+
+
+def _check_repeatable(signal: Signal, world: World, scores: Scores) -> None:
+    """Neither repetition nor order nor block size moves a score."""
+    for changed in ({}, {"backwards": True}, {"block": 1}, {"block": 7}):
+        other = replace(world, **changed)
+        again = _scores(signal, other, other.memoriser())
+        same = set(again.records) == set(scores.records) and np.allclose(
+            again.select(scores.records).values, scores.values, rtol=1e-9, atol=1e-9
+        )
+        promise(same, f"{signal.name}: scores stay the same with {changed or 'nothing changed'}")
+
+
+def _check_access(signal: Signal, world: World, scores: Scores) -> None:
+    """What the signal says it needs is enough, and less is refused."""
+    evidence = world.evidence(world.memoriser())
+    with promised(f"{signal.name}: the access that it needs is enough"):
+        again = scored(signal, world.shown(evidence, signal.needs))
+    promise(
+        np.allclose(again.select(scores.records).values, scores.values, rtol=1e-9, atol=1e-9),
+        f"{signal.name}: the access that it needs is enough for the same scores",
+    )
+    for part, needed in signal.needs.items():
+        promise(bool(evidence.playing(part)), f"{signal.name}: {part!r} is a part that models play")
+        for less in weaker(needed):
+            _refused(signal, world.shown(evidence, {part: less}), f"{part} shows only {less}")
+
+
+def _refused(signal: Signal, evidence: Evidence, why: str) -> None:
+    """The signal does not accept this evidence."""
+    try:
+        scored(signal, evidence)
+    except AccessError:
+        return
+    raise BrokenContract(f"{signal.name}: refuses with an AccessError when the {why}")
+
+
+def _check_silence(signal: Signal, world: World) -> None:
+    """A record of which nothing was predicted is left out, and the others are scored."""
+    if world.kind == "classifier":
+        return
+    pair = world.kind == "seq2seq"
+    blank = Record(id="blank", source="word1", target=" ") if pair else Record(id="blank", text=" ")
+    records = [blank, *world.corpora[AUDITED]]
+    evidence = world.evidence(world.memoriser())
+    evidence = replace(evidence, corpora={**evidence.corpora, AUDITED: Corpus.of(records)})
+    promise(
+        len(scored(signal, evidence)) == len(records) - 1, f"{signal.name}: a record without a prediction is left out"
+    )
+
+
+def _auc(scores: Scores, world: World) -> float:
+    """How well the scores tell members from others."""
+    members = {record.id for record in world.learnt}
+    inside = scores.select([record for record in scores.records if record in members])
+    outside = scores.select([record for record in scores.records if record not in members])
+    return auc(inside, outside).value

@@ -1,0 +1,172 @@
+"""A small made-up world in which the truth is known: people, what they wrote, and fake models that saw some of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from recollect.corpora.cohorts import Cohorts
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.models.access import Access
+from recollect.models.answers import Answers
+from recollect.models.limited import limited
+from recollect.models.model import Kind, Model
+from recollect.models.store import blocks
+from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
+from recollect.streams import stream
+from recollect.testing.fakes import Memoriser, Null, Uniform
+
+RECORDS_EACH = 3
+WORDS = 300
+SHADOWS = 8
+
+
+@dataclass(frozen=True)
+class Direct:
+    """Answers straight from a model, kept nowhere: the answer store of tests."""
+
+    model: Model
+    block: int = 64
+    """Records asked at once."""
+
+    @property
+    def access(self) -> Access:
+        """What the model shows."""
+        return self.model.access
+
+    def answers(self, records: Iterable[Record]) -> Answers:
+        """The answers to these records, each content once, in their order."""
+        return self.model.answer(list({record.digest: record for record in records}.values()))
+
+    def each(self, records: Iterable[Record]) -> Iterator[tuple[list[Record], Answers]]:
+        """The records block by block with their answers."""
+        for block in blocks(records, self.block):
+            yield block, self.answers(block)
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """People of whom some trained the target (`member-…`), some did not (`other-…`), and some serve as controls.
+
+    All write alike, so that nothing but a model's memory tells members from others.
+    """
+
+    kind: Kind = "causal"
+    """What the models of this world predict."""
+    members: int = 24
+    """How many of the audited people trained the target."""
+    others: int = 24
+    """How many of them did not."""
+    controls: int = 24
+    """How many people are known not to have trained it."""
+    seed: int = 0
+    block: int = 64
+    """Records asked at once."""
+    backwards: bool = False
+    """Every corpus in the opposite order."""
+
+    @cached_property
+    def corpora(self) -> dict[str, Corpus]:
+        """The corpora by the parts they play; members and others are mixed."""
+        audited = [*self._written_by("member", self.members), *self._written_by("other", self.others)]
+        mixed = [audited[i] for i in stream(self.seed, "mixed").permutation(len(audited))]
+        return {AUDITED: self._corpus(mixed), CONTROLS: self._corpus(self._written_by("control", self.controls))}
+
+    @cached_property
+    def learnt(self) -> list[Record]:
+        """The records that trained the target."""
+        return [record for record in self.corpora[AUDITED] if record.owner.startswith("member")]
+
+    def memoriser(self) -> Memoriser:
+        """A target that has learnt the members' records by heart."""
+        return Memoriser(self.learnt, otherwise=self._null(0))
+
+    def null(self) -> Null:
+        """A target that has seen nobody's."""
+        return self._null(0)
+
+    def uniform(self) -> Uniform:
+        """A target that knows nothing at all."""
+        return Uniform(vocabulary=self._vocabulary, kind=self.kind)
+
+    def evidence(self, target: Model) -> Evidence:
+        """This target with a reference, shadows and both corpora, everybody asked about everything."""
+        shadows = self._shadow_cohorts()
+        models: dict[str, Model] = {
+            TARGET: target,
+            "reference": self._null(1),
+            **self.train(shadows, self.corpora[AUDITED]),
+        }
+        answers = {(model, corpus): Direct(models[model], self.block) for model in models for corpus in self.corpora}
+        return Evidence(models=models, corpora=self.corpora, answers=answers, cohorts={AUDITED: shadows})
+
+    def shown(self, evidence: Evidence, most: Mapping[str, Access]) -> Evidence:
+        """The same evidence from models that show at most so much, by the parts they play."""
+        limits = {name: access for part, access in most.items() for name in evidence.playing(part)}
+        models = {
+            name: limited(model, limits[name]) if name in limits else model for name, model in evidence.models.items()
+        }
+        answers = {(model, corpus): Direct(models[model], self.block) for model, corpus in evidence.answers}
+        return replace(evidence, models=models, answers=answers)
+
+    def given(self, target: Model) -> Evidence:
+        """What a user would give: this target, a reference, both corpora, and the truth; nobody has been asked."""
+        members = {TARGET: sorted({record.owner for record in self.learnt})}
+        cohorts = {AUDITED: self._cohorts(members)}
+        models: dict[str, Model] = {TARGET: target, "reference": self._null(1)}
+        return Evidence(models=models, corpora=self.corpora, cohorts=cohorts)
+
+    def train(self, cohorts: Cohorts, corpus: Corpus) -> Mapping[str, Model]:
+        """Models that have learnt their cohorts' records by heart."""
+        return {
+            name: Memoriser(tuple(iter(cohorts.corpus_of(corpus, name))), otherwise=self._null(2 + i), name=name)
+            for i, name in enumerate(cohorts.models)
+        }
+
+    def ask(self, model: Model, corpus: Corpus) -> Direct:
+        """Asks a model directly."""
+        return Direct(model, self.block)
+
+    @property
+    def _vocabulary(self) -> int:
+        return 10 if self.kind == "classifier" else 1000
+
+    def _null(self, seed: int) -> Null:
+        return Null(seed=seed, kind=self.kind, vocabulary=self._vocabulary)
+
+    def _corpus(self, records: list[Record]) -> Corpus:
+        return Corpus.of(records[::-1] if self.backwards else records)
+
+    def _shadow_cohorts(self) -> Cohorts:
+        """Shadows that were each trained on a random half of all audited people."""
+        owners = sorted({record.owner for record in self.corpora[AUDITED]})
+        halves = {
+            f"shadow-{i}": [
+                owners[j] for j in stream(self.seed, "shadow", i).permutation(len(owners))[: len(owners) // 2]
+            ]
+            for i in range(SHADOWS)
+        }
+        return self._cohorts(halves)
+
+    def _cohorts(self, members: Mapping[str, list[str]]) -> Cohorts:
+        owners = {record.owner for record in self.corpora[AUDITED]}
+        return Cohorts.of(members, units=owners, unit="user", corpus=self.corpora[AUDITED].digest, seed=self.seed)
+
+    def _written_by(self, group: str, people: int) -> list[Record]:
+        """What the people of one group wrote."""
+        return [self._record(f"{group}-{person}", number) for person in range(people) for number in range(RECORDS_EACH)]
+
+    def _record(self, user: str, number: int) -> Record:
+        """One record: some frequent words and some rare ones, different for everybody."""
+        rng = stream(self.seed, user, number)
+        words = [f"word{int(WORDS ** rng.random())}" for _ in range(int(rng.integers(8, 16)))]
+        text, name = " ".join(words), f"{user}-{number}"
+        if self.kind == "seq2seq":
+            return Record(id=name, user=user, source=" ".join(words[::-1]), target=text)
+        if self.kind == "classifier":
+            return Record(id=name, user=user, array=rng.random((4, 4), dtype=np.float32), label=int(rng.integers(10)))
+        return Record(id=name, user=user, text=text)

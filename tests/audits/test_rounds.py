@@ -1,0 +1,135 @@
+"""Rounds: evidence is gathered until the audit needs nothing new; what is impossible is refused before any cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from recollect.audits.audit import Needs
+from recollect.audits.rounds import MOST_ROUNDS, gathered, refuse_impossible
+from recollect.corpora.cohorts import Cohorts
+from recollect.errors import AccessError, PlanError, RecollectError
+from recollect.models.access import Access
+from recollect.models.limited import limited
+from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
+from recollect.testing.world import World
+
+WORLD = World(members=3, others=3, controls=4)
+GIVEN = WORLD.given(WORLD.memoriser())
+
+
+@dataclass
+class Audit:
+    """An audit of which only the needs matter."""
+
+    rule: Callable[[Evidence], Needs]
+    name: str = "toy"
+    question: str = "?"
+    paper: str = "Toy"
+
+    def needs(self, evidence):
+        return self.rule(evidence)
+
+    def run(self, evidence, rng):
+        raise NotImplementedError
+
+
+@dataclass
+class Ledger:
+    """Remembers what was asked and trained."""
+
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    trained: list[tuple[str, ...]] = field(default_factory=list)
+
+    def ask(self, model, corpus):
+        self.asked.append((model.name, corpus.name))
+        return WORLD.ask(model, corpus)
+
+    def train(self, cohorts, corpus):
+        self.trained.append(cohorts.models)
+        return WORLD.train(cohorts, corpus)
+
+
+def halves(evidence: Evidence, *names: str) -> Cohorts:
+    controls = evidence.corpora[CONTROLS]
+    owners = sorted({record.owner for record in controls})
+    return Cohorts.of(dict.fromkeys(names, owners[:2]), units=owners, unit="user", corpus=controls.digest, seed=0)
+
+
+def like_provenance(evidence: Evidence) -> Needs:
+    """Shadows from the controls, queries chosen among the audited, then the target is asked about these alone."""
+    access = {TARGET: Access.top(5)}
+    if not evidence.corpora:
+        return Needs(access=access, given=frozenset({TARGET, AUDITED, CONTROLS}), fleet={"shadow": 2})
+    queries = evidence.corpora[AUDITED].keep(lambda record: record.id.endswith("-0"), name="queries")
+    shadows = halves(evidence, "shadow-0", "shadow-1")
+    ask = {(model, "queries") for model in (TARGET, *shadows.models)}
+    return Needs(access=access, corpora={"queries": queries}, train={CONTROLS: shadows}, ask=frozenset(ask))
+
+
+def test_corpora_are_derived_models_trained_and_everybody_asked_once():
+    ledger = Ledger()
+    evidence = gathered(Audit(like_provenance), GIVEN, ask=ledger.ask, train=ledger.train)
+    assert ledger.trained == [("shadow-0", "shadow-1")]
+    assert ledger.asked == [("shadow-0", "queries"), ("shadow-1", "queries"), ("memoriser", "queries")]
+    assert evidence.cohorts[CONTROLS].members("shadow-1") == ("control-0", "control-1")
+    assert evidence.cohorts[AUDITED] is GIVEN.cohorts[AUDITED]
+    ((records, answers),) = evidence.each("queries", [TARGET, "shadow-0"])
+    assert [record.id[-2:] for record in records] == ["-0"] * 6
+    assert [part.records for part in answers] == [tuple(record.digest for record in records)] * 2
+    assert not GIVEN.answers, "what was given is left as it was"
+
+
+def test_a_later_round_may_learn_from_the_answers_whom_to_train_on():
+    def like_leakage(evidence: Evidence) -> Needs:
+        ask = {(TARGET, AUDITED)} if evidence.corpora else set()
+        if not evidence.has_asked(TARGET, AUDITED):
+            return Needs(ask=frozenset(ask), later="A reference that has not seen those who leak.")
+        ((_, (answers,)),) = evidence.each(AUDITED, [TARGET])
+        assert (answers.rank == 1).any()
+        first, second = halves(evidence, "fold-0"), halves(evidence, "fold-0", "fold-1")
+        train = second if "fold-0" in evidence.models else first
+        return Needs(train={CONTROLS: train}, ask=frozenset({*ask, *((name, AUDITED) for name in train.models)}))
+
+    ledger = Ledger()
+    evidence = gathered(Audit(like_leakage), GIVEN, ask=ledger.ask, train=ledger.train)
+    assert ledger.trained == [("fold-0",), ("fold-1",)]
+    assert ledger.asked == [("memoriser", "in memory"), ("fold-0", "in memory"), ("fold-1", "in memory")]
+    assert evidence.cohorts[CONTROLS].models == ("fold-0", "fold-1")
+    assert evidence.playing("fold") == ("fold-0", "fold-1")
+
+
+def test_missing_access_is_refused_before_anything_is_trained_or_asked():
+    ledger = Ledger()
+    weak = WORLD.given(limited(WORLD.memoriser(), Access.LABEL))
+    with pytest.raises(AccessError, match="toy needs the 5 likeliest symbols; model 'memoriser' shows the likeliest"):
+        gathered(Audit(like_provenance), weak, ask=ledger.ask, train=ledger.train)
+    assert ledger == Ledger()
+
+
+def test_what_the_user_did_not_give_is_named_before_anything_is_trained_or_asked():
+    bare = Evidence(models=GIVEN.models, corpora={AUDITED: GIVEN.corpora[AUDITED]})
+    with pytest.raises(PlanError, match="The audit needs 'controls', and nothing of that part is given"):
+        refuse_impossible(Audit(like_provenance), bare)
+    assert refuse_impossible(Audit(like_provenance), GIVEN).fleet == {"shadow": 2}
+
+
+def test_asking_somebody_who_is_not_there_is_explained():
+    audit = Audit(lambda evidence: Needs(ask=frozenset({("oracle", "scrolls")})))
+    with pytest.raises(PlanError, match="needs 'oracle' and 'scrolls'"):
+        gathered(audit, GIVEN, ask=WORLD.ask, train=WORLD.train)
+
+
+def test_an_audit_that_never_has_enough_is_stopped():
+    def insatiable(evidence: Evidence) -> Needs:
+        return Needs(corpora={f"more-{len(evidence.corpora)}": GIVEN.corpora[AUDITED]})
+
+    with pytest.raises(RecollectError, match=f"still needed something new after {MOST_ROUNDS} rounds"):
+        gathered(Audit(insatiable), GIVEN, ask=WORLD.ask, train=WORLD.train)
+
+
+def test_reading_what_was_not_asked_is_an_error_that_says_so():
+    with pytest.raises(RecollectError, match="Model 'target' was not asked about corpus 'audited'"):
+        list(GIVEN.each(AUDITED, [TARGET]))

@@ -1,0 +1,86 @@
+"""The registries: a table one can read, in which every row leads somewhere, and the plug-ins of others."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+import recollect.signals
+from recollect.audits.registry import AUDITS
+from recollect.errors import PlanError
+from recollect.signals import registry
+from recollect.signals.registry import SIGNALS, Registry, signal_named
+
+NOT_SIGNALS = {"__init__", "evidence", "registry", "scores", "signal"}
+
+
+@pytest.mark.parametrize("name", SIGNALS.table)
+def test_every_row_of_the_table_leads_to_a_signal_of_that_name(name):
+    signal = signal_named(name)
+    assert signal.name == name
+    assert signal.paper
+    assert SIGNALS.about(name) == type(signal).__doc__.partition("\n")[0]
+
+
+def test_every_signals_file_has_a_row():
+    files = {path.stem for path in Path(recollect.signals.__path__[0]).glob("*.py")} - NOT_SIGNALS
+    assert files == {place.partition(":")[0].rpartition(".")[2] for place in SIGNALS.table.values()}
+
+
+@pytest.mark.parametrize("name", AUDITS.table)
+def test_every_row_of_the_audits_leads_to_an_audit_of_that_name(name):
+    assert AUDITS.load(name).name == name
+
+
+def test_an_unknown_name_gets_the_nearest_known_one():
+    with pytest.raises(PlanError, match=r"There is no signal 'los'.\n  Did you mean 'loss'\? Known: loss"):
+        signal_named("los")
+
+
+def test_an_unknown_setting_gets_the_nearest_known_one():
+    offered = Registry("signal", {"local": "recollect.execution.local:LocalBackend"})
+    with pytest.raises(PlanError, match=r"The signal 'local' has no setting 'worker'.\n  Did you mean 'workers'\?"):
+        offered.make("local", {"worker": 2})
+    assert offered.make("local", {"workers": 2}).workers == 2
+
+
+def with_plugins(monkeypatch, **plugins: str) -> Registry:
+    """A registry with these plug-ins installed."""
+
+    def installed(*, group: str) -> list[EntryPoint]:
+        return [EntryPoint(name, value, group) for name, value in plugins.items()] if group == "recollect.tests" else []
+
+    monkeypatch.setattr(registry, "entry_points", installed)
+    return Registry("test", {"ours": "recollect.execution.local:LocalBackend"})
+
+
+def test_plugins_come_in_by_their_entry_point_group(monkeypatch):
+    known = with_plugins(monkeypatch, theirs="recollect.testing.fakes:Null")
+    assert known.names == ("ours", "theirs")
+    assert known.make("theirs", {"seed": 3}).seed == 3
+    assert known.about("theirs").startswith("A model that cannot have seen")
+
+
+def test_a_plugin_that_cannot_be_loaded_is_an_error_when_it_is_asked_for(monkeypatch):
+    known = with_plugins(monkeypatch, absent="no_such_package:Thing", empty="recollect.errors:Thing")
+    for name in ("absent", "empty"):
+        with pytest.raises(PlanError, match=f"The test '{name}' of a plug-in cannot be loaded"):
+            known.load(name)
+    assert known.load("ours")
+
+
+def test_a_plugin_cannot_take_a_name_of_ours(monkeypatch):
+    with pytest.raises(PlanError, match="calls itself 'ours'"):
+        with_plugins(monkeypatch, ours="evil:Thing").load("ours")
+
+
+def test_listing_what_there_is_loads_neither_torch_nor_transformers():
+    code = (
+        "import sys; from recollect.signals.registry import SIGNALS; from recollect.audits.registry import AUDITS; "
+        "[r.about(n) for r in (SIGNALS, AUDITS) for n in r.names]; sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603 - our own code
