@@ -22,7 +22,6 @@ from recollect.models.pretrained import (
     read_tokenizer,
     reads_arrays,
     refuse_foreign,
-    refuse_foresight,
     settled,
 )
 from recollect.models.recorded import replay
@@ -76,8 +75,6 @@ def _local(ref: str, question: Question, kind: Kind | None, device: str | None) 
     # before the precision is changed: the digest is of the weights as they are stored
     address = model_digest(network, tokenizer, notes=notes)
     network = settled(network, question.precision, place)
-    if opened.kind == "causal":
-        refuse_foresight(network, ref)
     pretrained = Pretrained(name=ref, network=network, tokenizer=tokenizer, digest=address, **beside)
     return _KINDS[opened.kind](pretrained, question)
 

@@ -200,18 +200,6 @@ def refuse_foreign(tokenizer: Any, network: Any, ref: str) -> None:
         )
 
 
-@torch.inference_mode()
-def refuse_foresight(network: Any, ref: str) -> None:
-    """Refuse a model as causal whose prediction of a symbol depends on what follows: it may just read it off."""
-    ids = torch.tensor([[0, 1, 0], [0, 1, 1]], device=network.device)
-    one, other = network(input_ids=ids).logits[:, :2].float()
-    if not torch.allclose(one, other, rtol=1e-2, atol=1e-2 * float(one.abs().max())):
-        raise ModelError(
-            f"The model {ref!r} looks ahead: what it predicts depends on the words that follow.",
-            do="It is no causal model: leave --as (kind=) out, or ask it as masked.",
-        )
-
-
 def notes_beside(folder: Path, ref: str) -> dict[str, Mapping[str, Any]]:
     """What the card and the image preprocessing beside the weights say; empty where they are absent."""
     files = {"card": "card.json", "preprocessing": "preprocessor_config.json"}
