@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import transformers
 from transformers import AutoConfig, PreTrainedConfig
+from transformers.pytorch_utils import Conv1D
 
 from recollect.errors import MissingDependency, PlanError
 from recollect.models import architectures
@@ -117,9 +118,9 @@ def _fresh(recipe: Recipe, tokenizer: Any, data: Data) -> Any:
 
 def _resnet(settings: ResNet, data: Data) -> Any:
     """A residual network of basic blocks."""
-    grouped = (architectures.GroupedResNetConfig, architectures.GroupedResNet)
-    plain = (transformers.ResNetConfig, transformers.ResNetForImageClassification)
-    config, network = grouped if settings.norm == "group" else plain
+    grouped = settings.norm == "group"
+    config = architectures.GroupedResNetConfig if grouped else transformers.ResNetConfig
+    network: Any = architectures.GroupedResNet if grouped else transformers.ResNetForImageClassification
     sizes = config(
         num_channels=data.shape[0],
         embedding_size=settings.widths[0],
@@ -200,5 +201,7 @@ def _adapted(network: Any, adapter: Adapter, recipe: Recipe) -> Any:
         lora_dropout=adapter.dropout,
         target_modules=None if adapter.targets is None else list(adapter.targets),
         task_type=kinds.get(recipe.task),
+        # GPT-2 keeps its weights turned; peft would find out by itself, and warn
+        fan_in_fan_out=any(isinstance(module, Conv1D) for module in network.modules()),
     )
     return get_peft_model(network, config)

@@ -15,8 +15,9 @@ from recollect.errors import StoreError
 from recollect.execution.backend import Failure
 from recollect.execution.local import LocalBackend
 from recollect.files import private_folder, read_json, write_json
+from recollect.recipes.job import TRAINING_REVISION
 from recollect.recipes.recipe import Recipe
-from recollect.recipes.training import TRAINING_REVISION, train
+from recollect.recipes.training import train
 from recollect.recipes.trial import Layout, pick_layout
 from recollect.streams import seed_of
 

@@ -46,7 +46,8 @@ def pick_layout(recipe: Recipe, corpus: Corpus, *, models: int) -> Layout:
 
 def _seconds(recipe: Recipe, corpus: Corpus, threads: tuple[int, ...]) -> list[float]:
     """Seconds per step with so many threads each."""
-    from recollect.recipes.training import Job, prepare
+    from recollect.recipes.assembling import prepare
+    from recollect.recipes.job import Job
 
     with tempfile.TemporaryDirectory() as folder, own_randomness():
         loop = prepare(Job.of(recipe, corpus, None, seed=0), Path(folder)).loop

@@ -1,0 +1,145 @@
+"""From a job to a loop that is ready to run: tokenizer, model, sequences, sampler and update put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoTokenizer
+
+from recollect.errors import CorpusError, PlanError
+from recollect.files import private_folder
+from recollect.models.devices import pick_device
+from recollect.recipes.building import build_model, build_tokenizer
+from recollect.recipes.checkpoints import weights, write_checkpoint
+from recollect.recipes.job import Job
+from recollect.recipes.loop import Hook, Loop, Moment
+from recollect.recipes.optimisers import Rate, build_optimiser
+from recollect.recipes.preparing import Preparer, look_at, texts_of
+from recollect.recipes.recipe import Recipe
+from recollect.recipes.sampling import InOrder, Sampler, Shuffled
+from recollect.recipes.sequences import Sequences
+from recollect.recipes.update import Plain, Update
+from recollect.recipes.validating import Validation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A training that can begin."""
+
+    loop: Loop
+    preparer: Preparer
+
+
+def prepare(
+    job: Job, out: Path, progress: Callable[[Moment], None] | None = None, on_epoch: Sequence[Hook] = ()
+) -> Prepared:
+    """Build what the recipe names, up to the first step."""
+    recipe, working, device = job.recipe, private_folder(out / "working"), pick_device()
+    if recipe.training.precision != "float32" and device.type == "cpu":
+        raise PlanError(
+            f"training.precision is {recipe.training.precision}, but there is no GPU.", do="Set precision=float32."
+        )
+    tokenizer = _tokenizer(job, working / "tokenizer")
+    data, scale = look_at(job.corpus, recipe)
+    network = build_model(recipe, tokenizer, data, seed=job.seed).to(device)
+    start = getattr(network.config, "decoder_start_token_id", None) or 0
+    preparer = Preparer(recipe=recipe, tokenizer=tokenizer, data=data, scale=scale, decoder_start=start)
+    sequences = preparer(job.corpus)
+    if len(sequences.lengths) == 0:
+        raise CorpusError(f"{job.corpus.name} is too short to train on.", do="Give a longer corpus.")
+    sampler, update = (
+        _private_steps(job, network, sequences, working) if recipe.private else _steps(job, network, sequences)
+    )
+    settings = recipe.training
+    loop = Loop(
+        model=network,
+        update=update,
+        sampler=sampler,
+        rate=Rate(schedule=settings.schedule, initial=settings.learning_rate, steps=sampler.steps * settings.epochs),
+        epochs=settings.epochs,
+        seed=job.seed,
+        folder=working,
+        curve_file=out / "curve.json",
+        validate=_validation(job, network, preparer),
+        stop_after=settings.stop_after,
+        keep_best=settings.keep == "best",
+        hooks=on_epoch,
+        progress=progress,
+    )
+    return Prepared(loop=loop, preparer=preparer)
+
+
+def _tokenizer(job: Job, folder: Path) -> Any:
+    """The tokenizer; made once, so that a training that goes on has the very same."""
+    if job.recipe.tokenizer is None:
+        return None
+    if not folder.exists():
+        part = folder.with_suffix(".part")
+        build_tokenizer(job.recipe, texts_of(job.corpus)).save_pretrained(part)
+        part.rename(folder)
+    return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+
+
+def _steps(job: Job, network: Any, sequences: Sequences) -> tuple[Sampler, Update]:
+    """Which sequences a step sees, and how it changes the weights."""
+    settings, carried = job.recipe.training, _carried(job.recipe)
+    if carried:
+        sampler: Sampler = InOrder(size=len(sequences.lengths), batch_size=settings.batch_size)
+    else:
+        sampler = Shuffled(
+            lengths=sequences.lengths,
+            batch_size=settings.batch_size,
+            seed=job.seed,
+            bagging=settings.sampling == "bagging",
+        )
+    update = Plain(
+        model=network,
+        sequences=sequences,
+        optimiser=build_optimiser(settings, network.parameters()),
+        seed=job.seed,
+        clip=settings.clip,
+        accumulate=settings.accumulate,
+        carried=carried,
+        precision=getattr(torch, settings.precision),
+    )
+    return sampler, update
+
+
+def _private_steps(job: Job, network: Any, sequences: Sequences, working: Path) -> tuple[Sampler, Update]:
+    """The same with differential privacy; snapshots are kept in the working folder until all is done."""
+    from recollect.recipes.private.training import private_training
+
+    def keep(epsilon: float, statement: dict[str, Any]) -> None:
+        write_checkpoint(working / f"snapshot-eps-{epsilon:g}.safetensors", weights(network), statement)
+
+    optimiser = build_optimiser(job.recipe.training, network.parameters())
+    return private_training(job.recipe, network, sequences, optimiser, seed=job.seed, keep=keep)
+
+
+def _carried(recipe: Recipe) -> bool:
+    """Whether states are carried from step to step; a recipe that cannot do so is refused."""
+    if recipe.sequences.layout != "stream":
+        return False
+    settings = recipe.training
+    if recipe.model.kind not in {"recurrent", "convolutional"}:
+        raise PlanError(
+            f"A {recipe.model.kind} model has no state to carry along a stream.", do="Set sequences.layout=windows."
+        )
+    if settings.accumulate > 1 or settings.sampling != "shuffle":
+        raise PlanError(
+            "Streams are read in order and whole: neither bagging nor accumulating is possible.",
+            do="Set sequences.layout=windows, or training.accumulate=1 and training.sampling=shuffle.",
+        )
+    return True
+
+
+def _validation(job: Job, network: Any, preparer: Preparer) -> Validation | None:
+    """What measures the validation loss."""
+    if job.validation is None:
+        return None
+    size = job.recipe.training.batch_size
+    return Validation(model=network, sequences=preparer(job.validation), batch_size=size, carried=_carried(job.recipe))

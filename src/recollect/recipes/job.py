@@ -1,0 +1,92 @@
+"""A job: all that the weights of a model depend on besides the machine, and the folder that belongs to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from recollect.corpora.corpus import Corpus
+from recollect.digests import hasher
+from recollect.errors import CorpusError, PlanError, StoreError
+from recollect.files import private_folder, read_json, write_json
+from recollect.models.folders import model_folder
+from recollect.recipes.recipe import Recipe
+from recollect.recipes.validating import held_out
+
+TRAINING_REVISION = 1
+"""Raised by hand whenever a change may move a weight: a training that was begun before is then not gone on with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """All that the weights depend on, besides the machine."""
+
+    recipe: Recipe
+    corpus: Corpus
+    validation: Corpus | None
+    seed: int
+
+    @classmethod
+    def of(cls, recipe: Recipe, corpus: Corpus, validation: Corpus | None, *, seed: int) -> Job:
+        """A job; where no validation corpus is given, the share that the recipe wishes is held out."""
+        settings = recipe.training
+        if validation is None and settings.validation > 0:
+            away = held_out(corpus, settings.validation)
+            validation = corpus.keep(lambda record: record.id in away, name=f"{corpus.name} (held out)")
+            corpus = corpus.keep(lambda record: record.id not in away, name=corpus.name)
+        if validation is None and (settings.stop_after is not None or settings.keep == "best"):
+            raise PlanError(
+                f"Recipe {recipe.name!r} chooses by the validation loss, but nothing is held out.",
+                do="Give a validation corpus, or set training.validation to a share such as 0.05.",
+            )
+        if recipe.private:
+            from recollect.recipes.private.terms import check_recipe
+
+            check_recipe(recipe, validated=validation is not None)
+        if len(corpus) == 0:
+            raise CorpusError(f"{corpus.name} has no records to train on.", do="Give a corpus that has some.")
+        return cls(recipe=recipe, corpus=corpus, validation=validation, seed=seed)
+
+    def identity(self) -> dict[str, Any]:
+        """What makes this training another than the next."""
+        return {
+            "revision": TRAINING_REVISION,
+            "recipe": self.recipe.digest,
+            "corpus": self.corpus.digest,
+            "validation": None if self.validation is None else self.validation.digest,
+            "seed": self.seed,
+            "start": None if self.recipe.model.start is None else _files_digest(model_folder(self.recipe.model.start)),
+        }
+
+
+def claimed(out: Path, job: Job, threads: int | None) -> dict[str, Any]:
+    """Make the folder this training's own, or find that it is; what was noted when it was begun."""
+    file, identity = out / "training.json", job.identity()
+    if not file.exists():
+        if out.exists() and any(out.iterdir()):
+            raise StoreError(f"The folder {out} is not empty.", do="Choose another for the model.")
+        begun = {**identity, "threads": threads or torch.get_num_threads()}
+        write_json(private_folder(out) / "training.json", begun)
+        return begun
+    begun = read_json(file)
+    differing = [name for name, value in identity.items() if begun.get(name) != value]
+    if differing:
+        raise StoreError(
+            f"The folder {out} holds a training with another {' and '.join(differing)}.",
+            do="Choose another folder, or delete this one.",
+        )
+    return {**begun, "threads": threads or begun["threads"]}
+
+
+def _files_digest(folder: Path) -> str:
+    """The address of a checkpoint: of the files that hold its weights, sizes and vocabulary."""
+    state = hasher()
+    for path in sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin"), *folder.glob("*token*.json")]):
+        state.update(f"{path.name}\n".encode())
+        with path.open("rb") as file:
+            while block := file.read(2**20):
+                state.update(block)
+    return state.hexdigest()
