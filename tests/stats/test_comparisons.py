@@ -75,6 +75,16 @@ def test_alternatives_point_where_they_say():
     assert p["two-sided"] < 0.02
 
 
+def test_a_two_sided_p_value_is_twice_the_smaller_one():
+    rng = np.random.default_rng(7)
+    high, low = rng.normal(0.4, 1, 40), rng.normal(0, 1, 40)
+    one, both = (
+        permutation(high, low, alternative=way, rng=np.random.default_rng(0)).p for way in ("greater", "two-sided")
+    )
+    assert 0.001 < one < 0.4
+    assert both == pytest.approx(2 * one)
+
+
 def test_a_permutation_test_never_says_zero():
     found = permutation(np.arange(100.0) + 1000, np.arange(100.0), rng=np.random.default_rng(0), draws=999)
     assert found.p == pytest.approx(1 / 1000)

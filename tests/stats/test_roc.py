@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
 from recollect.stats import Owned, auc, best_threshold, binomial_p, roc_curve, threshold_at, tpr_at_fpr
+from recollect.stats.owners import side
+from recollect.stats.roc import _threshold_limits
 
 scores = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=20)
 others_for_a_tenth = st.lists(st.integers(-5, 5).map(float), min_size=10, max_size=25)
@@ -114,6 +116,30 @@ def test_interval_pays_for_the_threshold_and_covers_as_often_as_it_claims(shift,
         true not in tpr_at_fpr(rng.normal(shift, 1, 80), rng.normal(0, 1, n_others), fpr=fpr).interval
         for _ in range(runs)
     )
+    assert binomial_p(misses, runs, 0.05) > 0.001, misses / runs
+
+
+@pytest.mark.parametrize(("n_others", "fpr"), [(100, 0.1), (100, 0.01), (1000, 0.01), (57, 0.3)])
+def test_limits_of_the_threshold_are_the_nearest_order_statistics_that_hold(n_others, fpr):
+    high, low = _threshold_limits(side(np.arange(float(n_others))), n_others * (1 - fpr), fpr, 0.95)
+    # How many others lie at or above each limit; the number above the true threshold is binomial.
+    above_high = 0 if np.isinf(high) else n_others - int(high)
+    above_low = n_others + 1 if np.isinf(low) else n_others - int(low)
+    too_low = [binom.cdf(k - 1, n_others, fpr) for k in (above_high, above_high + 1)]
+    too_high = [binom.sf(k - 1, n_others, fpr) for k in (above_low, above_low - 1)]
+    assert too_low[0] <= 0.0125 < too_low[1]
+    assert too_high[0] <= 0.0125 < too_high[1]
+
+
+@pytest.mark.parametrize("just", ["below", "above"])
+def test_interval_holds_for_the_worst_members_there_can_be(just):
+    """Members who crowd at the true threshold, so that a slip of it changes everything."""
+    rng = np.random.default_rng(3)
+    runs, misses = 400, 0
+    elsewhere, crowd, true = (2.0, 0.9 - 1e-9, 0.3) if just == "below" else (0.0, 0.9 + 1e-9, 0.7)
+    for _ in range(runs):
+        members = np.where(rng.random(300) < 0.3, elsewhere, crowd)
+        misses += true not in tpr_at_fpr(members, rng.random(200), fpr=0.1).interval
     assert binomial_p(misses, runs, 0.05) > 0.001, misses / runs
 
 

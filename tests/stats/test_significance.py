@@ -59,9 +59,10 @@ def test_random_ties_lie_between_the_two_ways_of_counting_them():
     assert np.ptp(p) > 0.4
 
 
-def test_rounding_of_thirds_does_not_move_a_p_value():
-    controls = Owned(np.tile([0.0, 0.0, 9.0], 3), np.repeat(np.arange(3), 3))
-    assert conformal_p([9.0], controls).tolist() == [0.5]
+def test_adding_up_sevenths_does_not_move_a_p_value():
+    """Three users with seven records each, two of them all lower: without rounding p is 0.5000000000000002."""
+    controls = Owned(np.repeat([0.0, 1.0, 2.0], 7), np.repeat(np.arange(3), 7))
+    assert conformal_p([2.0], controls).tolist() == [0.5]
 
 
 @given(p=p_values)
