@@ -1,12 +1,16 @@
 """What the tests of models share: ragged texts in several scripts, and the slow, obvious way to score them."""
 
 import copy
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from transformers import AutoConfig, AutoModelForImageClassification
 
 from recollect.corpora.record import Record
+from recollect.testing.tiny import save_tiny, tiny_model
 
 RAGGED = [
     "The quick brown fox jumps over the lazy dog.",
@@ -72,3 +76,20 @@ def assert_numbers():
             assert abs(int(found.rank[row]) - rank) <= (0 if exact_ranks else near)
 
     return check
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory):
+    """Tiny models of every kind, saved as anyone would."""
+    home = tmp_path_factory.mktemp("models")
+    for family in ("gpt2", "bert", "t5"):
+        save_tiny(tiny_model(family), home / family)
+    config = AutoConfig.for_model("recollect-perceptron", inputs=64, hidden=[8], num_labels=3)
+    AutoModelForImageClassification.from_config(config).save_pretrained(home / "mlp")
+    return home
+
+
+@pytest.fixture
+def bert(folders, tmp_path):
+    """A copy of one of them that a test may damage."""
+    return Path(shutil.copytree(folders / "bert", tmp_path / "bert"))

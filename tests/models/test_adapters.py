@@ -1,0 +1,126 @@
+"""BASE+ADAPTER, with adapters that peft itself saved."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from transformers import AutoConfig, AutoModelForMaskedLM
+
+from recollect import load_model
+from recollect.corpora.record import Record
+from recollect.errors import MissingDependency, ModelError
+from recollect.models import Question, natural_reference
+
+peft = pytest.importorskip("peft")
+
+
+@pytest.fixture
+def adapter(folders, tmp_path):
+    config = peft.LoraConfig(r=4, lora_alpha=8, target_modules=["query", "value"], init_lora_weights=False)
+    torch.manual_seed(3)
+    whole = peft.get_peft_model(AutoModelForMaskedLM.from_pretrained(folders / "bert"), config)
+    whole.save_pretrained(tmp_path / "lora")
+    return tmp_path / "lora"
+
+
+def test_an_adapted_model_answers_as_peft_has_it(folders, adapter):
+    base = folders / "bert"
+    model = load_model(f"{base}+{adapter}", question=Question(one_by_one=True))
+    record = Record(id="r", text="The quick fox")
+    answers = model.answer([record])
+    whole = peft.PeftModel.from_pretrained(AutoModelForMaskedLM.from_pretrained(base), adapter).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(base)
+    ids = tokenizer(record.text, return_tensors="pt")["input_ids"]
+    for place in range(ids.shape[1] - 2):
+        masked = ids.clone()
+        masked[0, place + 1] = tokenizer.mask_token_id
+        with torch.no_grad():
+            logprob = whole(input_ids=masked).logits[0, place + 1].log_softmax(-1)
+        assert answers.logprob[place] == pytest.approx(float(logprob[ids[0, place + 1]]), abs=1e-4)
+    plain = load_model(natural_reference(model.name), question=model.question)
+    assert abs(plain.answer([record]).logprob - answers.logprob).max() > 1e-2
+
+
+def test_its_digest_is_of_base_and_adapter(folders, adapter, tmp_path):
+    base = folders / "bert"
+    copied = shutil.copytree(adapter, tmp_path / "elsewhere")
+    settings = json.loads((copied / "adapter_config.json").read_text())
+    digests = [load_model(str(base)).digest, load_model(f"{base}+{adapter}").digest]
+    for changes in ({"base_model_name_or_path": "x", "target_modules": ["value", "query"]}, {"lora_alpha": 9}):
+        (copied / "adapter_config.json").write_text(json.dumps(settings | changes))
+        digests.append(load_model(f"{base}+{copied}").digest)
+    plain, adapted, moved, stronger = digests
+    assert adapted == moved
+    assert len({plain, adapted, stronger}) == 3
+
+
+def test_its_base_is_its_natural_reference(folders, adapter):
+    assert natural_reference(f"{folders / 'bert'}+{adapter}") == str(folders / "bert")
+    assert natural_reference(str(folders / "bert")) is None
+
+
+def test_a_plus_in_a_folders_name_is_no_adapter(folders, tmp_path):
+    shutil.copytree(folders / "bert", tmp_path / "c++")
+    assert load_model(str(tmp_path / "c++")).kind == "masked"
+
+
+def test_an_adapter_alone_is_told_its_base(adapter, folders):
+    with pytest.raises(ModelError, match=re.escape(f"'{folders / 'bert'}+{adapter}'")):
+        load_model(str(adapter))
+
+
+def test_a_base_of_another_depth_is_refused(folders, adapter, tmp_path):
+    config = AutoConfig.from_pretrained(folders / "bert", num_hidden_layers=1)
+    AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path / "shallow")
+    with pytest.raises(ModelError, match="has no place for weights"):
+        load_model(f"{tmp_path / 'shallow'}+{adapter}")
+    config = AutoConfig.from_pretrained(folders / "bert", num_hidden_layers=3)
+    AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path / "deep")
+    with pytest.raises(ModelError, match="lacks weights"):
+        load_model(f"{tmp_path / 'deep'}+{adapter}")
+
+
+def test_a_base_of_another_family_is_refused(folders, adapter):
+    with pytest.raises(ModelError, match="does not fit its base"):
+        load_model(f"{folders / 'gpt2'}+{adapter}")
+
+
+def test_an_adapter_that_lengthens_the_text_is_refused(folders, tmp_path):
+    config = peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3)
+    network = transformers.AutoModelForCausalLM.from_pretrained(folders / "gpt2")
+    peft.get_peft_model(network, config).save_pretrained(tmp_path / "prompt")
+    with pytest.raises(ModelError, match="before the text"):
+        load_model(f"{folders / 'gpt2'}+{tmp_path / 'prompt'}")
+
+
+def test_a_classifier_whose_output_layers_are_in_the_adapter_is_loaded(folders, tmp_path):
+    network = transformers.AutoModelForSequenceClassification.from_pretrained(folders / "bert")
+    settings = {"task_type": "SEQ_CLS", "r": 2, "target_modules": ["query"]}
+    config = peft.LoraConfig(**settings, modules_to_save=["pooler"])
+    peft.get_peft_model(network, config).save_pretrained(tmp_path / "head")
+    model = load_model(f"{folders / 'bert'}+{tmp_path / 'head'}")
+    assert model.kind == "classifier"
+    ids = transformers.AutoTokenizer.from_pretrained(folders / "bert")("hello", return_tensors="pt")["input_ids"]
+    answers = model.answer([Record(id="r", text="hello", label=1)])
+    np.testing.assert_allclose(answers.logits[0], network.eval()(input_ids=ids).logits[0].detach(), atol=1e-5)
+
+
+def test_a_classifier_of_which_a_layer_was_saved_nowhere_is_refused(folders, tmp_path):
+    network = transformers.AutoModelForSequenceClassification.from_pretrained(folders / "bert")
+    config = peft.LoraConfig(task_type="SEQ_CLS", r=2, target_modules=["query"])
+    peft.get_peft_model(network, config).save_pretrained(tmp_path / "head")
+    with pytest.raises(ModelError, match=r"bert\.pooler\.dense"):
+        load_model(f"{folders / 'bert'}+{tmp_path / 'head'}")
+
+
+def test_without_peft_the_command_to_add_it_is_given(folders, adapter, monkeypatch):
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(MissingDependency, match=re.escape("pip install 'recollect[peft]'")):
+        load_model(f"{folders / 'bert'}+{adapter}")

@@ -1,0 +1,157 @@
+"""Where a model lies: paths never ask the network, hub ids do, and both say what they tried."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import huggingface_hub.constants
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from recollect import load_model
+from recollect.errors import ModelError
+
+
+def test_a_name_that_is_nearly_right_is_suggested(folders):
+    with pytest.raises(ModelError, match=f"Did you mean '{folders / 'bert'}'"):
+        load_model(str(folders / "bret"))
+
+
+def test_a_file_in_place_of_its_folder_is_explained(folders):
+    with pytest.raises(ModelError, match=f"Give its folder: '{folders / 'bert'}'"):
+        load_model(str(folders / "bert" / "config.json"))
+
+
+def test_a_folder_of_checkpoints_names_the_last(tmp_path):
+    for step in (900, 1000):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        (tmp_path / f"checkpoint-{step}" / "config.json").write_text("{}")
+    with pytest.raises(ModelError, match=f"no config.json.\n  Did you mean '{tmp_path / 'checkpoint-1000'}'"):
+        load_model(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ([], "what save_pretrained writes"),
+        (["manifest.json"], "recorded:"),
+        (["config.json"], "has no weights: it holds none"),
+        (["config.json", "tf_model.h5"], "it holds tf_model.h5, which cannot be read"),
+    ],
+)
+def test_a_folder_that_holds_something_else_is_explained(tmp_path, files, said):
+    for name in files:
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(ModelError) as caught:
+        load_model(str(tmp_path))
+    assert said in str(caught.value)
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    """Whoever asks the network fails the test, although nothing says that we are offline."""
+
+    def refuse(*_args, **_kwargs):
+        pytest.fail("the network was asked")
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.mark.usefixtures("no_network")
+def test_a_path_never_asks_the_network(folders, monkeypatch):
+    load_model(str(folders / "bert"))
+    monkeypatch.chdir(folders.parent)
+    for path in (f"{folders.name}/brt", "./brt", "/nowhere/brt", "a/b/c"):
+        with pytest.raises(ModelError, match="There is no folder"):
+            load_model(path)
+
+
+@pytest.fixture
+def offline(monkeypatch, tmp_path):
+    """No network, and an empty cache of the hub."""
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    return tmp_path / "hub"
+
+
+def test_a_hub_id_without_a_network_says_what_was_tried_and_what_to_do(offline):
+    with pytest.raises(ModelError) as caught:
+        load_model("somebody/some-model")
+    for said in ("HF_HUB_OFFLINE is set", str(offline), "hf download somebody/some-model"):
+        assert said in str(caught.value)
+
+
+def test_a_hub_id_is_read_from_the_cache(offline, folders):
+    home = offline / "models--somebody--bert"
+    shutil.copytree(folders / "bert", home / "snapshots" / "c0ffee")
+    (home / "refs").mkdir()
+    (home / "refs" / "main").write_text("c0ffee")
+    assert load_model("somebody/bert").digest == load_model(str(folders / "bert")).digest
+
+
+COMMIT = "c0ffee" * 6 + "c0ff"
+
+
+class Hub(BaseHTTPRequestHandler):
+    """As much of the hub as a download needs: facts of a repository, the list of its files, the files."""
+
+    def do_GET(self):
+        path, _, _ = self.path.partition("?")
+        files = {file.relative_to(self.server.folder).as_posix(): file for file in self.server.folder.rglob("*.*")}
+        if "/tree/" in path:
+            held = [
+                {"type": "file", "path": name, "size": file.stat().st_size, "oid": name} for name, file in files.items()
+            ]
+            body = json.dumps(held).encode()
+        elif path.startswith("/api/"):
+            body = json.dumps({"id": "somebody/model", "sha": COMMIT}).encode()
+        else:
+            body = files[path.partition(f"/resolve/{COMMIT}/")[2]].read_bytes()
+        self.send_response(200)
+        for name, value in (("Content-Length", len(body)), ("ETag", f'"{path}"'), ("X-Repo-Commit", COMMIT)):
+            self.send_header(name, str(value))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    do_HEAD = do_GET  # noqa: N815 - the library's name
+
+    def log_message(self, *_args):
+        """Nothing: the test's output is its own."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pickled", [False, True], ids=["safetensors", "pickled"])
+def test_a_hub_id_is_fetched_without_what_is_not_needed(bert, folders, tmp_path, pickled):
+    (bert / "onnx").mkdir()
+    for name in ("onnx/config.json", "tf_model.h5", "training_args.bin"):
+        (bert / name).write_text("{}")
+    torch.save(load_file(bert / "model.safetensors"), bert / "pytorch_model.bin")
+    if pickled:
+        (bert / "model.safetensors").unlink()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    server.folder = bert
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    home = {
+        "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+        "HF_HUB_CACHE": str(tmp_path),
+        "HF_HUB_OFFLINE": "0",
+    }
+    script = "import recollect; print(recollect.load_model('somebody/model').digest)"
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=os.environ | home, capture_output=True, text=True, check=False)  # noqa: S603
+    server.shutdown()
+    assert done.stdout.strip() == load_model(str(folders / "bert")).digest, done.stderr
+    fetched = {path.name for path in (tmp_path / "models--somebody--model" / "snapshots" / COMMIT).iterdir()}
+    weights = "pytorch_model.bin" if pickled else "model.safetensors"
+    assert fetched == {"config.json", "tokenizer.json", "tokenizer_config.json", weights}
