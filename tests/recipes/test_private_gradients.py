@@ -13,6 +13,8 @@ from recollect.errors import ModelError
 from recollect.models.architectures import (
     ConvolutionalConfig,
     ConvolutionalLM,
+    GroupedResNet,
+    GroupedResNetConfig,
     PerceptronClassifier,
     PerceptronConfig,
     RecurrentConfig,
@@ -92,15 +94,19 @@ def llama():
 
 
 def resnet():
-    config = transformers.ResNetConfig(
-        num_channels=1, embedding_size=4, hidden_sizes=[4, 8], depths=[1, 1], layer_type="basic", num_labels=3
+    return GroupedResNet(
+        GroupedResNetConfig(
+            num_channels=1, embedding_size=4, hidden_sizes=[4, 8], depths=[1, 1], layer_type="basic", num_labels=3
+        )
     )
-    model = transformers.ResNetForImageClassification(config)
-    for module in model.modules():
-        for name, child in module.named_children():
-            if isinstance(child, nn.BatchNorm2d):
-                setattr(module, name, nn.GroupNorm(2, child.num_features))
-    return model
+
+
+def adapted():
+    """A tied GPT-2 of which only low-rank adapters are trained."""
+    peft = pytest.importorskip("peft")
+    sizes = {"n_embd": 8, "n_layer": 1, "n_head": 2, "n_positions": 32, "bos_token_id": 2, "eos_token_id": 3}
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=SYMBOLS, **sizes))
+    return peft.get_peft_model(model, peft.LoraConfig(r=2, init_lora_weights=False, fan_in_fan_out=True))
 
 
 def recurrent(cell: str, **options):
@@ -133,6 +139,7 @@ MODELS = {
         lambda: PerceptronClassifier(PerceptronConfig(inputs=12, hidden=[7, 6], num_labels=3)),
         arrays(3, 4),
     ),
+    "adapter": (adapted, RUNNING),
     "resnet": (resnet, arrays(1, 16, 16)),
 }
 
@@ -257,6 +264,16 @@ def test_recurrent_layers_without_biases_and_frozen_ones_are_left_alone():
     twin = torch.autograd.grad(model(inputs)[0].sum(), trained(model))
     for parameter, expected in zip(trained(model), twin, strict=True):
         torch.testing.assert_close(gradients_of(parameter).sum(0), expected)
+
+
+def test_a_layer_that_is_used_twice_adds_up():
+    layer, inputs = nn.Linear(3, 3), torch.randn(2, 4, 3)
+    model = nn.Sequential(layer, nn.Tanh(), layer)
+    all_at_once(model, lambda: model(inputs).sum((1, 2)), records=2)
+    for i in range(2):
+        twin = torch.autograd.grad(model(inputs[i]).sum(), trained(model))
+        for parameter, expected in zip(trained(model), twin, strict=True):
+            torch.testing.assert_close(gradients_of(parameter)[i], expected)
 
 
 def test_a_record_that_predicts_nothing_has_no_gradient():

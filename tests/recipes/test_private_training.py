@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import dp_accounting
 import numpy as np
 import pytest
 import torch
+import yaml
 from dp_accounting.pld import PLDAccountant
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
@@ -126,6 +131,42 @@ def test_a_killed_private_training_ends_with_the_same_weights_and_the_same_expen
     assert same(whole, resumed)
     assert card(whole)["privacy"] == card(resumed)["privacy"]
     assert not same(whole, train(settings, corpus(), tmp_path / "other", seed=1))
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.recipes.reading import load_recipe
+from recollect.recipes.training import train
+
+texts = Corpus.of(Record(id=str(i), user=str(i % 9), text="ape bee cat dog elk"[: 3 + i % 16]) for i in range(60))
+train(load_recipe(sys.argv[1]), texts, Path(sys.argv[2]), threads=1)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", ["record", "user"])
+def test_sigkill_while_training_privately_then_the_same_command(tmp_path, unit):
+    settings = with_training(recipe(unit=unit, accountant="rdp", snapshots=(50.0,)), epochs=12)
+    file = tmp_path / "recipe.yaml"
+    file.write_text(yaml.safe_dump(settings.model_dump(mode="json", exclude={"name"})))
+    for name in ("whole", "killed"):
+        command = [sys.executable, "-c", CHILD, str(file), str(tmp_path / name)]
+        child = subprocess.Popen(command)  # noqa: S603 - our own code
+        if name == "killed":
+            while not (tmp_path / name / "working" / "checkpoint.safetensors").exists():
+                assert child.poll() is None
+                time.sleep(0.05)
+            child.kill()
+            assert child.wait() == -signal.SIGKILL
+            child = subprocess.Popen(command)  # noqa: S603 - our own code
+        assert child.wait() == 0
+    whole, resumed = tmp_path / "whole", tmp_path / "killed"
+    assert same(whole, resumed)
+    assert same(whole / "snapshot-eps-50", resumed / "snapshot-eps-50")
+    assert card(whole)["privacy"] == card(resumed)["privacy"]
 
 
 def test_snapshots_of_one_run_stay_within_each_budget_and_are_whole_models(tmp_path):

@@ -4,8 +4,7 @@ With 50 symbols it has the papers' sizes (Carlini et al. 2018, Table 1: 620,000 
 the paper does not state: LSTM 2 × 200 with 149, LSTM 1 × 320 with 144, GRU 1 × 370 with 162, GRU 2 × 235 with 143.
 The four marks of our tokenizers add `units + embedding + 1` each.
 
-Under differential privacy `opacus.layers.DPLSTM` and `DPGRU` take the place of `rnn` with the same parameter names;
-their dropout differs, for it also falls on the state.
+Under differential privacy `rnn` is computed step by step from the same weights, which are what is saved.
 """
 
 from __future__ import annotations
