@@ -112,7 +112,7 @@ def test_squares_of_unequal_limits_add_up_on_their_own_side():
 @pytest.mark.parametrize("rate", [0.05, 0.5])
 def test_proportion_by_user_covers_the_true_rate_as_often_as_it_claims(correlation, rate):
     rng = np.random.default_rng(5)
-    runs, misses = 600, 0
+    runs, misses = 1500, 0
     users = np.repeat(np.arange(40), 8)
     for _ in range(runs):
         own, shared = rng.random(320), np.repeat(rng.random(40), 8)

@@ -80,21 +80,25 @@ def upper_limit(hits: float, n: float, *, tail: float) -> float:
 def effective_size(group: Side, hits: NDArray[np.bool_], *, confidence: float = 0.95) -> float:
     """How many independent trials the records of `group` are worth: fewer than records where users repeat themselves.
 
-    Korn & Graubard 1998: records divided by the design effect, with Student's factor for few users. If all records
-    agree their scatter says nothing, and each user counts once.
+    Korn & Graubard 1998: records divided by the design effect, with Student's factor for few users; never fewer than
+    if each user said one thing only. One all-or-nothing user is added to the scatter: a few stray hits look independent
+    even where users mostly repeat themselves (without it 9 % of 95 % intervals missed a rate of 0.05 among 40 users).
 
     >>> five_users_twice = Side(np.zeros(10), np.arange(10) // 2, 5)
     >>> effective_size(five_users_twice, np.zeros(10, dtype=bool))
     5.0
     """
     n, users = len(group), group.owners
-    rate = hits.mean()
-    if not group.clustered or rate in (0, 1):
-        return float(users)
-    variance = _ratio_variance(group, hits, rate)
+    if not group.clustered:
+        return float(n)
+    rate = float(hits.mean())
+    least = n**2 / float(np.square(group.sizes).sum())
+    if rate in (0, 1):
+        return least
     tail = (1 - confidence) / 2
     factor = (student(tail, n - 1) / student(tail, users - 1)) ** 2
-    return float(n) if variance == 0 else float(min(n, factor * rate * (1 - rate) / variance))
+    variance = _ratio_variance(group, hits, rate) + max(rate, 1 - rate) ** 2 / users**2
+    return float(np.clip(factor * rate * (1 - rate) / variance, least, n))
 
 
 def proportion(hits: Numbers, *, of: str = "records", confidence: float = 0.95) -> Estimate:
