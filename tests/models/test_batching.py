@@ -1,5 +1,7 @@
 """Batches hold every item once, within the budget, and the budget shrinks instead of failing."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -28,10 +30,16 @@ def test_batches_go_from_the_longest_to_the_shortest(lengths, budget):
     assert order == sorted(lengths, reverse=True)
 
 
-def test_the_budget_follows_from_the_machine_alone():
-    assert token_budget(weights=0, per_token=2**20, memory=2**32) == 1024
-    assert token_budget(weights=2**40, per_token=2**20, memory=2**32) == 64
+def test_the_budget_follows_from_model_and_machine_alone():
+    assert token_budget(per_token=2**20, room=2**30 + 5) == 1024
+    assert token_budget(per_token=2**20, room=-1) == 64
     assert device_memory(torch.device("cpu")) == device_memory(torch.device("cpu")) > 2**28
+    small, large = (SimpleNamespace(parameters=list, dtype=torch.float32, device=torch.device("cpu")) for _ in range(2))
+    small.config = SimpleNamespace(get_text_config=lambda: SimpleNamespace(hidden_size=64))
+    large.config = SimpleNamespace(get_text_config=lambda: SimpleNamespace(hidden_size=768))
+    assert Budget.of(small).tokens == 8192
+    assert Budget.of(large).tokens == Budget.of(large).tokens == 1024
+    assert Budget.of(large, vocabulary=10**9).tokens == 64
 
 
 @pytest.mark.parametrize(

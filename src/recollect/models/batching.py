@@ -23,6 +23,8 @@ MOST_TOKENS = 8192
 FEWEST_TOKENS = 64
 SHARE = 0.25
 """Of the memory that the weights leave free: the rest belongs to the corpus, the store and other processes."""
+ON_A_PROCESSOR = 2**27
+"""The most bytes in flight on a processor: far beyond its caches, so that more at once only makes it slower."""
 _CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
@@ -59,22 +61,20 @@ def padded(sequences: Sequence[Indices], padding: int) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))
 
 
-def token_budget(*, weights: int, per_token: int, memory: int) -> int:
+def token_budget(*, per_token: int, room: float) -> int:
     """How many tokens to read at once: a power of two, the same in every run on the same machine.
 
     No trial decides it, because the numbers of a batch depend in their last digits on its shape, and a run that
     is resumed must end with the same bytes.
 
     Args:
-        weights: Bytes the model itself holds.
         per_token: Bytes one more token needs while it passes through the model.
-        memory: Bytes the device has in all.
+        room: Bytes that all of them may take.
 
-    >>> token_budget(weights=500 * 2**20, per_token=2**17, memory=16 * 2**30)
-    8192
+    >>> token_budget(per_token=2**17, room=2**28)
+    2048
     """
-    room = max(0.0, SHARE * (memory - weights))
-    fitting = int(room // max(1, per_token))
+    fitting = int(max(0.0, room) // max(1, per_token))
     return min(MOST_TOKENS, max(FEWEST_TOKENS, 1 << max(0, fitting.bit_length() - 1)))
 
 
@@ -104,13 +104,12 @@ class Budget:
         config = network.config.get_text_config()
         # inputs, queries, keys, values and the fourfold width between two layers, some of them twice
         width = 24 * int(getattr(config, "hidden_size", None) or 1024)
-        return cls(
-            token_budget(
-                weights=sum(each.numel() * each.element_size() for each in network.parameters()),
-                per_token=width * network.dtype.itemsize + 2 * 4 * vocabulary,
-                memory=device_memory(network.device),
-            )
-        )
+        weights = sum(each.numel() * each.element_size() for each in network.parameters())
+        room = SHARE * (device_memory(network.device) - weights)
+        fitting = token_budget(per_token=width * network.dtype.itemsize + 2 * 4 * vocabulary, room=room)
+        if network.device.type != "cpu":
+            return cls(fitting)
+        return cls(min(fitting, token_budget(per_token=width * network.dtype.itemsize, room=ON_A_PROCESSOR)))
 
     def each(
         self, lengths: Sequence[int] | Indices, ask: Callable[[Indices], Found]
