@@ -50,13 +50,8 @@ def causal(quick: bool) -> dict:
 def masked(quick: bool) -> dict:
     import _masked
 
-    pretrained, found = _masked.bert_base(), {}
-    for tokens, texts, least in ((16, 24, 4.0), (128, 4, 1.5)):
-        got = _masked.ratios(pretrained, tokens, texts)
-        reached = got["times_the_loop"] >= least and got["of_the_bare_encoder"] >= 0.9
-        found |= {f"{name}_at_{tokens}": value for name, value in got.items()}
-        found["reached"] = found.get("reached", True) and reached
-    return {**found, "must": "times_the_loop ≥ 4 at 16 and ≥ 1.5 at 128 tokens, of_the_bare_encoder ≥ 0.9"}
+    found = _masked.measure(texts=12 if quick else 48, rounds=3 if quick else 5)
+    return {**found, "must": f"times_the_loop ≥ {_masked.LEAST}, of_the_bare_encoder ≥ {_masked.LEAST_OF_BARE}"}
 
 
 def memory(quick: bool) -> dict:
