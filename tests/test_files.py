@@ -24,9 +24,14 @@ def test_a_folder_that_was_there_keeps_its_permissions(tmp_path):
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     path = tmp_path / "value.json"
     write_json(path, {"a": 1})
-    with pytest.raises(ZeroDivisionError), written_whole(path) as part:
-        part.write_text("half")
-        _ = 1 / 0
+
+    def fail_half_way() -> None:
+        with written_whole(path) as part:
+            part.write_text("half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_half_way()
     assert read_json(path) == {"a": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["value.json"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -114,7 +114,8 @@ def test_a_missing_fact_is_refused_with_audit_need_model_and_remedy():
         require(Access.PROBABILITIES, model, audit="membership with signal 'loss'", instead="Use the provenance audit.")
     assert str(refused.value) == (
         "membership with signal 'loss' needs the rank of every symbol and log-probabilities of any symbol and the "
-        "whole predictive distribution (entropy, spread); model 'shop-bot' shows the top 10, no numbers.\n  Use the provenance audit, or give a model that shows the rank of every symbol and "
+        "whole predictive distribution (entropy, spread); model 'shop-bot' shows the top 10, no numbers.\n"
+        "  Use the provenance audit, or give a model that shows the rank of every symbol and "
         "log-probabilities of any symbol and the whole predictive distribution (entropy, spread)."
     )
     require(Access.LABEL, model, audit="provenance")
