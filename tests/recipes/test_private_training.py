@@ -213,6 +213,7 @@ def test_a_snapshot_that_not_even_one_step_keeps_is_refused(tmp_path):
         ({"training": Training(sampling="bagging")}, "'bagging' is not Poisson"),
         ({"training": Training(precision="bfloat16")}, "'bfloat16' rounds away noise"),
         ({"training": Training(schedule=Schedule(kind="plateau"))}, "exact training loss"),
+        ({"privacy": Privacy(unit="record", noise=1.0, update="fedavg")}, "'fedavg' is an update of users"),
     ],
 )
 def test_settings_that_would_break_the_guarantee_are_refused(changed, named):

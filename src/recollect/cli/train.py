@@ -107,5 +107,7 @@ def _report(recipe: Recipe, out: Path) -> None:
 
     card = read_json(out / "card.json")
     rows = [[name.replace("_", " "), str(value)] for name, value in card["curve"].items()]
-    rows += [["privacy", str(card["privacy"] or "none")], ["folder", str(out)]]
+    stated = card["privacy"]
+    rows.append(["privacy", "none" if stated is None else f"{stated['guarantee']} per {stated['unit']}"])
+    rows.append(["folder", str(out)])
     console.print_table(f"Trained {recipe.name}", ["what", "found"], rows)

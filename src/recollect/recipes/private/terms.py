@@ -160,6 +160,8 @@ def check_recipe(recipe: Recipe, *, validated: bool) -> None:
         "training.accumulate has no meaning": training.accumulate != 1,
         f"training.sampling {training.sampling!r} is not Poisson": training.sampling != "shuffle",
         "training would be steered by its exact training loss": steered and not validated,
+        "privacy.update 'fedavg' is an update of users": recipe.privacy.update == "fedavg"
+        and recipe.privacy.unit == "record",
     }
     remedies = {
         "sequences": "Use layout records.",
@@ -167,6 +169,7 @@ def check_recipe(recipe: Recipe, *, validated: bool) -> None:
         "training.clip": "Leave it out; privacy.clip bounds each unit.",
         "training.accumulate": "Leave it out; memory is bounded anyway.",
         "training.sampling": "Leave it out; every step draws by Poisson sampling.",
+        "privacy.update": "Set privacy.unit to user, or use update gradient.",
         "training would": "Give validation data, or do without plateau, stop_after and keep: best.",
     }
     for fault, found in faults.items():
