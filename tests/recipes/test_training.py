@@ -10,7 +10,7 @@ import transformers
 import recollect.models  # noqa: F401 - makes our architectures known to the Auto classes
 from recollect.corpora import Corpus, Record
 from recollect.corpora.cohorts import Cohorts
-from recollect.errors import CorpusError, PlanError, StoreError
+from recollect.errors import CorpusError, ModelError, PlanError, StoreError
 from recollect.files import read_json
 from recollect.models.loading import load_model
 from recollect.recipes.reading import builtin_recipes, load_recipe
@@ -255,6 +255,36 @@ def test_unknown_settings_of_a_transformer_are_refused(tmp_path, changes, said):
     recipe = load_recipe("causal-transformer", {"size": 300, **changes})
     with pytest.raises(PlanError, match=said):
         train(recipe, texts(), tmp_path / "model")
+
+
+def test_a_hook_has_all_it_takes_to_ask_the_model(tmp_path):
+    from recollect.models.causal import Causal
+    from recollect.models.model import Question
+    from recollect.models.pretrained import Pretrained
+
+    corpus, asked = texts(), []
+
+    def hook(end):
+        made = Pretrained(name="now", network=end.model, tokenizer=end.tokenizer, digest="", card=end.reading)
+        asked.append(Causal(made, Question()).answer(list(corpus)).logprob)
+        return {"mean_logprob": float(asked[-1].mean())}
+
+    out = train(small("word-lstm"), corpus, tmp_path / "model", threads=1, on_epoch=[hook])
+    assert np.allclose(asked[-1], load_model(str(out)).answer(list(corpus)).logprob, atol=1e-5)
+    assert [row["mean_logprob"] for row in read_json(out / "curve.json")] == [float(each.mean()) for each in asked]
+
+
+def test_only_causal_models_read_joined_texts(tmp_path):
+    recipe = load_recipe("masked-transformer", {"model.config": SMALL["bert"], "size": 300, "layout": "windows"})
+    with pytest.raises(PlanError, match="reads records one by one"):
+        train(recipe, texts(), tmp_path / "model")
+
+
+def test_a_loss_that_is_no_number_ends_the_training(tmp_path):
+    recipe = load_recipe("word-lstm", {"model.units": 8, "optimiser": "sgd", "learning_rate": 1e30})
+    with pytest.raises(ModelError, match="no longer a number"):
+        train(recipe, texts(), tmp_path / "model", threads=1)
+    assert not (tmp_path / "model" / "card.json").exists()
 
 
 def test_group_norm_takes_the_place_of_batch_norm(tmp_path):

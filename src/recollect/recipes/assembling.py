@@ -68,6 +68,8 @@ def prepare(
         stop_after=settings.stop_after,
         keep_best=settings.keep == "best",
         hooks=on_epoch,
+        tokenizer=tokenizer,
+        reading=preparer.reading,
         progress=progress,
     )
     return Prepared(loop=loop, preparer=preparer)
@@ -121,10 +123,12 @@ def _private_steps(job: Job, network: Any, sequences: Sequences, working: Path) 
 
 
 def _carried(recipe: Recipe) -> bool:
-    """Whether states are carried from step to step; a recipe that cannot do so is refused."""
-    if recipe.sequences.layout != "stream":
+    """Whether states are carried from step to step; a layout that the model cannot read is refused."""
+    layout, settings = recipe.sequences.layout, recipe.training
+    if layout != "records" and recipe.task != "causal":
+        raise PlanError(f"A {recipe.task} model reads records one by one.", do="Set sequences.layout=records.")
+    if layout != "stream":
         return False
-    settings = recipe.training
     if recipe.model.kind not in {"recurrent", "convolutional"}:
         raise PlanError(
             f"A {recipe.model.kind} model has no state to carry along a stream.", do="Set sequences.layout=windows."

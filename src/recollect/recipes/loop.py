@@ -8,6 +8,7 @@ optimiser and its position, and one that is killed and started again ends with t
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from recollect.errors import ModelError
 from recollect.files import write_json
 from recollect.recipes.checkpoints import named, part, read_checkpoint, set_weights, weights, write_checkpoint
 from recollect.recipes.optimisers import Rate
@@ -52,6 +54,10 @@ class EpochEnd:
     """Counted from one."""
     model: torch.nn.Module
     """In evaluation mode; the hook must leave the weights alone."""
+    tokenizer: Any
+    """None for models of arrays."""
+    reading: Mapping[str, Any]
+    """What the card will say about how the model is read: `start_symbol`, `input_mean`, `input_std`."""
     curve: Curve
     """With this epoch's row last; numbers that the hook returns are added to it."""
 
@@ -100,6 +106,9 @@ class Loop:
     stop_after: int | None = None
     keep_best: bool = False
     hooks: Sequence[Hook] = ()
+    tokenizer: Any = None
+    """For the hooks, like the next."""
+    reading: Mapping[str, Any] = field(default_factory=dict)
     progress: Callable[[Moment], None] | None = None
     checkpoint_seconds: float = 60.0
     """How often a checkpoint is written within an epoch; there is one at the end of each."""
@@ -153,6 +162,11 @@ class Loop:
         self.model.eval()
         here.epoch += 1
         here.loss = float(self._loss)
+        if not math.isfinite(here.loss):
+            raise ModelError(
+                f"The loss is no longer a number in epoch {here.epoch}.",
+                do="Lower the learning rate, or clip the gradient (training.clip), and train into another folder.",
+            )
         row: dict[str, Any] = {
             "epoch": here.epoch,
             "training_loss": here.loss / max(1, here.symbols),
@@ -165,8 +179,11 @@ class Loop:
         spent = self.update.spent()
         here.curve.append(row if spent is None else {**row, **spent})
         self._note(row["validation_loss"], row["training_loss"])
+        end = EpochEnd(
+            epoch=here.epoch, model=self.model, tokenizer=self.tokenizer, reading=self.reading, curve=here.curve
+        )
         for hook in self.hooks:
-            here.curve[-1].update(hook(EpochEnd(epoch=here.epoch, model=self.model, curve=here.curve)) or {})
+            here.curve[-1].update(hook(end) or {})
         here.within, here.loss, here.symbols, here.seconds = 0, 0.0, 0, 0.0
         self._save()
         if self.curve_file is not None:

@@ -94,6 +94,13 @@ class Preparer:
         """The symbols around a text."""
         return marks_of(self.tokenizer, self.recipe.task)
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What whoever loads the model must know: how arrays are scaled, with which symbol a text begins."""
+        if self.scale is not None:
+            return {"input_mean": self.scale.mean, "input_std": self.scale.std}
+        return {"start_symbol": next(iter(self.marks.before), None)} if self.recipe.task == "causal" else {}
+
     def _running(self, corpus: Corpus) -> Running:
         """For models that read from left to right."""
         owners, settings, marks = _Owners(), self.recipe.sequences, self.marks

@@ -119,17 +119,8 @@ class _Trained:
             cohort=None if cohort is None else _membership(*cohort, out),
             curve=self.curve,
             privacy=self.privacy,
-            reading=self._reading(),
+            reading=self.preparer.reading,
         ).write(out)
-
-    def _reading(self) -> dict[str, Any]:
-        """What whoever loads the model must know."""
-        scale, tokenizer = self.preparer.scale, self.preparer.tokenizer
-        if scale is not None:
-            return {"input_mean": scale.mean, "input_std": scale.std}
-        if tokenizer is None or self.job.recipe.task != "causal":
-            return {}
-        return {"start_symbol": next(iter(self.preparer.marks.before), None)}
 
 
 def _membership(cohorts: Cohorts, model: str, out: Path) -> dict[str, Any]:
