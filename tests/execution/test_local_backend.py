@@ -51,6 +51,12 @@ def test_a_worker_that_dies_is_a_failure_that_says_so_and_the_others_go_on():
     assert outcomes[-1] == Done("d!")
 
 
+def test_a_worker_that_dies_on_the_last_item_is_a_failure_too():
+    first, last = LocalBackend(workers=2).map(troubled, ["a", "dies"])
+    assert first == Done("a!")
+    assert "was ended by signal 9" in str(last.error)
+
+
 def test_what_cannot_travel_between_processes_is_a_failure_in_words():
     confused, hoarded, unsendable, fine = LocalBackend(workers=2).map(
         troubled, ["confuses", "hoards", lambda: None, "a"]
@@ -209,6 +215,7 @@ def test_a_script_that_starts_workers_without_a_guard_is_told_so(tmp_path):
     assert parent.returncode == 1
     assert "A worker process ended with status 1 before it could begin." in said
     assert "if __name__ == '__main__':" in said
+    assert "process object is closed" not in said
 
 
 def test_an_error_in_the_items_themselves_is_the_callers(tmp_path):

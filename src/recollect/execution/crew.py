@@ -120,7 +120,9 @@ class _Worker:
         self.number = None
 
     def end(self) -> None:
-        """End it now. What it was writing is whole or not there: nothing needs its goodbye."""
+        """End it now, if it has not ended. What it was writing is whole or not there: nothing needs its goodbye."""
+        if not self.alive:
+            return
         self._process.kill()
         self._process.join()
         self._process.close()
