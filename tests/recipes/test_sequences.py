@@ -38,7 +38,7 @@ def all_of(sequences):
     return sequences.batch(np.arange(len(sequences.lengths)), RNG)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(some_texts, st.integers(1, 9))
 def test_split_texts_predict_every_symbol_once_from_the_one_before(texts, length):
     sequences = one_by_one(tokens_of(texts), np.arange(len(texts), dtype=np.int32), MARKS, length=length)
@@ -51,7 +51,7 @@ def test_split_texts_predict_every_symbol_once_from_the_one_before(texts, length
     assert sequences.users.tolist() == owners
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(some_texts, st.integers(1, 9))
 def test_cut_texts_are_one_sequence_each(texts, length):
     users = np.arange(len(texts), dtype=np.int32)
@@ -61,7 +61,7 @@ def test_cut_texts_are_one_sequence_each(texts, length):
     assert sequences.users.tolist() == users.tolist()
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(some_texts, st.integers(1, 9))
 def test_windows_predict_everything_but_the_beginnings_of_texts(texts, length):
     tokens = tokens_of(texts)
@@ -70,7 +70,7 @@ def test_windows_predict_everything_but_the_beginnings_of_texts(texts, length):
     assert predictions(all_of(windows(tokens, MARKS, length=length))) == expected
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(some_texts, st.integers(1, 9), st.integers(1, 4))
 def test_streams_go_on_where_they_left_off(texts, length, rows):
     tokens = tokens_of(texts)
@@ -141,7 +141,7 @@ def test_arrays_are_read_as_the_classifier_reads_them():
     assert np.array_equal(held.batch(np.arange(5), RNG).inputs["pixel_values"].numpy(), expected)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=300), st.integers(1, 40), st.integers(0, 3))
 def test_shuffling_takes_every_sequence_once(lengths, batch_size, epoch):
     sampler = Shuffled(lengths=np.array(lengths, np.int32), batch_size=batch_size, seed=1)
