@@ -95,7 +95,8 @@ def _around(tokenizer: Any, *, target: bool) -> tuple[list[int], list[int]]:
     """The symbols of some short text with what is put around it, and which of them are the text's own."""
     # not every vocabulary has a letter a
     for text in ("a", *(tokenizer.decode([i]) for i in range(len(tokenizer)))):
-        probe = tokenizer(text_target=text, verbose=False) if target else tokenizer(text, verbose=False)
+        given = {"text_target" if target else "text": text}
+        probe = tokenizer(**given, split_special_tokens=True, verbose=False)
         ordinary = [place for place, part in enumerate(probe.encodings[0].sequence_ids) if part is not None]
         if ordinary:
             return probe["input_ids"], ordinary
