@@ -276,6 +276,14 @@ def test_a_layer_that_is_used_twice_adds_up():
             torch.testing.assert_close(gradients_of(parameter)[i], expected)
 
 
+def test_the_symbol_of_padding_is_not_trained():
+    model, symbols = nn.Sequential(nn.Embedding(5, 3, padding_idx=1), nn.Linear(3, 2)), torch.tensor([[1, 2], [4, 4]])
+    all_at_once(model, lambda: model(symbols).square().sum((1, 2)), records=2)
+    twin = torch.autograd.grad(model(symbols).square().sum(), trained(model))
+    for parameter, expected in zip(trained(model), twin, strict=True):
+        torch.testing.assert_close(gradients_of(parameter).sum(0), expected)
+
+
 def test_a_record_that_predicts_nothing_has_no_gradient():
     model, _ = built("lstm")
     batch = batch_of(RUNNING, [1, 2])

@@ -53,6 +53,7 @@ def test_a_user_may_be_protected_in_a_model_with_tied_weights():
         (nn.RNN(3, 4), r"'0' \(RNN\)"),
         (nn.PReLU(), r"'0' \(PReLU\) trains 'weight'"),
         (nn.Bilinear(2, 2, 2), r"'0' \(Bilinear\)"),
+        (nn.EmbeddingBag(3, 2), r"'0' \(EmbeddingBag\)"),
     ],
 )
 def test_a_layer_without_known_gradients_is_refused_by_name(layer, named):

@@ -23,6 +23,8 @@ from recollect.recipes.sequences import Batch
 
 Formula = Callable[[nn.Module, list[Tensor], Tensor], dict[nn.Parameter, Tensor]]
 """(layer, its inputs, the gradient of its output) → the per-record gradients of its parameters."""
+_BY_OPACUS = {nn.Linear, nn.Conv1d, nn.Conv2d, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm}
+"""Layers whose formula is taken from Opacus as it is."""
 
 
 def one_by_one(model: nn.Module, losses: Iterable[Tensor]) -> None:
@@ -105,8 +107,9 @@ def formula_of(layer: nn.Module) -> Formula | None:
         return _conv1d
     if type(layer).__name__.endswith("RMSNorm") and not isinstance(layer, nn.RMSNorm):
         return _rms_norm
-    formula: Formula | None = GradSampleHooks.GRAD_SAMPLERS.get(type(layer))
-    return formula
+    if type(layer) is nn.Embedding:
+        return _embedding
+    return GradSampleHooks.GRAD_SAMPLERS[type(layer)] if type(layer) in _BY_OPACUS else None
 
 
 def is_recurrent(layer: nn.Module) -> bool:
@@ -183,6 +186,16 @@ def _weights_fixed(model: nn.Module) -> Iterator[None]:
     finally:
         for parameter in parameters:
             parameter.requires_grad_(True)
+
+
+def _embedding(layer: nn.Module, inputs: list[Tensor], gradient: Tensor) -> dict[nn.Parameter, Tensor]:
+    """Opacus' formula, and no gradient for the symbol of padding, which torch does not train."""
+    samples: dict[nn.Parameter, Tensor] = GradSampleHooks.GRAD_SAMPLERS[nn.Embedding](layer, inputs, gradient)
+    padding = getattr(layer, "padding_idx", None)
+    if padding is not None:
+        for rows in samples.values():
+            rows[:, padding] = 0
+    return samples
 
 
 def _conv1d(layer: nn.Module, inputs: list[Tensor], gradient: Tensor) -> dict[nn.Parameter, Tensor]:
