@@ -159,7 +159,7 @@ from recollect.execution.local import LocalBackend
 
 def linger(folder):
     (Path(folder) / str(os.getpid())).touch()
-    time.sleep(60)
+    time.sleep(300)
 
 {main}
 """
@@ -172,8 +172,12 @@ def _started(folder: Path, main: str) -> subprocess.Popen:
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)  # noqa: S603 - our own
 
 
+PATIENCE = 60
+"""Seconds after which something hangs: a fifth of the time that a worker would linger, whatever else runs here."""
+
+
 def _workers_of(folder: Path) -> list[int]:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while len(pids := [int(path.name) for path in folder.iterdir() if path.name.isdigit()]) < 2:
         assert time.monotonic() < deadline, "the workers never began"
         time.sleep(0.02)
@@ -181,7 +185,7 @@ def _workers_of(folder: Path) -> list[int]:
 
 
 def _gone(pid: int) -> bool:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
             os.kill(pid, 0)
@@ -198,20 +202,18 @@ def test_workers_end_promptly_with_an_interrupted_or_killed_parent(tmp_path, how
     main = f"if __name__ == '__main__':\n    list(LocalBackend(workers=2).map(linger, [{str(tmp_path)!r}] * 2))"
     parent = _started(tmp_path, main)
     pids = _workers_of(tmp_path)
-    began = time.monotonic()
     if how == signal.SIGINT:  # as a terminal does: to the whole group
         os.killpg(parent.pid, how)
     else:
         parent.kill()
-    said = parent.communicate(timeout=10)[1]
+    said = parent.communicate(timeout=PATIENCE)[1]
     assert all(_gone(pid) for pid in pids)
-    assert time.monotonic() - began < 5
     assert said.count("Traceback") == (1 if how == signal.SIGINT else 0), "workers keep quiet"
 
 
 def test_a_script_that_starts_workers_without_a_guard_is_told_so(tmp_path):
     parent = _started(tmp_path, f"list(LocalBackend(workers=2).map(linger, [{str(tmp_path)!r}] * 2))")
-    said = parent.communicate(timeout=30)[1]
+    said = parent.communicate(timeout=PATIENCE)[1]
     assert parent.returncode == 1
     assert "A worker process ended with status 1 before it could begin." in said
     assert "if __name__ == '__main__':" in said
