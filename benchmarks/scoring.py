@@ -21,6 +21,7 @@ def main() -> int:
     from transformers.utils import logging
 
     logging.set_verbosity_error()
+    logging.disable_progress_bar()
     torch.set_num_threads(asked.threads)
     found = {part: PARTS[part](asked.quick) for part in asked.parts}
     for part, figures in found.items():

@@ -38,7 +38,7 @@ def windows(size: int, width: int | None) -> list[Window]:
     [(0, 4, 0), (2, 6, 2), (4, 8, 2), (6, 9, 2)]
     """
     if width is None or size <= width:
-        return [Window(begin=0, end=size, skip=0)] if size else []
+        return [Window(begin=0, end=size, skip=0)] if size > 0 else []
     stride = max(1, width // 2)
     found = [Window(begin=0, end=width, skip=0)]
     while (before := found[-1]).end < size:
