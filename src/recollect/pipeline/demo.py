@@ -20,6 +20,7 @@ from recollect.models.asking import ask
 from recollect.models.loading import load_model
 from recollect.recipes.fleet import Fleet, train_fleet
 from recollect.recipes.reading import load_recipe
+from recollect.recipes.trial import Layout
 from recollect.results.folders import RunFolder
 from recollect.results.result import Finding, Provenance, Result
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
@@ -30,7 +31,14 @@ from recollect.stats.auc import auc
 from recollect.stats.intervals import Estimate
 
 PEOPLE, EACH = 60, 30
-SMALL = ["units=64", "embedding=64", "training.epochs=12", "training.batch_size=16"]
+SMALL = [
+    "tokenizer.kind=bpe",
+    "tokenizer.size=600",
+    "units=96",
+    "embedding=64",
+    "model.dropout=0",
+    "training.epochs=12",
+]
 QUESTION = "Does the model predict the texts of the people it was trained on better than those of others?"
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
@@ -57,7 +65,10 @@ def demonstrate(out: Path, work: Path, *, seed: int, progress: Progress) -> Resu
     world = World.of(seed)
     folder = RunFolder(out)
     fleet = Fleet(recipe=load_recipe("word-lstm", SMALL), corpus=world.corpus, cohorts=world.cohorts, seed=seed)
-    trained = train_fleet(fleet, work, progress=lambda done, total: progress("training", done, total))
+    # so small a model is not worth a second thread
+    trained = train_fleet(
+        fleet, work, layout=Layout(workers=1, threads=1), progress=lambda done, total: progress("training", done, total)
+    )
     for failure in trained.failures.values():
         raise failure.error
     model = load_model(str(trained.folders[TARGET]))
