@@ -20,6 +20,7 @@ from recollect.models.patterns import hidden, pattern_count
 from recollect.models.pretrained import Pretrained
 from recollect.models.reads import windowed
 from recollect.models.soundness import refuse_unsound
+from recollect.models.trimming import Ending
 from recollect.testing.tiny import TEXTS, tiny_model
 
 RAGGED = [*TEXTS, "a", "", "[MASK] [SEP] <mask> </s> <pad>", "Ωμέγα " * 3, "naïve café — “quoted” 1234", "ab " * 60]
@@ -133,6 +134,26 @@ def test_short_windows_are_read_like_the_twins(equals_twin):
 
 def test_the_full_logits_are_never_made(pretrained):
     assert Masked(pretrained, Question())._reader.fast
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"),
+    [("bert", "attention"), ("roberta", "attention"), ("distilbert", "sa_layer_norm"), ("modernbert", None)],
+)
+def test_the_end_of_the_encoder_sees_only_what_is_asked_for_where_it_can_be_told(name, ending):
+    network = MODELS[name]().network
+    found = Ending(network)._module
+    named = {id(module): path.rpartition(".")[2] for path, module in network.named_modules()}
+    assert (None if found is None else named[id(found)]) == ending
+
+
+def test_an_end_that_gives_other_numbers_is_not_believed():
+    network = tiny_model("bert").network
+    last = network.bert.encoder.layer[-1]
+    whole = last.forward
+    # a layer in which places still look at each other after its attention
+    last.forward = lambda *inputs, **named: whole(*inputs, **named).cumsum(1)
+    assert Ending(network)._module is None
 
 
 def test_batch_size_order_and_company_move_nothing(pretrained):

@@ -22,6 +22,7 @@ from recollect.models.patterns import hidden, pattern_count, pattern_size
 from recollect.models.pretrained import Pretrained
 from recollect.models.reads import BEGIN, END, FIRST, LAST, PATTERN, RECORD, Table, all_reads, ragged_arange
 from recollect.models.symbols import Numbers, SymbolReader
+from recollect.models.trimming import Ending
 from recollect.models.windows import reading_width
 
 
@@ -53,6 +54,7 @@ class Masked:
         self._device = pretrained.network.device
         probe = torch.tensor([[*self._encode.before, self._mask, *self._encode.after]], device=self._device)
         self._reader = SymbolReader(pretrained.network, {"input_ids": probe})
+        self._ending = Ending(pretrained.network)
         self._width = self._room(reading_width(pretrained.network, question, name=self.name, tokenizer=tokenizer))
         self._budget = Budget.of(pretrained.network, vocabulary=0 if self._reader.fast else self._reader.vocabulary)
 
@@ -108,7 +110,8 @@ class Masked:
         asked = np.concatenate(cells) + np.repeat(np.arange(len(reads)) * ids.shape[1], counts)
         places = np.concatenate(scored)
         symbols = texts.at(texts.encoded.ids, np.repeat(reads[:, RECORD], counts), places)
-        return places, self._reader.read(self._inputs(ids, lengths), self._placed(asked), self._placed(symbols))
+        with self._ending.only(self._placed(asked)) as rows:
+            return places, self._reader.read(self._inputs(ids, lengths), rows, self._placed(symbols))
 
     def _inputs(self, ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[str, Tensor]:
         """What the model reads; a batch without padding needs no mask, and is faster without."""
