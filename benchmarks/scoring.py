@@ -74,7 +74,7 @@ PARTS = {"a": causal, "b": masked, "c": memory, "d": harness}
 def show(part: str, figures: dict) -> None:
     print(f"({part}) {PARTS[part].__name__}")
     for name, value in figures.items():
-        print(f"    {name:28} {value:,.3f}" if isinstance(value, float) else f"    {name:28} {value}")
+        print(f"    {name:28} {value:.4g}" if isinstance(value, float) else f"    {name:28} {value}")
 
 
 if __name__ == "__main__":
