@@ -153,9 +153,12 @@ def test_an_attempt_lets_an_interruption_through():
 
 
 SCRIPT = """
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
 from recollect.execution.local import LocalBackend
+
+# whoever starts the tests in the background has told them, and so this script, to ignore interruptions
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def linger(folder):
     (Path(folder) / str(os.getpid())).touch()
