@@ -110,15 +110,10 @@ class Masked:
         asked = np.concatenate(cells) + np.repeat(np.arange(len(reads)) * ids.shape[1], counts)
         places = np.concatenate(scored)
         symbols = texts.at(texts.encoded.ids, np.repeat(reads[:, RECORD], counts), places)
+        mask = (np.arange(ids.shape[1]) < lengths[:, None]).astype(np.int64)
+        inputs = {"input_ids": self._placed(ids), "attention_mask": self._placed(mask)}
         with self._ending.only(self._placed(asked)) as rows:
-            return places, self._reader.read(self._inputs(ids, lengths), rows, self._placed(symbols))
-
-    def _inputs(self, ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[str, Tensor]:
-        """What the model reads; a batch without padding needs no mask, and is faster without."""
-        inputs = {"input_ids": self._placed(ids)}
-        if lengths.min() < ids.shape[1]:
-            inputs["attention_mask"] = self._placed((np.arange(ids.shape[1]) < lengths[:, None]).astype(np.int64))
-        return inputs
+            return places, self._reader.read(inputs, rows, self._placed(symbols))
 
     def _placed(self, values: NDArray[np.int64]) -> Tensor:
         """Values on the model's device."""

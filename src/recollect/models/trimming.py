@@ -31,12 +31,12 @@ class Ending:
         """
         self._module: nn.Module | None = None
         ids = torch.arange(12, device=network.device).reshape(2, 6) % network.get_input_embeddings().num_embeddings
-        rows = torch.tensor([1, 4, 8], device=network.device)
+        inputs, rows = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, ids.new_tensor([1, 4, 8])
         with torch.inference_mode():
-            expected = network(input_ids=ids).logits.flatten(0, 1)[rows]
+            expected = network(**inputs).logits.flatten(0, 1)[rows]
             for name in _LAST_ATTENTION:
                 self._module = _last(network, name)
-                if self._fits(network, ids, rows, expected):
+                if self._fits(network, inputs, rows, expected):
                     return
         self._module = None
 
@@ -56,13 +56,13 @@ class Ending:
         finally:
             hook.remove()
 
-    def _fits(self, network: Any, ids: Tensor, rows: Tensor, expected: Tensor) -> bool:
+    def _fits(self, network: Any, inputs: dict[str, Tensor], rows: Tensor, expected: Tensor) -> bool:
         """Whether the rows come out as they do without this."""
         if self._module is None:
             return False
         try:
             with self.only(rows):
-                found = network(input_ids=ids).logits.flatten(0, -2)
+                found = network(**inputs).logits.flatten(0, -2)
         except (RuntimeError, ValueError, TypeError, IndexError):
             return False
         near = _ROUNDING[expected.dtype] * max(1.0, float(expected.abs().max()))
