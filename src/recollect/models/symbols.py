@@ -6,7 +6,7 @@ hundred at a time, into buffers that are used again; ranks are counted and sums 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -22,8 +22,8 @@ ROWS_AT_ONCE = 512
 """Rows given to the output layer at once: fewer and the matrix product slows down, more and nothing is gained."""
 BUFFER_BYTES = 2**28
 """The most that one buffer of logits may hold, whatever the size of the vocabulary."""
-SWEEP_VALUES = 2**20
-"""Logits swept at once: few enough to stay in a processor's cache."""
+SWEEP_VALUES = 2**22
+"""Logits swept at once: few enough to stay near the processor, enough that its threads seldom wait for each other."""
 _FLOOR = {torch.float32: -87.0, torch.float64: -700.0}
 """Log-probabilities below the likeliest symbol's by more than this count as this: exp() of less is no normal number."""
 _TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 2e-2, torch.bfloat16: 1e-1}
@@ -51,6 +51,7 @@ class Numbers:
             getattr(self, name)[places] = column
 
 
+@torch.inference_mode()
 def four_numbers(logits: Tensor, symbols: Tensor) -> Numbers:
     """Rank, log-probability, entropy and spread of the true symbol in each row of logits.
 
@@ -62,9 +63,7 @@ def four_numbers(logits: Tensor, symbols: Tensor) -> Numbers:
     >>> int(numbers.rank[0]), round(float(numbers.logprob[0]), 4), round(float(numbers.entropy[0]), 4)
     (2, -0.6931, 0.6931)
     """
-    sweep = _Sweep(len(symbols), logits.shape[-1], logits.dtype, logits.device)
-    sweep.take(logits.clone(), symbols)
-    return sweep.numbers()
+    return _Sweep(logits.shape[-1], logits.dtype, logits.device).over([logits.clone()], symbols)
 
 
 class SymbolReader:
@@ -87,6 +86,7 @@ class SymbolReader:
         self._head: nn.Module | None = head
         self._finish: Callable[[Tensor], Tensor] | None = None
         self._buffer: Tensor | None = None
+        self._sweep: _Sweep | None = None
         with torch.inference_mode():
             self.vocabulary = int(model(**probe).logits.shape[-1])
             self._finish = self._fitting_finish(probe)
@@ -110,15 +110,17 @@ class SymbolReader:
         """
         if self._finish is None:
             logits = self._model(**inputs).logits.flatten(0, -2)
-            sweep = _Sweep(len(rows), logits.shape[-1], logits.dtype, logits.device)
-            for part in torch.split(rows, sweep.height):
-                sweep.take(logits.index_select(0, part), symbols[sweep.done : sweep.done + len(part)])
-            return sweep.numbers()
-        states = self._states(inputs).index_select(0, rows)
-        sweep = _Sweep(len(rows), self.vocabulary, states.dtype, states.device)
-        for part in torch.split(states, self._height(states)):
-            sweep.take(self._finish(self._logits(part)), symbols[sweep.done : sweep.done + len(part)])
-        return sweep.numbers()
+            parts = (logits.index_select(0, part) for part in torch.split(rows, self._height(logits)))
+            return self._sweeping(logits.dtype, logits.device).over(parts, symbols)
+        finish, states = self._finish, self._states(inputs).index_select(0, rows)
+        parts = (finish(self._logits(part)) for part in torch.split(states, self._height(states)))
+        return self._sweeping(states.dtype, states.device).over(parts, symbols)
+
+    def _sweeping(self, dtype: torch.dtype, device: torch.device) -> _Sweep:
+        """What takes the logits; the same each time, because memory that is new costs more than what is done in it."""
+        if self._sweep is None:
+            self._sweep = _Sweep(self.vocabulary, dtype, device)
+        return self._sweep
 
     def _height(self, states: Tensor) -> int:
         """How many rows of logits are made at once."""
@@ -207,19 +209,20 @@ def _finishes(model: nn.Module) -> list[Callable[[Tensor], Tensor]]:
 class _Sweep:
     """Takes rows of logits as they are made and keeps four numbers of each."""
 
-    def __init__(self, rows: int, vocabulary: int, dtype: torch.dtype, device: torch.device) -> None:
-        self.work = torch.float64 if dtype == torch.float64 else torch.float32
-        self.height = max(1, SWEEP_VALUES // vocabulary)
-        self.done = 0
-        # rank, true logit, highest logit, and the sums of e^d, d e^d and d² e^d with d = logit − highest
-        self._kept = torch.empty(6, rows, dtype=self.work, device=device)
-        self._scratch = torch.empty(self.height, vocabulary, dtype=self.work, device=device)
+    def __init__(self, vocabulary: int, dtype: torch.dtype, device: torch.device) -> None:
+        self._work = torch.float64 if dtype == torch.float64 else torch.float32
+        self._scratch = torch.empty(max(1, SWEEP_VALUES // vocabulary), vocabulary, dtype=self._work, device=device)
 
-    def take(self, logits: Tensor, symbols: Tensor) -> None:
-        """Sweep these rows of logits, which are overwritten."""
-        for rows, true in zip(torch.split(logits, self.height), torch.split(symbols, self.height), strict=True):
-            self._sweep(rows.to(self.work), true, self._kept[:, self.done : self.done + len(rows)])
-            self.done += len(rows)
+    def over(self, parts: Iterable[Tensor], symbols: Tensor) -> Numbers:
+        """The numbers of all rows of logits, which are overwritten, and of their true symbols."""
+        # rank, true logit, highest logit, and the sums of e^d, d e^d and d² e^d with d = logit − highest
+        kept, done = self._scratch.new_empty(6, len(symbols)), 0
+        for part in parts:
+            for rows in torch.split(part, len(self._scratch)):
+                here = slice(done, done + len(rows))
+                self._sweep(rows.to(self._work), symbols[here], kept[:, here])
+                done += len(rows)
+        return _numbers(kept.double().cpu().numpy(), double=self._work == torch.float64)
 
     def _sweep(self, logits: Tensor, symbols: Tensor, kept: Tensor) -> None:
         """Every pass over the vocabulary is in this function."""
@@ -229,24 +232,25 @@ class _Sweep:
         kept[1], kept[2] = true[:, 0], highest[:, 0]
         # comparing into floats and summing them is five times faster than counting booleans, and exact below 2^24
         torch.sum(torch.ge(logits, true, out=scratch), 1, out=kept[0])
-        logits.sub_(highest).clamp_(min=_FLOOR[self.work])
+        logits.sub_(highest).clamp_(min=_FLOOR[self._work])
         torch.sum(torch.exp(logits, out=scratch), 1, out=kept[3])
         torch.sum(scratch.mul_(logits), 1, out=kept[4])
         torch.sum(scratch.mul_(logits), 1, out=kept[5])
 
-    def numbers(self) -> Numbers:
-        """What was found in all rows so far."""
-        rank, true, highest, total, first, second = self._kept[:, : self.done].double().cpu().numpy()
-        if not np.isfinite(highest).all():
-            raise ModelError(
-                "The model gives logits that are not finite numbers.",
-                do="Ask it in float32 if it was loaded in half precision; otherwise its weights are damaged.",
-            )
-        partition, mean = np.log(total), first / total
-        kind = np.float64 if self.work == torch.float64 else np.float32
-        return Numbers(
-            rank=rank.astype(np.int32),
-            logprob=(true - highest - partition).astype(kind),
-            entropy=(partition - mean).astype(kind),
-            spread=np.sqrt(np.maximum(second / total - mean**2, 0)).astype(kind),
+
+def _numbers(kept: NDArray[np.float64], *, double: bool) -> Numbers:
+    """What follows from the sums of all rows."""
+    rank, true, highest, total, first, second = kept
+    if not np.isfinite(highest).all():
+        raise ModelError(
+            "The model gives logits that are not finite numbers.",
+            do="Ask it in float32 if it was loaded in half precision; otherwise its weights are damaged.",
         )
+    partition, mean = np.log(total), first / total
+    kind = np.float64 if double else np.float32
+    return Numbers(
+        rank=rank.astype(np.int32),
+        logprob=(true - highest - partition).astype(kind),
+        entropy=(partition - mean).astype(kind),
+        spread=np.sqrt(np.maximum(second / total - mean**2, 0)).astype(kind),
+    )
