@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
+from numpy.typing import NDArray
 
 
 def seed_of(seed: int, *names: str | int) -> int:
@@ -25,4 +28,15 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
     >>> bool(stream(0, "shadow", 17).random() == stream(0, "shadow", 17).random())
     True
     """
-    return np.random.Generator(np.random.Philox(key=seed_of(seed, *names)))
+    return np.random.Generator(np.random.Philox(_Key(seed_of(seed, *names))))  # type: ignore[arg-type]
+
+
+class _Key(ISeedSequence):
+    """A Philox key as it is: `Philox(key=…)` gives the same numbers but asks the system for entropy first."""
+
+    def __init__(self, key: int) -> None:
+        self._key = key
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint64) -> NDArray[Any]:
+        """The key's two words."""
+        return np.array([self._key % 2**64, self._key >> 64], dtype=np.uint64)

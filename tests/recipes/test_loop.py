@@ -85,7 +85,7 @@ def test_the_loop_does_what_a_bare_loop_does(tmp_path):
     for epoch in range(3):
         total, count = 0.0, 0
         for drawn in sampler.draws(epoch):
-            batch = sequences.batch(drawn, np.random.default_rng())
+            batch = sequences.batch(drawn, np.random.default_rng)
             logits = twin(**batch.inputs).logits
             loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
             optimiser.zero_grad()

@@ -159,9 +159,9 @@ def built(name: str):
 def batch_of(sequences, drawn):
     """The same masks for a record alone and among others."""
     if not isinstance(sequences, Masked):
-        batch = sequences.batch(np.asarray(drawn), np.random.default_rng(0))
+        batch = sequences.batch(np.asarray(drawn), lambda: np.random.default_rng(0))
     else:
-        whole = sequences.batch(np.arange(TEXTS), np.random.default_rng(0))
+        whole = sequences.batch(np.arange(TEXTS), lambda: np.random.default_rng(0))
         width = int(sequences.lengths[drawn].max()) + 2
         batch = type(whole)(
             inputs={name: value[drawn, :width] for name, value in whole.inputs.items()},
@@ -319,5 +319,7 @@ def test_every_supported_model_passes_the_check_before_training_in_single_precis
     RecordGradients(model=model, sequences=sequences, seed=0).check()
     assert model.training == MODELS[name][0]().training
     check_equal(
-        model, lambda piece: losses_of(model, piece)[0], sequences.batch(np.array([0]), np.random.default_rng(0))
+        model,
+        lambda piece: losses_of(model, piece)[0],
+        sequences.batch(np.array([0]), lambda: np.random.default_rng(0)),
     )

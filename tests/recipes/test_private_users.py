@@ -87,7 +87,7 @@ def test_no_user_moves_the_weights_by_more_than_the_bound_whoever_else_is_drawn(
 
 def test_a_users_gradient_is_that_of_the_mean_loss_over_all_their_symbols():
     texts, network = sequences([0, 1, 0, 0]), model()
-    batch = texts.batch(np.array([0, 2, 3]), np.random.default_rng(0))
+    batch = texts.batch(np.array([0, 2, 3]), lambda: np.random.default_rng(0))
     logits = network(**batch.inputs).logits
     nn.functional.cross_entropy(logits.flatten(0, 1), batch.targets.flatten()).backward()
     expected = torch.cat([parameter.grad.flatten() for parameter in network.parameters()])
@@ -110,7 +110,7 @@ def test_local_training_is_plain_sgd_on_the_users_texts_and_leaves_the_model_alo
     twin = model()
     optimiser = torch.optim.SGD(twin.parameters(), lr=0.2)
     for _ in range(3):
-        batch = texts.batch(np.array([0, 2, 3]), np.random.default_rng(0))
+        batch = texts.batch(np.array([0, 2, 3]), lambda: np.random.default_rng(0))
         loss = nn.functional.cross_entropy(twin(**batch.inputs).logits.flatten(0, 1), batch.targets.flatten())
         optimiser.zero_grad()
         loss.backward()

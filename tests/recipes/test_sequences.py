@@ -35,7 +35,7 @@ def predictions(batch) -> list[tuple[int, int]]:
 
 
 def all_of(sequences):
-    return sequences.batch(np.arange(len(sequences.lengths)), RNG)
+    return sequences.batch(np.arange(len(sequences.lengths)), lambda: RNG)
 
 
 @settings(deadline=None, max_examples=40)
@@ -78,7 +78,7 @@ def test_streams_go_on_where_they_left_off(texts, length, rows):
     each = (len(tokens.flat) - 1) // rows
     read = [[] for _ in range(rows)]
     for drawn in InOrder(size=len(sequences.starts), batch_size=rows).draws(0):
-        batch = sequences.batch(drawn, RNG)
+        batch = sequences.batch(drawn, lambda: RNG)
         for row, inputs in enumerate(batch.inputs["input_ids"].tolist()):
             read[row] += inputs
     assert [symbol for row in read for symbol in row] == tokens.flat[: each * rows].tolist()
@@ -93,7 +93,7 @@ def test_masking_hides_the_stated_share_and_shows_the_rest():
         tokens, np.zeros(400, np.int32), MARKS, tokenizer=tokenizer, settings=recipe.Sequences(length=40)
     )
     assert int(sequences.lengths.sum()) == len(tokens.flat)
-    batch = sequences.batch(np.arange(len(sequences.lengths)), np.random.default_rng(1))
+    batch = sequences.batch(np.arange(len(sequences.lengths)), lambda: np.random.default_rng(1))
     shown, targets = batch.inputs["input_ids"].numpy(), batch.targets.numpy()
     read = batch.inputs["attention_mask"].numpy().astype(bool)
     chosen = targets != IGNORED
@@ -119,7 +119,7 @@ def test_pairs_predict_the_target_after_the_decoders_start():
     pairs = Pairs(
         sources=tokens_of([[5, 6], [7]]), targets=tokens_of([[8], [9, 10, 11]]), users=np.zeros(2, np.int32), padding=0
     )
-    batch = pairs.batch(np.array([1, 0]), RNG)
+    batch = pairs.batch(np.array([1, 0]), lambda: RNG)
     assert batch.inputs["input_ids"].tolist() == [[2, 7, 3, 0], [2, 5, 6, 3]]
     assert batch.inputs["attention_mask"].tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
     assert batch.inputs["decoder_input_ids"].tolist() == [[2, 9, 10, 11], [2, 8, 3, 0]]
@@ -138,7 +138,7 @@ def test_arrays_are_read_as_the_classifier_reads_them():
     )
     reader = ArrayReader(scaling=Scaling(mean=(0.3,), std=(0.2,)))
     expected = np.stack([reader(Record(id=str(i), array=image, label=i)) for i, image in enumerate(images)])
-    assert np.array_equal(held.batch(np.arange(5), RNG).inputs["pixel_values"].numpy(), expected)
+    assert np.array_equal(held.batch(np.arange(5), lambda: RNG).inputs["pixel_values"].numpy(), expected)
 
 
 @settings(deadline=None, max_examples=40)

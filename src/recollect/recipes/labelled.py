@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from recollect.recipes.sequences import IGNORED, Batch, Integers, Places, Tokens, rows_of
+from recollect.recipes.sequences import IGNORED, Batch, Draws, Integers, Places, Tokens, rows_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Pairs:
         """Of source and target together: both cost time."""
         return self.sources.lengths + self.targets.lengths
 
-    def batch(self, drawn: Places, rng: np.random.Generator) -> Batch:
+    def batch(self, drawn: Places, draws: Draws) -> Batch:
         """These pairs."""
         source, read = rows_of(
             self.sources.flat, self.sources.offsets[drawn], self.sources.lengths[drawn], padding=self.padding
@@ -58,7 +58,7 @@ class LabelledTexts:
         """How many symbols each text has."""
         return self.tokens.lengths
 
-    def batch(self, drawn: Places, rng: np.random.Generator) -> Batch:
+    def batch(self, drawn: Places, draws: Draws) -> Batch:
         """These texts."""
         symbols, read = rows_of(
             self.tokens.flat, self.tokens.offsets[drawn], self.tokens.lengths[drawn], padding=self.padding
@@ -82,7 +82,7 @@ class LabelledArrays:
         """All alike."""
         return np.ones(len(self.classes), dtype=np.int32)
 
-    def batch(self, drawn: Places, rng: np.random.Generator) -> Batch:
+    def batch(self, drawn: Places, draws: Draws) -> Batch:
         """These arrays."""
         values = self.arrays[drawn].astype(np.float32)
         if self.arrays.dtype == np.uint8:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from recollect.recipes import recipe
-from recollect.recipes.sequences import IGNORED, Batch, Integers, Marks, Places, Tokens, rows_of
+from recollect.recipes.sequences import IGNORED, Batch, Draws, Integers, Marks, Places, Tokens, rows_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Running:
         """Symbols that need no prediction: those before a text, unless the same symbol also ends one."""
         return tuple(symbol for symbol in self.marks.before if symbol not in self.marks.after)
 
-    def batch(self, drawn: Places, rng: np.random.Generator) -> Batch:
+    def batch(self, drawn: Places, draws: Draws) -> Batch:
         """These pieces: inputs are all symbols but the last, targets all but the first."""
         symbols, filled = rows_of(self.flat, self.starts[drawn], self.lengths[drawn] + 1, padding=self.marks.padding)
         # where texts are joined, that one begins after another ended is no news: it would flatter the loss
@@ -98,10 +98,11 @@ class Masked:
     ordinary: Places
     """The symbols that may stand in for another: all but the special ones."""
 
-    def batch(self, drawn: Places, rng: np.random.Generator) -> Batch:
+    def batch(self, drawn: Places, draws: Draws) -> Batch:
         """These pieces between the first and last symbol, freshly masked."""
         lengths = self.lengths[drawn]
         inner, filled = rows_of(self.flat, self.starts[drawn], lengths, padding=self.marks.padding)
+        rng = draws()
         chosen = filled & (rng.random(inner.shape) < self.share)
         fate = rng.random(inner.shape)
         shown = np.where(chosen & (fate < 0.8), self.mask, inner)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -237,7 +238,7 @@ class Loop:
         self.rate.restore(facts["rate"])
         self.position = Position(**facts["position"])
 
-    @property
+    @cached_property
     def _device(self) -> torch.device:
         """Where the model is."""
         return next(self.model.parameters()).device

@@ -6,7 +6,7 @@ Every kind of model is trained on the same shape: inputs, and targets that stand
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
@@ -18,6 +18,8 @@ from torch import Tensor
 
 Integers = NDArray[np.int32]
 Places = NDArray[np.int64]
+Draws = Callable[[], np.random.Generator]
+"""Makes the random stream of a batch: called only where something is random, because making one takes time."""
 IGNORED = -100
 """The target that stands where nothing is predicted."""
 _TEXTS_AT_ONCE = 1000
@@ -63,7 +65,7 @@ class Sequences(Protocol):
     def users(self) -> Integers:
         """Whose each is, numbered in order of appearance; −1 where several people's texts are joined."""
 
-    def batch(self, drawn: Places, rng: np.random.Generator) -> Batch:
+    def batch(self, drawn: Places, draws: Draws) -> Batch:
         """These sequences as one batch; only masking is random."""
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -90,26 +92,31 @@ class Plain:
 
     def step(self, step: Step) -> tuple[Tensor, int]:
         """Change the weights: the loss summed over the predicted symbols (in nats), and how many they were."""
-        batch = self.sequences.batch(step.drawn, stream(self.seed, "batch", step.number)).to(self._device)
-        symbols = batch.symbols
-        total = torch.zeros((), device=self._device)
+        batch = self.sequences.batch(step.drawn, partial(stream, self.seed, "batch", step.number)).to(self._device)
+        losses = []
         self.optimiser.zero_grad()
         for piece in batch.split(self.accumulate):
             loss = self._loss(piece, fresh=step.first)
-            self._scaler.scale(loss / max(1, symbols)).backward()  # type: ignore[no-untyped-call]
-            total += loss.detach()
+            self._scaler.scale(loss / max(1, batch.symbols)).backward()  # type: ignore[no-untyped-call]
+            losses.append(loss.detach())
         self._apply(step.rate)
-        return total, symbols
+        return losses[0] if len(losses) == 1 else torch.stack(losses).sum(), batch.symbols
 
     def _loss(self, batch: Batch, *, fresh: bool) -> Tensor:
         """The summed loss of a batch; the state is carried on if so wished."""
-        with torch.autocast(self._device.type, self.precision, enabled=self.precision != torch.float32):
+        with self._lower_precision():
             if not self.carried:
                 return summed_loss(self.model(**batch.inputs).logits, batch.targets)
             state = None if fresh else self._carry
             output = self.model(**batch.inputs, past_key_values=state, use_cache=True)
             self._carry = tuple(tensor.detach() for tensor in output.past_key_values)
             return summed_loss(output.logits, batch.targets)
+
+    def _lower_precision(self) -> AbstractContextManager[None]:
+        """Where the model computes in a shorter format than its weights have, if it does."""
+        if self.precision == torch.float32:
+            return nullcontext()
+        return torch.autocast(self._device.type, self.precision)
 
     def _apply(self, rate: float) -> None:
         """Let the optimiser use the gradients."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -50,8 +51,8 @@ class Validation:
         self.model.eval()
         with torch.inference_mode():
             for begin in range(0, len(order), self.batch_size):
-                rng = stream(0, "validation", begin)
-                batch = self.sequences.batch(order[begin : begin + self.batch_size], rng).to(device)
+                draws = partial(stream, 0, "validation", begin)
+                batch = self.sequences.batch(order[begin : begin + self.batch_size], draws).to(device)
                 extra = {"past_key_values": state, "use_cache": True} if self.carried else {}
                 output = self.model(**batch.inputs, **extra)
                 state = output.past_key_values if self.carried else None

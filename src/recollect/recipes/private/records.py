@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -34,7 +35,7 @@ class RecordGradients:
     def check(self) -> None:
         """Refuse a model in which two records change each other's gradients; tried on the two longest."""
         longest = np.argsort(self.sequences.lengths, kind="stable")[-2:]
-        batch = self.sequences.batch(longest, stream(self.seed, "check"))
+        batch = self.sequences.batch(longest, partial(stream, self.seed, "check"))
         batch = batch.to(next(self.model.parameters()).device)
         check_equal(self.model, lambda piece: losses_of(self.model, piece)[0], batch)
 
@@ -43,8 +44,8 @@ class RecordGradients:
         rows, device = self._rows, next(self.model.parameters()).device
         drawn = step.drawn[np.argsort(self.sequences.lengths[step.drawn], kind="stable")]
         for at in range(0, len(drawn), rows):
-            rng = stream(self.seed, "batch", step.number, at)
-            batch = self.sequences.batch(drawn[at : at + rows], rng).to(device)
+            draws = partial(stream, self.seed, "batch", step.number, at)
+            batch = self.sequences.batch(drawn[at : at + rows], draws).to(device)
             yield self._gradients(batch)
 
     def _gradients(self, batch: Batch) -> tuple[Tensor, int]:

@@ -87,7 +87,7 @@ class UserGradients:
     def _batch(self, drawn: Indices, rng: np.random.Generator) -> tuple[Tensor, int, tuple[Tensor, ...]]:
         """The summed loss of some sequences, their symbols, and the gradient of the sum."""
         parameters = trained(self.model)
-        batch = self.sequences.batch(drawn, rng).to(parameters[0].device)
+        batch = self.sequences.batch(drawn, lambda: rng).to(parameters[0].device)
         loss = summed_loss(self.model(**batch.inputs).logits, batch.targets)
         return loss.detach(), batch.symbols, torch.autograd.grad(loss, parameters, materialize_grads=True)
 
