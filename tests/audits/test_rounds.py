@@ -32,7 +32,7 @@ class Audit:
     def needs(self, evidence):
         return self.rule(evidence)
 
-    def run(self, evidence, rng):
+    def run(self, evidence, rng, desk):
         raise NotImplementedError
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from recollect.audits.audit import Needs
+from recollect.audits.desk import BARE_DESK, Desk
 from recollect.errors import NotEnoughData
 from recollect.models.access import Access
 from recollect.results.result import Finding, Result, Skipped
@@ -143,7 +144,8 @@ class ToyAudit:
         asked = {(TARGET, AUDITED)} if evidence.corpora else set()
         return Needs(access=self.access, given=frozenset({TARGET, AUDITED}), ask=frozenset(asked))
 
-    def run(self, evidence: Evidence, rng: np.random.Generator) -> Result:
+    def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
+        desk.progress("scoring", 2 if self.change == "boasts" else 1, 1)
         members = set(evidence.cohorts[AUDITED].members(TARGET))
         scores = Loss().score(evidence, AUDITED)
         if self.change == "reversed":
@@ -157,12 +159,18 @@ class ToyAudit:
             reason = error.found if self.change != "quiet" else None
             skipped = (Skipped(audit=self.name, reason=reason),) if reason else ()
             return self._result("cannot tell", (), skipped)
-        findings = (Finding.of(self._moved(estimate, scores, rng), name="auc", unit="AUC", reading="0.5 is chance."),)
+        estimate = self._moved(estimate, scores, rng, desk)
+        findings = (Finding.of(estimate, name="auc", unit="AUC", reading="0.5 is chance."),)
         found = self.change == "accuses" or estimate.interval.low > 0.55
         return self._result("found" if found else "not found", findings, ())
 
-    def _moved(self, estimate, scores, rng):
+    def _moved(self, estimate, scores, rng, desk):
+        been_here = desk.folder is not None and (desk.folder / "been here").exists()
+        if desk.folder is not None:
+            (desk.folder / "been here").touch()
         by = {
+            "by desk": 1e-3 * (desk.folder is not None),
+            "by what it left": 1e-3 * been_here,
             "by place": 1e-3 * scores.values[0],
             "by chance": 1e-3 * np.random.default_rng().random(),
             "by stream": 1e-3 * rng.random(),
@@ -198,6 +206,9 @@ def test_an_audit_is_checked_in_the_world_that_fits_it(kind):
         ("accuses", "a null target is not accused"),
         ("by place", "the order of records does not move a finding"),
         ("by chance", "the same seed gives the same JSON"),
+        ("by desk", "at a desk it finds the same"),
+        ("by what it left", "going on with what lies on its desk it finds the same"),
+        ("boasts", "no more is done than there is to do"),
         ("renamed", "the result carries the audit's name and question"),
         ("moody", "`needs` depends on the settings and the evidence alone"),
         ("silent", "what the target must show is said before anything costs anything"),

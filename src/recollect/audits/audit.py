@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from recollect.audits.desk import BARE_DESK, Desk
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.models.access import Access
@@ -56,10 +57,11 @@ class Audit(Protocol):
     def needs(self, evidence: Evidence) -> Needs:
         """What is needed, as far as the evidence so far tells; pure, and first called with no evidence at all."""
 
-    def run(self, evidence: Evidence, rng: np.random.Generator) -> Result:
+    def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
         """The result, from evidence that holds all that was needed.
 
         Args:
-            evidence: All that `needs` asked for.
+            evidence: All that `needs` asked for; its models may be asked step by step.
             rng: The only source of chance.
+            desk: A folder to go on from after a kill, and somebody to tell how far it is; it moves no number.
         """

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from recollect.audits.audit import Audit
+from recollect.audits.desk import BARE_DESK, Desk
 from recollect.audits.rounds import gathered, refuse_impossible
 from recollect.errors import AccessError
 from recollect.models.model import Model
@@ -23,7 +26,8 @@ def check_audit(audit: Audit, world: World | None = None) -> None:
     A target that has learnt the members by heart is found out; targets that have seen nobody are not accused; the
     access that the audit names is enough, and less is refused before anything is trained or asked; the same seed
     gives the same JSON; neither the order of records nor how many are asked at once moves a finding (so sort by id
-    before you draw); what the data cannot support is skipped, with the reason.
+    before you draw); nor does working at a desk, or going on with what lies on it; what the data cannot support is
+    skipped, with the reason.
 
     Args:
         audit: The audit, with settings that fit a small world.
@@ -43,6 +47,7 @@ def check_audit(audit: Audit, world: World | None = None) -> None:
         said = _result(audit, world, target)
         promise(said.outcome != "found", f"{audit.name}: a {target.name} target is not accused: {said.verdict}")
     _check_repeatable(audit, world, result)
+    _check_desk(audit, world, result)
     _check_access(audit, world)
     _check_refusal(audit, world)
 
@@ -52,9 +57,9 @@ def _result(audit: Audit, world: World, target: Model) -> Result:
     return _judged(audit, world, world.given(target))
 
 
-def _judged(audit: Audit, world: World, given: Evidence) -> Result:
+def _judged(audit: Audit, world: World, given: Evidence, desk: Desk = BARE_DESK) -> Result:
     """The result: evidence gathered in rounds, then judged."""
-    return audit.run(gathered(audit, given, ask=world.ask, train=world.train), stream(0, audit.name))
+    return audit.run(gathered(audit, given, ask=world.ask, train=world.train), stream(0, audit.name), desk)
 
 
 def _check_round_0(audit: Audit) -> None:
@@ -81,6 +86,19 @@ def _check_repeatable(audit: Audit, world: World, result: Result) -> None:
         what = "the order of records" if other.block == world.block else "the number of records asked at once"
         promise(found.outcome == result.outcome, f"{audit.name}: {what} does not move the outcome")
         promise(_alike(found.findings, result.findings), f"{audit.name}: {what} does not move a finding")
+
+
+def _check_desk(audit: Audit, world: World, result: Result) -> None:
+    """Neither a watcher nor a folder moves a number, and what lies in the folder from last time is gone on with."""
+    told: list[tuple[int, int | None]] = []
+    with TemporaryDirectory() as folder:
+        desk = Desk(folder=Path(folder), progress=lambda what, done, total: told.append((done, total)))
+        for again in ("at a desk", "going on with what lies on its desk"):
+            found = _judged(audit, world, world.given(world.memoriser()), desk)
+            same = found.model_dump_json() == result.model_dump_json()
+            promise(same, f"{audit.name}: {again} it finds the same")
+    sensible = all(done >= 0 and (total is None or done <= total) for done, total in told)
+    promise(sensible, f"{audit.name}: no more is done than there is to do")
 
 
 def _check_access(audit: Audit, world: World) -> None:
