@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -114,6 +114,13 @@ def test_what_the_user_did_not_give_is_named_before_anything_is_trained_or_asked
     with pytest.raises(PlanError, match="The audit needs 'controls', and nothing of that part is given"):
         refuse_impossible(Audit(like_provenance), bare)
     assert refuse_impossible(Audit(like_provenance), GIVEN).fleet == {"shadow": 2}
+
+
+def test_a_file_is_a_part_like_any_other(tmp_path):
+    audit = Audit(lambda evidence: Needs(given=frozenset({TARGET, "canaries"})))
+    with pytest.raises(PlanError, match="The audit needs 'canaries', and nothing of that part is given"):
+        refuse_impossible(audit, GIVEN)
+    refuse_impossible(audit, replace(GIVEN, files={"canaries": tmp_path / "planted.canaries.json"}))
 
 
 def test_asking_somebody_who_is_not_there_is_explained():

@@ -26,7 +26,7 @@ class Needs:
     access: Mapping[str, Access] = field(default_factory=dict)
     """What each model must show, by its part. Told in round 0, before anything costs anything."""
     given: frozenset[str] = frozenset()
-    """Models and corpora, by their parts, that the user has to give. Told in round 0."""
+    """Models, corpora and files, by their parts, that the user has to give. Told in round 0."""
     fleet: Mapping[str, int] = field(default_factory=dict)
     """How many models of each part are going to be trained, if they are not given: {"shadow": 10}. Told in round 0."""
     later: str = ""

@@ -27,14 +27,14 @@ def refuse_impossible(audit: Audit, evidence: Evidence) -> Needs:
 
     Args:
         audit: The audit.
-        evidence: The models and corpora that the user gave.
+        evidence: The models, corpora and files that the user gave.
 
     Raises:
         AccessError: A model does not show enough.
-        PlanError: A model or corpus is missing.
+        PlanError: A model, corpus or file is missing.
     """
     needs = audit.needs(Evidence())
-    if missing := sorted(needs.given - evidence.models.keys() - evidence.corpora.keys()):
+    if missing := sorted(needs.given - evidence.parts):
         raise _nobody_plays(missing)
     require_access(audit.name, needs.access, evidence)
     return needs
@@ -45,13 +45,13 @@ def gathered(audit: Audit, evidence: Evidence, *, ask: Ask, train: Train) -> Evi
 
     Args:
         audit: The audit.
-        evidence: The models, corpora and cohorts that the user gave.
+        evidence: The models, corpora, cohorts and files that the user gave.
         ask: Asks a model about a corpus.
         train: Trains models.
 
     Raises:
         AccessError: A model does not show enough; nothing was trained or asked.
-        PlanError: A model or corpus is missing; nothing was trained or asked.
+        PlanError: A model, corpus or file is missing; nothing was trained or asked.
     """
     refuse_impossible(audit, evidence)
     for _ in range(MOST_ROUNDS):

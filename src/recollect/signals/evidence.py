@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from recollect.corpora.cohorts import Cohorts
@@ -49,6 +50,13 @@ class Evidence:
     """What a model (by its part) showed about a corpus (by its part)."""
     cohorts: Mapping[str, Cohorts] = field(default_factory=dict)
     """Who of a corpus (by its part) trained which model, as far as it is known."""
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """Other files that the user gave, by their parts: "canaries" …"""
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """All parts that are played, by a model, a corpus or a file."""
+        return frozenset({*self.models, *self.corpora, *self.files})
 
     def has_asked(self, model: str, corpus: str) -> bool:
         """Whether this model has been asked about this corpus."""
