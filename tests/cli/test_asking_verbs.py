@@ -74,7 +74,7 @@ def test_people_get_a_table(folder):
         (["score", "{folder}/model", "{folder}/posts.jsonl", "--user-column", "author"], "author"),
         (["score", "{folder}/model", "{folder}/posts.jsonl", "--patterns", "0"], "patterns"),
         (["score", "{folder}/model", "{folder}/posts.jsonl", "--device", "tpu"], "device"),
-        (["score", "{folder}/model", "{folder}/posts.jsonl", "--format", "docx"], "docx"),
+        (["score", "{folder}/model", "{folder}/posts.jsonl", "--file-format", "docx"], "docx"),
         (["evaluate", "recorded:{folder}", "{folder}/posts.jsonl"], "manifest"),
         (["score", "http://localhost:1/v1#m", "{folder}/posts.jsonl"], "endpoint"),
     ],

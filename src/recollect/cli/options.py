@@ -66,7 +66,7 @@ class CorpusOptions:
         str | None,
         typer.Option(metavar="NAME", help="The record's name. (default: id, else its number)", rich_help_panel=_CORPUS),
     ] = None
-    format: Annotated[
+    file_format: Annotated[
         str | None,
         typer.Option(
             metavar="FORMAT",
@@ -102,7 +102,7 @@ class CorpusOptions:
         corpus = read_corpus(
             ref,
             columns=Columns(**{name: column for name, column in names.items() if column is not None}),
-            format=self.format,
+            format=self.file_format,
             split=split,
             skip_bad=self.skip_bad,
             running_text=self.running_text,

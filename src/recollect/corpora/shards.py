@@ -95,7 +95,7 @@ def _shard(file: Path, root: Path | None, format: str | None, running: bool) -> 
     if (format or suffix) not in FORMATS:
         raise CorpusError(
             f"The suffix of {file} does not say what it holds.",
-            do=f"{did_you_mean(suffix, FORMATS)}Say it with --format (format=…): {', '.join(FORMATS)}.",
+            do=f"{did_you_mean(suffix, FORMATS)}Say it with --file-format (format=…): {', '.join(FORMATS)}.",
         )
     prefix = "" if root is None else f"{file.relative_to(root).as_posix()}:"
     return Shard(path=str(file), format=format or suffix, packing=packing, prefix=prefix, stamp=stamp, running=running)
@@ -135,7 +135,7 @@ def _no_shards(files: list[Path]) -> str:
     if any(file.name in ("dataset_info.json", "dataset_dict.json", "state.json") for file in files):
         return "It looks like a saved Hugging Face data set: name it as hf:FOLDER:SPLIT."
     endings = ", ".join(f".{name}" for name in FORMATS if name != "tsv-plain")
-    return f"A shard's name ends in one of {endings} (also .gz and .zst); for other names say --format (format=…)."
+    return f"A shard's name ends in one of {endings} (also .gz and .zst); for other names say --file-format (format=…)."
 
 
 def _matching(pattern: str) -> list[Path]:

@@ -96,7 +96,7 @@ class _Table:
 
 _QUOTES = (
     "A quote inside a quoted cell is written twice. For a table in which quotes are ordinary characters say "
-    "--format tsv-plain. " + SKIP
+    "--file-format tsv-plain. " + SKIP
 )
 
 
