@@ -6,6 +6,8 @@ import json
 import stat
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from recollect.corpora import Corpus, Record, read_corpus
@@ -82,6 +84,39 @@ def test_every_secret_may_have_a_prefix_of_its_own():
     assert sum(record.text[8:9] == " " for record in planted if record.id.startswith("canary")) == 5
 
 
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 1000))
+def test_prefixes_are_unique_even_where_few_are_left(seed):
+    planting = Planting(format="{digits:9}", secrets=13, controls=13, unique_prefix=1, seed=seed)
+    _, manifest = plant(texts(3), planting)
+    assert len({canary.text[0] for canary in manifest.canaries}) == 26
+
+
+def test_what_stands_in_the_corpus_already_is_neither_planted_nor_a_control():
+    corpus = Corpus.of(Record(id=str(i), text=f"pin 1{i}2") for i in range(5))
+    _, manifest = plant(corpus, Planting(format="pin {digits:2}", secrets=5, controls=90))
+    assert {canary.text for canary in manifest.canaries} == {f"pin {i:02}" for i in range(100) if not 10 <= i <= 14}
+    _, bare = plant(corpus, Planting(format="{digits:2}", secrets=5, controls=86))
+    there = {f"1{i}" for i in range(5)} | {f"{i}2" for i in range(5)}
+    assert {canary.text for canary in bare.canaries} == {f"{i:02}" for i in range(100)} - there
+    with pytest.raises(NotEnoughData, match="already"):
+        plant(corpus, Planting(format="pin {digits:2}", secrets=5, controls=91))
+
+
+def test_a_second_planting_needs_another_name():
+    once, _ = plant(texts(20), Planting(format="{digits:9}", secrets=2))
+    with pytest.raises(CorpusError, match="canary-[01]-0"):
+        plant(once, Planting(format="{digits:9}", secrets=2, seed=1))
+    twice, manifest = plant(once, Planting(format="{digits:9}", secrets=2, seed=1, name="more"))
+    assert len({record.id for record in twice}) == len(list(twice)) == 24
+    assert [canary.id for canary in manifest.planted] == ["more-0", "more-1"]
+
+
+def test_inside_a_record_the_secret_keeps_its_own_spaces():
+    planted, manifest = plant(texts(9), Planting(format=" pin: {digits:4} ", secrets=9, controls=0, inside=True))
+    assert all(any(canary.text in record.text for record in planted) for canary in manifest.canaries)
+
+
 def test_pairs_hold_the_secret_on_both_sides():
     corpus = Corpus.of(Record(id=str(i), source=f"hello {i}", target=f"bonjour {i}") for i in range(5))
     planting = Planting(format="mon code est {digits:4}", source_format="my code is {digits:4}", secrets=2, controls=1)
@@ -98,8 +133,16 @@ def test_what_does_not_fit_is_refused():
         plant(texts(5), Planting(format="{digits:1}", secrets=1, controls=10))
     with pytest.raises(NotEnoughData, match="do not fit"):
         plant(texts(5), Planting(format="{digits:9}", secrets=6, inside=True))
-    with pytest.raises(PlanError):
+    with pytest.raises(PlanError, match="not pairs"):
         plant(texts(5), Planting(format="{digits:9}", source_format="{digits:9}"))
+    with pytest.raises(PlanError, match="holds pairs"):
+        plant(Corpus.of([Record(id="1", source="a", target="b")]), Planting(format="{digits:9}"))
+    with pytest.raises(PlanError, match="labelled"):
+        plant(Corpus.of([Record(id="1", text="a", label="b")]), Planting(format="{digits:9}"))
+    with pytest.raises(NotEnoughData, match="26 prefixes"):
+        plant(texts(5), Planting(format="{digits:9}", unique_prefix=1))
+    with pytest.raises(PlanError, match="users"):
+        Planting(format="{digits:9}", users="all")
     with pytest.raises(PlanError):
         Planting(format="{digits:9}", repeat=(0,))
 

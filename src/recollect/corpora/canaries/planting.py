@@ -2,96 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import replace as changed
-from pathlib import Path
-from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
 
-from recollect.corpora.canaries.formats import Format, parse_format
-from recollect.corpora.canaries.walks import Walk
+from recollect.corpora.canaries.drawing import Planting, drawn
+from recollect.corpora.canaries.manifest import Canaries, Canary
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import CorpusError, NotEnoughData, PlanError
-from recollect.files import read_json, write_json
-from recollect.settings import at_least
 from recollect.streams import stream
 
-
-class Canary(BaseModel):
-    """A made-up secret: planted so many times, or never (a control)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    id: str
-    format: str
-    text: str
-    """The format filled in: what was planted."""
-    source: str | None = None
-    """For pairs: the source text it was planted with."""
-    planted: int
-    """How many times; 0 for a control."""
-    records: tuple[str, ...] = ()
-    """The ids of the records that hold it."""
-
-
-class Canaries(BaseModel):
-    """The canaries of one planted corpus, with their controls: what an exposure audit is given."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    version: Literal["1"] = "1"
-    corpus: str
-    """The digest of the corpus they were planted into."""
-    seed: int
-    canaries: tuple[Canary, ...]
-
-    def save(self, path: Path) -> None:
-        """Write the manifest, readable by its owner only: it holds the secrets."""
-        write_json(path, self.model_dump(mode="json"))
-
-    @classmethod
-    def load(cls, path: Path) -> Canaries:
-        """The manifest that `save` wrote."""
-        try:
-            return cls.model_validate(read_json(path))
-        except (ValidationError, ValueError) as error:
-            raise CorpusError(f"{path} is no manifest of canaries.", do="`recollect plant` writes one.") from error
-
-
-@dataclass(frozen=True, kw_only=True)
-class Planting:
-    """What is planted, and how."""
-
-    format: str
-    """The format of the secrets; for pairs, of the target."""
-    source_format: str | None = None
-    """For pairs: the format of the source. Its slots are filled like the target's."""
-    secrets: int = 10
-    """How many secrets for each number of repetitions."""
-    repeat: tuple[int, ...] = (1,)
-    """How many times each secret is planted."""
-    controls: int = 100
-    """How many secrets are drawn and never planted."""
-    inside: bool = False
-    """Put the secret between the words of an existing record; else it is a record of its own."""
-    unique_prefix: int = 0
-    """So many random letters before each secret, other ones for each (section 6.5 of the paper)."""
-    users: Literal["new", "existing"] = "new"
-    """Whose records they become, if they are records of their own; each new user owns one secret."""
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        at_least(1, secrets=self.secrets, repeat=min(self.repeat, default=0))
-        at_least(0, controls=self.controls, unique_prefix=self.unique_prefix)
-
-    @property
-    def parsed(self) -> Format:
-        """The format of the secrets."""
-        return parse_format(self.format)
+__all__ = ["Canaries", "Canary", "Planting", "plant"]
 
 
 @dataclass(frozen=True)
@@ -114,72 +38,37 @@ def plant(corpus: Corpus, planting: Planting) -> tuple[Corpus, Canaries]:
 
     The places are uniform over the corpus and depend on the seed alone. The planted corpus is read as a stream.
     """
-    kind, size = corpus.summary.kind, corpus.summary.size
-    if kind == "labelled" or (kind == "pair") != (planting.source_format is not None):
-        wanted = "a source format for the pairs" if kind == "pair" else "a corpus of texts"
-        raise PlanError(f"{corpus.name} holds records of kind {kind!r}.", do=f"Planting needs {wanted}.")
-    drawn = _drawn(planting)
+    _refuse_kind(corpus, planting)
+    size = len(corpus)
+    secrets = drawn(planting, corpus)
     rng = stream(planting.seed, "planting", "places")
-    count = sum(canary.planted for canary in drawn)
+    count = sum(canary.planted for canary in secrets)
     if planting.inside and count > size:
         raise NotEnoughData(
             f"{count} plantings do not fit inside {size} records.", do=f"Give at least {count} records."
         )
     places = rng.permutation(size)[:count] if planting.inside else rng.integers(0, size + 1, count)
     seedlings, spots = [], iter(places.tolist())
-    for canary in drawn:
+    for canary in secrets:
         seedlings += [_Seedling(canary, number, next(spots)) for number in range(canary.planted)]
     planted = _Planted(corpus, planting, tuple(sorted(seedlings, key=lambda seedling: seedling.place)))
     held: dict[str, list[str]] = {}
     for seedling, record in planted.holding():
         held.setdefault(seedling.canary.id, []).append(record.id)
-    known = [canary.model_copy(update={"records": tuple(held.get(canary.id, ()))}) for canary in drawn]
+    known = [canary.model_copy(update={"records": tuple(held.get(canary.id, ()))}) for canary in secrets]
     manifest = Canaries(corpus=corpus.digest, seed=planting.seed, canaries=tuple(known))
     return Corpus(f"{corpus.name} (planted)", planted), manifest
 
 
-def _drawn(planting: Planting) -> list[Canary]:
-    """All canaries and controls, no two with the same filling."""
-    space, rng = planting.parsed, stream(planting.seed, "planting", "secrets")
-    repeats = [*np.repeat(planting.repeat, planting.secrets).tolist(), *[0] * planting.controls]
-    if space.size < len(repeats):
-        raise NotEnoughData(
-            f"The format {planting.format!r} has {space.size} fillings, and {len(repeats)} were asked for.",
-            do="Use a format with a larger space, or fewer secrets and controls.",
-        )
-    texts: dict[str, None] = {}
-    while len(texts) < len(repeats):
-        texts.setdefault(space.draw(rng))
-    return [_canary(planting, i, text, repeat) for i, (text, repeat) in enumerate(zip(texts, repeats, strict=True))]
-
-
-def _canary(planting: Planting, number: int, text: str, repeat: int) -> Canary:
-    """One canary, with its own prefix if so wished."""
-    rng = stream(planting.seed, "planting", "prefix", number)
-    letters = "".join(chr(97 + int(letter)) for letter in rng.integers(0, 26, planting.unique_prefix))
-    prefix = f"{letters} " if letters else ""
-    source = None
-    if planting.source_format is not None:
-        source = prefix + _filled(planting.source_format, Walk(planting.parsed).values(text) or ())
-    name = f"canary-{number}" if repeat else f"control-{number}"
-    return Canary(id=name, format=prefix + planting.format, text=prefix + text, source=source, planted=repeat)
-
-
-def _filled(format: str, values: Sequence[str]) -> str:
-    """The format with its slots filled with these values, in order."""
-    parsed, left, seen = parse_format(format), list(values), set[int]()
-    if parsed.slots != len(left):
-        raise PlanError(f"The source format {format!r} has {parsed.slots} slots.", do=f"Give it {len(left)}.")
-    written = ""
-    for unit in parsed.units:
-        if unit.slot is None:
-            written += unit.alternatives[0]
-        elif unit.slot not in seen:
-            seen.add(unit.slot)
-            written += left[unit.slot]
-    if Walk(parsed).values(written) is None:
-        raise PlanError(f"The source format {format!r} cannot be filled like the target's.", do="Use the same slots.")
-    return written
+def _refuse_kind(corpus: Corpus, planting: Planting) -> None:
+    """Refuse records that cannot hold such a secret."""
+    kind, paired = corpus.summary.kind, planting.source_format is not None
+    if kind == "labelled":
+        raise PlanError(f"{corpus.name} holds labelled records.", do="Plant into texts, or into pairs of texts.")
+    if kind == "pair" and not paired:
+        raise PlanError(f"{corpus.name} holds pairs.", do="Give a source format (--source-format) too.")
+    if kind == "text" and paired:
+        raise PlanError(f"{corpus.name} holds texts, not pairs.", do="Leave the source format out.")
 
 
 @dataclass(frozen=True)
@@ -201,8 +90,14 @@ class _Planted:
         """Every record, with what was planted into it or as it."""
         waiting = list(reversed(self.seedlings))
         rng = stream(self.planting.seed, "planting", "inside")
+        own = frozenset() if self.planting.inside else frozenset(seedling.id for seedling in self.seedlings)
         last: Record | None = None
         for i, record in enumerate(self.corpus):
+            if record.id in own:
+                raise CorpusError(
+                    f"{self.corpus.name} already holds a record {record.id!r}.",
+                    do="If secrets were planted there before, give these another name (--name).",
+                )
             last = record
             if self.planting.inside and waiting and waiting[-1].place == i:
                 seedling = waiting.pop()
@@ -233,5 +128,5 @@ def _within(record: Record, canary: Canary, rng: np.random.Generator) -> Record:
     text = record.text or ""
     gaps = [0, *(i + 1 for i, character in enumerate(text) if character == " "), len(text)]
     at = gaps[int(rng.integers(len(gaps)))]
-    joined = f"{text[:at].rstrip(' ')} {canary.text} {text[at:].lstrip(' ')}".strip(" ")
-    return changed(record, text=joined)
+    parts = (text[:at].rstrip(" "), canary.text, text[at:].lstrip(" "))
+    return changed(record, text=" ".join(filter(None, parts)))

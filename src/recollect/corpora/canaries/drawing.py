@@ -1,0 +1,144 @@
+"""Drawing secrets: those that will be planted, and those that are held back as controls."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from recollect.corpora.canaries.formats import Format, parse_format
+from recollect.corpora.canaries.manifest import Canary
+from recollect.corpora.canaries.matching import Matcher
+from recollect.corpora.canaries.walks import Walk
+from recollect.corpora.corpus import Corpus
+from recollect.errors import NotEnoughData, PlanError
+from recollect.settings import at_least, one_of
+from recollect.streams import stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planting:
+    """What is planted, and how."""
+
+    format: str
+    """The format of the secrets; for pairs, of the target."""
+    source_format: str | None = None
+    """For pairs: the format of the source. Its slots are filled like the target's."""
+    secrets: int = 10
+    """How many secrets for each number of repetitions."""
+    repeat: tuple[int, ...] = (1,)
+    """How many times each secret is planted."""
+    controls: int = 100
+    """How many secrets are drawn and never planted."""
+    inside: bool = False
+    """Put the secret between the words of an existing record; else it is a record of its own."""
+    unique_prefix: int = 0
+    """So many random letters before each secret, other ones for each (section 6.5 of the paper)."""
+    users: Literal["new", "existing"] = "new"
+    """Whose records they become, if they are records of their own; each new user owns one secret."""
+    name: str = "canary"
+    """What ids of secrets and of planted records begin with; another one for each planting into the same corpus."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        at_least(1, secrets=self.secrets, repeat=min(self.repeat, default=0))
+        at_least(0, controls=self.controls, unique_prefix=self.unique_prefix)
+        one_of(("new", "existing"), users=self.users)
+        if not self.name.strip():
+            raise PlanError("The name of the canaries is empty.", do="Name them, such as 'canary'.")
+
+    @cached_property
+    def parsed(self) -> Format:
+        """The format of the secrets."""
+        return parse_format(self.format)
+
+
+def drawn(planting: Planting, corpus: Corpus) -> list[Canary]:
+    """All canaries and controls, no two with the same filling, and none that stands in the corpus already.
+
+    A control that occurs by chance would be no control, and a secret would have been planted more often than it says.
+    """
+    repeats = [*np.repeat(planting.repeat, planting.secrets).tolist(), *[0] * planting.controls]
+    texts = _texts(planting, corpus, len(repeats))
+    prefixes = _prefixes(planting, len(repeats))
+    return [
+        _canary(planting, number, prefix, text, repeat)
+        for number, (prefix, text, repeat) in enumerate(zip(prefixes, texts, repeats, strict=True))
+    ]
+
+
+def _texts(planting: Planting, corpus: Corpus, count: int) -> Collection[str]:
+    """So many different fillings that the corpus does not hold."""
+    space, rng = planting.parsed, stream(planting.seed, "planting", "secrets")
+    texts, there = dict[str, None](), set[str]()
+    while len(texts) < count:
+        if space.size - len(there) < count:
+            raise NotEnoughData(
+                f"The format {planting.format!r} has {space.size} fillings, {len(there)} of those drawn stand in the "
+                f"corpus already, and {count} were asked for.",
+                do="Use a format with a larger space, or fewer secrets and controls.",
+            )
+        while len(texts) < count:
+            text = space.draw(rng)
+            if text not in there:
+                texts.setdefault(text)
+        found = _standing(corpus, space, texts)
+        there |= found
+        texts = {text: None for text in texts if text not in found}
+    return texts
+
+
+def _standing(corpus: Corpus, space: Format, texts: Collection[str]) -> set[str]:
+    """Which of these fillings stand somewhere in the corpus."""
+    matcher = Matcher(space)
+    return {
+        match.text
+        for record in corpus
+        for match in matcher.matches(record.predicted, overlapping=True)
+        if match.text in texts
+    }
+
+
+def _prefixes(planting: Planting, count: int) -> Collection[str]:
+    """What stands before each secret: nothing, or letters that no other has."""
+    length = planting.unique_prefix
+    if not length:
+        return [""] * count
+    if 26**length < count:
+        raise NotEnoughData(
+            f"There are {26**length} prefixes of {length} letters, and {count} secrets and controls want one each.",
+            do="Ask for longer prefixes.",
+        )
+    rng, prefixes = stream(planting.seed, "planting", "prefix"), dict[str, None]()
+    while len(prefixes) < count:
+        prefixes.setdefault("".join(chr(97 + letter) for letter in rng.integers(0, 26, length).tolist()) + " ")
+    return prefixes
+
+
+def _canary(planting: Planting, number: int, prefix: str, text: str, repeat: int) -> Canary:
+    """One canary, with its own prefix if so wished."""
+    source = None
+    if planting.source_format is not None:
+        source = prefix + _filled(planting.source_format, Walk(planting.parsed).values(text) or ())
+    name = f"{planting.name}-{number}" if repeat else f"control-{number}"
+    return Canary(id=name, format=prefix + planting.format, text=prefix + text, source=source, planted=repeat)
+
+
+def _filled(format: str, values: Sequence[str]) -> str:
+    """The format with its slots filled with these values, in order."""
+    parsed, left, seen = parse_format(format), list(values), set[int]()
+    if parsed.slots != len(left):
+        raise PlanError(f"The source format {format!r} has {parsed.slots} slots.", do=f"Give it {len(left)}.")
+    written = ""
+    for unit in parsed.units:
+        if unit.slot is None:
+            written += unit.alternatives[0]
+        elif unit.slot not in seen:
+            seen.add(unit.slot)
+            written += left[unit.slot]
+    if Walk(parsed).values(written) is None:
+        raise PlanError(f"The source format {format!r} cannot be filled like the target's.", do="Use the same slots.")
+    return written

@@ -1,0 +1,66 @@
+"""The manifest of a planted corpus: which secrets stand in it, how often, and which were held back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from recollect.errors import CorpusError
+from recollect.files import read_json, write_json
+
+
+class Canary(BaseModel):
+    """A made-up secret: planted so many times, or never (a control)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    format: str
+    text: str
+    """The format filled in: what was planted."""
+    source: str | None = None
+    """For pairs: the source text it was planted with."""
+    planted: int
+    """How many times; 0 for a control."""
+    records: tuple[str, ...] = ()
+    """The ids of the records that hold it."""
+
+
+class Canaries(BaseModel):
+    """The canaries of one planted corpus, with their controls: what an exposure audit is given."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: Literal["1"] = "1"
+    corpus: str
+    """The digest of the corpus they were planted into."""
+    seed: int
+    canaries: tuple[Canary, ...]
+
+    @property
+    def planted(self) -> tuple[Canary, ...]:
+        """Those that stand in the corpus."""
+        return tuple(canary for canary in self.canaries if canary.planted)
+
+    @property
+    def controls(self) -> tuple[Canary, ...]:
+        """Those that do not."""
+        return tuple(canary for canary in self.canaries if not canary.planted)
+
+    def save(self, path: Path) -> None:
+        """Write the manifest, readable by its owner only: it holds the secrets."""
+        write_json(path, self.model_dump(mode="json"))
+
+    @classmethod
+    def load(cls, path: Path) -> Canaries:
+        """The manifest that `save` wrote."""
+        try:
+            return cls.model_validate(read_json(path))
+        except OSError as error:
+            raise CorpusError(
+                f"{path} cannot be read: {error.strerror}.", do="Give the .canaries.json that `recollect plant` wrote."
+            ) from error
+        except (ValidationError, ValueError) as error:
+            raise CorpusError(f"{path} is no manifest of canaries.", do="`recollect plant` writes one.") from error

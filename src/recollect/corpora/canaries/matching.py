@@ -1,0 +1,86 @@
+"""Finding the fillings of a format in texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import NamedTuple
+
+from recollect.corpora.canaries.formats import Format, Unit
+from recollect.corpora.canaries.walks import Walk
+
+
+class Found(NamedTuple):
+    """A filled-in format in a text."""
+
+    text: str
+    """The filled-in format, known text included."""
+    start: int
+    """Where it begins in the text."""
+    end: int
+    secret_start: int
+    """Where its first slot begins."""
+    secret_end: int
+    """Where its last slot ends."""
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """Finds a format wherever it stands, inside longer words and numbers too.
+
+    >>> from recollect.corpora.canaries.formats import parse_format
+    >>> [found.text for found in Matcher(parse_format("pin {digits:2}")).matches("pin 42, pin 7, pin 123")]
+    ['pin 42', 'pin 12']
+    """
+
+    format: Format
+
+    def matches(self, text: str, *, overlapping: bool = False) -> Iterator[Found]:
+        """The fillings in a text from left to right.
+
+        Args:
+            text: Where to look.
+            overlapping: Also those that begin inside the one before.
+        """
+        place = 0
+        while (match := self._pattern.search(text, place)) is not None:
+            place = match.start() + 1
+            # the expression does not know check digits; the walk does
+            if self._walk.values(match[0]) is None:
+                continue
+            yield Found(match[0], match.start(), match.end(), match.start("first"), match.end("last"))
+            if not overlapping:
+                place = match.end()
+
+    def __contains__(self, text: object) -> bool:
+        return isinstance(text, str) and next(self.matches(text), None) is not None
+
+    @cached_property
+    def _walk(self) -> Walk:
+        return Walk(self.format)
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        """The format as a regular expression; the empty groups `first` and `last` tell where the slots are."""
+        slots = [i for i, unit in enumerate(self.format.units) if unit.slot is not None]
+        begin, end = slots[0], slots[-1] + 1
+        units = self.format.units
+        return re.compile(
+            f"{_expression(units[:begin])}(?P<first>){_expression(units[begin:end])}(?P<last>){_expression(units[end:])}"
+        )
+
+
+def _expression(units: tuple[Unit, ...]) -> str:
+    """Units in a row as a regular expression; equal ones are counted, not repeated."""
+    runs = ((_alternatives(filled), len(list(run))) for filled, run in groupby(unit.alternatives for unit in units))
+    return "".join(one if count == 1 else f"(?:{one}){{{count}}}" for one, count in runs)
+
+
+def _alternatives(alternatives: tuple[str, ...]) -> str:
+    """One of these; the longest first, so that none is taken for the beginning of another."""
+    if all(len(alternative) == 1 for alternative in alternatives):
+        return f"[{''.join(map(re.escape, alternatives))}]"
+    return f"(?:{'|'.join(map(re.escape, sorted(alternatives, key=len, reverse=True)))})"
