@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from recollect.recipes.building import Data, marks_of
 from recollect.recipes.labelled import LabelledArrays, LabelledTexts, Pairs
 from recollect.recipes.layouts import Masked, Running, masked, one_by_one, streams, windows
 from recollect.recipes.recipe import Recipe
-from recollect.recipes.sequences import Integers, Marks, Sequences, tokenise
+from recollect.recipes.sequences import Integers, Marks, Sequences, Tokens, tokenise
 from recollect.settings import did_you_mean
 
 
@@ -87,7 +87,7 @@ class Preparer:
             return self._arrays(corpus) if self.tokenizer is None else self._labelled(corpus)
         if self.recipe.task == "seq2seq":
             return self._pairs(corpus)
-        return self._masked(corpus) if self.recipe.task == "masked" else self._running(corpus)
+        return self._texts(corpus)
 
     @property
     def marks(self) -> Marks:
@@ -101,25 +101,36 @@ class Preparer:
             return {"input_mean": self.scale.mean, "input_std": self.scale.std}
         return {"start_symbol": next(iter(self.marks.before), None)} if self.recipe.task == "causal" else {}
 
-    def _running(self, corpus: Corpus) -> Running:
-        """For models that read from left to right."""
-        owners, settings, marks = _Owners(), self.recipe.sequences, self.marks
-        texts = (_text(record) for record in owners.noted(corpus))
+    @property
+    def around(self) -> Marks:
+        """The symbols that are laid out with each text of a language model."""
+        marks = self.marks
+        if self.recipe.task == "masked":
+            return Marks(padding=marks.padding)  # they are put around each piece
         # where texts are joined and one symbol means both, it is not written twice
-        between = replace(marks, before=()) if settings.layout != "records" and marks.before == marks.after else marks
-        tokens = tokenise(texts, self.tokenizer, between)
+        joined = self.recipe.sequences.layout != "records" and marks.before == marks.after
+        return replace(marks, before=()) if joined else marks
+
+    def tokens(self, records: Iterable[Record]) -> Tokens:
+        """The texts of a language model as symbols."""
+        return tokenise((_text(record) for record in records), self.tokenizer, self.around)
+
+    def laid_out(self, tokens: Tokens, users: Integers) -> Running | Masked:
+        """The training sequences of a language model, whose texts are these, of these users."""
+        settings, marks = self.recipe.sequences, self.marks
+        if self.recipe.task == "masked":
+            return masked(tokens, users, marks, tokenizer=self.tokenizer, settings=settings)
         if settings.layout == "stream":
             return streams(tokens, marks, length=settings.length, rows=self.rows)
         if settings.layout == "windows":
             return windows(tokens, marks, length=settings.length)
-        return one_by_one(tokens, owners.users, marks, length=settings.length, split=settings.long == "split")
+        return one_by_one(tokens, users, marks, length=settings.length, split=settings.long == "split")
 
-    def _masked(self, corpus: Corpus) -> Masked:
-        """For masked models, which put the marks around each piece."""
-        owners, settings = _Owners(), self.recipe.sequences
-        texts = (_text(record) for record in owners.noted(corpus))
-        tokens = tokenise(texts, self.tokenizer, Marks(padding=self.marks.padding))
-        return masked(tokens, owners.users, self.marks, tokenizer=self.tokenizer, settings=settings)
+    def _texts(self, corpus: Corpus) -> Running | Masked:
+        """For language models."""
+        owners = _Owners()
+        tokens = self.tokens(owners.noted(corpus))
+        return self.laid_out(tokens, owners.users)
 
     def _pairs(self, corpus: Corpus) -> Pairs:
         """Sources between their marks; targets after the symbol that starts the decoder."""

@@ -105,7 +105,7 @@ def test_what_stands_in_the_corpus_already_is_neither_planted_nor_a_control():
 
 def test_a_second_planting_needs_another_name():
     once, _ = plant(texts(20), Planting(format="{digits:9}", secrets=2))
-    with pytest.raises(CorpusError, match="canary-[01]-0"):
+    with pytest.raises(CorpusError, match=r"canary-[01]-0"):
         plant(once, Planting(format="{digits:9}", secrets=2, seed=1))
     twice, manifest = plant(once, Planting(format="{digits:9}", secrets=2, seed=1, name="more"))
     assert len({record.id for record in twice}) == len(list(twice)) == 24
