@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from recollect.audits.audit import Audit, Needs
@@ -22,6 +22,22 @@ Train = Callable[[Cohorts, Corpus], Mapping[str, Model]]
 """Trains the models of some cohorts of a corpus; gives them by their parts."""
 
 
+def refuse_missing(audit: Audit, parts: Collection[str]) -> Needs:
+    """What round 0 needs, if the user gave all parts; called before anything is even loaded.
+
+    Args:
+        audit: The audit.
+        parts: The parts that the user gave a model, a corpus or a file for.
+
+    Raises:
+        PlanError: A model, corpus or file is missing.
+    """
+    needs = audit.needs(Evidence())
+    if missing := sorted(needs.given.difference(parts)):
+        raise _nobody_plays(missing)
+    return needs
+
+
 def refuse_impossible(audit: Audit, evidence: Evidence) -> Needs:
     """What round 0 needs, if the user gave it; called before anything is trained or asked.
 
@@ -33,9 +49,7 @@ def refuse_impossible(audit: Audit, evidence: Evidence) -> Needs:
         AccessError: A model does not show enough.
         PlanError: A model, corpus or file is missing.
     """
-    needs = audit.needs(Evidence())
-    if missing := sorted(needs.given - evidence.parts):
-        raise _nobody_plays(missing)
+    needs = refuse_missing(audit, evidence.parts)
     require_access(audit.name, needs.access, evidence)
     return needs
 

@@ -50,11 +50,46 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 @contextmanager
 def progress(task: str) -> Iterator[Progress]:
     """A bar with the time left after two seconds; plain lines where standard error is no terminal."""
-    bar = _Bar(task) if sys.stderr.isatty() else _Lines(task)
+    bar = _bar(task)
     try:
         yield bar
     finally:
         bar.close()
+
+
+@contextmanager
+def stages() -> Iterator[Stages]:
+    """Progress of work in several stages: one bar after the other, because a terminal draws one at a time."""
+    shown = Stages()
+    try:
+        yield shown
+    finally:
+        shown.close()
+
+
+@dataclass
+class Stages:
+    """Told what is being done and how far it is; a new stage ends the bar of the last."""
+
+    task: str | None = None
+    bar: _Bar | _Lines | None = None
+
+    def __call__(self, what: str, done: int, total: int | None, /) -> None:
+        """So much of this stage is done, of so much in all (None: nobody knows yet)."""
+        if self.bar is None or what != self.task:
+            self.close()
+            self.task, self.bar = what, _bar(what)
+        self.bar(done, total)
+
+    def close(self) -> None:
+        """Leave the last state of the bar on the screen."""
+        if self.bar is not None:
+            self.bar.close()
+
+
+def _bar(task: str) -> _Bar | _Lines:
+    """A bar, or lines where standard error is no terminal."""
+    return _Bar(task) if sys.stderr.isatty() else _Lines(task)
 
 
 @dataclass

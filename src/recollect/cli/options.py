@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from recollect.corpora.corpus import Corpus
     from recollect.execution.local import LocalBackend
     from recollect.models.model import Model
+    from recollect.pipeline.sources import NamedCorpus, NamedModel
 
 ModelName = Annotated[
     str,
@@ -38,6 +39,13 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on standard output; all else goes to standard error.")
 ]
 Seed = Annotated[int, typer.Option("--seed", help="All randomness comes from this number.")]
+ShowText = Annotated[
+    bool, typer.Option("--show-text", help="Show text from corpora and secrets as it is, instead of masked.")
+]
+RecipeChanges = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="SETTING=VALUE", help="Change a setting of the recipe: --set units=200."),
+]
 
 _CORPUS = "How the corpus is read"
 _QUESTION = "How the model is asked"
@@ -93,20 +101,25 @@ class CorpusOptions:
         typer.Option("--skip-bad", help="Drop and count bad records instead of stopping.", rich_help_panel=_CORPUS),
     ] = False
 
-    def read(self, ref: str) -> Corpus:
-        """The corpus of that name, read as these options say; what was dropped is said."""
-        from recollect.corpora import Columns, Split, read_corpus
+    def named(self, ref: str) -> NamedCorpus:
+        """The corpus of that name, to be read as these options say."""
+        from recollect.corpora import Columns, Split
+        from recollect.pipeline.sources import NamedCorpus
 
         names = {name: getattr(self, f"{name}_column") for name in ("user", "text", "source", "target", "label", "id")}
         split = self.split and Split(by=self.split, words=self.split_words, minimum=self.split_minimum)
-        corpus = read_corpus(
-            ref,
+        return NamedCorpus(
+            ref=ref,
             columns=Columns(**{name: column for name, column in names.items() if column is not None}),
             format=self.file_format,
-            split=split,
+            split=split or None,
             skip_bad=self.skip_bad,
             running_text=self.running_text,
         )
+
+    def read(self, ref: str) -> Corpus:
+        """The corpus of that name, read as these options say; what was dropped is said."""
+        corpus = self.named(ref).read()
         for reason, count in corpus.skipped.items():
             say(f"{corpus.name}: dropped {count:,} ({reason})")
         return corpus
@@ -147,13 +160,18 @@ class QuestionOptions:
         ),
     ] = None
     workers: Annotated[
-        int, typer.Option(min=1, help="Processes that ask at once; they share the cores.", rich_help_panel=_QUESTION)
-    ] = 1
+        int | None,
+        typer.Option(
+            min=1,
+            help="Processes at once; they share the cores. (default: one asks, as many train as a trial finds best)",
+            rich_help_panel=_QUESTION,
+        ),
+    ] = None
 
-    def load(self, ref: str) -> Model:
+    def named(self, ref: str) -> NamedModel:
         """The model of that name, to be asked as these options say."""
-        from recollect.models.loading import load_model
         from recollect.models.model import Question
+        from recollect.pipeline.sources import NamedModel
 
         question = Question(
             window=self.window,
@@ -162,10 +180,14 @@ class QuestionOptions:
             mask_seed=self.mask_seed,
             precision=self.precision,
         )
-        return load_model(ref, question=question, kind=self.kind, device=self.device)
+        return NamedModel(ref=ref, question=question, kind=self.kind, device=self.device)
+
+    def load(self, ref: str) -> Model:
+        """The model itself."""
+        return self.named(ref).load()
 
     def backend(self) -> LocalBackend:
         """The processes that ask."""
         from recollect.execution.local import LocalBackend
 
-        return LocalBackend(workers=self.workers)
+        return LocalBackend(workers=self.workers or 1)

@@ -15,6 +15,7 @@ import typer
 
 from recollect.errors import RecollectError
 
+LIMIT_PASSED = 1
 COULD_NOT = 2
 INTERRUPTED = 130
 

@@ -1,0 +1,159 @@
+"""Read this first: how a plan becomes a result. Every audit runs this way, from the command line and from Python.
+
+read and load what is given → refuse what is impossible → train and ask, round by round → judge → trace → keep
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import yaml
+
+from recollect.audits.desk import Desk, Progress, tell_nobody
+from recollect.audits.rounds import gathered, refuse_impossible
+from recollect.corpora.cohorts import Cohorts
+from recollect.corpora.corpus import Corpus
+from recollect.errors import ModelError, PlanError, RecollectError
+from recollect.execution.local import LocalBackend
+from recollect.execution.threads import threads_for
+from recollect.files import private_folder, write_text
+from recollect.models.asking import ask
+from recollect.models.loading import load_model
+from recollect.models.model import Model
+from recollect.models.store import AnswerStore
+from recollect.pipeline.plan import Plan
+from recollect.pipeline.tracing import traced, work_address
+from recollect.recipes.fleet import Fleet, Trained, train_fleet
+from recollect.recipes.trial import Layout
+from recollect.results.folders import RunFolder
+from recollect.results.result import Result
+from recollect.signals.evidence import AUDITED, TARGET, Evidence
+from recollect.streams import stream
+
+
+def run(plan: Plan, out: Path | None = None, *, progress: Progress = tell_nobody) -> Result:
+    """The result of a plan.
+
+    What is trained and asked is kept in the work folder. So the same plan again, after it was killed at any moment or
+    after it was done, goes on where it was, and ends with the same result but for its seconds.
+
+    Args:
+        plan: What is to be run.
+        out: The run folder, in which the result is kept with its tables, the plan and the cohorts; None to keep
+            nothing but what lies in the work folder.
+        progress: Told now and then what is being done, and how far it is.
+
+    Raises:
+        AccessError: A model does not show what the audit needs; nothing was trained or asked.
+        PlanError: Something is missing from the plan; nothing was trained or asked.
+        RecollectError: A model could not be trained or asked; what could be, is kept.
+    """
+    began = time.monotonic()
+    plan.refuse_incomplete()
+    _refuse_unwritable(out)
+    given = plan.evidence()
+    refuse_impossible(plan.audit, given)
+    hands = _Hands.of(plan, given, progress)
+    evidence = gathered(plan.audit, given, ask=hands.ask, train=hands.train)
+    with _desk(plan, evidence, progress) as desk:
+        judged = plan.audit.run(evidence, stream(plan.seed, plan.audit.name), desk)
+    result = traced(judged, plan, evidence, seconds=time.monotonic() - began)
+    if out is not None:
+        _keep(result, plan, evidence, RunFolder(out))
+    return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Hands:
+    """Trains and asks what an audit needs, into the work folder."""
+
+    plan: Plan
+    target: Model | None
+    """Models that are trained for the audit are asked as this one is."""
+    parts: dict[str, str]
+    """By the digest of a model, the part it plays: so that a reader of the progress knows it."""
+    progress: Progress
+
+    @classmethod
+    def of(cls, plan: Plan, given: Evidence, progress: Progress) -> _Hands:
+        """Hands that know the models which are given."""
+        parts = {model.digest: part for part, model in given.models.items()}
+        return cls(plan=plan, target=given.models.get(TARGET), parts=parts, progress=progress)
+
+    def ask(self, model: Model, corpus: Corpus) -> AnswerStore:
+        """The model's answers about a corpus; only what was never asked is asked."""
+        task = f"asking the {self.parts.get(model.digest, 'model')} about {corpus.name}"
+        backend = LocalBackend(workers=self.plan.workers or 1, threads=self.plan.threads or 0)
+        return ask(model, corpus, self.plan.work, backend=backend, progress=partial(self.progress, task))
+
+    def train(self, cohorts: Cohorts, corpus: Corpus) -> Mapping[str, Model]:
+        """The models of these cohorts; only those that were never trained are trained."""
+        if self.plan.recipe is None:
+            raise PlanError(
+                f"The {self.plan.audit.name} audit needs the models {', '.join(cohorts.models)} trained.",
+                do="Give the models, or a recipe to train them with.",
+            )
+        fleet = Fleet(recipe=self.plan.recipe, corpus=corpus, cohorts=cohorts, seed=self.plan.seed)
+        task = f"training {cohorts.models[0] if len(cohorts.models) == 1 else f'{len(cohorts.models)} models'}"
+        trained = train_fleet(fleet, self.plan.work, layout=self._layout(), progress=partial(self.progress, task))
+        if trained.failures:
+            raise _untrained(trained)
+        question = None if self.target is None else self.target.question
+        models = {part: load_model(str(folder), question=question) for part, folder in trained.folders.items()}
+        self.parts.update({model.digest: part for part, model in models.items()})
+        return models
+
+    def _layout(self) -> Layout | None:
+        """As many processes and threads as the plan says; None to find out what is best."""
+        workers, threads = self.plan.workers, self.plan.threads
+        if workers is None and threads is None:
+            return None
+        return Layout(workers=workers or 1, threads=threads or threads_for(workers or 1))
+
+
+def _untrained(trained: Trained) -> ModelError:
+    """All failures of a fleet in one error."""
+    errors = {part: failure.error for part, failure in trained.failures.items()}
+    said = [f"{part}: {e.found if isinstance(e, RecollectError) else repr(e)}" for part, e in errors.items()]
+    shown = " ".join(said[:3]) + (f" (and {len(said) - 3} more)" if len(said) > 3 else "")
+    remedy = next((e.do for e in errors.values() if isinstance(e, RecollectError) and e.do), "")
+    error = ModelError(
+        f"{len(said)} of {len(said) + len(trained.folders)} models could not be trained. {shown}",
+        do=f"{remedy} The others are kept: run the same again, and only these are trained.".strip(),
+    )
+    error.add_note(next(iter(trained.failures.values())).traceback)
+    return error
+
+
+@contextmanager
+def _desk(plan: Plan, evidence: Evidence, progress: Progress) -> Iterator[Desk]:
+    """A desk in the work folder, found again by the same plan; one on which nothing was left is cleared away."""
+    folder = private_folder(plan.work / "audits" / f"{plan.audit.name}-{work_address(plan, evidence)}")
+    try:
+        yield Desk(folder=folder, progress=progress)
+    finally:
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _refuse_unwritable(out: Path | None) -> None:
+    """Refuse a run folder that could not be written, before any cost."""
+    if out is None:
+        return
+    place = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise PlanError(f"The run folder {str(out)!r} cannot be written.", do="Choose another with --out.")
+
+
+def _keep(result: Result, plan: Plan, evidence: Evidence, folder: RunFolder) -> None:
+    """Write the run folder; the result last, because it says that all is there."""
+    write_text(folder.plan, yaml.safe_dump(plan.written(), sort_keys=False, allow_unicode=True))
+    for part, cohorts in evidence.cohorts.items():
+        cohorts.save(folder.cohorts if part == AUDITED else folder.path / f"cohorts-{part}.json")
+    folder.write_result(result)

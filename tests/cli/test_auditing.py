@@ -1,0 +1,187 @@
+"""The verbs of audits, through one that a test makes up: options, plan, what is shown, and the status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from recollect.cli.auditing import (
+    Controls,
+    Members,
+    References,
+    RunOptions,
+    TrainingOptions,
+    end_as_found,
+    numbered,
+    planned,
+    run_audit,
+    show_result,
+)
+from recollect.cli.options import CorpusName, CorpusOptions, ModelName, QuestionOptions
+from recollect.cli.verbs import verb
+from recollect.corpora import Record
+from recollect.corpora.dividing import cohorts_of
+from recollect.corpora.validating import read_corpus
+from recollect.corpora.writing import write_corpus
+from recollect.pipeline.demo import DemoAudit
+from recollect.pipeline.plan import Plan
+from recollect.results.result import Failed, Result, Skipped
+from recollect.results.schema import parsed
+from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
+from recollect.testing.contracts import check_audit
+from recollect.testing.tiny import save_tiny, tiny_model
+
+
+def tell(  # noqa: PLR0917 - the parameters of a verb are its options
+    model: ModelName,
+    corpus: CorpusName,
+    reading: CorpusOptions,
+    asking: QuestionOptions,
+    training: TrainingOptions,
+    running: RunOptions,
+    reference: References = None,
+    controls: Controls = None,
+    members: Members = None,
+    signal: Annotated[str, typer.Option(help="Which signal.")] = "loss",
+) -> None:
+    """Tell members from others."""
+    plan = planned(
+        DemoAudit(signal=signal),
+        models={TARGET: model, **numbered("reference", reference)},
+        corpora={AUDITED: corpus, CONTROLS: controls},
+        members=members,
+        reading=reading,
+        asking=asking,
+        training=training,
+        running=running,
+    )
+    run_audit(plan, running, more=lambda result: typer.echo(f"more of {result.audit}"))
+
+
+app = typer.Typer()
+app.command("tell")(verb(tell))
+app.callback()(lambda: None)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("auditing")
+    save_tiny(tiny_model("gpt2"), folder / "model")
+    records = [
+        Record(id=f"{u}-{i}", user=f"u{u}", text=f"user {u} says word{i} {u * i} times")
+        for u in range(12)
+        for i in range(4)
+    ]
+    write_corpus(records, folder / "posts.jsonl")
+    corpus = read_corpus(folder / "posts.jsonl")
+    cohorts_of(corpus, {TARGET: [f"u{i}" for i in range(6)]}, unit="user", seed=0).save(folder / "truth.json")
+    return folder
+
+
+def run(folder, *words):
+    given = [folder / "model", folder / "posts.jsonl", "--members", folder / "truth.json", "--work", folder / "work"]
+    return CliRunner().invoke(app, ["tell", *map(str, [*given, *words])])
+
+
+def test_the_audit_of_these_tests_keeps_the_contract():
+    check_audit(DemoAudit())
+
+
+def test_json_alone_is_on_standard_output_and_the_same_in_the_run_folder(folder, tmp_path):
+    done = run(folder, "--json", "--out", tmp_path / "run")
+    assert done.exit_code == 0, done.stderr
+    result = parsed(json.loads(done.stdout), source="stdout")
+    assert result.model_dump(mode="json") == json.loads((tmp_path / "run/results/demo.json").read_text())
+    assert result.provenance.queries == 48
+    assert str(tmp_path / "run") in done.stderr
+
+
+def test_people_get_the_verdict_the_table_and_what_was_not_tested(folder):
+    done = run(folder)
+    assert done.exit_code == 0, done.stderr
+    assert "AUC" in done.stdout
+    assert "auc" in done.stdout
+    assert "more of demo" in done.stdout
+    assert "Not tested: Made-up people" in done.stderr
+    assert "Give --out DIR to keep the result and its tables (users)" in done.stderr
+
+
+def test_a_limit_that_is_passed_ends_with_status_1_and_says_by_what(folder, tmp_path):
+    done = run(folder, "--fail-if", "auc>2", "--fail-if", "auc.upper >= 0", "--out", tmp_path / "run", "--json")
+    assert done.exit_code == 1
+    assert "which passes the limit 'auc.upper>=0'" in done.stderr
+    assert "'auc>2'" not in done.stderr
+    assert json.loads(done.stdout)["audit"] == "demo"
+    assert (tmp_path / "run/results/demo.json").exists()
+
+
+def test_a_limit_that_is_kept_ends_with_status_0(folder):
+    assert run(folder, "--fail-if", "auc>2").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--fail-if", "acu>0.5"], "Did you mean 'auc'? There are: auc."),
+        (["--fail-if", "auc"], "is no limit"),
+        (["--set", "units=3"], "--set changes a recipe, and none is given"),
+        (["--recipe", "word-lstmm"], "Did you mean 'word-lstm'"),
+        (["--signal", "lots"], "There is no signal 'lots'"),
+        (["--reference", "no/such"], "no/such"),
+        (["--controls", "none.jsonl"], "none.jsonl"),
+    ],
+)
+def test_what_cannot_be_done_ends_with_status_2_and_one_message(folder, words, said):
+    done = run(folder, *words)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_plan_holds_what_the_options_say(folder):
+    plan = planned(
+        DemoAudit(),
+        models={TARGET: "m", **numbered("reference", ["a", "b"])},
+        corpora={AUDITED: "posts.jsonl", CONTROLS: None},
+        reading=CorpusOptions(user_column="author", split="windows", split_words=9),
+        asking=QuestionOptions(window=32, workers=2),
+        files={"canaries": Path("c.json"), "words": None},
+        training=TrainingOptions(recipe="word-lstm", changes=["units=7"]),
+        running=RunOptions(seed=5, fail_if=["auc>0.6"]),
+    )
+    assert list(plan.models) == [TARGET, "reference-0", "reference-1"]
+    assert plan.models["reference-1"].question.window == 32
+    assert list(plan.corpora) == [AUDITED]
+    written = plan.written()
+    assert written["corpora"][AUDITED]["columns"]["user"] == "author"
+    assert written["corpora"][AUDITED]["split"] == {"by": "windows", "words": 9, "minimum": 1}
+    assert written["recipe"]["model"]["units"] == 7
+    assert (written["files"], written["workers"], written["seed"]) == ({"canaries": "c.json"}, 2, 5)
+    assert written["limits"] == ["auc>0.6"]
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"failed": (Failed(audit="demo", error="It broke."),)}, 2),
+        ({"skipped": (Skipped(audit="demo", reason="Nothing to see."),)}, 2),
+        ({"skipped": (Skipped(audit="demo", finding="tpr", reason="Too few."),)}, 0),
+    ],
+)
+def test_what_was_planned_and_not_done_is_said_and_in_the_status(more, status, capsys):
+    result = Result(audit="demo", question="?", verdict="!", outcome="cannot tell", **more)
+    show_result(result, RunOptions())
+    reason = capsys.readouterr().err
+    assert any(word in reason for word in ("It broke.", "Nothing to see.", "tpr: Too few."))
+    plan = Plan(audit=DemoAudit())
+    if status:
+        with pytest.raises(typer.Exit) as ended:
+            end_as_found(result, plan)
+        assert ended.value.exit_code == status
+    else:
+        end_as_found(result, plan)

@@ -1,0 +1,289 @@
+"""The one path of every audit, with real parts: a tiny target, shadows trained by a tiny recipe, the answer store."""
+
+from __future__ import annotations
+
+import json
+import signal
+import stat
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+import yaml
+
+from recollect.audits.audit import Needs
+from recollect.audits.desk import BARE_DESK
+from recollect.corpora import Record
+from recollect.corpora.cohorts import Cohorts
+from recollect.corpora.dividing import cohorts_of, halves, units_of
+from recollect.corpora.validating import read_corpus
+from recollect.corpora.writing import write_corpus
+from recollect.errors import AccessError, CorpusError, ModelError, PlanError
+from recollect.files import write_text
+from recollect.models.access import Access
+from recollect.models.limited import limited
+from recollect.models.loading import load_model
+from recollect.models.store import AnswerStore
+from recollect.pipeline.plan import Plan
+from recollect.pipeline.run import run
+from recollect.pipeline.sources import NamedCorpus
+from recollect.recipes.reading import load_recipe
+from recollect.results.folders import RunFolder
+from recollect.results.result import Finding, Result
+from recollect.results.schema import parsed
+from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
+from recollect.signals.loss import mean_logprob
+from recollect.signals.scores import Scores
+from recollect.stats.auc import auc
+from recollect.testing.tiny import save_tiny, tiny_model
+
+SHOWN = Access(k=1, logprob="any", distribution=False, steps=False)
+QUICK = ["units=8", "embedding=8", "training.epochs=2", "training.batch_size=8", "tokenizer.size=50"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """How far the target's loss lies from that of shadows trained on the controls; small, but all of an audit."""
+
+    shadows: int = 2
+    empty: bool = False
+    """Ask for a shadow that nobody trains."""
+    name: ClassVar[str] = "gap"
+    question: ClassVar[str] = "Do members stand out against shadows?"
+    paper: ClassVar[str] = "a test"
+
+    def needs(self, evidence):
+        access = {TARGET: SHOWN, "shadow": SHOWN}
+        if CONTROLS not in evidence.corpora:
+            given = frozenset({TARGET, AUDITED, CONTROLS})
+            return Needs(access=access, given=given, fleet={"shadow": self.shadows})
+        controls = evidence.corpora[CONTROLS]
+        drawn = halves(units_of(controls, "user"), self.shadows, seed=1)
+        if self.empty:
+            drawn["shadow-1"] = ()
+        asked = frozenset((model, AUDITED) for model in [TARGET, *drawn])
+        return Needs(access=access, train={CONTROLS: cohorts_of(controls, drawn, unit="user", seed=1)}, ask=asked)
+
+    def run(self, evidence, rng, desk=BARE_DESK):
+        names = [TARGET, *evidence.playing("shadow")]
+        parts = []
+        for records, answers in evidence.each(AUDITED, names):
+            target, *shadows = [mean_logprob(each) for each in answers]
+            gap = {r.id: target[r.digest] - sum(s[r.digest] for s in shadows) / len(shadows) for r in records}
+            parts.append(Scores.of(records, gap))
+        if desk.folder is not None:
+            seen = desk.folder / "times"
+            write_text(seen, f"{seen.read_text()}+" if seen.exists() else "+")
+        desk.progress("judging", 1, 1)
+        scores, truth = Scores.joined(parts), evidence.cohorts[AUDITED]
+        found = auc(scores.of_users(truth.members(TARGET)), scores.of_users(truth.others(TARGET)))
+        finding = Finding.of(found, name="auc", unit="AUC", reading=f"0.5 is chance; drew {rng.integers(10**6)}.")
+        result = Result(
+            audit=self.name, question=self.question, verdict="Said.", outcome="not found", findings=(finding,)
+        )
+        return result.with_tables(scores=scores.table())
+
+
+def prepared(folder: Path) -> Plan:
+    """A plan by names alone, over files in this folder."""
+    save_tiny(tiny_model("gpt2"), folder / "target")
+    for name, first in (("audited", 0), ("controls", 10)):
+        write_corpus(
+            [
+                Record(id=f"{u}-{i}", user=f"u{u}", text=f"user {u} says word{i} for the {u * i}th time")
+                for u in range(first, first + 8)
+                for i in range(6)
+            ],
+            folder / f"{name}.jsonl",
+        )
+    with (folder / "audited.jsonl").open("a") as file:
+        file.write('{"id": "bad", "user": "u0", "text": 7}\n')
+    truth = {TARGET: [f"u{i}" for i in range(4)]}
+    corpus = NamedCorpus(ref=str(folder / "audited.jsonl"), skip_bad=True)
+    cohorts_of(corpus.read(), truth, unit="user", seed=0).save(folder / "truth.json")
+    return Plan(
+        audit=Gap(),
+        models={TARGET: str(folder / "target")},
+        corpora={AUDITED: corpus, CONTROLS: str(folder / "controls.jsonl")},
+        cohorts={AUDITED: folder / "truth.json"},
+        recipe=load_recipe("word-lstm", QUICK),
+        work=folder / "work",
+        workers=1,
+        threads=1,
+    )
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory):
+    return prepared(tmp_path_factory.mktemp("plan"))
+
+
+@pytest.fixture(scope="module")
+def whole(plan):
+    """The result of the plan, never disturbed, with its run folder and what was told meanwhile."""
+    told = []
+    out = plan.work.parent / "run"
+    result = run(plan, out, progress=lambda *said: told.append(said))
+    return result, out, told
+
+
+def timeless(result: Result) -> dict:
+    return {**result.model_dump(mode="json"), "provenance": {**dict(result.provenance), "seconds": 0}}
+
+
+def test_the_result_says_what_it_came_from(plan, whole):
+    result, _, _ = whole
+    provenance = result.provenance
+    corpus = read_corpus(plan.corpora[AUDITED].ref, skip_bad=True)
+    assert provenance.model == load_model(plan.models[TARGET]).digest
+    assert provenance.corpus == corpus.digest
+    assert set(provenance.digests) == {
+        "controls", "shadow-0", "shadow-1", "cohorts of audited", "cohorts of controls",
+    }  # fmt: skip
+    assert provenance.queries == len(corpus) == 48
+    assert provenance.torch
+    assert result.dropped == {"audited: wrong type": 1}
+    assert result.settings == {"shadows": 2, "empty": False}
+
+
+def test_the_run_folder_holds_result_plan_cohorts_and_tables_for_the_owner_only(plan, whole):
+    result, out, _ = whole
+    folder = RunFolder(out)
+    kept = parsed(json.loads(folder.result("gap").read_text()), source="gap")
+    assert kept.model_dump() == result.model_dump()
+    assert folder.read_table(folder.read_result("gap"), "scores").num_rows == 48
+    assert Cohorts.load(folder.cohorts).members(TARGET) == ("u0", "u1", "u2", "u3")
+    assert Cohorts.load(out / "cohorts-controls.json").models == ("shadow-0", "shadow-1")
+    written = yaml.safe_load(folder.plan.read_text())
+    assert written["audits"] == {"gap": {"shadows": 2, "empty": False}}
+    assert written["corpora"]["audited"]["skip_bad"] is True
+    for path in [out, *out.rglob("*"), plan.work, *plan.work.glob("*"), *plan.work.glob("audits/**/*")]:
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_everything_that_takes_long_is_told(whole):
+    _, _, told = whole
+    assert {what.split(" about ")[0] for what, _, _ in told} == {
+        "training 2 models", "asking the target", "asking the shadow-0", "asking the shadow-1", "judging",
+    }  # fmt: skip
+    assert all(done <= total for _, done, total in told)
+
+
+def test_the_same_plan_again_asks_and_trains_nothing_and_finds_the_same(plan, whole):
+    result, out, _ = whole
+    before = {path: path.stat().st_mtime_ns for path in plan.work.rglob("*.parquet")}
+    assert sum(len(AnswerStore.open(folder)) for folder in (plan.work / "answers").iterdir()) == 3 * 48
+    told = []
+    again = run(plan, out, progress=lambda *said: told.append(said))
+    assert timeless(again) == timeless(result)
+    assert {path: path.stat().st_mtime_ns for path in plan.work.rglob("*.parquet")} == before
+    assert all(done == total for _, done, total in told)
+
+
+def test_the_desk_is_the_same_for_the_same_plan_and_another_for_another(plan, whole):
+    desks = plan.work / "audits"
+    (first,) = desks.iterdir()
+    marks = len((first / "times").read_text())
+    run(plan)
+    assert len((first / "times").read_text()) == marks + 1
+    run(replace(plan, seed=0, audit=Gap(shadows=1)))
+    assert len(list(desks.iterdir())) == 2
+
+
+def test_another_seed_trains_other_shadows(plan, whole):
+    result, _, _ = whole
+    other = run(replace(plan, seed=7))
+    assert other.provenance.digests["shadow-0"] != result.provenance.digests["shadow-0"]
+    assert other.findings[0].reading != result.findings[0].reading
+
+
+@pytest.mark.parametrize("moment", ["training 2 models", "asking the target", "asking the shadow-1", "judging"])
+def test_a_run_interrupted_at_any_stage_goes_on_and_finds_the_same(plan, whole, tmp_path, moment):
+    result, _, _ = whole
+    disturbed = replace(plan, work=tmp_path / "work")
+
+    def interrupt(what, done, total):
+        if what.startswith(moment):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(disturbed, tmp_path / "run", progress=interrupt)
+    assert not (tmp_path / "run").exists()
+    assert timeless(run(disturbed, tmp_path / "run")) == timeless(result)
+
+
+def test_a_model_that_shows_too_little_is_refused_before_any_cost(plan, tmp_path):
+    weak = limited(load_model(plan.models[TARGET]), Access.top(5))
+    with pytest.raises(AccessError, match="gap needs log-probabilities of any symbol"):
+        run(replace(plan, models={TARGET: weak}, work=tmp_path / "work"), tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_plan_lacks_is_refused_before_anything_is_loaded(plan, tmp_path):
+    lacking = replace(plan, models={TARGET: "no/such/model"}, work=tmp_path / "work")
+    with pytest.raises(PlanError, match="needs 2 shadow models, and none is given"):
+        run(replace(lacking, recipe=None), tmp_path / "run")
+    with pytest.raises(PlanError, match="needs 'controls'"):
+        run(replace(lacking, corpora={AUDITED: plan.corpora[AUDITED]}))
+    with pytest.raises(PlanError, match="There is no file"):
+        run(replace(lacking, files={"canaries": tmp_path / "none.json"}))
+    (tmp_path / "taken").touch()
+    with pytest.raises(PlanError, match="cannot be written"):
+        run(lacking, tmp_path / "taken")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_the_truth_about_another_corpus_is_refused(plan, tmp_path):
+    swapped = replace(plan, corpora={AUDITED: plan.corpora[CONTROLS], CONTROLS: plan.corpora[AUDITED]})
+    with pytest.raises(CorpusError, match="The cohorts were made of a corpus with digest"):
+        run(replace(swapped, work=tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_shadow_that_cannot_be_trained_is_named_and_the_others_are_kept(plan, tmp_path):
+    broken = replace(plan, audit=Gap(empty=True), work=tmp_path)
+    with pytest.raises(ModelError, match=r"1 of 2 models could not be trained. shadow-1: .*no records"):
+        run(broken)
+    assert len(list((tmp_path / "models").glob("*/card.json"))) == 1
+
+
+def test_given_shadows_need_no_recipe(plan, whole, tmp_path):
+    result, _, _ = whole
+    found = {part: digest for part, digest in result.provenance.digests.items() if part.startswith("shadow")}
+    folders = {load_model(str(folder)).digest: folder for folder in (plan.work / "models").iterdir()}
+    models = {**plan.models, **{part: str(folders[digest]) for part, digest in found.items()}}
+    again = run(replace(plan, models=models, recipe=None, work=tmp_path))
+    assert again.findings == result.findings
+
+
+SCRIPT = """
+import sys; sys.path.insert(0, {folder!r})
+from dataclasses import replace
+from pathlib import Path
+from test_run import prepared, run, timeless
+if __name__ == "__main__":
+    plan = prepared(Path(sys.argv[1]))
+    run(plan, Path(sys.argv[1]) / "run")
+"""
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_any_moment_ends_with_the_same_result(whole, tmp_path, request):
+    result, _, _ = whole
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(folder=str(request.path.parent)))
+    (tmp_path / "here").mkdir()
+    command = [sys.executable, str(script), str(tmp_path / "here")]
+    for moment in (3.0, 5.0, 6.5, 8.0, 9.5):
+        disturbed = subprocess.Popen(command)  # noqa: S603
+        time.sleep(moment)
+        disturbed.send_signal(signal.SIGKILL)
+        disturbed.wait()
+    subprocess.run(command, check=True)  # noqa: S603
+    found = RunFolder(tmp_path / "here" / "run").read_result("gap")
+    assert timeless(found)["findings"] == timeless(result)["findings"]
+    assert timeless(found)["provenance"] == timeless(result)["provenance"]
