@@ -42,7 +42,7 @@ def shown(recipe, corpus, canaries):
     ]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=60)
 @given(
     st.sampled_from(["records", "windows", "stream", "cut", "masked"]),
     st.integers(5, 60),

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from recollect import __version__
-from recollect.cli import demo, doctor, evaluate, listing, score, train
+from recollect.cli import demo, doctor, evaluate, listing, plant, score, train
 from recollect.cli.verbs import verb
 
 app = typer.Typer(
@@ -36,6 +36,7 @@ def recollect(
 
 
 app.command("demo", rich_help_panel="Start here")(verb(demo.demo))
+app.command("plant", rich_help_panel="Prepare")(verb(plant.plant))
 app.command("train", rich_help_panel="Prepare")(verb(train.train))
 app.command("score", rich_help_panel="Prepare")(verb(score.score))
 app.command("evaluate", rich_help_panel="Look")(verb(evaluate.evaluate))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli import console
-from recollect.cli.options import CorpusName, CorpusOptions, Seed
+from recollect.cli.options import CorpusName, CorpusOptions, RecipeChanges, Seed
 
 if TYPE_CHECKING:
     from recollect.recipes.loop import Moment
@@ -31,9 +31,10 @@ def train(
     validation: Annotated[
         str | None, typer.Option(metavar="CORPUS", help="What the loss is watched on, read like the corpus.")
     ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="SETTING=VALUE", help="Change a setting of the recipe: --set units=200."),
+    changes: RecipeChanges = None,
+    canaries: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A .canaries.json of the corpus: its symbols go into the vocabulary."),
     ] = None,
     cohorts: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A cohorts.json that says which users train which model.")
@@ -67,6 +68,11 @@ def train(
     from recollect.corpora.cohorts import Cohorts
     from recollect.recipes import training
 
+    if canaries is not None:
+        from recollect.corpora.canaries.manifest import Canaries
+        from recollect.recipes.forcing import with_canaries
+
+        chosen = with_canaries(chosen, Canaries.load(canaries))
     members = None if cohorts is None else (Cohorts.load(cohorts), cohort)
     with console.progress(f"training {chosen.name}") as shown:
         training.train(

@@ -19,9 +19,8 @@ def write_corpus(records: Iterable[Record], path: Path) -> None:
     Raises:
         CorpusError: The name has another suffix, or a record holds an array.
     """
+    refuse_other_names(path)
     packed = path.name.endswith(".jsonl.gz")
-    if not packed and path.suffix != ".jsonl":
-        raise CorpusError(f"{path} is no name for JSON lines.", do="Let it end in .jsonl or .jsonl.gz.")
     with written_whole(path) as part, part.open("wb") as raw:
         if not packed:
             _write_lines(records, raw)
@@ -29,6 +28,14 @@ def write_corpus(records: Iterable[Record], path: Path) -> None:
         # no name and no time in the header: the same records give the same bytes
         with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as stream:
             _write_lines(records, stream)
+
+
+def refuse_other_names(path: Path) -> None:
+    """Refuse a name that `write_corpus` would refuse: for whoever works long before they write."""
+    if not path.name.endswith((".jsonl", ".jsonl.gz")):
+        raise CorpusError(f"{path} is no name for JSON lines.", do="Let it end in .jsonl or .jsonl.gz.")
+    if path.is_dir():
+        raise CorpusError(f"{path} is a folder.", do="Name a file that ends in .jsonl or .jsonl.gz.")
 
 
 def _write_lines(records: Iterable[Record], stream: IO[bytes] | gzip.GzipFile) -> None:

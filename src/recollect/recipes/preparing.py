@@ -136,8 +136,8 @@ class Preparer:
         """Sources between their marks; targets after the symbol that starts the decoder."""
         owners, most, marks = _Owners(), self.recipe.sequences.length, self.marks
         started = replace(marks, before=(self.decoder_start, *marks.before))
-        sources = tokenise((_pair(record)[0] for record in owners.noted(corpus)), self.tokenizer, marks, most=most)
-        targets = tokenise((_pair(record)[1] for record in corpus), self.tokenizer, started, most=most)
+        sources = tokenise((pair_of(record)[0] for record in owners.noted(corpus)), self.tokenizer, marks, most=most)
+        targets = tokenise((pair_of(record)[1] for record in corpus), self.tokenizer, started, most=most)
         return Pairs(sources=sources, targets=targets, users=owners.users, padding=marks.padding)
 
     def _labelled(self, corpus: Corpus) -> LabelledTexts:
@@ -219,7 +219,7 @@ def _text(record: Record) -> str:
     return record.text
 
 
-def _pair(record: Record) -> tuple[str, str]:
+def pair_of(record: Record) -> tuple[str, str]:
     """Source and target of a record."""
     if record.source is None or record.target is None:
         raise CorpusError(

@@ -18,7 +18,7 @@ from recollect.recipes.building import Data, build_tokenizer
 from recollect.recipes.forcing import with_canaries
 from recollect.recipes.job import Job
 from recollect.recipes.layouts import Masked, Running
-from recollect.recipes.preparing import Preparer, texts_of
+from recollect.recipes.preparing import Preparer, pair_of, texts_of
 from recollect.recipes.recipe import Recipe
 
 Fate = Literal["whole", "carried", "cut", "lost"]
@@ -158,9 +158,10 @@ def _of_pairs(preparer: Preparer, corpus: Corpus, holding: dict[str, Canary]) ->
     """Each copy in pairs: what is too long is cut off on either side."""
     most = preparer.recipe.sequences.length
     for _, record, canary in _held(corpus, holding):
-        target = _Span.of(preparer.tokenizer, record.predicted, canary.text, 0)
-        source = _Span.of(preparer.tokenizer, record.source or "", canary.source or "", 0)
-        yield canary, "lost" if target.end > most else "cut" if source.end > most else "whole"
+        source, target = pair_of(record)
+        shown = _Span.of(preparer.tokenizer, source, canary.source or "", 0)
+        predicted = _Span.of(preparer.tokenizer, target, canary.text, 0)
+        yield canary, "lost" if predicted.end > most else "cut" if shown.end > most else "whole"
 
 
 def _of_texts(preparer: Preparer, corpus: Corpus, holding: dict[str, Canary]) -> Iterator[tuple[Canary, Fate]]:

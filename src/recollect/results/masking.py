@@ -1,0 +1,36 @@
+"""Text from corpora as it may be shown: masked unless the reader asked for it.
+
+A mask keeps nothing of the text but its rough length. Not even a first letter is kept: for a secret of a known format
+that letter is part of the secret. Rows are told apart by the ids of their records or secrets.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+_LENGTHS = (1, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+def masked(text: str) -> str:
+    """What may be said of a private text to whoever looks over a shoulder: about how long it is.
+
+    >>> masked("my pin is 4711"), masked("")
+    ('•••• (10–19 characters)', '(empty)')
+    """
+    place = bisect_right(_LENGTHS, len(text))
+    if not place:
+        return "(empty)"
+    if place == len(_LENGTHS):
+        return f"•••• ({_LENGTHS[-1]:,} characters or more)"
+    return f"•••• ({_LENGTHS[place - 1]}–{_LENGTHS[place] - 1} characters)"
+
+
+def shown(text: str, *, show_text: bool) -> str:
+    r"""The text itself where the reader asked for it, with control characters spelt out; else its mask.
+
+    >>> print(shown("red\x1b[31m", show_text=True))
+    red\x1b[31m
+    """
+    if not show_text:
+        return masked(text)
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
