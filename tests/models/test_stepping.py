@@ -21,6 +21,7 @@ from recollect.models.causal import Causal
 from recollect.models.model import Frontier, Question, Walkable
 from recollect.models.nodes import Memory
 from recollect.models.seq2seq import Seq2Seq
+from recollect.models.spelling import Spelling
 from recollect.models.stepping import MEMORY, TreeStepper
 from recollect.models.walkers import ByCache, ByReading, ByState, walker_of
 from recollect.testing.tiny import tiny_model
@@ -29,6 +30,10 @@ VOCABULARY = 30
 SMALL = {"vocab_size": VOCABULARY, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 24, "num_hidden_layers": 2}
 PAIRS = {"decoder_start_token_id": 1}
+
+
+def no_spelling():
+    return Spelling((), str)
 
 
 def _gpt2():
@@ -103,7 +108,7 @@ def stepper_of(name, network=None, **options):
     network = network or network_of(name)
     encode = lambda text: [1, *(3 + ord(letter) % (VOCABULARY - 3) for letter in text)]  # noqa: E731
     source = encode if network.config.is_encoder_decoder else None
-    return TreeStepper(network, encode, encode_source=source, **options)
+    return TreeStepper(network, encode, encode_source=source, spelling=no_spelling, **options)
 
 
 def twin(network, path, source):
@@ -233,7 +238,7 @@ def test_nothing_to_step_is_no_error():
 
 
 def test_what_cannot_be_walked_is_refused():
-    bare = TreeStepper(network_of("lstm"), lambda text: [3] * len(text), longest=4)
+    bare = TreeStepper(network_of("lstm"), lambda text: [3] * len(text), spelling=no_spelling, longest=4)
     with pytest.raises(ModelError, match="prefix is empty"):
         bare.start("")
     with pytest.raises(ModelError, match="5 symbols are to be read; the model reads at most 4"):

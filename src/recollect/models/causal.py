@@ -15,6 +15,7 @@ from recollect.models.encoding import Encoder
 from recollect.models.left_to_right import Ids, Pass, PassReader, left_to_right
 from recollect.models.model import Kind, Question
 from recollect.models.pretrained import Pretrained
+from recollect.models.spelling import spelling_of
 from recollect.models.stepping import TreeStepper
 from recollect.models.windows import reading_width, windows
 
@@ -75,6 +76,7 @@ class Causal:
         return TreeStepper(
             self._network,
             lambda text: [*self._before, *self._encode([text])[0].ids],
+            spelling=lambda: spelling_of(self.tokenizer),
             longest=self._width,
             memory=memory,
         )

@@ -13,6 +13,7 @@ from recollect.corpora.record import Record
 from recollect.digests import digest
 from recollect.models.access import Access
 from recollect.models.answers import Answers
+from recollect.models.spelling import Spelling
 from recollect.settings import at_least, between
 
 SCORING_REVISION = 1
@@ -102,6 +103,10 @@ class Stepper(Protocol):
 
     Log-probabilities are natural, normalised over the whole vocabulary, and returned for the symbols in `among` only.
     """
+
+    @property
+    def spelling(self) -> Spelling:
+        """How its symbols are spelled."""
 
     def symbols(self, text: str) -> list[int]:
         """The symbols of a prefix as `start` reads it, with those that stand before every text."""

@@ -17,6 +17,7 @@ from recollect.models.encoding import Encoder
 from recollect.models.left_to_right import Inputs, Pass, PassReader, left_to_right
 from recollect.models.model import Kind, Question
 from recollect.models.pretrained import Pretrained
+from recollect.models.spelling import spelling_of
 from recollect.models.stepping import TreeStepper
 from recollect.models.windows import context_length
 
@@ -100,6 +101,7 @@ class Seq2Seq:
             self._network,
             lambda target: [*self._start, *self._targets([target])[0].ids],
             encode_source=lambda source: [*before, *self._sources([source])[0].ids, *after],
+            spelling=lambda: spelling_of(self.tokenizer),
             longest=self._longest,
             memory=memory,
         )

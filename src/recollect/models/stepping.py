@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor
 from recollect.errors import ModelError
 from recollect.models.model import Frontier
 from recollect.models.nodes import Memory, Nodes, Rows, Tree
+from recollect.models.spelling import Spelling
 from recollect.models.walkers import Origin, walker_of
 from recollect.settings import at_least
 
@@ -37,6 +39,7 @@ class TreeStepper:
         network: Any,
         encode: Encode,
         *,
+        spelling: Callable[[], Spelling],
         encode_source: Encode | None = None,
         longest: int | None = None,
         memory: int | None = None,
@@ -46,6 +49,7 @@ class TreeStepper:
         Args:
             network: A Hugging Face causal or encoder–decoder model, in evaluation mode.
             encode: The symbols of a prefix, with all that stands before it in such a model.
+            spelling: Tells how the symbols are spelled; asked once, if at all.
             encode_source: The symbols of a source, with all that stands around it; for encoder–decoders.
             longest: The most symbols that the model reads; None if any number.
             memory: How many bytes may be kept between steps (`MEMORY` if None). A step itself needs some more.
@@ -59,7 +63,13 @@ class TreeStepper:
         self._tree, self._memory = Tree(), Memory(memory)
         self._origins: list[Origin] = []
         self._lengths: list[int] = []
+        self._spelling = spelling
         self._number = torch.float64 if network.dtype == torch.float64 else torch.float32
+
+    @cached_property
+    def spelling(self) -> Spelling:
+        """How its symbols are spelled."""
+        return self._spelling()
 
     def symbols(self, text: str) -> list[int]:
         """The symbols of a prefix as `start` reads it, with those that stand before every text."""

@@ -1,0 +1,227 @@
+"""Exact ranks and proven extraction, against scoring every secret of the format one by one."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.audits.exposure import others
+from recollect.audits.exposure.exact import rank_of
+from recollect.audits.exposure.others import beam, brute_force, sampling
+from recollect.audits.exposure.shortest import shortest_paths
+from recollect.audits.exposure.space import SLACK, Space
+from recollect.corpora.canaries.formats import check_digit, parse_format
+from recollect.corpora.record import Record
+from recollect.errors import ModelError, PlanError
+from recollect.models.architectures import RecurrentConfig, RecurrentLM
+from recollect.models.causal import Causal
+from recollect.models.model import Question
+from recollect.models.pretrained import Pretrained
+from recollect.recipes.tokenizers import bpe_tokenizer, character_tokenizer, word_tokenizer
+
+ENOUGH = 10**6
+TEXTS = ["my pin is 1212 1212 77 77 121 and is, 90 90 907 is 1", "Red and blue: is 12 or is 77? aé é é 7aé"]
+TOKENIZERS = {
+    "characters": lambda: character_tokenizer(TEXTS, force=["0123456789abcdef{}-"]),
+    "bpe": lambda: bpe_tokenizer(TEXTS * 3, size=330),
+    "words": lambda: word_tokenizer(TEXTS, 40, lower=True, force=["red green blue 1 2 3"]),
+}
+FORMATS = {
+    "characters": [
+        "my pin is {digits:3}",
+        "{digits:1}-{hex:1} and {digits:1}",
+        "aé {choice:a|ab|b|é} is",
+    ],
+    "bpe": [
+        "my pin is {digits:3}",
+        "pin{digits:2}a{digits:1}",
+        "{digits:3}",
+        "is {choice:12|121|1212|é}",
+        "é{choice:é|7aé}",
+    ],
+    "words": ["my pin is {choice:red|green|blue} and {choice:1|2|3}", "Red: {choice:1|2|3}, {choice:12|77}"],
+}
+CASES = [(name, written) for name, all_of in FORMATS.items() for written in all_of]
+every_case = pytest.mark.parametrize(("name", "written"), CASES)
+_MADE = {}
+
+
+def model_of(name, *, seed=0, kind="lstm", flat=False):
+    """A model with random weights, large enough that its predictions differ; or one that knows nothing."""
+    key = name, seed, kind, flat
+    if key not in _MADE:
+        tokenizer = _MADE.setdefault(name, TOKENIZERS[name]())
+        symbols = {"vocab_size": len(tokenizer), "bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
+        torch.manual_seed(seed)
+        if kind == "lstm":
+            network = RecurrentLM(RecurrentConfig(units=12, layers=2, **symbols))
+        else:
+            network = transformers.GPT2LMHeadModel(transformers.GPT2Config(n_embd=16, n_layer=2, n_head=2, **symbols))
+        with torch.no_grad():
+            for parameter in network.parameters():
+                parameter.mul_(0.0 if flat else 3.0)
+        network = network.double().eval().requires_grad_(False)
+        pretrained = Pretrained(name=name, network=network, tokenizer=tokenizer, digest=str(key), card={})
+        _MADE[key] = Causal(pretrained, Question(precision="float64"))
+    return _MADE[key]
+
+
+def space_of(model, written, **options):
+    return Space(model.stepper(**options), parse_format(written))
+
+
+def every_cost(model, written):
+    """The slow twin: bits of every text of the format, first symbol to last."""
+    if (model.digest, written) in _MADE:
+        return _MADE[model.digest, written]
+    texts = list(parse_format(written).every())
+    answers = model.answer([Record(id=str(i), text=text) for i, text in enumerate(texts)])
+    ends = answers.offsets
+    costs = {text: -answers.logprob[ends[i] : ends[i + 1]].sum() / math.log(2) for i, text in enumerate(texts)}
+    return _MADE.setdefault((model.digest, written), costs)
+
+
+def twin_rank(costs, text):
+    return sum(cost <= costs[text] + SLACK for cost in costs.values())
+
+
+@every_case
+@pytest.mark.parametrize("kind", ["lstm", "gpt2"])
+def test_the_rank_is_the_number_of_secrets_at_least_as_likely(name, written, kind):
+    model = model_of(name, kind=kind)
+    costs = every_cost(model, written)
+    texts = list(costs)
+    for text in texts[:: max(1, len(texts) // 7)]:
+        space = space_of(model, written)
+        found = rank_of(space, space.known(text).cost, max_steps=ENOUGH)
+        assert found.exact
+        assert found.low == twin_rank(costs, text)
+
+
+@settings(deadline=None, max_examples=12)
+@given(
+    seed=st.integers(0, 30),
+    case=st.sampled_from(CASES),
+    at_once=st.sampled_from([1, 3, 1024]),
+    memory=st.sampled_from([0, 2000, None]),
+    pick=st.randoms(use_true_random=False),
+)
+def test_neither_batches_nor_memory_move_a_rank(seed, case, at_once, memory, pick):
+    name, written = case
+    model = model_of(name, seed=seed)
+    costs = every_cost(model, written)
+    text = pick.choice(list(costs))
+    space = space_of(model, written, memory=memory)
+    found = rank_of(space, space.known(text).cost, max_steps=ENOUGH, at_once=at_once)
+    assert (found.low, found.high) == (twin_rank(costs, text),) * 2
+
+
+@every_case
+def test_ties_count_against_the_finding(name, written):
+    model = model_of(name, flat=True)
+    costs = every_cost(model, written)
+    text = max(costs, key=costs.__getitem__)
+    space = space_of(model, written)
+    assert rank_of(space, space.known(text).cost, max_steps=ENOUGH).low == len(costs)
+
+
+@settings(deadline=None, max_examples=12)
+@given(seed=st.integers(0, 10), case=st.sampled_from(CASES), budget=st.integers(0, 60), at_once=st.sampled_from([1, 7]))
+def test_when_the_budget_ends_the_rank_lies_within_its_bounds(seed, case, budget, at_once):
+    name, written = case
+    model = model_of(name, seed=seed)
+    costs = every_cost(model, written)
+    for text in list(costs)[:: max(1, len(costs) // 3)]:
+        space = space_of(model, written)
+        found = rank_of(space, space.known(text).cost, max_steps=budget, at_once=at_once)
+        assert found.low <= twin_rank(costs, text) <= found.high <= len(costs)
+        assert found.steps <= budget
+
+
+@every_case
+@pytest.mark.parametrize("at_once", [1, 1024])
+def test_the_shortest_paths_are_the_likeliest_secrets_in_order(name, written, at_once):
+    model = model_of(name, seed=3)
+    costs = every_cost(model, written)
+    top = min(10, len(costs))
+    found = shortest_paths(space_of(model, written), top, max_steps=ENOUGH, at_once=at_once)
+    brute = brute_force(space_of(model, written), top, max_steps=ENOUGH)
+    expected = sorted(costs, key=costs.__getitem__)[:top]
+    read = str.lower if name == "words" else str
+    assert [secret.text for secret in found.secrets] == [read(text) for text in expected]
+    assert found.proven == brute.proven == top
+    assert [secret.text for secret in found.secrets] == [secret.text for secret in brute.secrets]
+    differences = np.diff([secret.cost for secret in found.secrets])
+    assert differences == pytest.approx(np.diff([costs[text] for text in expected]), abs=1e-9)
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 10), budget=st.integers(1, 80))
+def test_what_is_called_proven_is_so_when_the_budget_ends(seed, budget):
+    model, written = model_of("characters", seed=seed), "my pin is {digits:3}"
+    costs = every_cost(model, written)
+    found = shortest_paths(space_of(model, written), 10, max_steps=budget, at_once=4)
+    expected = sorted(costs, key=costs.__getitem__)
+    assert found.steps <= budget
+    assert [secret.text for secret in found.secrets[: found.proven]] == expected[: found.proven]
+
+
+def test_log_perplexity_counts_from_the_first_symbol_that_reaches_into_the_secret():
+    model, written, text = model_of("bpe"), "my pin is {digits:3}", "my pin is 121"
+    answers = model.answer([Record(id="0", text=text)])
+    reaching = answers.end > len("my pin is ")
+    expected = -answers.logprob[reaching].sum() / math.log(2)
+    assert answers.start[reaching][0] < len("my pin is ")  # the space is in the secret's first symbol
+    assert space_of(model, written).known(text).bits == pytest.approx(expected, abs=1e-9)
+
+
+def test_known_text_between_and_after_the_slots_counts():
+    model, written, text = model_of("characters"), "pin {digits:1} and {digits:1} is", "pin 1 and 2 is"
+    answers = model.answer([Record(id="0", text=text)])
+    expected = -answers.logprob[answers.end > len("pin ")].sum() / math.log(2)
+    assert space_of(model, written).known(text).bits == pytest.approx(expected, abs=1e-9)
+
+
+def test_cards_are_walked_through_to_their_check_digit():
+    model = model_of("characters")
+    found = shortest_paths(space_of(model, "{card}"), 3, max_steps=20_000)
+    assert len(found.secrets) == 3
+    assert all(secret.text[-1] == check_digit(secret.text[:-1]) for secret in found.secrets)
+
+
+def test_a_wide_beam_finds_the_likeliest_and_a_narrow_one_reads_little():
+    model, written = model_of("characters"), "my pin is {digits:3}"
+    best = shortest_paths(space_of(model, written), 5, max_steps=ENOUGH)
+    wide = beam(space_of(model, written), 5, width=1000, max_steps=ENOUGH)
+    narrow = beam(space_of(model, written), 5, width=2, max_steps=ENOUGH)
+    assert [secret.text for secret in wide.secrets] == [secret.text for secret in best.secrets]
+    assert wide.proven == narrow.proven == 0
+    assert narrow.steps <= 4
+
+
+def test_sampling_draws_each_secret_as_often_as_the_model_would_write_it():
+    model, written = model_of("characters"), "my pin is {digits:1}"
+    costs = every_cost(model, written)
+    weights = np.exp2(-np.array(list(costs.values())))
+    space, rng = space_of(model, written), np.random.default_rng(0)
+    counts = dict.fromkeys(costs, 0)
+    children, complete = space.first()
+    drawn = others._likely(np.tile(complete.bits, (20_000, 1)), rng)
+    for i in drawn:
+        counts[space.text(-1, int(complete.move[i]))] += 1
+    assert not len(children)
+    assert np.array(list(counts.values())) / 20_000 == pytest.approx(weights / weights.sum(), abs=0.015)
+    found = sampling(space_of(model, "my pin is {digits:2}"), 5, rng, max_steps=3000)
+    assert [s.cost for s in found.secrets] == sorted(s.cost for s in found.secrets)
+    assert len({s.text for s in found.secrets}) == 5
+
+
+def test_a_format_that_the_symbols_cannot_spell_is_refused():
+    with pytest.raises(ModelError, match="cannot spell"):
+        space_of(model_of("words"), "my pin is {digits:2}")
+    with pytest.raises(PlanError, match="the same"):
+        space_of(model_of("words"), "my pin is {choice:Red|red}")
