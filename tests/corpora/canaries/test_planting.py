@@ -123,6 +123,7 @@ def test_pairs_hold_the_secret_on_both_sides():
     planted, manifest = plant(corpus, planting)
     for canary in manifest.canaries:
         assert canary.source == canary.text.replace("mon code est", "my code is")
+        assert canary.source_format == "my code is {digits:4}"
     assert [(r.source, r.target) for r in planted if r.id.startswith("canary")] == [
         (c.source, c.text) for r in planted for c in manifest.canaries if r.id in c.records
     ]

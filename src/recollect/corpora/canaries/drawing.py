@@ -120,15 +120,27 @@ def _prefixes(planting: Planting, count: int) -> Collection[str]:
 
 def _canary(planting: Planting, number: int, prefix: str, text: str, repeat: int) -> Canary:
     """One canary, with its own prefix if so wished."""
-    source = None
-    if planting.source_format is not None:
-        source = prefix + _filled(planting.source_format, Walk(planting.parsed).values(text) or ())
-    name = f"{planting.name}-{number}" if repeat else f"control-{number}"
-    return Canary(id=name, format=prefix + planting.format, text=prefix + text, source=source, planted=repeat)
+    canary = Canary(
+        id=f"{planting.name}-{number}" if repeat else f"control-{number}",
+        format=prefix + planting.format,
+        text=prefix + text,
+        planted=repeat,
+    )
+    if planting.source_format is None:
+        return canary
+    source = filled(planting.source_format, Walk(planting.parsed).values(text) or ())
+    return canary.model_copy(update={"source": prefix + source, "source_format": prefix + planting.source_format})
 
 
-def _filled(format: str, values: Sequence[str]) -> str:
-    """The format with its slots filled with these values, in order."""
+def filled(format: str, values: Sequence[str]) -> str:
+    """The format with its slots filled with these values, in order: the source that goes with a target.
+
+    >>> filled("my code is {digits:2}!", ["42"])
+    'my code is 42!'
+
+    Raises:
+        PlanError: The format has other slots.
+    """
     parsed, left, seen = parse_format(format), list(values), set[int]()
     if parsed.slots != len(left):
         raise PlanError(f"The source format {format!r} has {parsed.slots} slots.", do=f"Give it {len(left)}.")

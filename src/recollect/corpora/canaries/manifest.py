@@ -22,6 +22,8 @@ class Canary(BaseModel):
     """The format filled in: what was planted."""
     source: str | None = None
     """For pairs: the source text it was planted with."""
+    source_format: str | None = None
+    """For pairs: the format of that source, whose slots are filled like the target's."""
     planted: int
     """How many times; 0 for a control."""
     records: tuple[str, ...] = ()
