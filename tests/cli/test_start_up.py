@@ -28,3 +28,14 @@ def test_help_loads_neither_torch_nor_transformers(words):
 def test_importing_the_package_loads_nothing_heavy():
     script = f"import sys, recollect; assert not [name for name in {HEAVY!r} if name in sys.modules]"
     subprocess.run([sys.executable, "-c", script], check=True)  # noqa: S603
+
+
+def test_reading_a_corpus_does_not_wait_for_torch(tmp_path):
+    (tmp_path / "posts.jsonl").write_text('{"text": "see you at noon"}\n')
+    script = (
+        "import sys\n"
+        "from recollect.cli.options import CorpusOptions\n"
+        f"assert len(CorpusOptions().read({str(tmp_path / 'posts.jsonl')!r})) == 1\n"
+        "assert not {'torch', 'transformers'} & sys.modules.keys()\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)  # noqa: S603

@@ -260,6 +260,23 @@ def test_given_shadows_need_no_recipe(plan, whole, tmp_path):
     assert again.findings == result.findings
 
 
+def test_an_audit_runs_where_the_models_are_not(plan, whole, tmp_path):
+    result, _, _ = whole
+    stores = {AnswerStore.open(folder).manifest.digest: folder for folder in (plan.work / "answers").iterdir()}
+    wanted = {TARGET: result.provenance.model, **{s: result.provenance.digests[s] for s in ("shadow-0", "shadow-1")}}
+    models = {part: f"recorded:{stores[digest]}" for part, digest in wanted.items()}
+    replayed = run(replace(plan, models=models, recipe=None, work=tmp_path))
+    assert replayed.findings == result.findings
+    assert replayed.provenance.torch is None
+    assert not (tmp_path / "answers").exists()
+
+
+@pytest.mark.slow
+def test_several_workers_find_the_same(plan, whole, tmp_path):
+    result, _, _ = whole
+    assert run(replace(plan, workers=2, work=tmp_path)).findings == result.findings
+
+
 SCRIPT = """
 import sys; sys.path.insert(0, {folder!r})
 from dataclasses import replace

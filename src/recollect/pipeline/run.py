@@ -23,11 +23,11 @@ from recollect.errors import ModelError, PlanError, RecollectError
 from recollect.execution.local import LocalBackend
 from recollect.execution.threads import threads_for
 from recollect.files import private_folder, write_text
-from recollect.models.asking import ask
-from recollect.models.loading import load_model
-from recollect.models.model import Model
+from recollect.models.asking import Source, ask
+from recollect.models.model import Model, Question
 from recollect.models.store import AnswerStore
 from recollect.pipeline.plan import Plan
+from recollect.pipeline.sources import NamedModel
 from recollect.pipeline.tracing import traced, work_address
 from recollect.recipes.fleet import Fleet, Trained, train_fleet
 from recollect.recipes.trial import Layout
@@ -74,23 +74,33 @@ class _Hands:
     """Trains and asks what an audit needs, into the work folder."""
 
     plan: Plan
-    target: Model | None
-    """Models that are trained for the audit are asked as this one is."""
-    parts: dict[str, str]
-    """By the digest of a model, the part it plays: so that a reader of the progress knows it."""
+    question: Question | None
+    """How the target is asked, and so all that are trained to be compared with it."""
+    known: dict[int, tuple[str, Source]]
+    """By identity of a model, its part, and how a worker process gets it: it loads its own where it can."""
     progress: Progress
 
     @classmethod
     def of(cls, plan: Plan, given: Evidence, progress: Progress) -> _Hands:
         """Hands that know the models which are given."""
-        parts = {model.digest: part for part, model in given.models.items()}
-        return cls(plan=plan, target=given.models.get(TARGET), parts=parts, progress=progress)
+        known: dict[int, tuple[str, Source]] = {}
+        for part, model in given.models.items():
+            named = plan.models[part]
+            known[id(model)] = part, named.load if isinstance(named, NamedModel) else named
+        question = given.models[TARGET].question if TARGET in given.models else None
+        return cls(plan=plan, question=question, known=known, progress=progress)
 
     def ask(self, model: Model, corpus: Corpus) -> AnswerStore:
         """The model's answers about a corpus; only what was never asked is asked."""
-        task = f"asking the {self.parts.get(model.digest, 'model')} about {corpus.name}"
+        part, source = self.known[id(model)]
         backend = LocalBackend(workers=self.plan.workers or 1, threads=self.plan.threads or 0)
-        return ask(model, corpus, self.plan.work, backend=backend, progress=partial(self.progress, task))
+        return ask(
+            model if backend.workers == 1 else source,
+            corpus,
+            self.plan.work,
+            backend=backend,
+            progress=partial(self.progress, f"asking the {part} about {corpus.name}"),
+        )
 
     def train(self, cohorts: Cohorts, corpus: Corpus) -> Mapping[str, Model]:
         """The models of these cohorts; only those that were never trained are trained."""
@@ -104,10 +114,16 @@ class _Hands:
         trained = train_fleet(fleet, self.plan.work, layout=self._layout(), progress=partial(self.progress, task))
         if trained.failures:
             raise _untrained(trained)
-        question = None if self.target is None else self.target.question
-        models = {part: load_model(str(folder), question=question) for part, folder in trained.folders.items()}
-        self.parts.update({model.digest: part for part, model in models.items()})
-        return models
+        return {part: self._loaded(part, folder) for part, folder in trained.folders.items()}
+
+    def _loaded(self, part: str, folder: Path) -> Model:
+        """A model that was trained for the audit, to be asked as the target is."""
+        target = self.plan.models.get(TARGET)
+        device = target.device if isinstance(target, NamedModel) else None
+        named = NamedModel(ref=str(folder), question=self.question, device=device)
+        model = named.load()
+        self.known[id(model)] = part, named.load
+        return model
 
     def _layout(self) -> Layout | None:
         """As many processes and threads as the plan says; None to find out what is best."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from recollect.corpora.columns import Columns
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.splitting import Split
 from recollect.corpora.validating import read_corpus
-from recollect.models.model import Kind, Model, Question
+
+if TYPE_CHECKING:
+    # torch comes with models, and whoever only reads a corpus should not wait for it
+    from recollect.models.model import Kind, Model, Question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +21,8 @@ class NamedModel:
 
     ref: str
     """What `load_model` takes."""
-    question: Question = field(default_factory=Question)
+    question: Question | None = None
+    """How it is asked; None for the plain way."""
     kind: Kind | None = None
     """What it predicts, where its configuration does not say."""
     device: str | None = None
@@ -25,7 +30,6 @@ class NamedModel:
 
     def load(self) -> Model:
         """The model itself."""
-        # torch comes with it, and whoever only reads a corpus should not wait for that
         from recollect.models.loading import load_model
 
         return load_model(self.ref, question=self.question, kind=self.kind, device=self.device)
