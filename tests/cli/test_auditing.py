@@ -10,6 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from recollect.cli import console
 from recollect.cli.auditing import (
     Controls,
     Members,
@@ -185,3 +186,14 @@ def test_what_was_planned_and_not_done_is_said_and_in_the_status(more, status, c
         assert ended.value.exit_code == status
     else:
         end_as_found(result, plan)
+
+
+def test_every_stage_of_a_long_run_is_told_in_lines_where_there_is_no_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(console, "PATIENCE", 0)
+    monkeypatch.setattr(console, "PLAIN_EVERY", 0)
+    with console.stages() as told:
+        told("training 2 models", 1, 4)
+        told("training 2 models", 4, 4)
+        told("walking", 17, None)
+    lines = [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()]
+    assert lines == ["training 2 models: 1 of 4 (25%)", "training 2 models: 4 of 4 (100%)", "walking: 17"]

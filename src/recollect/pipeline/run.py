@@ -99,7 +99,7 @@ class _Hands:
             corpus,
             self.plan.work,
             backend=backend,
-            progress=partial(self.progress, f"asking the {part} about {corpus.name}"),
+            progress=partial(self.progress, f"asking the {part} about {corpus.name.rpartition('/')[2]}"),
         )
 
     def train(self, cohorts: Cohorts, corpus: Corpus) -> Mapping[str, Model]:
