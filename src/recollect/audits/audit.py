@@ -55,7 +55,10 @@ class Audit(Protocol):
         """Where its method comes from."""
 
     def needs(self, evidence: Evidence) -> Needs:
-        """What is needed, as far as the evidence so far tells; pure, and first called with no evidence at all."""
+        """What is needed, as far as the evidence so far tells; pure, and first called with no evidence at all.
+
+        What it draws comes from `stream(evidence.seed, …)`. It may refuse evidence: nothing was trained or asked yet.
+        """
 
     def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
         """The result, from evidence that holds all that was needed.

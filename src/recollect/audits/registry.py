@@ -9,7 +9,13 @@ from recollect.signals.registry import Registry
 if TYPE_CHECKING:
     from recollect.audits.audit import Audit
 
-AUDITS = Registry("audit", {})
+AUDITS = Registry(
+    "audit",
+    {
+        "exposure": "recollect.audits.exposure.audit:ExposureAudit",
+        "extraction": "recollect.audits.exposure.extraction:ExtractionAudit",
+    },
+)
 """Every audit, by the name that plans and verbs use."""
 
 

@@ -11,7 +11,7 @@ from recollect.audits.exposure.space import SLACK, Nodes, Space
 
 
 @dataclass(frozen=True, order=True)
-class Secret:
+class Extracted:
     """A complete secret."""
 
     cost: float
@@ -23,7 +23,7 @@ class Secret:
 class Found:
     """The likeliest secrets that a search found, and what can be said of those it did not."""
 
-    secrets: tuple[Secret, ...]
+    secrets: tuple[Extracted, ...]
     """The likeliest first."""
     floor: float
     """Every secret of the format that is not listed costs at least this much; −inf if that is not known."""
@@ -69,7 +69,7 @@ class Best:
 
     def found(self, *, floor: float, steps: int) -> Found:
         """The list as it stands."""
-        secrets = tuple(sorted(Secret(-cost, text) for cost, text in self._heap))
+        secrets = tuple(sorted(Extracted(-cost, text) for cost, text in self._heap))
         return Found(secrets=secrets, floor=floor, steps=steps, completed=self.completed)
 
 

@@ -1,0 +1,134 @@
+"""The secrets of an audit: planted ones from a manifest, ones that the user knows, ones found in a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from recollect.corpora.canaries.formats import Format, parse_format
+from recollect.corpora.canaries.manifest import Canaries
+from recollect.corpora.canaries.matching import Matcher
+from recollect.corpora.canaries.walks import Walk
+from recollect.corpora.corpus import Corpus
+from recollect.errors import NotEnoughData, PlanError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Secret:
+    """A filled-in format whose exposure is asked for."""
+
+    id: str
+    format: str
+    """With all known text before the secret, so that two secrets of one format are in the same place."""
+    text: str
+    """The format filled in."""
+    planted: int | None
+    """How often it was in the training data; 0 for a control, None if that is not known."""
+    source: str | None = None
+    """For pairs: the source text."""
+    source_format: str | None = None
+
+    @cached_property
+    def parsed(self) -> Format:
+        """Its format."""
+        return parse_format(self.format)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it was certainly never planted."""
+        return self.planted == 0
+
+    @property
+    def kind(self) -> tuple[str, str | None]:
+        """What secrets share that are compared with the same draws."""
+        return self.format, self.source_format
+
+
+def planted_secrets(manifest: Path) -> list[Secret]:
+    """The canaries of a manifest and their controls."""
+    return [
+        Secret(
+            id=canary.id,
+            format=canary.format,
+            text=canary.text,
+            planted=canary.planted,
+            source=canary.source,
+            source_format=canary.source_format,
+        )
+        for canary in Canaries.load(manifest).canaries
+    ]
+
+
+def given_secrets(format: str, secrets: Sequence[str]) -> list[Secret]:
+    """Secrets that the user knows: whole texts of the format, or what its one slot is filled with."""
+    parsed = parse_format(format)
+    return [
+        Secret(id=f"secret-{i}", format=format, text=_filled(parsed, secret), planted=None)
+        for i, secret in enumerate(secrets)
+    ]
+
+
+def natural_secrets(format: str, corpus: Corpus, *, context: int, most: int) -> tuple[list[Secret], int]:
+    """Secrets that stand in a corpus by nature, in the order found, each where it stands for the first time.
+
+    Args:
+        format: What to look for.
+        corpus: Where.
+        context: How many characters before each are taken to be known.
+        most: How many different ones are kept.
+
+    Returns:
+        The secrets, and how many different ones there are.
+
+    Raises:
+        NotEnoughData: There is none.
+    """
+    matcher = Matcher(parse_format(format))
+    times, first = dict[str, int](), dict[str, str]()
+    for record in corpus:
+        for found in matcher.matches(record.predicted):
+            times[found.text] = times.get(found.text, 0) + 1
+            before = record.predicted[max(0, found.start - context) : found.start]
+            first.setdefault(found.text, before)
+    if not times:
+        raise NotEnoughData(
+            f"Nothing of the format {format!r} stands in {corpus.name}.", do="Check the format: {digits:3} is 3 digits."
+        )
+    kept = list(times)[:most]
+    return [
+        Secret(
+            id=f"found-{i}",
+            format=_escaped(first[text]) + format,
+            text=first[text] + text,
+            planted=times[text],
+        )
+        for i, text in enumerate(kept)
+    ], len(times)
+
+
+def formats_of(secrets: Iterable[Secret]) -> list[Secret]:
+    """One secret of each kind, in order."""
+    return list({secret.kind: secret for secret in reversed(list(secrets))}.values())[::-1]
+
+
+def _escaped(text: str) -> str:
+    """Text as a format writes it."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _filled(format: Format, secret: str) -> str:
+    """The whole text of a secret."""
+    walk = Walk(format)
+    if walk.values(secret) is not None:
+        return secret
+    if format.slots == 1:
+        ends = [i for i, unit in enumerate(format.units) if unit.slot is not None]
+        after = "".join(unit.alternatives[0] for unit in format.units[ends[-1] + 1 :])
+        if walk.values(whole := format.before + secret + after) is not None:
+            return whole
+    raise PlanError(
+        f"A secret that was given is not of the format {format.written!r}.",
+        do="Write the whole text with the secret filled in; for a format with one slot, what fills it will do.",
+    )
