@@ -62,11 +62,13 @@ class Gap:
             given = frozenset({TARGET, AUDITED, CONTROLS})
             return Needs(access=access, given=given, fleet={"shadow": self.shadows})
         controls = evidence.corpora[CONTROLS]
-        drawn = halves(units_of(controls, "user"), self.shadows, seed=1)
+        drawn = halves(units_of(controls, "user"), self.shadows, seed=evidence.seed)
         if self.empty:
             drawn["shadow-1"] = ()
         asked = frozenset((model, AUDITED) for model in [TARGET, *drawn])
-        return Needs(access=access, train={CONTROLS: cohorts_of(controls, drawn, unit="user", seed=1)}, ask=asked)
+        return Needs(
+            access=access, train={CONTROLS: cohorts_of(controls, drawn, unit="user", seed=evidence.seed)}, ask=asked
+        )
 
     def run(self, evidence, rng, desk=BARE_DESK):
         names = [TARGET, *evidence.playing("shadow")]
@@ -194,9 +196,10 @@ def test_the_desk_is_the_same_for_the_same_plan_and_another_for_another(plan, wh
     assert len(list(desks.iterdir())) == 2
 
 
-def test_another_seed_trains_other_shadows(plan, whole):
+def test_another_seed_draws_and_trains_other_shadows(plan, whole):
     result, _, _ = whole
     other = run(replace(plan, seed=7))
+    assert other.provenance.digests["cohorts of controls"] != result.provenance.digests["cohorts of controls"]
     assert other.provenance.digests["shadow-0"] != result.provenance.digests["shadow-0"]
     assert other.findings[0].reading != result.findings[0].reading
 

@@ -76,7 +76,7 @@ class Plan:
         corpora = {part: _read(source) for part, source in self.corpora.items()}
         cohorts = {part: _checked(source, part, corpora) for part, source in self.cohorts.items()}
         models = {part: _loaded(source) for part, source in self.models.items()}
-        return Evidence(models=models, corpora=corpora, cohorts=cohorts, files=self.files)
+        return Evidence(models=models, corpora=corpora, cohorts=cohorts, files=self.files, seed=self.seed)
 
     def written(self) -> dict[str, Any]:
         """The plan as it is written down: names and settings, defaults included."""

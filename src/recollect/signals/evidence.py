@@ -52,6 +52,8 @@ class Evidence:
     """Who of a corpus (by its part) trained which model, as far as it is known."""
     files: Mapping[str, Path] = field(default_factory=dict)
     """Other files that the user gave, by their parts: "canaries" …"""
+    seed: int = 0
+    """Of the run: for what an audit draws in its `needs`, by streams that it names."""
 
     @property
     def parts(self) -> frozenset[str]:
