@@ -14,6 +14,7 @@ from recollect.errors import PlanError
 
 if TYPE_CHECKING:
     from recollect.corpora.canaries.manifest import Canaries
+    from recollect.recipes.recipe import Recipe
     from recollect.recipes.surviving import Check, Survival
 
 MOST_ROWS = 40
@@ -80,7 +81,7 @@ def plant(
         seed=seed,
     )
     space = planting.parsed.size
-    chosen = None if recipe is None else _recipe(recipe, changes)
+    chosen = _recipe(recipe, changes)
     outputs.refuse_output(out, corpus, reading.file_format)
     texts = reading.read(corpus)
     planted, manifest = planted_in(texts, planting)
@@ -117,8 +118,12 @@ def _numbers(written: str) -> tuple[int, ...]:
         raise PlanError(f"--repeat is {written!r}.", do="Give whole numbers with commas between: 1,2,5,10.") from None
 
 
-def _recipe(name: str, changes: list[str] | None) -> Any:
+def _recipe(name: str | None, changes: list[str] | None) -> Recipe | None:
     """The recipe with its changes."""
+    if name is None:
+        if changes:
+            raise PlanError("--set changes a recipe, and none is given.", do="Give --recipe, or leave --set out.")
+        return None
     from recollect.recipes.reading import load_recipe
 
     return load_recipe(name, changes or [])

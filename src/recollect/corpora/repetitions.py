@@ -1,0 +1,83 @@
+"""Repetitions: records that say again what an earlier one said. What is repeated is memorised first."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.corpora.sanitise import Change, Sanitised, texts_of, without
+from recollect.corpora.spill import Spill, hash64
+from recollect.digests import digest_bytes
+from recollect.settings import at_least
+
+
+def by_duplicates(corpus: Corpus, *, passage: int | None = None) -> Sanitised:
+    """The corpus without records that repeat an earlier one; the first copy stays.
+
+    Two texts are the same if they are after Unicode normalisation (NFKC), whatever their capitals and white space.
+
+    Args:
+        corpus: What to sanitise.
+        passage: Also remove records that share so many words in a row with an earlier record.
+    """
+    if passage is not None:
+        at_least(2, passage=passage)
+    keys = _Keys(passage)
+    hashes = Spill()
+    for record in corpus:
+        for _, key in keys(record):
+            hashes.add(key)
+    repeated = {number for part in hashes.repeated() for number in part.tolist()}
+    first, changes = dict[str, str](), list[Change]()
+    for record in corpus:
+        # the full digests of the few that may repeat make it certain
+        found = [(reason, _digest(key)) for reason, key in keys(record) if _number(key) in repeated]
+        again = next(((reason, first[key]) for reason, key in found if key in first), None)
+        if again is not None:
+            changes.append(Change(record=record.id, action="removed", reason=again[0], like=again[1]))
+        else:
+            first.update((key, record.id) for _, key in found)
+    return without(corpus, changes)
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """What makes a record the same as another: its whole content, or some words in a row."""
+
+    passage: int | None
+
+    def __call__(self, record: Record) -> Iterator[tuple[str, str]]:
+        """Why two records with the same key repeat each other, and the key."""
+        texts = {name: normalised(text) for name, text in texts_of(record).items()}
+        content = [f"{name}:{text}" for name, text in texts.items()] or [record.digest]
+        yield "repeats an earlier record", "\x1f".join([*content, f"label:{record.label}"])
+        if self.passage is None:
+            return
+        for text in texts.values():
+            words = text.split(" ")
+            for i in range(len(words) - self.passage + 1):
+                passage = "\x1f".join(words[i : i + self.passage])
+                yield f"repeats {self.passage} words of an earlier record", passage
+
+
+def normalised(text: str) -> str:
+    r"""The text as duplicates are compared: compatible characters, small letters, single spaces.
+
+    >>> normalised("  Ｈello\u00a0 WORLD ")
+    'hello world'
+    """
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _number(key: str) -> int:
+    """The hash of a key as the spill counts it."""
+    return int.from_bytes(hash64(key), sys.byteorder)
+
+
+def _digest(key: str) -> str:
+    """The address of a key."""
+    return digest_bytes(key.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,102 @@
+"""Sanitising by difference: two models are trained on the halves of a corpus, and what only one of them knows goes.
+
+Carlini et al. 2018, "The Secret Sharer", appendix F: LD(x) = |L_F(x) − L_G(x)|, L being log-perplexity in bits. What
+occurs once is in one half only, so that one model finds it far likelier than the other. The records with the
+*largest* differences are removed ("smallest" in the paper's evaluation is a misprint). What occurs several times may be
+in both halves and is then missed; splitting by user keeps the copies of one user together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from recollect.corpora.cohorts import Unit
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.dividing import cohorts_of, halves, units_of
+from recollect.corpora.sanitise import Sanitised, by_scores
+from recollect.models.answers import Answers
+from recollect.models.asking import ask
+from recollect.recipes.fleet import Fleet, train_fleet
+from recollect.recipes.forcing import with_whole_vocabulary
+from recollect.recipes.recipe import Recipe
+from recollect.recipes.trial import Layout
+from recollect.settings import between, one_of
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how far it is, and how much there is."""
+REASON = "is among the largest log-perplexity differences of two models trained on the halves"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByDifference:
+    """How a corpus is sanitised by the difference of two models."""
+
+    recipe: Recipe
+    share: float = 0.1
+    """Which share of the records is removed; the paper's tenth."""
+    per: Literal["record", "symbol"] = "record"
+    """Whether log-perplexity is that of the whole record, as in the paper, or of its mean symbol: long records have
+    larger differences for their length alone."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        between(0, 1, share=self.share)
+        one_of(("record", "symbol"), per=self.per)
+
+    def __call__(
+        self, corpus: Corpus, work: Path, *, layout: Layout | None = None, progress: Progress | None = None
+    ) -> Sanitised:
+        """The corpus without the share of records that has the largest differences.
+
+        Killed and called again with the same work folder, it goes on where it was.
+
+        Args:
+            corpus: What to sanitise.
+            work: The work folder, in which the two models and their answers are kept.
+            layout: How the models are trained side by side; None to pick by a short trial.
+            progress: Told now and then how far it is.
+        """
+        found = self.differences(corpus, work, layout=layout, progress=progress)
+        return by_scores(corpus, found, share=self.share, reason=REASON)
+
+    def differences(
+        self, corpus: Corpus, work: Path, *, layout: Layout | None = None, progress: Progress | None = None
+    ) -> dict[str, float]:
+        """LD(x) in bits, by record id; records in which neither model predicts a symbol have none."""
+        tell = progress or (lambda task, done, total: None)
+        unit: Unit = "user" if corpus.summary.users else "record"
+        members = halves(units_of(corpus, unit), 2, seed=self.seed, name="sanitise")
+        fleet = Fleet(
+            # a symbol that one model calls unknown and the other does not would be a difference of vocabularies
+            recipe=with_whole_vocabulary(self.recipe, corpus),
+            corpus=corpus,
+            cohorts=cohorts_of(corpus, members, unit=unit, seed=self.seed),
+            seed=self.seed,
+        )
+        trained = train_fleet(fleet, work, layout=layout, progress=partial(tell, "training on the halves"))
+        for failure in trained.failures.values():
+            raise failure.error
+        first, second = (
+            ask(str(folder), corpus, work, progress=partial(tell, f"asking the model {name}"))
+            for name, folder in trained.folders.items()
+        )
+        found: dict[str, float] = {}
+        for records, answers in first.each(corpus):
+            ours, theirs = self._bits(answers), self._bits(second.answers(records))
+            found |= {r.id: abs(ours[r.digest] - theirs[r.digest]) for r in records if r.digest in ours}
+        return found
+
+    def _bits(self, answers: Answers) -> dict[str, float]:
+        """The log-perplexity of each record that has symbols to predict, by digest."""
+        assert answers.logprob is not None  # noqa: S101 - models that a recipe trains show all
+        counts = np.diff(answers.offsets)
+        owner = np.repeat(np.arange(len(answers)), counts)
+        sums = -np.bincount(owner, weights=answers.logprob, minlength=len(answers)) / np.log(2)
+        bits = sums / np.maximum(counts, 1) if self.per == "symbol" else sums
+        return {answers.records[i]: float(bits[i]) for i in np.flatnonzero(counts)}
