@@ -45,7 +45,7 @@ def test_secrets_have_the_largest_differences_and_are_what_goes(world, per):
 
 def test_differences_are_those_of_the_two_models_asked_one_by_one(world):
     corpus, _, work = world
-    found = way().differences(corpus, work, layout=ONE)
+    found = way(per="record").differences(corpus, work, layout=ONE)
     models = [load_model(str(folder)) for folder in (work / "models").iterdir()]
     assert len(models) == 2
     for record in list(corpus)[:12]:

@@ -52,9 +52,9 @@ class Ways:
         typer.Option(help="Which share of the records is removed. (default: 0.1)", rich_help_panel=_DIFFERENCE),
     ] = None
     per: Annotated[
-        Literal["record", "symbol"] | None,
+        Literal["symbol", "record"] | None,
         typer.Option(
-            help="Log-perplexity of the whole record, as in the paper, or of its mean symbol. (default: record)",
+            help="Log-perplexity of the mean symbol, or of the whole record as in the paper. (default: symbol)",
             rich_help_panel=_DIFFERENCE,
         ),
     ] = None
@@ -121,7 +121,7 @@ def _way(by: By, ways: Ways, work: Path, seed: int) -> Any:
     difference = ByDifference(
         recipe=load_recipe(str(ways.recipe), ways.changes or []),
         share=0.1 if ways.share is None else ways.share,
-        per=ways.per or "record",
+        per=ways.per or "symbol",
         seed=seed,
     )
 

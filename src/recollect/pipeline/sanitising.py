@@ -40,14 +40,14 @@ class ByDifference:
     recipe: Recipe
     share: float = 0.1
     """Which share of the records is removed; the paper's tenth."""
-    per: Literal["record", "symbol"] = "record"
-    """Whether log-perplexity is that of the whole record, as in the paper, or of its mean symbol: long records have
-    larger differences for their length alone."""
+    per: Literal["symbol", "record"] = "symbol"
+    """Whether log-perplexity is that of the mean symbol or of the whole record, as the paper has it for samples of one
+    length. Of records that differ in length the long ones have the larger differences for their length alone."""
     seed: int = 0
 
     def __post_init__(self) -> None:
         between(0, 1, share=self.share)
-        one_of(("record", "symbol"), per=self.per)
+        one_of(("symbol", "record"), per=self.per)
 
     def __call__(
         self, corpus: Corpus, work: Path, *, layout: Layout | None = None, progress: Progress | None = None
