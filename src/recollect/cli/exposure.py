@@ -82,7 +82,6 @@ def exposure(
         method=method,
         draws=draws,
         max_steps=max_steps,
-        seed=running.seed,
         show_text=show_text,
     )
     plan = planned(

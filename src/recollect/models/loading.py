@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import copy
 from pathlib import Path
+from typing import Any
 
 from recollect.errors import ModelError
 from recollect.models.adapters import natural_reference, open_adapted, split_adapter
@@ -17,6 +19,7 @@ from recollect.models.model import Kind, Model, Question
 from recollect.models.own_code import model_from_code
 from recollect.models.pretrained import (
     Pretrained,
+    kind_of,
     notes_beside,
     open_model,
     read_tokenizer,
@@ -27,7 +30,7 @@ from recollect.models.pretrained import (
 from recollect.models.recorded import replay
 from recollect.models.seq2seq import Seq2Seq
 
-__all__ = ["load_model", "natural_reference"]
+__all__ = ["load_model", "model_in_memory", "natural_reference"]
 
 
 def load_model(
@@ -77,6 +80,29 @@ def _local(ref: str, question: Question, kind: Kind | None, device: str | None) 
     network = settled(network, question.precision, place)
     pretrained = Pretrained(name=ref, network=network, tokenizer=tokenizer, digest=address, **beside)
     return _KINDS[opened.kind](pretrained, question)
+
+
+def model_in_memory(
+    network: Any, tokenizer: Any, *, card: Mapping[str, Any] | None = None, question: Question | None = None
+) -> Model:
+    """A model that is being trained, ready to be asked as it is now; neither its weights nor its mode are changed.
+
+    Args:
+        network: A Hugging Face model, in evaluation mode.
+        tokenizer: Its tokenizer.
+        card: What its card will say of how it is read: `start_symbol`.
+        question: How it is to be asked.
+
+    Raises:
+        ModelError: Its class does not say what it predicts.
+    """
+    beside = dict(card or {})
+    address = model_digest(network, tokenizer, notes={"start_symbol": beside.get("start_symbol")})
+    name = type(network).__name__
+    config = copy(network.config)
+    config.architectures = [name]
+    pretrained = Pretrained(name=name, network=network, tokenizer=tokenizer, digest=address, card=beside)
+    return _KINDS[kind_of(config, name)](pretrained, question or Question())
 
 
 _KINDS: dict[Kind, Callable[[Pretrained, Question], Model]] = {

@@ -50,8 +50,6 @@ class ExposureAudit:
     """How many steps of the model an exact count may take, for each secret."""
     alpha: float = 0.05
     """How often a model that saw none of the secrets may be called a model that memorised some."""
-    seed: int = 0
-    """Of the draws."""
     show_text: bool = False
     """Whether the table names the secrets."""
 
@@ -81,7 +79,7 @@ class ExposureAudit:
             raise PlanError("A classifier writes no text.", do="Exposure is asked of language models.")
         corpora = {
             SECRETS: secrets_corpus(found, kind),
-            DRAWS: draws_corpus(found, kind, draws=self.draws, seed=self.seed),
+            DRAWS: draws_corpus(found, kind, draws=self.draws, seed=evidence.seed),
         }
         return Needs(access=access, given=given, corpora=corpora, ask=frozenset((TARGET, part) for part in corpora))
 
