@@ -17,7 +17,7 @@ from recollect.results.result import Finding, Result, Skipped
 from recollect.stats.comparisons import mann_whitney
 from recollect.stats.exposure import SkewNormal
 from recollect.stats.intervals import Estimate, mean, proportion
-from recollect.stats.significance import holm
+from recollect.stats.significance import conformal_p, holm
 
 if TYPE_CHECKING:
     from recollect.audits.exposure.audit import ExposureAudit
@@ -115,7 +115,7 @@ def _against_controls(
                 )
             )
         if controls:
-            p.append(mann_whitney(values, [row.exposure_bits for row in controls]).p)
+            p.append(_stands_out(values, [row.exposure_bits for row in controls]))
     if planted and not controls:
         reason = "The manifest has no controls, so planted secrets can be compared with random draws only."
         skipped.append(Skipped(audit=audit.name, finding="memorisation_p", reason=reason))
@@ -123,6 +123,13 @@ def _against_controls(
     for (times, rows), value in zip(planted.items() if controls else (), corrected, strict=True):
         findings.append(_p_finding(times, value, len(rows), len(controls)))
     return findings, skipped, corrected
+
+
+def _stands_out(planted: Sequence[float], controls: Sequence[float]) -> float:
+    """A p-value for "the planted secrets rank like the controls", valid for any model: both are drawn alike."""
+    if len(planted) > 1 and len(controls) > 1:
+        return mann_whitney(planted, controls).p
+    return float(conformal_p(planted, controls).min()) * len(planted)
 
 
 def _p_finding(times: int, p: float, secrets: int, controls: int) -> Finding:
@@ -133,7 +140,7 @@ def _p_finding(times: int, p: float, secrets: int, controls: int) -> Finding:
         why_no_interval="A p-value is itself a statement about chance.",
         unit="probability",
         n={"secrets": secrets, "controls": controls},
-        method="Mann–Whitney against never-planted controls, Holm",
+        method="Mann–Whitney against never-planted controls (a single secret: its place among them), Holm",
         reading="How often a model that saw none of them would rank the planted secrets so far above the controls.",
     )
 
