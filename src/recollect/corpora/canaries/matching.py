@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
+from os.path import commonprefix
 from typing import NamedTuple
 
 from recollect.corpora.canaries.formats import Format, Unit
@@ -49,7 +50,7 @@ class Matcher:
         while (match := self._pattern.search(text, place)) is not None:
             place = match.start() + 1
             # the expression does not know check digits; the walk does
-            if self._walk.values(match[0]) is None:
+            if self._walk is not None and self._walk.values(match[0]) is None:
                 continue
             yield Found(match[0], match.start(), match.end(), match.start("first"), match.end("last"))
             if not overlapping:
@@ -59,8 +60,10 @@ class Matcher:
         return isinstance(text, str) and next(self.matches(text), None) is not None
 
     @cached_property
-    def _walk(self) -> Walk:
-        return Walk(self.format)
+    def _walk(self) -> Walk | None:
+        """What checks a match, where there is something to check."""
+        checked = any(unit.card_place is not None for unit in self.format.units)
+        return Walk(self.format) if checked else None
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -80,7 +83,21 @@ def _expression(units: tuple[Unit, ...]) -> str:
 
 
 def _alternatives(alternatives: tuple[str, ...]) -> str:
-    """One of these; the longest first, so that none is taken for the beginning of another."""
+    """One of these, and the longest of those that begin alike."""
     if all(len(alternative) == 1 for alternative in alternatives):
         return f"[{''.join(map(re.escape, alternatives))}]"
-    return f"(?:{'|'.join(map(re.escape, sorted(alternatives, key=len, reverse=True)))})"
+    return f"(?:{_branching(sorted(alternatives))})"
+
+
+def _branching(words: Sequence[str]) -> str:
+    """Sorted words letter by letter, so that ten thousand of them are not tried one after another.
+
+    >>> _branching(["red", "redder", "reed"])
+    're(?:d(?:der)?|ed)'
+    """
+    begin = commonprefix(words)  # noqa: RUF071 - characters are meant
+    rests = [word[len(begin) :] for word in words]
+    branches = [_branching(list(alike)) for _, alike in groupby(filter(None, rests), key=lambda rest: rest[0])]
+    if not branches:
+        return re.escape(begin)
+    return f"{re.escape(begin)}(?:{'|'.join(branches)}){'?' if '' in rests else ''}"
