@@ -42,8 +42,9 @@ bench: $(VENV)/dev
 docs: $(VENV)/dev
 	$(BIN)/mkdocs build --strict
 
+# make reproduce PAPER=carlini2018 [STUDY=figure4_epochs] DATA=folder; what was done before is not done again
 reproduce: $(VENV)/dev
-	$(BIN)/python reproductions/$(PAPER)/run.py
+	$(BIN)/python reproductions/$(PAPER)/run.py $(STUDY) $(if $(DATA),--data $(DATA))
 
 clean:
 	rm -rf $(VENV) site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

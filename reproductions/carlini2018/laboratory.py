@@ -1,0 +1,245 @@
+"""What the studies share: the treebank, secrets planted in it, models trained on it, and what is measured of them.
+
+A study is a list of settings, each of which becomes one model (or several, as it was after some epochs), and a few
+measurements. Everything is kept in the work folder under an address of all that it depends on, so that a run that was
+killed goes on, and two studies that want the same model train it once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from recollect.audits.audit import Audit
+from recollect.audits.exposure.audit import CANARIES, ExposureAudit
+from recollect.corpora import read_corpus
+from recollect.corpora.canaries.manifest import Canaries
+from recollect.corpora.canaries.planting import Planting, plant
+from recollect.corpora.corpus import Corpus
+from recollect.digests import digest
+from recollect.errors import CorpusError
+from recollect.files import private_folder, read_json, write_json
+from recollect.models.asking import ask
+from recollect.pipeline.evaluating import evaluate
+from recollect.pipeline.plan import Plan, settings_of
+from recollect.pipeline.run import run
+from recollect.recipes.forcing import with_canaries
+from recollect.recipes.loop import EpochEnd
+from recollect.recipes.reading import load_recipe
+from recollect.recipes.recipe import Recipe
+from recollect.recipes.training import train
+from recollect.signals.evidence import AUDITED, TARGET
+
+Row = dict[str, Any]
+NUMBER = "the random number is {digits:9}"
+"""The paper's format; the treebank has no capital letters."""
+ONE_SECRET = Planting(format=NUMBER, secrets=1, controls=0)
+FIVE_PERCENT, TWO_PERCENT = 2103, 841
+"""Lines of the treebank's 42,068: the paper's own sample, and the one of most studies here."""
+EPOCHS = 15
+"""How long the models of most studies are trained."""
+BASE_MODELS = 4
+"""How many models there are of the one setting from which the studies depart."""
+COUNTED = ExposureAudit(draws=2048, max_steps=100_000)
+"""Drawn, and counted where draws cannot see; the paper's estimate comes with it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One model: how it is trained, on what, and which secrets stand in that."""
+
+    recipe: str = "char-lstm"
+    changes: tuple[str, ...] = ()
+    """Of the recipe, as `--set` has them."""
+    plantings: tuple[Planting, ...] = (ONE_SECRET,)
+    lines: int = TWO_PERCENT
+    """How many of the treebank's first lines are trained on."""
+    seed: int = 0
+    """Of the weights; the secrets have the seed of their planting."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """A model, and what stands in its training data."""
+
+    folder: Path
+    canaries: tuple[Path, ...]
+    """The manifest of each planting."""
+    curve: list[Row]
+    """One row per epoch."""
+
+    def after(self, epoch: int) -> Path:
+        """The model as it was after this epoch."""
+        return self.folder if epoch == len(self.curve) else snapshot_folder(self.folder, epoch)
+
+    @property
+    def best_epoch(self) -> int:
+        """The epoch with the lowest validation loss."""
+        return int(min(self.curve, key=lambda row: row["validation_loss"])["epoch"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laboratory:
+    """Where the data lies, and where what was made of it is kept."""
+
+    data: Path
+    work: Path
+    threads: int = 1
+    say: Callable[[str], None] = print
+
+    def file(self, name: str) -> str:
+        """The path of a file of the data folder.
+
+        Raises:
+            CorpusError: It is not there.
+        """
+        path = self.data / name
+        if not path.is_file():
+            raise CorpusError(
+                f"The data folder {self.data} has no {name}.",
+                do="Name the folder that has it with --data or RECOLLECT_DATA; the README says what lies in it.",
+            )
+        return str(path)
+
+    def treebank(self, part: str, lines: int) -> Corpus:
+        """The first so many lines of a part of the Penn Treebank: train, valid or test."""
+        return first(read_corpus(self.file(f"ptb/ptb.{part}.txt.gz")), lines)
+
+    def planted(self, corpus: Corpus, plantings: tuple[Planting, ...]) -> tuple[Corpus, tuple[Path, ...]]:
+        """The corpus with secrets planted in it, and the manifest of each planting."""
+        manifests = []
+        for planting in plantings:
+            file = self.work / "canaries" / f"{digest(corpus.digest, asdict(planting))}.canaries.json"
+            corpus, manifest = plant(corpus, planting)
+            manifest.save(file)
+            manifests.append(file)
+        return corpus, tuple(manifests)
+
+    def trained(self, setting: Setting) -> Trained:
+        """The model of a setting, trained on the treebank."""
+        corpus, manifests = self.planted(self.treebank("train", setting.lines), setting.plantings)
+        recipe = spelling(load_recipe(setting.recipe, list(setting.changes)), manifests)
+        return self.model(recipe, corpus, self.treebank("valid", 300), manifests, setting.seed)
+
+    def model(
+        self, recipe: Recipe, corpus: Corpus, validation: Corpus | None, manifests: tuple[Path, ...], seed: int
+    ) -> Trained:
+        """A model of any corpus, kept after every epoch."""
+        watched = None if validation is None else validation.digest
+        address = digest(recipe.digest, corpus.digest, watched, seed, self.threads)
+        folder = self.work / "models" / address
+        if (folder / "card.json").exists():
+            return Trained(folder=folder, canaries=manifests, curve=read_json(folder / "curve.json"))
+        began = time.monotonic()
+        kept = Snapshots(folder=folder)
+        train(recipe, corpus, folder, validation=validation, seed=seed, threads=self.threads, on_epoch=[kept])
+        curve = read_json(folder / "curve.json")
+        last, seconds = curve[-1], time.monotonic() - began
+        losses = f"training loss {last['training_loss']:.3f}, validation loss {last['validation_loss'] or 0:.3f}"
+        self.say(f"  trained {recipe.name} on {len(corpus):,} records, {len(curve)} epochs, {seconds:.0f} s: {losses}")
+        return Trained(folder=folder, canaries=manifests, curve=curve)
+
+    def exposures(self, model: Path, audit: ExposureAudit, canaries: Path | None = None) -> list[Row]:
+        """The row of each secret, by `recollect exposure`; those of a manifest, or those that the audit names."""
+        rows: list[Row] = self.measured(model, audit, canaries)["rows"]
+        return rows
+
+    def exposure(self, model: Path, audit: ExposureAudit, canaries: Path | None = None) -> Row:
+        """The row of the one secret there is."""
+        (row,) = self.exposures(model, audit, canaries)
+        return row
+
+    def draws(self, model: Path, audit: ExposureAudit, canaries: Path) -> list[float]:
+        """The log-perplexities of the random secrets."""
+        result = run(self._plan(audit, model, canaries))
+        found: list[float] = result.held["draws"]["log_perplexity_bits"].to_pylist()
+        return found
+
+    def test_loss(self, model: Path, lines: int = 500) -> float:
+        """Nats per symbol on the first lines of the treebank's test part."""
+        corpus = self.treebank("test", lines)
+        return evaluate(ask(str(model), corpus, self.work), corpus)["nats_per_symbol"].value
+
+    def measured(
+        self, model: Path, audit: Audit, canaries: Path | None = None, *, audited: Corpus | None = None
+    ) -> Row:
+        """What an audit finds: its findings by name, its table, and the seconds it took; from the work folder if kept.
+
+        The address of a model is the name of its folder.
+        """
+        secrets = None if canaries is None else read_json(canaries)
+        address = digest(audit.name, settings_of(audit), model.name, secrets, audited and audited.digest)
+        file = self.work / "measured" / f"{address}.json"
+        if not file.exists():
+            result = run(self._plan(audit, model, canaries, audited))
+            found: Row = {finding.name: finding.value for finding in result.findings}
+            seconds = result.provenance.seconds if result.provenance else None
+            rows = result.held["secrets"].to_pylist()
+            write_json(file, {**found, "seconds": seconds, "notes": list(result.notes), "rows": rows})
+        kept: Row = read_json(file)
+        return kept
+
+    def _plan(self, audit: Audit, model: Path, canaries: Path | None, audited: Corpus | None = None) -> Plan:
+        return Plan(
+            audit=audit,
+            models={TARGET: str(model)},
+            corpora={} if audited is None else {AUDITED: audited},
+            files={} if canaries is None else {CANARIES: canaries},
+            work=self.work,
+            threads=self.threads,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshots:
+    """A hook that keeps the model as it is after every epoch."""
+
+    folder: Path
+
+    def __call__(self, end: EpochEnd) -> None:
+        """Write it down, with what its card must say of how it is read."""
+        out = private_folder(snapshot_folder(self.folder, end.epoch))
+        end.model.save_pretrained(out)
+        end.tokenizer.save_pretrained(out)
+        write_json(out / "card.json", dict(end.reading))
+
+
+def snapshot_folder(folder: Path, epoch: int) -> Path:
+    """Where a model lies as it was after an epoch."""
+    return folder.with_name(f"{folder.name}-epoch-{epoch}")
+
+
+def spelling(recipe: Recipe, manifests: tuple[Path, ...]) -> Recipe:
+    """The recipe with a vocabulary that can spell the planted secrets."""
+    for manifest in manifests:
+        recipe = with_canaries(recipe, Canaries.load(manifest))
+    return recipe
+
+
+def first(corpus: Corpus, count: int) -> Corpus:
+    """The first so many records of a corpus."""
+    return Corpus.of(
+        itertools.islice(iter(corpus), count), name=f"the first {count} of {corpus.name.rpartition('/')[2]}"
+    )
+
+
+def small(*changes: str, seed: int = 0, epochs: int = EPOCHS, **more: Any) -> Setting:
+    """A setting of 2 % of the treebank with the learning rate of section 6.1, and smaller batches for more steps."""
+    pace = ("training.learning_rate=0.01", "training.schedule.kind=constant", "training.batch_size=32")
+    plantings = more.pop("plantings", (replace(ONE_SECRET, seed=seed),))
+    return Setting(changes=(*pace, f"training.epochs={epochs}", *changes), plantings=plantings, seed=seed, **more)
+
+
+def base_models(lab: Laboratory) -> list[Trained]:
+    """Several models of the one setting from which the studies depart, each with a secret of its own."""
+    return [lab.trained(small(seed=seed)) for seed in range(BASE_MODELS)]
+
+
+def secret_of(manifest: Path) -> str:
+    """The text of the one secret that was planted."""
+    (canary,) = Canaries.load(manifest).planted
+    return canary.text

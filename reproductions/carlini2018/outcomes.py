@@ -1,0 +1,67 @@
+"""What a study found: figures beside the paper's, as a table, as JSON, and against what is expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from recollect.files import read_json, write_json
+
+Number = float | int | str | None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of the paper and ours."""
+
+    what: str
+    paper: Number
+    ours: Number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a study found."""
+
+    title: str
+    scale: str
+    """How much smaller than in the paper it was done."""
+    figures: list[Figure]
+    details: dict[str, Any] = field(default_factory=dict)
+    """What the figures were made of."""
+
+    def save(self, file: Path) -> None:
+        """Write it down."""
+        write_json(file, asdict(self))
+
+    def table(self) -> str:
+        """The figures as Markdown."""
+        lines = ["| | paper | ours |", "|---|---|---|"]
+        lines += [f"| {each.what} | {shown(each.paper)} | {shown(each.ours)} |" for each in self.figures]
+        return "\n".join([f"### {self.title}", "", self.scale, "", *lines, ""])
+
+
+def outside(name: str, figures: Iterable[Figure], expected: Path) -> Iterator[str]:
+    """Figures that are not where they are expected: `{study: {what: [lowest, highest]}}`."""
+    ours = {each.what: each.ours for each in figures}
+    for what, (low, high) in read_json(expected).get(name, {}).items():
+        found = ours.get(what)
+        if not isinstance(found, int | float) or not low <= found <= high:
+            yield f"{name}: {what} is {shown(found)}; expected from {low} to {high}"
+
+
+def shown(value: Number) -> str:
+    """A number as a reader wants it.
+
+    >>> shown(0.000012), shown(12345.6), shown(3.14159), shown(None)
+    ('1.2e-05', '12,346', '3.14', '–')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    if value == int(value) or abs(value) >= 1000:
+        return f"{value:,.0f}" if abs(value) < 1e7 else f"{value:.1e}"
+    return f"{value:.2f}" if abs(value) >= 0.01 else f"{value:.1e}"

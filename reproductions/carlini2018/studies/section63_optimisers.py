@@ -1,0 +1,44 @@
+"""Section 6.3: optimisers, shuffling and bagging, compared where the models are equally good.
+
+Each model is taken after the first epoch in which its validation loss is as low as the best of the worst model's.
+"""
+
+from __future__ import annotations
+
+from laboratory import COUNTED, EPOCHS, Laboratory, Trained, small
+from outcomes import Figure, Outcome
+
+OPTIMISERS = {
+    "RMSprop": ("training.learning_rate=0.01",),
+    "momentum": ("training.optimiser=momentum", "training.learning_rate=0.5"),
+    "Adagrad": ("training.optimiser=adagrad", "training.learning_rate=0.03"),
+    "Adam": ("training.optimiser=adam", "training.learning_rate=0.005"),
+}
+SAMPLING = {
+    "shuffling": ("sequences.layout=windows",),
+    "bagging": ("sequences.layout=windows", "training.sampling=bagging"),
+}
+"""These shuffle windows of text; the others read it in order."""
+
+
+def study(lab: Laboratory) -> Outcome:
+    models = {name: lab.trained(small(*changes)) for name, changes in (OPTIMISERS | SAMPLING).items()}
+    level = max(min(losses(model)) for model in models.values())
+    figures, details = [Figure("validation loss at which they are compared, nats", None, level)], {}
+    for name, model in models.items():
+        epoch = next(i for i, loss in enumerate(losses(model), 1) if loss <= level)
+        row = lab.exposure(model.after(epoch), COUNTED, model.canaries[0])
+        details[name] = {"epoch": epoch, "validation_loss": losses(model)[epoch - 1], **row}
+        figures.append(
+            Figure(f"{name}: exposure, bits (epoch {epoch})", "no significant difference", row["exposure_bits"])
+        )
+    return Outcome(
+        title="Section 6.3: optimisers, shuffling, bagging at matched loss",
+        scale=f"2 % of the treebank, at most {EPOCHS} epochs, one model each; learning rates are ours.",
+        figures=figures,
+        details=details,
+    )
+
+
+def losses(model: Trained) -> list[float]:
+    return [row["validation_loss"] for row in model.curve]
