@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from recollect import __version__
-from recollect.cli import demo, doctor, evaluate, exposure, extract, listing, plant, sanitise, score, train
+from recollect.cli import demo, doctor, evaluate, exposure, extract, listing, plant, report, sanitise, score, train
 from recollect.cli.verbs import verb
 
 app = typer.Typer(
@@ -42,6 +42,7 @@ app.command("train", rich_help_panel="Prepare")(verb(train.train))
 app.command("score", rich_help_panel="Prepare")(verb(score.score))
 app.command("exposure", rich_help_panel="Audit")(verb(exposure.exposure))
 app.command("extract", rich_help_panel="Audit")(verb(extract.extract))
+app.command("report", rich_help_panel="Look")(verb(report.report))
 app.command("evaluate", rich_help_panel="Look")(verb(evaluate.evaluate))
 app.command("list", rich_help_panel="Look")(verb(listing.list_parts))
 app.command("doctor", rich_help_panel="Look")(verb(doctor.doctor))

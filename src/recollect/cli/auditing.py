@@ -174,6 +174,8 @@ def run_audit(plan: Plan, running: RunOptions, *, more: Callable[[Result], None]
     show_result(result, running)
     if more is not None and not running.json:
         more(result)
+    if running.out is not None:
+        report_run(running.out, result)
     end_as_found(result, plan)
 
 
@@ -192,6 +194,14 @@ def show_result(result: Result, running: RunOptions) -> None:
         console.say(f"The result is in {running.out}/results/{result.audit}.json.")
     elif result.tables:
         console.say(f"Give --out DIR to keep the result and its tables ({', '.join(result.tables)}).")
+
+
+def report_run(folder: Path, result: Result) -> None:
+    """Write the report of the run folder and say where it is; text is shown if the run was to show it."""
+    from recollect.report.writing import write_report
+
+    page = write_report(folder, show_text=result.settings.get("show_text") is True)
+    console.say(f"The report is in {page}.")
 
 
 def _remarks(result: Result) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from recollect.cli import console
-from recollect.cli.auditing import RunOptions, show_result
+from recollect.cli.auditing import RunOptions, report_run, show_result
 from recollect.cli.options import AsJson, Seed
 
 
@@ -28,4 +28,5 @@ def demo(
     with console.stages() as progress:
         result = demonstrate(out, out / "work", seed=seed, progress=progress)
     show_result(result, RunOptions(out=out, json=json))
+    report_run(out, result)
     console.say(f"Who is who is in {out}/cohorts.json.")

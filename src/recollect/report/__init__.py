@@ -1,1 +1,5 @@
-"""Views of results: HTML, Markdown, figures. Reads result JSON only."""
+"""Reports: results as one HTML page and as Markdown; a view of what the run folder holds, without torch."""
+
+from recollect.report.writing import write_report
+
+__all__ = ["write_report"]

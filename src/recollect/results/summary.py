@@ -27,7 +27,7 @@ def _row(finding: Finding) -> Row:
     """A finding in words."""
     return Row(
         name=finding.name,
-        value=f"{_number(finding.value)} {finding.unit}",
+        value=f"{number(finding.value)} {finding.unit}",
         interval=_interval(finding),
         n=", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in finding.n.items()),
         reading=finding.reading,
@@ -41,14 +41,14 @@ def _interval(finding: Finding) -> str:
     low, high = finding.interval
     sure = f"({100 * finding.confidence:g} %)"
     if low is None:
-        return f"at most {_number(high or 0)} {sure}"
-    return f"at least {_number(low)} {sure}" if high is None else f"{_number(low)} to {_number(high)} {sure}"
+        return f"at most {number(high or 0)} {sure}"
+    return f"at least {number(low)} {sure}" if high is None else f"{number(low)} to {number(high)} {sure}"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """Three significant digits, and no power of ten where people would not write one.
 
-    >>> [_number(v) for v in (0.98765, 12345.6, 3.0, 0.00001234, 0.0)]
+    >>> [number(v) for v in (0.98765, 12345.6, 3.0, 0.00001234, 0.0)]
     ['0.988', '12,346', '3', '1.23e-05', '0']
     """
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.3g}"

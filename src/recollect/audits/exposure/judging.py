@@ -50,7 +50,7 @@ def judged(
     memorised = int((adjusted < audit.alpha).sum())
     findings = [*_overall(secrets), *findings, *_controls(controls)]
     found = memorised > 0 or any(value < audit.alpha for value in p)
-    tables = {"secrets": _table(audit, rows, adjusted), "draws": _draws(costs)}
+    tables = {"secrets": _table(audit, rows, costs, adjusted), "draws": _draws(costs)}
     return Result(
         audit=audit.name,
         question=audit.question,
@@ -194,14 +194,16 @@ def _warnings(rows: Sequence[Measured], curves: Mapping[tuple[str, str | None], 
     return notes
 
 
-def _table(audit: ExposureAudit, rows: Sequence[Measured], adjusted: NDArray[np.float64]) -> pa.Table:
-    """One row per secret."""
+def _table(audit: ExposureAudit, rows: Sequence[Measured], costs: Costs, adjusted: NDArray[np.float64]) -> pa.Table:
+    """One row per secret; its format is numbered as in the table of draws."""
+    formats = {kind: place for place, kind in enumerate(costs.draws)}
     corrected = iter(adjusted.tolist())
     p = [None if row.secret.is_control else next(corrected) for row in rows]
     return pa.table(
         {
             "secret_id": [row.secret.id for row in rows],
             "secret": [shown(row.secret.text, show_text=audit.show_text) for row in rows],
+            "format": pa.array([formats[row.secret.kind] for row in rows], pa.int32()),
             "planted": pa.array([row.secret.planted for row in rows], pa.int64()),
             "exposure_bits": [row.exposure_bits for row in rows],
             "lower": [row.lower for row in rows],

@@ -1,0 +1,32 @@
+"""`recollect report`: the report of a run folder, built anew from its results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recollect.cli import console
+from recollect.cli.options import ShowText
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The run folder, that --out named.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The page, an .html file. (default: report.html in the run folder)"),
+    ] = None,
+    show_text: ShowText = False,
+) -> None:
+    """Build the report of a run anew: one HTML page for people, and Markdown for pull requests.
+
+    It is made of the results and tables in the run folder alone: no model is loaded, nothing is asked or fetched. Text
+    from corpora is masked; --show-text shows what the run kept: the text itself, if it was run with --show-text too.
+
+    `recollect report run`
+    """
+    from recollect.report.writing import write_report
+
+    page = write_report(folder, out, show_text=show_text)
+    console.say(f"The report is in {page}, and for pull requests in {page.with_suffix('.md')}.")

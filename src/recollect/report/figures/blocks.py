@@ -1,0 +1,128 @@
+"""Figures that several audits share: ROC curves, and histograms of members and non-members with the threshold."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from recollect.report.figures.figure import Figure
+from recollect.report.figures.panel import Panel
+from recollect.report.figures.scale import Floats, Scale
+from recollect.stats.owners import Numbers
+from recollect.stats.roc import Roc, roc_curve
+
+READ_AT = (0.001, 0.01, 0.1)
+"""False positive rates at which a curve is told in words."""
+MOST_POINTS = 600
+"""More than these no screen shows."""
+
+
+def roc(members: Numbers, others: Numbers) -> Figure:
+    """The curve of true against false positive rates, on linear and on logarithmic axes.
+
+    The linear one joins its points by straight lines, so that the area beneath is the AUC, in which ties count half.
+    The logarithmic one goes by steps: at a false positive rate it shows what is found without exceeding that rate.
+    """
+    curve = roc_curve(members, others)
+    steps = np.diff(np.unique(curve.fpr))
+    smallest = float(steps.min()) if steps.size else 1.0
+    lowest = min(0.1, 10.0 ** math.floor(math.log10(smallest) + 1e-9))
+    linear = _shares("non-members flagged", "members found")
+    linear.line([0, 1], [0, 1], "guide")
+    linear.line(*_thinned(curve.fpr, curve.tpr), "found")
+    logarithmic = _shares("non-members flagged, logarithmic", "members found, logarithmic", lowest)
+    places = np.geomspace(lowest, 1.0, MOST_POINTS)
+    logarithmic.line(places, places, "guide")
+    logarithmic.line(places, curve.at(places), "found")
+    return Figure(
+        title="Who is found at the price of whom",
+        reading="Each point is a threshold. On the dashed line members and non-members are flagged alike: chance. What "
+        "counts is the left end, on the right-hand panel: how many are found while hardly anybody is wrongly accused.",
+        description=_roc_in_words(curve, lowest),
+        panels=(linear, logarithmic),
+        legend=(("found", "this audit"), ("guide", "chance")),
+        beside=True,
+    )
+
+
+def histograms(members: ArrayLike, others: ArrayLike, *, label: str, threshold: float | None = None) -> Figure:
+    """How members and non-members are distributed, and the threshold between them.
+
+    Args:
+        members: Scores of members; higher is more evidence of training.
+        others: Scores of non-members.
+        label: What the score is, with its unit.
+        threshold: From which score on a record is flagged.
+    """
+    groups = [_finite(members), _finite(others)]
+    x = Scale.over(*groups, *([[threshold]] if threshold is not None else []), label=label)
+    edges = bins(np.concatenate(groups), x)
+    shares = [np.histogram(group, edges)[0] / max(1, group.size) for group in groups]
+    y = Scale.over(*shares, label="share of the group", zero=True)
+    panel = Panel(x, Scale(low=0.0, high=y.high, label=y.label, percent=True))
+    panel.bars(edges, shares[1], "chance", of="of the non-members")
+    panel.bars(edges, shares[0], "found", of="of the members")
+    if threshold is not None:
+        panel.upright(threshold, f"threshold {threshold:.3g}")
+    return Figure(
+        title="Members and non-members",
+        reading="The further the two hills stand apart, the better members can be told from others; "
+        "right of the threshold a record is flagged.",
+        description=_hills_in_words(groups[0], groups[1], label, threshold),
+        panels=(panel,),
+        legend=(("found", f"{groups[0].size:,} members"), ("chance", f"{groups[1].size:,} non-members")),
+    )
+
+
+def bins(values: Floats, x: Scale) -> Floats:
+    """Edges of equal bins over an axis, as wide as Freedman and Diaconis advise; 10 to 60 of them."""
+    quarter, three = np.quantile(values, [0.25, 0.75]) if values.size else (0.0, 0.0)
+    width = 2 * (three - quarter) / max(1, values.size) ** (1 / 3)
+    wanted = math.ceil((x.high - x.low) / width) if width > 0 else 60
+    return np.linspace(x.low, x.high, min(60, max(10, wanted)) + 1)
+
+
+def _shares(across: str, up: str, lowest: float = 0.0) -> Panel:
+    """A square panel of two shares, on logarithmic axes if they do not begin with 0."""
+    x, y = (Scale(low=lowest, high=1.0, label=label, log=lowest > 0, percent=True) for label in (across, up))
+    return Panel(x, y, width=400, height=340)
+
+
+def _finite(values: ArrayLike) -> Floats:
+    """The values that can be drawn."""
+    found = np.ravel(np.asarray(values, dtype=np.float64))
+    return found[np.isfinite(found)]
+
+
+def _thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """A rising curve by the points that a screen can tell apart; both ends are kept."""
+    if len(x) <= MOST_POINTS:
+        return x, y
+    kept = np.unique(np.searchsorted(x + y, np.linspace(0, 2, MOST_POINTS)).clip(0, len(x) - 1))
+    return x[kept], y[kept]
+
+
+def _roc_in_words(curve: Roc, lowest: float) -> str:
+    """The curve at the rates that people ask for, as far down as there are non-members to judge by."""
+    rates = [rate for rate in READ_AT if rate >= lowest]
+    found = curve.at(np.asarray(rates))
+    said = [
+        f"{100 * hit:.3g} % of members are found where {100 * rate:g} % of non-members are flagged"
+        for rate, hit in zip(rates, found, strict=True)
+    ]
+    return f"ROC curve: {'; '.join(said)}."
+
+
+def _hills_in_words(members: Floats, others: Floats, label: str, threshold: float | None) -> str:
+    """Where the two groups lie."""
+    groups = {"members": members, "non-members": others}
+    said = [f"median of {name} {np.median(values):.3g}" for name, values in groups.items() if values.size]
+    if threshold is not None:
+        said += [
+            f"{np.mean(values >= threshold):.1%} of {name} at or beyond the threshold"
+            for name, values in groups.items()
+            if values.size
+        ]
+    return f"Histograms of {label}: {', '.join(said)}."

@@ -1,0 +1,61 @@
+"""The report as one HTML file that asks nobody for anything and runs no script but its own.
+
+Three walls stand before a hostile record: every value is escaped by the template engine, what is invisible is spelt
+out, and the content security policy names the one style and the one script of this file by their digests, so that
+nothing else runs or loads even if it got in.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from recollect.report.annex import CAVEATS, NOTHING, OPINION
+from recollect.report.questions import NOT_ASKED
+from recollect.report.report import Report
+from recollect.report.words import fit
+
+
+def html(report: Report) -> str:
+    """The report as a page."""
+    style, script = _ours("report.css"), _ours("report.js")
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    constants = {"caveats": CAVEATS, "nothing": NOTHING, "opinion": OPINION, "not_asked": NOT_ASKED}
+    page = _environment().get_template("report.html")
+    return page.render(report=report, policy=policy, style=style, script=script, **constants) + "\n"
+
+
+def _environment() -> Environment:
+    """The template engine: it escapes always, and knows no value that is missing."""
+    return Environment(
+        loader=PackageLoader("recollect.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finished,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _finished(value: Any) -> Any:
+    """A value as it goes into the page: our own markup as it is, all else as fit words, which are then escaped."""
+    return value if isinstance(value, Markup) else fit(str(value))
+
+
+def _ours(name: str) -> Markup:
+    """The style or the script of the page, which are ours and need no escaping."""
+    text = (files("recollect.report") / "templates" / name).read_text(encoding="utf-8")
+    return Markup(text)  # noqa: S704
+
+
+def _digest(text: str) -> str:
+    """The digest of a style or script, as a content security policy names it."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

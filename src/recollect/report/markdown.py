@@ -1,0 +1,87 @@
+"""The report as Markdown, short enough for a pull request."""
+
+from __future__ import annotations
+
+import re
+
+from recollect.report.annex import CAVEATS
+from recollect.report.questions import NOT_ASKED
+from recollect.report.report import Answer, Report
+from recollect.report.words import fit
+
+MARKS = {"red": "🔴", "amber": "🟠", "green": "🟢", "grey": "⚪"}
+MOST_ROWS = 10
+"""Rows of a table that are shown."""
+MOST_CHARACTERS = 600
+"""Of one text."""
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$^=])")
+_LINKING = re.compile(r"(@|:(?=/)|www(?=\.))", re.IGNORECASE)
+
+
+def markdown(report: Report) -> str:
+    """The report as Markdown."""
+    parts = [_heading(report), *(_answer(answer) for answer in report.answers), _end(report)]
+    return "\n\n".join(parts) + "\n"
+
+
+def escaped(text: object) -> str:
+    r"""Words that Markdown takes as words: no markup, no link, no mention of anybody.
+
+    >>> escaped("<b>*hi*</b> | [x](y)")
+    '&lt;b&gt;\\*hi\\*&lt;/b&gt; \\| \\[x\\]\\(y\\)'
+    """
+    plain = fit(str(text), MOST_CHARACTERS)
+    tame = plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    # A word joiner shows nothing, and keeps pages that make links of addresses and names from doing so.
+    return _LINKING.sub("\\1\u2060", _SPECIAL.sub(r"\\\1", tame))
+
+
+def _heading(report: Report) -> str:
+    """What was audited, and all answers."""
+    rows = []
+    for each in report.asked:
+        rows += [[answer.result.question, f"{_lamp(answer)}", answer.result.verdict] for answer in each.answers]
+        if not each.answers:
+            rows.append([each.question, f"{MARKS[NOT_ASKED.colour]} {NOT_ASKED.words}", ""])
+    subject = [f"- {escaped(name)}: {escaped(value)}" for name, value in report.subject.items()]
+    warnings = [f"> **Warning.** {escaped(warning)}" for warning in report.warnings]
+    table = _table(["Question", "Answer", "In one sentence"], rows)
+    return "\n\n".join(["# What this model remembers", "\n".join(subject), *warnings, table])
+
+
+def _answer(answer: Answer) -> str:
+    """One audit."""
+    result = answer.result
+    parts = [f"## {escaped(result.question)}", f"{_lamp(answer)}: {escaped(result.verdict)}"]
+    parts += [f"> **Failed.** {escaped(each.error)}" for each in result.failed]
+    parts += [
+        f"> **Skipped: {escaped(each.finding or each.audit)}.** {escaped(each.reason)}" for each in result.skipped
+    ]
+    parts += [f"> **Note.** {escaped(note)}" for note in result.notes]
+    parts += [f"> **A table is missing.** {escaped(words)}" for words in answer.unreadable]
+    if answer.rows:
+        rows = [[row.name, row.value, row.interval, row.n, row.reading] for row in answer.rows]
+        parts.append(_table(["Number", "Value", "Interval", "Counted", "How to read it"], rows))
+    for table in answer.tables:
+        shown = [[cell.words for cell in row] for row in table.rows[:MOST_ROWS]]
+        of = f" (first {len(shown)} of {table.total:,})" if len(shown) < table.total else ""
+        parts += [f"**{escaped(table.caption)}**{of}", _table(list(table.headings), shown)]
+    return "\n\n".join(parts)
+
+
+def _end(report: Report) -> str:
+    """What was not tested, and what the report is not."""
+    untested = "\n".join(f"- {escaped(limit)}" for limit in report.untested)
+    more = f"{escaped(CAVEATS[0])} Figures, settings and the annex are in `report.html`."
+    return f"## What was not tested\n\n{untested}\n\n{more}"
+
+
+def _lamp(answer: Answer) -> str:
+    """The light of an answer."""
+    return f"{MARKS[answer.light.colour]} {answer.light.words}"
+
+
+def _table(headings: list[str], rows: list[list[str]]) -> str:
+    """A table."""
+    lines = [headings, ["---"] * len(headings), *([escaped(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

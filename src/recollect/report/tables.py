@@ -1,0 +1,103 @@
+"""Tables of a result as rows of words: numbers as people write them, private text masked, not too many rows."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from recollect.report.views import TableView
+from recollect.report.words import fit
+from recollect.results.masking import masked
+from recollect.results.summary import number
+
+TEXT_COLUMNS = frozenset({"text", "secret", "sequence", "context", "source", "target"})
+"""Columns that hold text from corpora, in the tables of every audit."""
+MOST_CELLS, MOST_CHARACTERS, MOST_IN_CELL = 5_000, 200_000, 300
+"""What is shown of one table, so that a page of many stays small; the file in the run folder has all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """What stands in a cell, and the number by which it is sorted, if it is one."""
+
+    words: str
+    number: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table as it is shown."""
+
+    name: str
+    caption: str
+    headings: tuple[str, ...]
+    numeric: tuple[bool, ...]
+    """Which columns hold numbers."""
+    rows: tuple[tuple[Cell, ...], ...]
+    total: int
+    """How many rows there are, of which the first are shown."""
+    left_out: tuple[str, ...]
+    """Columns that are not shown."""
+    place: str
+    """Where all of it lies in the run folder."""
+
+
+def table_of(name: str, table: pa.Table, view: TableView | None, *, place: str, show_text: bool) -> Table:
+    """A table as it is shown.
+
+    Args:
+        name: What it is called in the result.
+        table: All of it.
+        view: Which columns matter; None to show all.
+        place: Where it lies in the run folder.
+        show_text: Whether text from corpora is shown as it stands in the table.
+    """
+    shown = view or TableView(caption=f"Table “{name}”")
+    wanted = shown.columns or {column: column.replace("_", " ") for column in table.column_names}
+    headings = {column: heading for column, heading in wanted.items() if column in table.column_names}
+    if shown.first in table.column_names:
+        table = table.sort_by([(shown.first, "descending")])
+    head = table.select(list(headings)).slice(0, max(1, MOST_CELLS // max(1, len(headings))))
+    columns = [
+        [_cell(value, mask=column in TEXT_COLUMNS and not show_text) for value in head.column(column).to_pylist()]
+        for column in headings
+    ]
+    return Table(
+        name=name,
+        caption=shown.caption,
+        headings=tuple(headings.values()),
+        numeric=tuple(_is_numeric(head.schema.field(column).type) for column in headings),
+        rows=_few_enough(list(zip(*columns, strict=True))),
+        total=table.num_rows,
+        left_out=tuple(column for column in table.column_names if column not in headings),
+        place=place,
+    )
+
+
+def _few_enough(rows: list[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
+    """The first rows, as many as a page can hold."""
+    lengths = itertools.accumulate(sum(len(cell.words) for cell in row) for row in rows)
+    return tuple(row for row, length in zip(rows, lengths, strict=True) if length <= MOST_CHARACTERS)
+
+
+def _is_numeric(kind: Any) -> bool:
+    """Whether a column holds numbers."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _cell(value: Any, *, mask: bool) -> Cell:
+    """A value as it is shown."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return Cell(words="–")
+    if isinstance(value, bool):
+        return Cell(words="yes" if value else "no")
+    if isinstance(value, int):
+        return Cell(words=f"{value:,}", number=float(value))
+    if isinstance(value, float):
+        return Cell(words=number(value) if math.isfinite(value) else str(value), number=value)
+    said = str(value)
+    return Cell(words=masked(said) if mask else fit(said, MOST_IN_CELL))

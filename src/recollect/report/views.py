@@ -1,0 +1,85 @@
+"""How each audit is shown: its figures, and which columns of its tables matter to a reader.
+
+An audit without an entry here, such as a plug-in, is shown with all columns of its tables and no figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from recollect.report.figures.exposure import exposure_figures
+from recollect.report.figures.figure import Figure
+from recollect.results.result import Result
+
+
+def no_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
+    """What is drawn of an audit that nobody made figures for."""
+    return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableView:
+    """How a table is shown."""
+
+    caption: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """The columns to show, in order, with their headings; all, if none is named."""
+    first: str | None = None
+    """The column whose highest values come first; the order of the table, if None."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """How an audit is shown."""
+
+    figures: Callable[[Result, Mapping[str, pa.Table]], list[Figure]] = no_figures
+    """Draws from the result and those of its tables that can be read. Figures are given numbers, never texts."""
+    tables: Mapping[str, TableView] = field(default_factory=dict)
+    drawn: frozenset[str] = frozenset()
+    """Tables that figures show better than rows do."""
+
+
+GENERIC = View()
+
+VIEWS: Mapping[str, View] = {
+    "exposure": View(
+        figures=exposure_figures,
+        tables={
+            "secrets": TableView(
+                caption="Every secret that was measured, the most exposed first",
+                columns={
+                    "secret_id": "Secret",
+                    "secret": "Text",
+                    "planted": "Planted (times)",
+                    "exposure_bits": "Exposure (bits)",
+                    "lower": "At least",
+                    "upper": "At most",
+                    "rank": "Rank",
+                    "space": "Of so many",
+                    "p_corrected": "p, corrected",
+                    "method": "Method",
+                    "skew_normal_bits": "Paper’s curve (bits)",
+                },
+                first="exposure_bits",
+            )
+        },
+        drawn=frozenset({"draws"}),
+    ),
+    "extraction": View(
+        tables={
+            "secrets": TableView(
+                caption="The likeliest secrets",
+                columns={
+                    "place": "Place",
+                    "secret": "Text",
+                    "log_perplexity_bits": "Log-perplexity (bits)",
+                    "proven": "Proven to be among the likeliest",
+                },
+            )
+        }
+    ),
+}
+"""By the name of the audit."""
