@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -87,6 +87,9 @@ class Registry:
                     f"The {self.noun} {name!r} has no setting {setting!r}.",
                     do=f"{did_you_mean(setting, known)}{offered}",
                 )
+        missing = [each.name for each in fields(kind) if _is_required(each) and each.name not in settings]
+        if missing:
+            raise PlanError(f"The {self.noun} {name!r} needs {missing[0]!r}.", do=f"Give {', '.join(missing)}.")
         return kind(**settings)
 
     def about(self, name: str) -> str:
@@ -107,6 +110,11 @@ SIGNALS = Registry(
     },
 )
 """Every signal, by the name that plans and options use."""
+
+
+def _is_required(setting: Field[Any]) -> bool:
+    """Whether a setting has no default."""
+    return setting.default is MISSING and setting.default_factory is MISSING
 
 
 def signal_named(name: str, **settings: Any) -> Signal:

@@ -93,7 +93,7 @@ class ExposureAudit:
                 "The model does not know the symbols of the secrets: its vocabulary calls them all unknown.",
                 do="Force the format's symbols into the vocabulary when training (recollect train --canaries).",
             )
-        curves = {each.kind: curve_of(costs.draws[each.kind], rng) for each in formats_of(known)}
+        curves = {each.kind: curve_of(costs.draws[each.kind], rng, self.method) for each in formats_of(known)}
         measurer = Measurer(
             method=self.method,
             stepper=_stepper(evidence),

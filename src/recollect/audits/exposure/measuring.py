@@ -154,11 +154,12 @@ class Measurer:
         return self._spaces[secret.kind]
 
 
-def curve_of(draws: NDArray[np.float64], rng: np.random.Generator) -> SkewNormal | None:
+def curve_of(draws: NDArray[np.float64], rng: np.random.Generator, method: Method) -> SkewNormal | None:
     """The paper's curve; None where draws are too few, or all alike."""
-    if len(draws) < 100 or float(np.ptp(draws)) < 1e-9:
+    known = draws[np.isfinite(draws)]
+    if len(known) < 100 or float(np.ptp(known)) < 1e-9:
         return None
-    return fit_skew_normal(draws, rng=rng)
+    return fit_skew_normal(known, rng=rng, refits=40 if method == "skew-normal" else 0)
 
 
 def _walkable(stepper: Stepper | None, secret: Secret) -> Space:

@@ -1,0 +1,261 @@
+"""The exposure audit: models that cannot have seen the secrets, one that has, and what it refuses."""
+
+import json
+
+import numpy as np
+import pytest
+
+from recollect.audits.exposure.audit import CANARIES, ExposureAudit
+from recollect.audits.exposure.extraction import ExtractionAudit
+from recollect.audits.rounds import gathered
+from recollect.corpora import Record, synthetic
+from recollect.corpora.canaries.manifest import Canaries, Canary
+from recollect.corpora.canaries.planting import Planting, plant
+from recollect.corpora.corpus import Corpus
+from recollect.errors import AccessError, ModelError, NotEnoughData, PlanError
+from recollect.models.access import Access
+from recollect.models.limited import limited
+from recollect.models.loading import load_model
+from recollect.models.masked import Masked
+from recollect.models.model import Question
+from recollect.models.seq2seq import Seq2Seq
+from recollect.pipeline.plan import Plan
+from recollect.pipeline.run import run
+from recollect.recipes.forcing import with_canaries
+from recollect.recipes.reading import load_recipe
+from recollect.recipes.training import train
+from recollect.results.schema import parsed
+from recollect.signals.evidence import AUDITED, TARGET, Evidence
+from recollect.stats.significance import binomial_p
+from recollect.streams import stream
+from recollect.testing.fakes import Memoriser, Null
+from recollect.testing.tiny import tiny_model
+from recollect.testing.world import Direct
+
+QUICK = ["units=48", "embedding=16", "training.epochs=30", "training.learning_rate=0.01", "training.batch_size=16"]
+FORMAT = "my pin is {digits:4}"
+
+
+def manifest(path, *, planted, controls, seed=0, written=FORMAT):
+    """A manifest as planting writes one, without a corpus: secrets planted once, and controls."""
+    from recollect.corpora.canaries.formats import parse_format
+
+    rng, texts = np.random.default_rng(seed), {}
+    while len(texts) < planted + controls:
+        texts.setdefault(parse_format(written).draw(rng))
+    canaries = [
+        Canary(id=f"canary-{i}" if i < planted else f"control-{i}", format=written, text=text, planted=int(i < planted))
+        for i, text in enumerate(texts)
+    ]
+    found = Canaries(corpus="0" * 32, seed=seed, canaries=tuple(canaries))
+    found.save(path)
+    return found
+
+
+def judge(audit, model, *, seed=0, **given):
+    """The result without a store: straight from the model."""
+    evidence = gathered(
+        audit,
+        Evidence(models={TARGET: model}, seed=seed, **given),
+        ask=lambda asked, corpus: Direct(asked),
+        train=lambda *_: {},
+    )
+    return audit.run(evidence, stream(seed, audit.name))
+
+
+def rows(result):
+    return {row["secret_id"]: row for row in result.held["secrets"].to_pylist()}
+
+
+def test_a_model_that_saw_nothing_is_seldom_accused(tmp_path):
+    audit, accused = ExposureAudit(draws=200), 0
+    for seed in range(50):
+        manifest(tmp_path / f"{seed}.json", planted=5, controls=20, seed=seed)
+        result = judge(audit, Null(seed=seed), seed=seed, files={CANARIES: tmp_path / f"{seed}.json"})
+        accused += result.outcome == "found"
+    assert binomial_p(accused, 50, 2 * audit.alpha) > 0.001  # two ways to be accused, each at most alpha
+
+
+def test_controls_have_the_exposure_of_chance(tmp_path):
+    manifest(tmp_path / "c.json", planted=2, controls=400)
+    result = judge(ExposureAudit(draws=2000, method="sampled"), Null(), files={CANARIES: tmp_path / "c.json"})
+    finding = result.finding("exposure_bits_controls")
+    assert finding.interval[0] < 1.4427 < finding.interval[1]
+
+
+def test_a_model_that_learnt_the_secrets_is_found_out(tmp_path):
+    known = manifest(tmp_path / "c.json", planted=4, controls=30)
+    model = Memoriser([Record(id=each.id, text=each.text) for each in known.planted])
+    result = judge(ExposureAudit(), model, files={CANARIES: tmp_path / "c.json"})
+    assert result.outcome == "found"
+    assert result.finding("memorisation_p_planted_1").value < 0.01
+    assert all(row["exposure_bits"] > 9 for name, row in rows(result).items() if name.startswith("canary"))
+    assert "memorised" in result.verdict
+
+
+def test_values_come_back_keyed_by_secret_whatever_the_order(tmp_path):
+    known = manifest(tmp_path / "c.json", planted=6, controls=10)
+    turned = known.model_copy(update={"canaries": known.canaries[::-1]})
+    turned.save(tmp_path / "turned.json")
+    one, other = (
+        rows(judge(ExposureAudit(), Null(), files={CANARIES: tmp_path / name})) for name in ("c.json", "turned.json")
+    )
+    assert one.keys() == other.keys() == {each.id for each in known.canaries}
+    for name, row in one.items():
+        assert row["log_perplexity_bits"] == other[name]["log_perplexity_bits"]
+        assert row["exposure_bits"] == other[name]["exposure_bits"]
+
+
+def test_secrets_are_masked_unless_asked_for(tmp_path):
+    known = manifest(tmp_path / "c.json", planted=2, controls=3)
+    for show in (False, True):
+        result = judge(ExposureAudit(show_text=show), Null(), files={CANARIES: tmp_path / "c.json"})
+        said = json.dumps([result.model_dump(mode="json"), result.held["secrets"].to_pylist()])
+        assert (known.canaries[0].text in said) is show
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A small model that was trained on a corpus with secrets in it, and their manifest."""
+    folder = tmp_path_factory.mktemp("trained")
+    corpus = synthetic.texts(people=4, each=15, seed=0)
+    planted, canaries = plant(corpus, Planting(format=FORMAT, secrets=1, repeat=(8,), controls=40))
+    canaries.save(folder / "canaries.json")
+    recipe = with_canaries(load_recipe("char-lstm", QUICK), canaries)
+    train(recipe, planted, folder / "model", threads=1)
+    return folder, canaries
+
+
+def test_a_real_model_gives_its_secret_away(trained, tmp_path):
+    folder, canaries = trained
+    plan = Plan(
+        audit=ExposureAudit(),
+        models={TARGET: str(folder / "model")},
+        files={CANARIES: folder / "canaries.json"},
+        work=tmp_path / "work",
+    )
+    result = run(plan, tmp_path / "run")
+    secret = rows(result)[canaries.planted[0].id]
+    assert (secret["rank"], secret["method"], secret["planted"]) == (1, "exact", 8)
+    assert secret["exposure_bits"] == pytest.approx(np.log2(10_000))
+    assert secret["space"] == 10_000
+    assert result.finding("first_guess").value == 1
+    assert (
+        parsed((tmp_path / "run" / "results" / "exposure.json").read_text(), source="exposure.json").verdict
+        == result.verdict
+    )
+    drawn = run(
+        Plan(audit=ExtractionAudit(format=FORMAT, show_text=True, top=3), models=plan.models, work=tmp_path / "work")
+    )
+    assert drawn.held["secrets"].to_pylist()[0]["secret"] == canaries.planted[0].text
+    assert drawn.finding("proven").value == 3
+
+
+def test_sampled_intervals_hold_the_exact_exposure(trained):
+    folder, _ = trained
+    model = load_model(str(folder / "model"))
+    given = {"files": {CANARIES: folder / "canaries.json"}}
+    exact = rows(judge(ExposureAudit(method="exact", draws=100), model, **given))
+    sampled = rows(judge(ExposureAudit(method="sampled", draws=1000), model, **given))
+    assert exact.keys() == sampled.keys()
+    outside = [name for name, row in exact.items() if not _within(row["exposure_bits"], sampled[name])]
+    assert binomial_p(len(outside), len(exact), 0.05) > 0.001
+    for name, row in exact.items():
+        assert row["log_perplexity_bits"] == pytest.approx(sampled[name]["log_perplexity_bits"], abs=1e-3)
+
+
+def _within(bits, row):
+    return row["lower"] - 1e-6 <= bits <= row["upper"] + 1e-6
+
+
+def test_counting_goes_on_from_the_desk(trained, tmp_path):
+    folder, _ = trained
+    plan = Plan(
+        audit=ExposureAudit(method="exact", draws=100),
+        models={TARGET: str(folder / "model")},
+        files={CANARIES: folder / "canaries.json"},
+        work=tmp_path,
+    )
+    first = run(plan)
+    again = run(plan)
+    assert first.held["secrets"].equals(again.held["secrets"])
+    assert list(tmp_path.glob("audits/exposure-*/*.json"))
+
+
+def test_what_a_model_does_not_show_is_refused_or_done_without(trained):
+    folder, _ = trained
+    model = load_model(str(folder / "model"))
+    given = {"files": {CANARIES: folder / "canaries.json"}}
+    with pytest.raises(AccessError):
+        judge(ExposureAudit(method="exact"), limited(model, Access.PROBABILITIES), **given)
+    with pytest.raises(AccessError):
+        judge(ExposureAudit(), limited(model, Access.RANKS), **given)
+    with pytest.raises(AccessError):
+        judge(ExtractionAudit(format=FORMAT), limited(model, Access.PROBABILITIES))
+    result = judge(ExposureAudit(), limited(model, Access.PROBABILITIES), **given)
+    assert result.outcome == "found"
+    assert any("step by step" in note for note in result.notes)
+
+
+def test_given_secrets_may_be_whole_texts_or_fillings(trained):
+    folder, canaries = trained
+    model, text = load_model(str(folder / "model")), canaries.planted[0].text
+    for secret in (text, text.removeprefix("my pin is ")):
+        result = judge(ExposureAudit(format=FORMAT, secrets=(secret, "0000")), model)
+        assert rows(result)["secret-0"]["rank"] == 1
+        assert rows(result)["secret-0"]["planted"] is None
+    with pytest.raises(PlanError, match="not of the format"):
+        judge(ExposureAudit(format=FORMAT, secrets=("12",)), model)
+    with pytest.raises(PlanError, match="no format"):
+        ExposureAudit(secrets=("1234",))
+
+
+def test_secrets_that_stand_in_a_corpus_are_found_with_what_stands_before_them(trained):
+    _, canaries = trained
+    texts = ["call {me}: " + canaries.planted[0].text, "nothing here", "my pin is 1234 my pin is 1234"]
+    corpus = Corpus.of(Record(id=str(i), text=text) for i, text in enumerate(texts))
+    audit = ExposureAudit(format="my pin is {digits:4}", context=6, draws=100, show_text=True)
+    result = judge(audit, Null(), corpora={AUDITED: corpus})
+    found = rows(result)
+    assert [(row["planted"], row["secret"]) for row in found.values()] == [
+        (1, "{me}: " + canaries.planted[0].text),
+        (2, "my pin is 1234"),
+    ]
+    assert any("by nature" in limit for limit in result.limits)
+    with pytest.raises(NotEnoughData, match="Nothing of the format"):
+        judge(ExposureAudit(format="{digits:9}"), Null(), corpora={AUDITED: corpus})
+
+
+def test_masked_and_seq2seq_models_are_measured_by_sampling(tmp_path):
+    manifest(tmp_path / "c.json", planted=2, controls=4)
+    masked = Masked(tiny_model("bert"), Question(patterns=4))
+    result = judge(ExposureAudit(draws=100), masked, files={CANARIES: tmp_path / "c.json"})
+    assert {row["method"] for row in rows(result).values()} == {"sampled"}
+    with pytest.raises(ModelError, match="left to right"):
+        ExtractionAudit(format=FORMAT).run(Evidence(models={TARGET: masked}), stream(0))
+    pairs = Corpus.of([Record(id="1", source="hello", target="bonjour"), Record(id="2", source="you", target="vous")])
+    _, canaries = plant(pairs, Planting(format="le code {digits:3}", source_format="the code {digits:3}", controls=4))
+    canaries.save(tmp_path / "pairs.json")
+    result = judge(
+        ExposureAudit(draws=100), Seq2Seq(tiny_model("t5"), Question()), files={CANARIES: tmp_path / "pairs.json"}
+    )
+    assert len(rows(result)) == len(canaries.canaries)
+
+
+def test_secrets_that_are_unknown_to_the_vocabulary_are_refused(tmp_path):
+    corpus = synthetic.texts(people=3, each=5, seed=0)
+    train(load_recipe("char-lstm", [*QUICK, "training.epochs=1"]), corpus, tmp_path / "model", threads=1)
+    written = "☃ {choice:☃☃|☃☂|☂☃|☂☂}"
+    manifest(tmp_path / "c.json", planted=1, controls=2, written=written)
+    with pytest.raises(NotEnoughData, match="does not know the symbols"):
+        judge(ExposureAudit(draws=100), load_model(str(tmp_path / "model")), files={CANARIES: tmp_path / "c.json"})
+
+
+def test_a_curve_that_does_not_fit_is_said_loudly(trained):
+    folder, canaries = trained
+    result = judge(
+        ExposureAudit(draws=2000), load_model(str(folder / "model")), files={CANARIES: folder / "canaries.json"}
+    )
+    secret = rows(result)[canaries.planted[0].id]
+    disagrees = abs(secret["skew_normal_bits"] - secret["exposure_bits"]) > 1
+    assert disagrees == any("disagrees" in note for note in result.notes)
