@@ -140,10 +140,8 @@ def test_a_real_model_gives_its_secret_away(trained, tmp_path):
     assert secret["exposure_bits"] == pytest.approx(np.log2(10_000))
     assert secret["space"] == 10_000
     assert result.finding("first_guess").value == 1
-    assert (
-        parsed((tmp_path / "run" / "results" / "exposure.json").read_text(), source="exposure.json").verdict
-        == result.verdict
-    )
+    written = json.loads((tmp_path / "run" / "results" / "exposure.json").read_text())
+    assert parsed(written, source="exposure.json").verdict == result.verdict
     drawn = run(
         Plan(audit=ExtractionAudit(format=FORMAT, show_text=True, top=3), models=plan.models, work=tmp_path / "work")
     )
