@@ -37,7 +37,8 @@ class Scale:
         finite = every[np.isfinite(every)]
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
         low, high = (min(0.0, low), max(0.0, high)) if zero else (low, high)
-        step = _step(high - low) / 5 if high > low else max(1.0, abs(high))
+        apart = high - low > 1e-8 * max(abs(low), abs(high))
+        step = _step(high - low) / 5 if apart else max(1.0, abs(high))
         start, end = math.floor(low / step) * step, math.ceil(high / step) * step
         return cls(low=start, high=end if end > start else start + step, label=label)
 
@@ -73,7 +74,7 @@ class Scale:
 
     def words(self, value: float) -> str:
         """A value as it is written along the axis."""
-        return f"{100 * value:.6g} %" if self.percent else f"{round(value, 12):,.10g}"
+        return f"{100 * value:.6g} %" if self.percent else f"{value:,.10g}"
 
 
 def _step(span: float) -> float:

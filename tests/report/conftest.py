@@ -1,0 +1,130 @@
+"""A run folder to report on, and a real browser to look at the page."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from recollect.results import Finding, Provenance, Result, RunFolder
+from recollect.stats import mean
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+QUIET = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--enable-logging=stderr",
+    "--virtual-time-budget=3000",
+]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a browser made of a page."""
+
+    dom: str
+    console: list[str]
+
+
+@pytest.fixture
+def browser(tmp_path_factory):
+    """Opens a page in Chromium, lets its scripts run, and tells what became of it."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine: pages cannot be looked at")
+
+    def opened(page: Path, *more: str) -> Seen:
+        profile = tmp_path_factory.mktemp("profile")
+        words = [CHROMIUM, *QUIET, f"--user-data-dir={profile}", *(more or ["--dump-dom"]), page.as_uri()]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=90, check=True)  # noqa: S603
+        return Seen(dom=done.stdout, console=[line for line in done.stderr.splitlines() if "CONSOLE" in line])
+
+    return opened
+
+
+PROVENANCE = Provenance(recollect="0.1.0", torch="2.13.0", model="ab12", seed=7, queries=90, seconds=1.5)
+
+
+def _exposures(*, formats=1, seed=0):
+    """Tables like those of an exposure audit: 30 controls, four secrets planted once and four planted nine times."""
+    rng = np.random.default_rng(seed)
+    planted = np.array([0] * 30 + [1] * 4 + [9] * 4)
+    bits = np.where(planted == 9, 12.0, rng.exponential(1.44, len(planted)))
+    secrets = pa.table(
+        {
+            "secret_id": [f"secret-{i}" for i in range(len(planted))],
+            "secret": ["•••• (5–9 characters)"] * len(planted),
+            "format": pa.array(np.arange(len(planted)) % formats, pa.int32()),
+            "planted": planted,
+            "exposure_bits": bits,
+            "lower": bits - 0.2,
+            "upper": bits + 0.2,
+            "rank": 1e6 / 2**bits,
+            "space": [1e6] * len(planted),
+            "log_perplexity_bits": 30 - bits,
+            "method": ["sampled"] * len(planted),
+            "steps": [10] * len(planted),
+            "p_value": [0.5] * len(planted),
+            "p_corrected": pa.array([None if times == 0 else 0.5 for times in planted], pa.float64()),
+            "skew_normal_bits": bits,
+        }
+    )
+    draws = pa.table(
+        {
+            "format": pa.array(np.repeat(np.arange(formats), 500), pa.int32()),
+            "log_perplexity_bits": np.append(rng.normal(28, 2, 500 * formats - 1), np.nan),
+        }
+    )
+    return {"secrets": secrets, "draws": draws}
+
+
+def _exposed(**changes):
+    """A result like that of an exposure audit."""
+    tables = _exposures()
+    finding = Finding.of(
+        mean(tables["secrets"].column("exposure_bits").to_numpy(), of="secrets"),
+        name="exposure_bits_planted_9",
+        unit="bits",
+        reading="Mean exposure.",
+    )
+    made = Result(
+        audit="exposure",
+        question="Does the model memorise secrets of a known format?",
+        verdict="The model memorised 4 of 8 secrets.",
+        outcome="found",
+        findings=(finding,),
+        limits=("Other formats.",),
+        notes=("The curve does not fit.",),
+        settings={"method": "auto", "draws": 500, "show_text": False},
+    )
+    return made.model_copy(update=changes).with_tables(**tables).with_provenance(PROVENANCE)
+
+
+@pytest.fixture
+def exposures():
+    """Makes tables like those of an exposure audit."""
+    return _exposures
+
+
+@pytest.fixture
+def exposed():
+    """Makes results like those of an exposure audit."""
+    return _exposed
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A run folder with the result of an exposure audit."""
+    made = RunFolder(tmp_path / "run")
+    made.write_result(_exposed())
+    return made

@@ -1,0 +1,130 @@
+"""What a report says: the five questions, what was audited, what was not tested, and the annex."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from recollect.errors import StoreError
+from recollect.report.annex import MATTERS, evidence_of
+from recollect.report.questions import QUESTIONS, light_of
+from recollect.report.report import gathered
+from recollect.results import Failed, Result, RunFolder, Skipped
+
+
+def plugin(exposed, **changes):
+    fields = {"audit": "fluency", "question": "Does it know them?", "verdict": "It does.", "outcome": "not found"}
+    made = Result(**fields | changes).with_tables(users=pa.table({"user": ["ann"], "text": ["hello world"]}))
+    return made.with_provenance(exposed().provenance)
+
+
+def test_all_five_questions_are_there_and_those_of_plug_ins_follow(folder, exposed):
+    folder.write_result(plugin(exposed))
+    report = gathered(folder)
+    assert [each.question for each in report.asked] == [*QUESTIONS.values(), "Does it know them?"]
+    assert [len(each.answers) for each in report.asked] == [0, 1, 0, 0, 0, 1]
+    assert [answer.result.audit for answer in report.answers] == ["exposure", "fluency"]
+
+
+def test_extraction_helps_to_answer_the_question_of_exposure(folder, exposed):
+    folder.write_result(plugin(exposed, audit="extraction"))
+    report = gathered(folder)
+    assert [answer.result.audit for answer in report.asked[1].answers] == ["exposure", "extraction"]
+    assert len(report.asked) == 5
+
+
+def test_a_plug_in_is_shown_with_all_columns_and_no_figures(folder, exposed):
+    folder.write_result(plugin(exposed))
+    *_, answer = gathered(folder).answers
+    assert answer.figures == ()
+    assert [table.headings for table in answer.tables] == [("user", "text")]
+
+
+def test_tables_that_are_drawn_are_not_listed(folder):
+    (answer,) = gathered(folder).answers
+    assert [table.name for table in answer.tables] == ["secrets"]
+    assert len(answer.figures) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "show_text", "words"),
+    [
+        ({"show_text": True}, False, "•••• (10–19 characters)"),
+        ({"show_text": True}, True, "hello world"),
+        ({"show_text": False}, False, "hello world"),  # the run has masked what it had to mask
+        ({}, False, "•••• (10–19 characters)"),
+    ],
+)
+def test_text_that_a_run_kept_is_masked_again_unless_asked_for(folder, exposed, settings, show_text, words):
+    folder.write_result(plugin(exposed, settings=settings))
+    *_, answer = gathered(folder, show_text=show_text).answers
+    assert answer.tables[0].rows[0][1].words == words
+
+
+def test_what_was_not_tested_is_told_once_each(folder, exposed):
+    skipped = (Skipped(audit="fluency", finding="auc", reason="Too few."),)
+    folder.write_result(plugin(exposed, limits=("Other formats.",), skipped=skipped))
+    untested = gathered(folder).untested
+    assert untested[:2] == ("Other formats.", "Skipped: auc. Too few.")
+    assert [words for words in untested if words.startswith("Not asked")] == [
+        f"Not asked: {question}" for audit, question in QUESTIONS.items() if audit != "exposure"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"outcome": "found"}, "Found"),
+        ({"outcome": "cannot tell"}, "Cannot tell"),
+        ({"failed": (Failed(audit="fluency", error="It broke."),)}, "Not done"),
+        ({"skipped": (Skipped(audit="fluency", reason="No access."),)}, "Not done"),
+        ({"skipped": (Skipped(audit="fluency", finding="auc", reason="Too few."),)}, "Not found"),
+    ],
+)
+def test_the_light_says_what_is_known(exposed, changes, words):
+    assert light_of(plugin(exposed, **changes)).words == words
+
+
+def test_what_failed_is_a_warning_at_the_top(folder, exposed):
+    folder.write_result(plugin(exposed, failed=(Failed(audit="fluency", error="It broke."),)))
+    assert gathered(folder).warnings == ("fluency: It broke.",)
+
+
+def test_results_of_different_models_are_not_passed_off_as_one(folder, exposed):
+    assert gathered(folder).warnings == ()
+    other = exposed().provenance.model_copy(update={"model": "ff99"})
+    folder.write_result(plugin(exposed).with_provenance(other))
+    report = gathered(folder)
+    assert "2 different models" in report.warnings[0]
+    assert report.subject["digest of the target model"] == "ab12, ff99"
+
+
+def test_the_plan_tells_the_names_and_a_report_can_do_without_it(folder):
+    assert "target model" not in gathered(folder).subject
+    folder.plan.write_text("models: {target: {ref: shop-bot}}\ncorpora: {audited: posts.jsonl}\n")
+    subject = gathered(folder).subject
+    assert (subject["target model"], subject["audited corpus"]) == ("shop-bot", "posts.jsonl")
+    for damaged in ("[", "- 1", "models: 3"):
+        folder.plan.write_text(damaged)
+        assert "target model" not in gathered(folder).subject
+
+
+def test_a_table_that_is_gone_is_said_to_be(folder):
+    (folder.path / "tables/exposure/secrets.parquet").unlink()
+    (answer,) = gathered(folder).answers
+    assert "secrets.parquet" in answer.unreadable[0]
+    assert answer.figures == ()
+
+
+def test_a_folder_without_results_is_refused(tmp_path):
+    (tmp_path / "results").mkdir()
+    with pytest.raises(StoreError, match="holds no results"):
+        gathered(RunFolder(tmp_path))
+
+
+def test_the_annex_gives_each_question_the_answers_that_bear_on_it(exposed):
+    found = {each.matter.about: [name for name, _, _ in each.answers] for each in evidence_of({"exposure": exposed()})}
+    assert [names for names in found.values() if names] == [["exposure"]]
+    assert next(iter(found)).startswith("Likelihood of extraction")
+    named = {audit for matter in MATTERS for audit in matter.audits}
+    assert named == {*QUESTIONS, "extraction"}

@@ -1,0 +1,56 @@
+"""Markdown for pull requests: tables, and nothing of a record is markup."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from recollect.report.markdown import escaped, markdown
+from recollect.report.report import gathered
+
+render = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render
+
+
+def test_the_answers_and_the_numbers_are_tables(folder):
+    page = render(markdown(gathered(folder)))
+    assert page.count("<table>") == 3
+    assert "🔴 Found" in page
+    assert "⚪ Not asked" in page
+    assert "The model memorised 4 of 8 secrets." in page
+    assert "first 10 of 38" in page
+    assert "not a certificate" in page
+
+
+def test_what_failed_was_skipped_or_is_missing_is_said(folder, exposed):
+    (folder.path / "tables/exposure/secrets.parquet").unlink()
+    assert "A table is missing" in markdown(gathered(folder))
+    assert "The curve does not fit" in markdown(gathered(folder))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script>",
+        "[click](javascript:alert(1)) ![i](http://x/y.png)",
+        "`code` **bold** _em_ ~~gone~~ # head",
+        "| a | b |\n|---|---|",
+        "\\`tick\\` \\| &lt;b&gt; &#60;b&#62;",
+        "<http://example.org> http://example.org www.example.org a@example.org @everybody",
+    ],
+)
+def test_hostile_text_is_only_text(text):
+    page = render(f"| head |\n| --- |\n| {escaped(text)} |\n")
+    assert re.findall(r"</?([a-z]+)", page.partition("<tbody>")[2]) == ["tr", "td", "td", "tr", "tbody", "table"]
+    assert not re.search(r"https?://|www\.|@\w", escaped(text))
+
+
+@settings(deadline=None, max_examples=200)
+@given(text=st.text(alphabet="<>&|`*_[]()!#~\\ \n-+=ab1.:/@\"'", max_size=40))
+def test_any_text_stays_in_its_cell(text):
+    page = render(f"| x | y |\n| --- | --- |\n| a{escaped(text)}b | c |\n")
+    assert page.count("<td>") == 2
+    assert not re.search(r"<(?!/?(table|thead|tbody|tr|th|td)>)", page)

@@ -1,0 +1,53 @@
+"""Tables as they are shown: numbers as people write them, text masked, no more than a page can hold."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from recollect.report.tables import MOST_CELLS, MOST_CHARACTERS, table_of
+from recollect.report.views import VIEWS, TableView
+
+PLACE = "tables/x/rows.parquet"
+
+
+def shown(table, view=None, **options):
+    return table_of("rows", table, view, place=PLACE, **{"show_text": True} | options)
+
+
+def words(table):
+    return [[cell.words for cell in row] for row in table.rows]
+
+
+def test_values_are_written_as_people_write_them_and_keep_their_number():
+    columns = {"n": [12345, None], "x": [0.000012, float("nan")], "ok": [True, False], "who": ["ann", None]}
+    table = shown(pa.table(columns))
+    assert words(table) == [["12,345", "1.2e-05", "yes", "ann"], ["–", "–", "no", "–"]]
+    assert [cell.number for cell in table.rows[0]] == [12345.0, 0.000012, None, None]
+    assert table.numeric == (True, True, False, False)
+    assert table.headings == ("n", "x", "ok", "who")
+
+
+def test_a_view_chooses_columns_and_puts_the_highest_first():
+    view = TableView(caption="Users", columns={"bits": "Bits", "gone": "Gone"}, first="bits")
+    table = shown(pa.table({"user": ["a", "b", "c"], "bits": [1.0, 9.0, 5.0]}), view)
+    assert words(table) == [["9"], ["5"], ["1"]]
+    assert (table.caption, table.headings, table.left_out) == ("Users", ("Bits",), ("user",))
+
+
+def test_text_from_corpora_is_masked_unless_asked_for():
+    rows = pa.table({"secret": ["my pin is 4711"], "id": ["s-1"]})
+    assert words(shown(rows, show_text=False)) == [["•••• (10–19 characters)", "s-1"]]
+    assert words(shown(rows)) == [["my pin is 4711", "s-1"]]
+
+
+def test_no_table_is_longer_than_a_page_can_hold():
+    long = shown(pa.table({"a": range(50_000), "b": range(50_000)}))
+    assert len(long.rows) == MOST_CELLS // 2
+    assert long.total == 50_000
+    wide = shown(pa.table({"a": ["x" * 100_000] * 2_000}))
+    assert sum(len(cell.words) for row in wide.rows for cell in row) <= MOST_CHARACTERS
+    assert "100,000 characters" in wide.rows[0][0].words
+
+
+def test_columns_with_headings_of_their_own_are_columns_that_the_audit_writes(exposures):
+    assert {*VIEWS["exposure"].tables["secrets"].columns} <= {*exposures()["secrets"].column_names}

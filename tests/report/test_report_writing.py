@@ -1,0 +1,30 @@
+"""Reports on disk: owner-only, both views, wherever they are wanted."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from recollect.errors import PlanError
+from recollect.report import write_report
+
+
+def test_the_report_lies_in_the_run_folder_for_its_owner_only(folder):
+    page = write_report(folder.path)
+    assert page == folder.report
+    if os.name == "posix":
+        assert {stat.S_IMODE(f.stat().st_mode) for f in (page, page.with_suffix(".md"))} == {0o600}
+
+
+def test_it_can_go_elsewhere(folder, tmp_path):
+    page = write_report(folder.path, tmp_path / "for-legal" / "shop-bot.html")
+    assert page.is_file()
+    assert (tmp_path / "for-legal" / "shop-bot.md").is_file()
+    assert not folder.report.exists()
+
+
+def test_only_pages_are_written(folder, tmp_path):
+    with pytest.raises(PlanError, match="no HTML file"):
+        write_report(folder.path, tmp_path / "results.json")
