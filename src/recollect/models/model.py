@@ -118,9 +118,18 @@ class Stepper(Protocol):
         """
 
     def step(
-        self, state: Frontier, parents: Sequence[int], symbols: Sequence[int], *, among: Sequence[int] | None = None
+        self,
+        state: Frontier,
+        parents: Sequence[int],
+        symbols: Sequence[int],
+        *,
+        among: Sequence[int] | None = None,
+        last: NDArray[np.bool_] | None = None,
     ) -> tuple[Frontier, NDArray[Any]]:
-        """Append one symbol to each parent: the new nodes, and what may follow them [children, among]."""
+        """Append one symbol to each parent: the new nodes, and what may follow them [children, among].
+
+        Nobody will go on from the new nodes that are marked as `last`, so nothing of them need be kept.
+        """
 
     def following(self, state: Frontier, *, among: Sequence[int] | None = None) -> NDArray[Any]:
         """Log-probabilities of what may follow these nodes [nodes, among]."""

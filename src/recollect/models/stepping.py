@@ -20,6 +20,7 @@ from recollect.settings import at_least
 
 MEMORY = 2**30
 """Bytes of states, or of keys and values, that are kept unless said otherwise."""
+_NOBODY = np.empty(0, dtype=np.int64)
 _SYMBOLS_AT_ONCE = 8192
 _BYTES_AT_ONCE = 2**28
 
@@ -64,6 +65,8 @@ class TreeStepper:
         self._origins: list[Origin] = []
         self._lengths: list[int] = []
         self._spelling = spelling
+        self._passing = _NOBODY
+        """Nodes that nobody will go on from."""
         self._number = torch.float64 if network.dtype == torch.float64 else torch.float32
 
     @cached_property
@@ -98,7 +101,13 @@ class TreeStepper:
         return Frontier(self._tree.plant(ids[-1], len(self._origins) - 1))
 
     def step(
-        self, state: Frontier, parents: Sequence[int], symbols: Sequence[int], *, among: Sequence[int] | None = None
+        self,
+        state: Frontier,
+        parents: Sequence[int],
+        symbols: Sequence[int],
+        *,
+        among: Sequence[int] | None = None,
+        last: NDArray[np.bool_] | None = None,
     ) -> tuple[Frontier, NDArray[Any]]:
         """Append one symbol to each parent: the new nodes, and what may follow them [children, among].
 
@@ -107,6 +116,7 @@ class TreeStepper:
             parents: Rows of `state`; one may come several times.
             symbols: One symbol per parent.
             among: The symbols whose log-probabilities are wanted; None for the whole vocabulary.
+            last: Which of the new nodes nobody will go on from: nothing of them is kept.
 
         Raises:
             ModelError: A path is longer than the model reads, or its numbers are not finite.
@@ -115,6 +125,7 @@ class TreeStepper:
         read = np.array(self._lengths, dtype=np.int64)[self._tree.origin[above]] + self._tree.depth[above] + 1
         self._refuse_too_long(int(read.max(initial=0)))
         children = Frontier(self._tree.grow(above, np.asarray(symbols, dtype=np.int64)))
+        self._passing = _NOBODY if last is None else children.nodes[last]
         return children, self.following(children, among=among)
 
     @torch.inference_mode()
@@ -171,7 +182,7 @@ class TreeStepper:
         rows, logits = self._walker.walk(origin, past, self._tensor(self._tree.symbol[lines]))
         if rows:
             new, first = np.unique(lines[:, -rows[0].shape[1] :], return_index=True)
-            absent = ~self._memory.holds(new)
+            absent = ~(self._memory.holds(new) | np.isin(new, self._passing))
             self._memory.keep(new[absent], tuple(_chosen(row.flatten(0, 1), first[absent]) for row in rows))
         return logits
 

@@ -101,7 +101,8 @@ class Moves:
 
     def ahead(self, places: Numbers) -> NDArray[np.float64]:
         """How many secrets begin with what was written up to each place."""
-        return np.array([float(self.walk.ahead(self._known[place])) for place in places])
+        different, which = np.unique(places, return_inverse=True)
+        return np.array([float(self.walk.ahead(self._known[place])) for place in different])[which]
 
     def is_complete(self, place: int) -> bool:
         """Whether a secret may end at a place."""
@@ -109,7 +110,13 @@ class Moves:
 
     def are_complete(self, places: Numbers) -> NDArray[np.bool_]:
         """Whether a secret may end at each of these places."""
-        return np.array([self.is_complete(place) for place in places.tolist()], dtype=np.bool_)
+        different, which = np.unique(places, return_inverse=True)
+        return np.array([self.is_complete(place) for place in different], dtype=np.bool_)[which]
+
+    def are_last(self, places: Numbers) -> NDArray[np.bool_]:
+        """Whether whatever follows each of these places completes a secret for good."""
+        different, which = np.unique(places, return_inverse=True)
+        return np.array([not self.at(place).inner.any() for place in different.tolist()], dtype=np.bool_)[which]
 
     def path(self, symbols: Sequence[int]) -> list[tuple[int, int]] | None:
         """The (move, place) pairs that write these symbols from the start of the format to a complete secret.

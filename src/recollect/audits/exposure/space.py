@@ -112,6 +112,7 @@ class Space:
             np.arange(len(nodes)),  # type: ignore[arg-type]
             self.moves.symbols[nodes.move],  # type: ignore[arg-type]
             among=self.moves.among,
+            last=self.moves.are_last(nodes.place),
         )
         self.steps += len(nodes)
         lines = self._history.grow(nodes.line, nodes.move)
