@@ -128,3 +128,9 @@ def test_the_annex_gives_each_question_the_answers_that_bear_on_it(exposed):
     assert next(iter(found)).startswith("Likelihood of extraction")
     named = {audit for matter in MATTERS for audit in matter.audits}
     assert named == {*QUESTIONS, "extraction"}
+
+
+def test_the_headline_counts_questions_and_answers(folder, exposed):
+    assert gathered(folder).headline == "1 of 5 questions looked into, 1 audit: found 1×."
+    folder.write_result(plugin(exposed))
+    assert gathered(folder).headline == "1 of 5 questions looked into, 2 audits: found 1×, not found 1×."

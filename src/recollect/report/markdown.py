@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from recollect.report.annex import CAVEATS
+from recollect.report.answers import Answer
 from recollect.report.questions import NOT_ASKED
-from recollect.report.report import Answer, Report
+from recollect.report.report import Report
 from recollect.report.words import fit
 
 MARKS = {"red": "🔴", "amber": "🟠", "green": "🟢", "grey": "⚪"}
@@ -46,7 +47,7 @@ def _heading(report: Report) -> str:
     subject = [f"- {escaped(name)}: {escaped(value)}" for name, value in report.subject.items()]
     warnings = [f"> **Warning.** {escaped(warning)}" for warning in report.warnings]
     table = _table(["Question", "Answer", "In one sentence"], rows)
-    return "\n\n".join(["# What this model remembers", "\n".join(subject), *warnings, table])
+    return "\n\n".join(["# What this model remembers", escaped(report.headline), "\n".join(subject), *warnings, table])
 
 
 def _answer(answer: Answer) -> str:

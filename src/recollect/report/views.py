@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pyarrow as pa
 
 from recollect.report.figures.exposure import exposure_figures
 from recollect.report.figures.figure import Figure
+from recollect.report.following import FOLLOWED, read_followed
 from recollect.results.result import Result
 
 
@@ -38,6 +40,8 @@ class View:
     figures: Callable[[Result, Mapping[str, pa.Table]], list[Figure]] = no_figures
     """Draws from the result and those of its tables that can be read. Figures are given numbers, never texts."""
     tables: Mapping[str, TableView] = field(default_factory=dict)
+    files: Mapping[str, tuple[str, Callable[[Path], pa.Table]]] = field(default_factory=dict)
+    """More tables for the figures, by name: from which file of the run folder, if it is there, and read by whom."""
     drawn: frozenset[str] = frozenset()
     """Tables that figures show better than rows do."""
 
@@ -66,6 +70,7 @@ VIEWS: Mapping[str, View] = {
                 first="exposure_bits",
             )
         },
+        files={"followed": (FOLLOWED, read_followed)},
         drawn=frozenset({"draws"}),
     ),
     "extraction": View(

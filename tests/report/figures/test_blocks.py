@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from recollect.report.figures.blocks import MOST_POINTS, bins, histograms, roc
-from recollect.report.figures.panel import LEFT, RIGHT, TOP, Panel
+from recollect.report.figures.panel import RIGHT, TOP, Panel
 from recollect.report.figures.scale import Scale
 from recollect.stats import auc, threshold_at
 
@@ -25,7 +25,7 @@ def curve_of(panel):
     (line,) = shapes(panel, "polyline", "found")
     points = np.array([point.split(",") for point in line.get("points").split()], dtype=float)
     bottom = panel.height - 46
-    return (points[:, 0] - LEFT) / (panel.width - LEFT - RIGHT), (bottom - points[:, 1]) / (bottom - TOP)
+    return (points[:, 0] - panel.left) / (panel.width - panel.left - RIGHT), (bottom - points[:, 1]) / (bottom - TOP)
 
 
 def test_the_area_under_the_drawn_curve_is_the_auc():
@@ -80,7 +80,7 @@ def test_histograms_show_shares_of_each_group_and_the_threshold_between_them():
         scale = (panel.height - 46 - TOP) / panel.y.high
         assert sum(heights) / scale == pytest.approx(1, abs=0.02)
     (rule,) = shapes(panel, "line", "rule")
-    across = (float(rule.get("x1")) - LEFT) / (panel.width - LEFT - RIGHT)
+    across = (float(rule.get("x1")) - panel.left) / (panel.width - panel.left - RIGHT)
     assert across == pytest.approx(float(panel.x.at(3.5)), abs=1e-3)
     assert "100.0% of members at or beyond the threshold, 0.0% of non-members" in figure.description
     assert figure.legend == (("found", "3 members"), ("chance", "300 non-members"))

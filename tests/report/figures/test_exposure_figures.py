@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from recollect.report.figures.exposure import exposure_figures
-from recollect.report.figures.panel import LEFT, RIGHT
+from recollect.report.figures.panel import RIGHT
 
 
 def dots(panel, kind):
     """Where the dots of a kind stand along the lower axis, from 0 to 1."""
     tree = ElementTree.fromstring(panel.svg("told"))  # noqa: S314 - our own markup
     found = [dot for dot in tree.iter("circle") if kind in dot.get("class").split()]
-    return sorted((float(dot.get("cx")) - LEFT) / (panel.width - LEFT - RIGHT) for dot in found)
+    return sorted((float(dot.get("cx")) - panel.left) / (panel.width - panel.left - RIGHT) for dot in found)
 
 
 def test_secrets_stand_beneath_the_random_ones_by_their_log_perplexity(exposed, exposures):

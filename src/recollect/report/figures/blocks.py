@@ -27,8 +27,8 @@ def roc(members: Numbers, others: Numbers) -> Figure:
     """
     curve = roc_curve(members, others)
     steps = np.diff(np.unique(curve.fpr))
-    smallest = float(steps.min()) if steps.size else 1.0
-    lowest = min(0.1, 10.0 ** math.floor(math.log10(smallest) + 1e-9))
+    # Below one non-member there is nothing to be read.
+    lowest = min(0.1, float(steps.min()))
     linear = _shares("non-members flagged", "members found")
     linear.line([0, 1], [0, 1], "guide")
     linear.line(*_thinned(curve.fpr, curve.tpr), "found")
@@ -37,7 +37,7 @@ def roc(members: Numbers, others: Numbers) -> Figure:
     logarithmic.line(places, places, "guide")
     logarithmic.line(places, curve.at(places), "found")
     return Figure(
-        title="Who is found at the price of whom",
+        title="Members found, and non-members wrongly flagged (ROC curve)",
         reading="Each point is a threshold. On the dashed line members and non-members are flagged alike: chance. What "
         "counts is the left end, on the right-hand panel: how many are found while hardly anybody is wrongly accused.",
         description=_roc_in_words(curve, lowest),

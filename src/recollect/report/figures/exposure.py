@@ -10,7 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recollect.report.figures.blocks import bins
+from recollect.report.figures.columns import column, repetitions
 from recollect.report.figures.figure import Figure
+from recollect.report.figures.following import by_epoch
 from recollect.report.figures.panel import Kind, Panel
 from recollect.report.figures.scale import Floats, Scale
 from recollect.results.result import Result
@@ -19,42 +21,22 @@ CHANCE = 1 / math.log(2)
 """The exposure that a secret which was never trained on has on average, in bits."""
 NEEDED = frozenset({"planted", "exposure_bits", "lower", "upper", "space", "log_perplexity_bits"})
 """Columns without which nothing can be drawn."""
-MOST_ROWS = 10
-"""Numbers of repetitions that are told apart; more are drawn as one group."""
+NAMES = 104
+"""Room for the names of groups, beside a panel."""
 
 
 def exposure_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
     """What the tables at hand allow to draw."""
     if "secrets" not in tables or not tables["secrets"].num_rows or not {*tables["secrets"].column_names} >= NEEDED:
         return []
-    secrets = {name: _column(tables["secrets"], name) for name in tables["secrets"].column_names if name != "secret"}
-    groups = _groups(secrets["planted"])
+    secrets = {name: column(tables["secrets"], name) for name in tables["secrets"].column_names if name != "secret"}
+    groups = repetitions(secrets["planted"])
     figures = [_by_repetitions(secrets, groups)]
     if "draws" in tables:
         figures.insert(0, _among_draws(secrets, groups, tables["draws"]))
-    # Where the curve was the method, it would be compared with itself.
-    return figures if result.settings.get("method") == "skew-normal" else [*figures, *_against_curve(secrets)]
-
-
-def _column(table: pa.Table, name: str) -> Floats:
-    """A column of numbers, NaN where there is none; words become NaN, for figures show none."""
-    column = table.column(name)
-    kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        return np.full(len(column), np.nan)
-    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def _groups(planted: Floats) -> dict[str, NDArray[np.bool_]]:
-    """The secrets by how often they were planted, controls first."""
-    times = np.unique(planted[planted > 0])
-    found = {"controls": planted == 0}
-    if len(times) > MOST_ROWS:
-        found[f"{times[0]:.0f}–{times[-1]:.0f} times"] = planted > 0
-    else:
-        found |= {f"{each:.0f} time{'s' * bool(each > 1)}": planted == each for each in times}
-    found["given"] = np.isnan(planted)
-    return {name: chosen for name, chosen in found.items() if chosen.any()}
+    if result.settings.get("method") != "skew-normal":  # else the curve would be compared with itself
+        figures += _against_curve(secrets)
+    return [*figures, *(by_epoch(tables["followed"]) if "followed" in tables else ())]
 
 
 def _kind(group: str) -> Kind:
@@ -75,11 +57,13 @@ def _among_draws(secrets: Mapping[str, Floats], groups: Mapping[str, NDArray[np.
     x = Scale.over(drawn, bits, label=label)
     edges = bins(drawn, x)
     counts = np.histogram(drawn, edges)[0]
-    hill = Panel(Scale(low=x.low, high=x.high), Scale.over(counts, label="random secrets", zero=True), height=210)
+    hill = Panel(
+        Scale(low=x.low, high=x.high), Scale.over(counts, label="random secrets", zero=True), height=210, left=NAMES
+    )
     hill.bars(edges, counts, "chance", of="random secrets")
     rows = len(groups)
     names = tuple((place + 0.5, name) for place, name in enumerate(groups))
-    strips = Panel(x, Scale(low=0, high=rows, named=names), height=64 + 22 * rows)
+    strips = Panel(x, Scale(low=0, high=rows, named=names), height=64 + 22 * rows, left=NAMES)
     for (height, _), (name, chosen) in zip(names, groups.items(), strict=True):
         told = [f"{value:.4g} bits" for value in bits[chosen]]
         strips.dots(bits[chosen], np.full(chosen.sum(), height), _kind(name), told)
@@ -101,7 +85,7 @@ def _among_draws(secrets: Mapping[str, Floats], groups: Mapping[str, NDArray[np.
 
 def _compared(secrets: Mapping[str, Floats], draws: pa.Table) -> tuple[Floats, Floats, str]:
     """Draws and secrets on one axis: as they are, or, for several formats, each from the middle of its own draws."""
-    of, drawn, bits = _column(draws, "format"), _column(draws, "log_perplexity_bits"), secrets["log_perplexity_bits"]
+    of, drawn, bits = column(draws, "format"), column(draws, "log_perplexity_bits"), secrets["log_perplexity_bits"]
     known = np.isfinite(drawn)
     of, drawn = of[known], drawn[known]
     formats, places = np.unique(of, return_inverse=True)

@@ -19,15 +19,15 @@ Kind = Literal["chance", "found", "control", "guide"]
 """What is drawn: what chance gives, what the audit is after, what is known to be innocent, a line to compare with."""
 MOST_TIPS = 300
 """More dots than this nobody points at one by one; they stay nameless, and the page small."""
-LEFT, RIGHT, TOP, BOTTOM = 104, 16, 12, 46
+LEFT, RIGHT, TOP, BOTTOM = 70, 26, 12, 46
 
 
 class Panel:
     """Draws between two axes; what comes later lies on top."""
 
-    def __init__(self, x: Scale, y: Scale, *, width: int = 680, height: int = 300) -> None:
-        """An empty panel; its bottom axis is left out if it has no label."""
-        self.x, self.y, self.width, self.height = x, y, width, height
+    def __init__(self, x: Scale, y: Scale, *, width: int = 680, height: int = 300, left: int = LEFT) -> None:
+        """An empty panel, with so much room for the names at its left; without a label, it has no lower axis."""
+        self.x, self.y, self.width, self.height, self.left = x, y, width, height, left
         self._bottom = height - (BOTTOM if x.label else 6)
         self._svg = Element("svg", {"viewBox": f"0 0 {width} {height}", "role": "img"})
         self._axes()
@@ -48,10 +48,12 @@ class Panel:
             value = self.y.words(float(np.asarray(heights)[i]))
             _tip(bar, f"{shown[i]:.4g} to {shown[i + 1]:.4g}: {value}{' ' * bool(of)}{of}")
 
-    def line(self, x: ArrayLike, y: ArrayLike, kind: Kind) -> None:
-        """A line through points."""
-        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(self._across(x), self._down(y), strict=True))
-        self._add("polyline", f"line {kind}", points=points)
+    def line(self, x: ArrayLike, y: ArrayLike, kind: Kind, *, name: str = "") -> None:
+        """A line through points, with its name at the end; what is no number is passed over."""
+        places = [(a, b) for a, b in zip(self._across(x), self._down(y), strict=True) if np.isfinite(a + b)]
+        self._add("polyline", f"line {kind}", points=" ".join(f"{a:.1f},{b:.1f}" for a, b in places))
+        if name and places:
+            self._words(places[-1][0] - 6, places[-1][1] - 7, name, "end")
 
     def dots(self, x: ArrayLike, y: ArrayLike, kind: Kind, tips: Sequence[str] = ()) -> None:
         """A dot for each point; the tips are what pointing at one tells."""
@@ -80,16 +82,16 @@ class Panel:
     def level(self, y: float, words: str) -> None:
         """A level: a dashed line from side to side, and what it is."""
         (at,) = self._down([y])
-        self._add("line", "rule", x1=LEFT, x2=self.width - RIGHT, y1=at, y2=at)
+        self._add("line", "rule", x1=self.left, x2=self.width - RIGHT, y1=at, y2=at)
         self._words(self.width - RIGHT - 4, at - 5 if at > TOP + 14 else at + 13, words, "end")
 
     def _axes(self) -> None:
         """Lines, ticks and labels of both axes."""
         for value, words in self.y.ticks:
             (at,) = self._down([value])
-            self._add("line", "grid", x1=LEFT, x2=self.width - RIGHT, y1=at, y2=at)
-            self._words(LEFT - 8, at + 4, words, "end")
-        self._add("line", "axis", x1=LEFT, x2=self.width - RIGHT, y1=self._bottom, y2=self._bottom)
+            self._add("line", "grid", x1=self.left, x2=self.width - RIGHT, y1=at, y2=at)
+            self._words(self.left - 8, at + 4, words, "end")
+        self._add("line", "axis", x1=self.left, x2=self.width - RIGHT, y1=self._bottom, y2=self._bottom)
         if self.y.label:
             middle = (TOP + self._bottom) / 2
             turned = self._words(14, middle, self.y.label, "middle")
@@ -99,11 +101,11 @@ class Panel:
                 (at,) = self._across([value])
                 self._add("line", "axis", x1=at, x2=at, y1=self._bottom, y2=self._bottom + 5)
                 self._words(at, self._bottom + 19, words, "middle")
-            self._words((LEFT + self.width - RIGHT) / 2, self.height - 6, self.x.label, "middle")
+            self._words((self.left + self.width - RIGHT) / 2, self.height - 6, self.x.label, "middle")
 
     def _across(self, values: ArrayLike) -> Floats:
         """Where values of the lower axis stand."""
-        return LEFT + self.x.at(values) * (self.width - LEFT - RIGHT)
+        return self.left + self.x.at(values) * (self.width - self.left - RIGHT)
 
     def _down(self, values: ArrayLike) -> Floats:
         """Where values of the upright axis stand."""

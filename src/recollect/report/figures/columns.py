@@ -1,0 +1,36 @@
+"""Columns of tables as figures need them: numbers, and who belongs together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from recollect.report.figures.scale import Floats
+
+MOST_GROUPS = 10
+"""Numbers of repetitions that are told apart; more are drawn as one group."""
+
+
+def column(table: pa.Table, name: str) -> Floats:
+    """A column of numbers, NaN where there is none; words become NaN, for figures show none."""
+    found = table.column(name)
+    if not (pa.types.is_integer(found.type) or pa.types.is_floating(found.type)):
+        return np.full(len(found), np.nan)
+    return np.asarray(found.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def repetitions(planted: Floats) -> dict[str, NDArray[np.bool_]]:
+    """Which secrets were planted equally often, controls first.
+
+    >>> {name: int(chosen.sum()) for name, chosen in repetitions(np.array([0, 0, 1, 4, np.nan])).items()}
+    {'controls': 2, '1 time': 1, '4 times': 1, 'given': 1}
+    """
+    times = np.unique(planted[planted > 0])
+    found = {"controls": planted == 0}
+    if len(times) > MOST_GROUPS:
+        found[f"{times[0]:.0f}–{times[-1]:.0f} times"] = planted > 0
+    else:
+        found |= {f"{each:.0f} time{'s' * bool(each > 1)}": planted == each for each in times}
+    found["given"] = np.isnan(planted)
+    return {name: chosen for name, chosen in found.items() if chosen.any()}

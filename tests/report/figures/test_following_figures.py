@@ -1,0 +1,64 @@
+"""Exposure during training: read from the follower's file, drawn epoch by epoch."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from recollect.errors import StoreError
+from recollect.report.figures.following import by_epoch
+from recollect.report.following import FOLLOWED, read_followed
+from recollect.report.report import gathered
+
+EPOCHS = [
+    {
+        "epoch": epoch,
+        "training_loss": 3.0 / epoch,
+        "validation_loss": None if epoch == 2 else 2.0,
+        "secrets": [
+            {"secret_id": "a", "planted": 1, "exposure_bits": 2.0 * epoch, "method": "sampled"},
+            {"secret_id": "b", "planted": 1, "exposure_bits": 4.0 * epoch, "method": "sampled"},
+            {"secret_id": "c", "planted": 0, "exposure_bits": 1.4, "method": "sampled"},
+        ],
+    }
+    for epoch in (1, 2, 3)
+]
+
+
+@pytest.fixture
+def followed(tmp_path):
+    (tmp_path / FOLLOWED).write_text(json.dumps(EPOCHS))
+    return read_followed(tmp_path / FOLLOWED)
+
+
+def test_means_by_repetitions_are_drawn_and_told(followed):
+    (figure,) = by_epoch(followed)
+    assert "1 time: mean 3.0 bits after epoch 1, 9.0 after 3" in figure.description
+    assert "controls: mean 1.4 bits" in figure.description
+    exposure, losses = figure.svgs
+    assert exposure.count("<circle") == 9
+    assert exposure.count("<polyline") == 2
+    training, validation = (line for line in losses.split("<") if line.startswith("polyline"))
+    assert training.count(",") == 3
+    assert validation.count(",") == 2
+    assert "nan" not in exposure + losses
+
+
+def test_one_epoch_is_no_curve(followed):
+    assert by_epoch(followed.slice(0, 3)) == []
+
+
+def test_the_report_draws_it_where_the_run_folder_holds_it(folder):
+    titles = {figure.title for figure in gathered(folder).answers[0].figures}
+    (folder.path / FOLLOWED).write_text(json.dumps(EPOCHS))
+    more = {figure.title for figure in gathered(folder).answers[0].figures}
+    assert more - titles == {"Exposure while the model was trained"}
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '[{"epoch": "x"}]', '[{"epoch": 1, "secrets": [{"planted": 1}]}]'])
+def test_another_file_of_that_name_is_said_to_be_none(folder, text):
+    (folder.path / FOLLOWED).write_text(text)
+    with pytest.raises(StoreError, match="does not tell"):
+        read_followed(folder.path / FOLLOWED)
+    assert "does not tell" in gathered(folder).answers[0].unreadable[0]
