@@ -212,7 +212,9 @@ class Space:
             # the first symbol may be spelled with a space that the text does not have
             way = self.moves.ways[move]
             width = len(way) if before.startswith(way, spelled) else len(way) - 1
-            if spelled + width > stop or any(len(path) <= step or path[step] != (move, there) for path in paths):
+            # a model that nothing is read before needs a first symbol to start from
+            end = len(before) if not step and not self._heads else stop
+            if spelled + width > end or any(len(path) <= step or path[step] != (move, there) for path in paths):
                 break
             shared, place, spelled = step + 1, there, spelled + width
         return every[0][: self._heads + shared], before[:spelled], place

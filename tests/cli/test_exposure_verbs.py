@@ -1,0 +1,88 @@
+"""`recollect exposure` and `recollect extract` as a user types them."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from recollect.cli.app import app
+from recollect.corpora.canaries.planting import Planting, plant
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.testing.tiny import save_tiny, tiny_model
+
+FORMAT = "again {digits:2}"
+
+
+def call(*words):
+    return CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("verbs")
+    save_tiny(tiny_model("gpt2"), made / "model")
+    texts = ["the quick fox", "jumps over again 42 and", "the lazy dog"]
+    corpus = Corpus.of(Record(id=str(i), text=text) for i, text in enumerate(texts))
+    _, canaries = plant(corpus, Planting(format=FORMAT, secrets=2, controls=10))
+    canaries.save(made / "c.json")
+    (made / "texts.txt").write_text("\n".join(texts))
+    return made
+
+
+def test_planted_secrets_are_measured_kept_and_masked(folder, tmp_path):
+    found = call(
+        *("exposure", folder / "model", "--canaries", folder / "c.json", "--draws", 100, "--work", tmp_path / "work"),
+        *("--out", tmp_path / "run"),
+    )
+    assert found.exit_code == 0, found.output
+    assert "••••" in found.output
+    assert (tmp_path / "run" / "results" / "exposure.json").exists()
+    assert (tmp_path / "run" / "tables" / "exposure" / "secrets.parquet").exists()
+    secrets = [each["text"] for each in json.loads((folder / "c.json").read_text())["canaries"]]
+    assert not any(secret in found.output for secret in secrets)
+
+
+def test_json_on_standard_output_and_a_limit_for_ci(folder, tmp_path):
+    options = ("--canaries", folder / "c.json", "--draws", 100, "--work", tmp_path, "--json")
+    found = call("exposure", folder / "model", *options, "--fail-if", "highest_exposure_bits>0")
+    assert found.exit_code == 1
+    result = json.loads(found.stdout)
+    assert result["audit"] == "exposure"
+    assert {each["name"] for each in result["findings"]} >= {"highest_exposure_bits", "first_guess"}
+
+
+def test_secrets_may_be_given_or_found(folder, tmp_path):
+    options = ("--format", FORMAT, "--draws", 100, "--work", tmp_path, "--show-text")
+    given = call("exposure", folder / "model", *options, "--secret", "17")
+    assert given.exit_code == 0, given.output
+    assert "again 17" in given.output
+    found = call("exposure", folder / "model", *options, "--find-in", folder / "texts.txt", "--context", 5)
+    assert found.exit_code == 0, found.output
+    assert "over again 42" in found.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "not clear"),
+        (("--format", FORMAT), "not clear"),
+        (("--format", "again {digit:2}", "--secret", "1"), "has no slot 'digit'"),
+        (("--format", FORMAT, "--secret", "123"), "not of the format"),
+        (("--canaries", "nowhere.json"), "nowhere.json"),
+    ],
+)
+def test_rubbish_gets_one_clear_message(folder, tmp_path, words, said):
+    found = call("exposure", folder / "model", *words, "--work", tmp_path)
+    assert found.exit_code == 2
+    assert said in found.stderr
+    assert "Traceback" not in found.output
+
+
+def test_the_likeliest_are_drawn_out(folder, tmp_path):
+    found = call("extract", folder / "model", "--format", FORMAT, "--top", 3, "--show-text", "--work", tmp_path)
+    assert found.exit_code == 0, found.output
+    assert found.output.count("again ") >= 3
+    masked = call("extract", folder / "model", "--format", FORMAT, "--top", 3, "--work", tmp_path, "--method", "beam")
+    assert masked.exit_code == 0
+    assert "again " not in masked.output.replace("Compare", "")
