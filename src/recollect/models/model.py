@@ -131,6 +131,9 @@ class Stepper(Protocol):
         Nobody will go on from the new nodes that are marked as `last`, so nothing of them need be kept.
         """
 
+    def below(self, state: Frontier, parents: Sequence[int], symbols: Sequence[int]) -> Frontier:
+        """The new nodes that `step` would give, unread."""
+
     def following(self, state: Frontier, *, among: Sequence[int] | None = None) -> NDArray[Any]:
         """Log-probabilities of what may follow these nodes [nodes, among]."""
 

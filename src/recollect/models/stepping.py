@@ -121,12 +121,16 @@ class TreeStepper:
         Raises:
             ModelError: A path is longer than the model reads, or its numbers are not finite.
         """
+        children = self.below(state, parents, symbols)
+        self._passing = _NOBODY if last is None else children.nodes[last]
+        return children, self.following(children, among=among)
+
+    def below(self, state: Frontier, parents: Sequence[int], symbols: Sequence[int]) -> Frontier:
+        """The new nodes that `step` would give, unread: the model is asked when what follows them is."""
         above = state.nodes[np.asarray(parents, dtype=np.int64)]
         read = np.array(self._lengths, dtype=np.int64)[self._tree.origin[above]] + self._tree.depth[above] + 1
         self._refuse_too_long(int(read.max(initial=0)))
-        children = Frontier(self._tree.grow(above, np.asarray(symbols, dtype=np.int64)))
-        self._passing = _NOBODY if last is None else children.nodes[last]
-        return children, self.following(children, among=among)
+        return Frontier(self._tree.grow(above, np.asarray(symbols, dtype=np.int64)))
 
     @torch.inference_mode()
     def following(self, state: Frontier, *, among: Sequence[int] | None = None) -> NDArray[Any]:

@@ -13,6 +13,7 @@ from recollect.audits.audit import Needs
 from recollect.audits.desk import BARE_DESK, Desk
 from recollect.audits.exposure.found import Found
 from recollect.audits.exposure.others import beam, brute_force, sampling
+from recollect.audits.exposure.resuming import going_on
 from recollect.audits.exposure.shortest import shortest_paths
 from recollect.audits.exposure.space import Space
 from recollect.corpora.canaries.formats import Format, parse_format
@@ -70,9 +71,10 @@ class ExtractionAudit:
                 f"The model {target.name!r} does not write from left to right, so nothing can be drawn out of it.",
                 do="Use a causal or an encoder–decoder model; `recollect exposure` measures masked ones.",
             )
-        space = Space(target.stepper(), format, source=self.source)
-        found = self._search(space, rng, desk)
-        known = [space.known(secret.text).bits for secret in found.secrets]
+        with going_on(target.stepper(), desk.folder) as stepper:
+            space = Space(stepper, format, source=self.source)
+            found = self._search(space, rng, desk)
+            known = [space.known(secret.text).bits for secret in found.secrets]
         return self._result(format, found, known)
 
     def _search(self, space: Space, rng: np.random.Generator, desk: Desk) -> Found:
