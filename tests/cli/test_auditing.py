@@ -99,7 +99,8 @@ def test_json_alone_is_on_standard_output_and_the_same_in_the_run_folder(folder,
     result = parsed(json.loads(done.stdout), source="stdout")
     assert result.model_dump(mode="json") == json.loads((tmp_path / "run/results/demo.json").read_text())
     assert result.provenance.queries == 48
-    assert str(tmp_path / "run") in done.stderr
+    assert f"The report is in {tmp_path / 'run' / 'report.html'}" in done.stderr
+    assert result.verdict in (tmp_path / "run/report.html").read_text()
 
 
 def test_people_get_the_verdict_the_table_and_what_was_not_tested(folder):

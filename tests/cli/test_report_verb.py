@@ -33,14 +33,14 @@ def test_the_report_is_built_from_the_folder_and_its_place_is_said(folder):
 
 
 def test_it_can_go_elsewhere(folder, tmp_path):
-    done = CliRunner().invoke(app, ["report", str(folder), "--out", str(tmp_path / "other.html")])
+    done = CliRunner().invoke(app, ["report", str(folder), "--out", str(tmp_path / "other.md")])
     assert done.exit_code == 0, done.stderr
     assert (tmp_path / "other.md").exists()
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["nowhere"], "holds no results"), ([".", "--out", "x.pdf"], "is no HTML file")],
+    [(["nowhere"], "holds no results"), ([".", "--out", "x.pdf"], "is neither HTML nor Markdown")],
 )
 def test_what_cannot_be_done_ends_with_status_2_and_one_message(tmp_path, monkeypatch, words, said):
     monkeypatch.chdir(tmp_path)

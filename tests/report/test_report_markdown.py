@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from markdown_it import MarkdownIt
 
 from recollect.report.markdown import escaped, markdown
 from recollect.report.report import gathered
+from recollect.results import Failed, Result
 
 render = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render
 
@@ -29,6 +31,24 @@ def test_what_failed_was_skipped_or_is_missing_is_said(folder, exposed):
     (folder.path / "tables/exposure/secrets.parquet").unlink()
     assert "A table is missing" in markdown(gathered(folder))
     assert "The curve does not fit" in markdown(gathered(folder))
+
+
+def test_no_string_of_a_result_is_markup(folder, exposed):
+    evil = "<img src=x> [a](b) | `c` **d**"
+    rows = pa.table({evil: [evil], "text": [evil]})
+    result = Result(
+        audit="plugin",
+        question=evil,
+        verdict=evil,
+        outcome="found",
+        limits=(evil,),
+        notes=(evil,),
+        failed=(Failed(audit="plugin", error=evil),),
+    )
+    folder.write_result(result.with_tables(rows=rows).with_provenance(exposed().provenance))
+    page = render(markdown(gathered(folder)))
+    assert page.count("<strong>d</strong>") == page.count("<img") == page.count("<a ") == 0
+    assert page.count("&lt;img src=x&gt; [a](b) | `c` **d**") >= 8
 
 
 @pytest.mark.parametrize(

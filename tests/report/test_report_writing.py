@@ -21,10 +21,12 @@ def test_the_report_lies_in_the_run_folder_for_its_owner_only(folder):
 def test_it_can_go_elsewhere(folder, tmp_path):
     page = write_report(folder.path, tmp_path / "for-legal" / "shop-bot.html")
     assert page.is_file()
-    assert (tmp_path / "for-legal" / "shop-bot.md").is_file()
     assert not folder.report.exists()
+    note = write_report(folder.path, tmp_path / "note.md")
+    assert note.read_text().startswith("# What this model remembers")
+    assert {path.name for path in tmp_path.glob("*/*.*")} == {"shop-bot.html"}
 
 
-def test_only_pages_are_written(folder, tmp_path):
-    with pytest.raises(PlanError, match="no HTML file"):
+def test_other_files_are_refused(folder, tmp_path):
+    with pytest.raises(PlanError, match="neither HTML nor Markdown"):
         write_report(folder.path, tmp_path / "results.json")

@@ -15,7 +15,7 @@ def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The run folder, that --out named.")],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The page, an .html file. (default: report.html in the run folder)"),
+        typer.Option(metavar="FILE", help="An .html or .md file. (default: both in the run folder)"),
     ] = None,
     show_text: ShowText = False,
 ) -> None:
@@ -28,5 +28,4 @@ def report(
     """
     from recollect.report.writing import write_report
 
-    page = write_report(folder, out, show_text=show_text)
-    console.say(f"The report is in {page}, and for pull requests in {page.with_suffix('.md')}.")
+    console.say(f"The report is in {write_report(folder, out, show_text=show_text)}.")

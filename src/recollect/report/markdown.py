@@ -84,5 +84,6 @@ def _lamp(answer: Answer) -> str:
 
 def _table(headings: list[str], rows: list[list[str]]) -> str:
     """A table."""
-    lines = [headings, ["---"] * len(headings), *([escaped(cell) for cell in row] for row in rows)]
+    cells = [[escaped(cell) for cell in row] for row in (headings, *rows)]
+    lines = [cells[0], ["---"] * len(headings), *cells[1:]]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

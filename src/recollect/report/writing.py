@@ -1,34 +1,38 @@
-"""Write the report of a run folder: `report.html` and `report.md`, whole or not at all, for their owner only."""
+"""Write the report of a run folder, as HTML and as Markdown, whole or not at all, for its owner only."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from recollect.errors import PlanError
 from recollect.files import write_text
 from recollect.report.html import html
 from recollect.report.markdown import markdown
-from recollect.report.report import gathered
+from recollect.report.report import Report, gathered
 from recollect.results.folders import RunFolder
+
+WAYS: dict[str, Callable[[Report], str]] = {".html": html, ".md": markdown}
+"""How a report is written, by the ending of its file."""
 
 
 def write_report(folder: Path, out: Path | None = None, *, show_text: bool = False) -> Path:
-    """Rebuild the report of a run folder from its results and tables, and tell where the page is.
+    """Rebuild the report of a run folder from its results and tables, and tell where it is.
 
     Args:
         folder: The run folder, that `--out` named.
-        out: The page, with the Markdown beside it; `report.html` in the run folder if None.
+        out: The one file to write, `.html` or `.md`; None for `report.html` and `report.md` in the run folder.
         show_text: Whether text from corpora is shown, where the run kept it.
 
     Raises:
-        PlanError: The page would not be an HTML file.
+        PlanError: The file has another ending.
         StoreError: The folder holds no results, or a result is damaged or newer.
     """
     run = RunFolder(folder)
-    page = run.report if out is None else out
-    if page.suffix not in (".html", ".htm"):
-        raise PlanError(f"{str(page)!r} is no HTML file.", do="Give --out a name that ends in .html.")
+    files = [run.report, run.report.with_suffix(".md")] if out is None else [out]
+    if files[0].suffix not in WAYS:
+        raise PlanError(f"{str(out)!r} is neither HTML nor Markdown.", do="Give a name that ends in .html or .md.")
     report = gathered(run, show_text=show_text)
-    write_text(page, html(report))
-    write_text(page.with_suffix(".md"), markdown(report))
-    return page
+    for file in files:
+        write_text(file, WAYS[file.suffix](report))
+    return files[0]

@@ -53,7 +53,7 @@ class Panel:
         places = [(a, b) for a, b in zip(self._across(x), self._down(y), strict=True) if np.isfinite(a + b)]
         self._add("polyline", f"line {kind}", points=" ".join(f"{a:.1f},{b:.1f}" for a, b in places))
         if name and places:
-            self._words(places[-1][0] - 6, places[-1][1] - 7, name, "end")
+            self._words(places[-1][0] - 6, _beside(places[-1][1], 8), name, "end")
 
     def dots(self, x: ArrayLike, y: ArrayLike, kind: Kind, tips: Sequence[str] = ()) -> None:
         """A dot for each point; the tips are what pointing at one tells."""
@@ -83,7 +83,7 @@ class Panel:
         """A level: a dashed line from side to side, and what it is."""
         (at,) = self._down([y])
         self._add("line", "rule", x1=self.left, x2=self.width - RIGHT, y1=at, y2=at)
-        self._words(self.width - RIGHT - 4, at - 5 if at > TOP + 14 else at + 13, words, "end")
+        self._words(self.width - RIGHT - 4, _beside(at, 5), words, "end")
 
     def _axes(self) -> None:
         """Lines, ticks and labels of both axes."""
@@ -122,6 +122,11 @@ class Panel:
         """A shape."""
         places = {name: value if isinstance(value, str) else f"{value:.1f}" for name, value in at.items()}
         return SubElement(self._svg, tag, {"class": classes, **places})
+
+
+def _beside(line: float, gap: float) -> float:
+    """Where words stand that belong to a line: above it, or beneath it if it lies too high."""
+    return line - gap if line > TOP + 14 else line + gap + 9
 
 
 def _tip(shape: Element, words: str) -> None:
