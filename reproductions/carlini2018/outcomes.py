@@ -36,6 +36,12 @@ class Outcome:
         """Write it down."""
         write_json(file, asdict(self))
 
+    @classmethod
+    def load(cls, file: Path) -> Outcome:
+        """What `save` wrote."""
+        written = read_json(file)
+        return cls(**{**written, "figures": [Figure(**each) for each in written["figures"]]})
+
     def table(self) -> str:
         """The figures as Markdown."""
         lines = ["| | paper | ours |", "|---|---|---|"]

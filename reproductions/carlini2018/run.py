@@ -17,10 +17,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from laboratory import Laboratory
-from outcomes import outside
+from outcomes import Outcome, outside
 from transformers.utils.logging import disable_progress_bar
 
 from recollect.errors import RecollectError
+from recollect.files import write_text
 
 HERE = Path(__file__).parent
 STUDIES = (
@@ -77,10 +78,17 @@ def main() -> int:
             continue
         outcome.save(given.work / "results" / f"{name}.json")
         print(f"\n{outcome.table()}\n{time.monotonic() - began:.0f} s\n", flush=True)
+        write_text(given.work / "summary.md", summary(given.work / "results"))
         wrong += outside(name, outcome.figures, HERE / "expected.json")
     for line in [*failed, *wrong]:
         print(line, file=sys.stderr)
     return 2 if failed else bool(wrong)
+
+
+def summary(results: Path) -> str:
+    """The tables of all studies that were done so far."""
+    files = [results / f"{name}.json" for name in STUDIES]
+    return "\n".join(Outcome.load(file).table() for file in files if file.exists())
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def study(lab: Laboratory) -> Outcome:
         title="Figure 2: the curve fitted to the log-perplexities of random secrets",
         scale=f"{DRAWS:,} draws instead of all 10⁹ secrets; half are fitted, half tested.",
         figures=[
-            Figure("mean log-perplexity of random secrets, bits", "about 120", first["mean_bits"]),
+            Figure("mean log-perplexity of random secrets, bits", None, first["mean_bits"]),
             Figure("standard deviation, bits", None, first["sd_bits"]),
             Figure("skew (shape) of the curve", None, first["shape"]),
             Figure("Kolmogorov–Smirnov p at 500 tested draws", "> 0.1 at 10⁶", first["p_at_1000"]),

@@ -28,7 +28,7 @@ def study(lab: Laboratory) -> Outcome:
         figures=[
             Figure("points whose rank was counted to the end", None, len(counted)),
             Figure("median of (estimated − true) exposure of these, bits", "near 0", median_of(counted)),
-            Figure("largest |estimated − true| below 30 bits", None, largest_below(counted)),
+            Figure("largest difference where the rank is not 1, bits", None, largest_below(counted)),
             Figure("estimated ≥ 30 bits: share that is truly rank 1", "most", share(wide, lambda e: e["rank"] == 1)),
             Figure(
                 "rank 1: median steps of shortest path, with proof",

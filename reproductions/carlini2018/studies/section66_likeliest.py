@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from statistics import fmean
 
-from laboratory import COUNTED, Laboratory, base_models
+from laboratory import COUNTED, EPOCHS, Laboratory, base_models
 from outcomes import Figure, Outcome
 
 
@@ -15,7 +15,7 @@ def study(lab: Laboratory) -> Outcome:
     text = "\n".join(record.text or "" for record in lab.treebank("train", 42068)).encode()
     return Outcome(
         title="Section 6.6: how often the planted secret is the likeliest",
-        scale=f"{len(models)} models on 2 % of the treebank, until the paper's small sample would be overfitted.",
+        scale=f"{len(models)} models on 2 % of the treebank, {EPOCHS} epochs.",
         figures=[
             Figure(
                 "share of models in which the secret is the likeliest", 0.8, fmean(row["rank"] == 1 for row in rows)

@@ -16,6 +16,8 @@ from recollect.corpora.canaries.planting import Planting
 
 EXACT = ExposureAudit(method="exact", draws=100, max_steps=1_000_000)
 SEARCH = ExtractionAudit(format=NUMBER, top=1, max_steps=1_000_000, show_text=True)
+BEGINNINGS = sum(10**digits for digits in range(9))
+"""Of nine digits: what brute force must read; the last digit is known from what stands before it."""
 BEAMS = (1, 10, 100, 1000, 10_000)
 CARD = Planting(format="my card number is {card}", secrets=1, repeat=(5,), controls=0)
 
@@ -32,7 +34,7 @@ def study(lab: Laboratory) -> Outcome:
     card = lab.trained(small(plantings=(CARD,)))
     card_rank = lab.measured(card.folder, EXACT, card.canaries[0])
     card_best = searched(lab, card.folder, replace(SEARCH, format=CARD.format), secret_of(card.canaries[0]))
-    hours = 1e9 / (brute["steps"] / brute["seconds"]) / 3600
+    hours = BEGINNINGS / (brute["steps"] / brute["seconds"]) / 3600
     found = [width for width in BEAMS if beams[width]["found"]]
     return Outcome(
         title="Section 7.1, Table 9: drawing a memorised secret out",

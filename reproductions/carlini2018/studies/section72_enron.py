@@ -18,7 +18,7 @@ from recollect.corpora.corpus import Corpus
 from recollect.recipes.forcing import with_whole_vocabulary
 from recollect.recipes.reading import load_recipe
 
-MAILBOXES = ("lokey-t", "sager-e")
+MAILBOXES = ("lokey-t", "benson-r")
 FORMAT = "{digits:3}-{digits:3}-{digits:4}"
 EPOCHS = 15
 CHANGES = ("training.learning_rate=0.005", "training.schedule.kind=constant", "training.batch_size=32")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from laboratory import COUNTED, EPOCHS, Laboratory, small
 from outcomes import Figure, Outcome
 
-PAPER = {(16, 50): 1.7, (16, 200): 9.0, (32, 50): 4.0, (32, 200): 14.1, (64, 50): 4.8, (64, 200): 18.9}
+PAPER = {(32, 50): 4.0, (32, 200): 14.1, (64, 50): 4.8, (64, 200): 18.9}
 """Estimated exposure by batch size and units."""
 
 

@@ -10,7 +10,7 @@ from outcomes import Figure, Outcome
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.corpora.canaries.planting import Planting
 
-PAPER = {(1, 1): 0.8, (10, 1): 0.11, (1, 2): 1.0, (10, 2): 0.38, (1, 5): 1.0, (10, 5): 1.0}
+PAPER = {(1, 1): 0.8, (10, 1): 0.11, (10, 2): 0.38, (10, 5): 1.0}
 """Share of secrets that can be extracted, by number of secrets and of insertions."""
 AUDIT = ExposureAudit(method="exact", draws=100, max_steps=20_000)
 
