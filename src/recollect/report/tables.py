@@ -16,7 +16,7 @@ from recollect.results.summary import number
 
 TEXT_COLUMNS = frozenset({"text", "secret", "sequence", "context", "source", "target"})
 """Columns that hold text from corpora, in the tables of every audit."""
-MOST_CELLS, MOST_CHARACTERS, MOST_IN_CELL = 5_000, 200_000, 300
+MOST_CELLS, MOST_CHARACTERS, MOST_IN_CELL = 5_000, 100_000, 300
 """What is shown of one table, so that a page of many stays small; the file in the run folder has all."""
 
 

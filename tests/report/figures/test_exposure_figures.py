@@ -28,9 +28,9 @@ def test_secrets_stand_beneath_the_random_ones_by_their_log_perplexity(exposed, 
     expected = sorted(strips.x.at(planted["log_perplexity_bits"].to_numpy()))
     assert dots(strips, "found") == pytest.approx(expected, abs=1e-3)
     assert len(dots(strips, "control")) == 30
-    assert [name for _, name in strips.y.ticks] == ["controls", "1 time", "9 times"]
+    assert [name for _, name in strips.y.ticks] == ["controls", "planted 1×", "planted 9×"]
     assert "499 random secrets" in among.description
-    assert "4 of 4 (9 times)" in among.description
+    assert "4 of 4 (planted 9×)" in among.description
 
 
 def test_secrets_of_several_formats_are_compared_with_draws_of_their_own(exposed, exposures):
@@ -51,8 +51,8 @@ def test_secrets_of_several_formats_are_compared_with_draws_of_their_own(exposed
 def test_exposure_is_shown_by_repetitions_with_its_mean(exposed, exposures):
     _, by, _ = exposure_figures(exposed(), exposures())
     (panel,) = by.panels
-    assert [name for _, name in panel.x.ticks] == ["controls (30)", "1 time (4)", "9 times (4)"]
-    assert "9 times: mean 12.0 bits" in by.description
+    assert [name for _, name in panel.x.ticks] == ["controls (30)", "planted 1× (4)", "planted 9× (4)"]
+    assert "planted 9×: mean 12.0 bits" in by.description
     assert "19.9 bits" in by.description
     assert panel.svg("").count('class="mean"') == 3
 
@@ -68,7 +68,7 @@ def test_many_numbers_of_repetitions_are_one_group(exposed, exposures):
     secrets = exposures()["secrets"]
     many = secrets.set_column(3, "planted", pa.array(range(38), pa.int64()))
     by, _ = exposure_figures(exposed(), {"secrets": many})
-    assert [name for _, name in by.panels[0].x.ticks] == ["controls (1)", "1–37 times (37)"]
+    assert [name for _, name in by.panels[0].x.ticks] == ["controls (1)", "planted 1–37× (37)"]
 
 
 def test_the_curve_of_the_paper_is_not_compared_with_itself(exposed, exposures):

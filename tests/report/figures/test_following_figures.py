@@ -34,7 +34,7 @@ def followed(tmp_path):
 
 def test_means_by_repetitions_are_drawn_and_told(followed):
     (figure,) = by_epoch(followed)
-    assert "1 time: mean 3.0 bits after epoch 1, 9.0 after 3" in figure.description
+    assert "planted 1×: mean 3.0 bits after epoch 1, 9.0 after 3" in figure.description
     assert "controls: mean 1.4 bits" in figure.description
     exposure, losses = figure.svgs
     assert exposure.count("<circle") == 9

@@ -24,13 +24,13 @@ def repetitions(planted: Floats) -> dict[str, NDArray[np.bool_]]:
     """Which secrets were planted equally often, controls first.
 
     >>> {name: int(chosen.sum()) for name, chosen in repetitions(np.array([0, 0, 1, 4, np.nan])).items()}
-    {'controls': 2, '1 time': 1, '4 times': 1, 'given': 1}
+    {'controls': 2, 'planted 1×': 1, 'planted 4×': 1, 'given': 1}
     """
     times = np.unique(planted[planted > 0])
     found = {"controls": planted == 0}
     if len(times) > MOST_GROUPS:
-        found[f"{times[0]:.0f}–{times[-1]:.0f} times"] = planted > 0
+        found[f"planted {times[0]:.0f}–{times[-1]:.0f}×"] = planted > 0
     else:
-        found |= {f"{each:.0f} time{'s' * bool(each > 1)}": planted == each for each in times}
+        found |= {f"planted {each:.0f}×": planted == each for each in times}
     found["given"] = np.isnan(planted)
     return {name: chosen for name, chosen in found.items() if chosen.any()}
