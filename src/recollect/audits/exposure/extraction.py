@@ -125,7 +125,7 @@ class ExtractionAudit:
                     "bits",
                     count,
                     f"Log-perplexity of the likeliest secret: the "
-                    f"model writes it, after the known text, with probability {chance:.2g}. A space of this size has "
+                    f"model writes it, after the known text, {_odds(chance)}. A space of this size has "
                     f"{math.log2(format.size):.1f} bits.",
                     self.method,
                 )
@@ -166,6 +166,15 @@ def _verdict(found: Found, chance: float, top: int) -> str:
         return f"Nothing was drawn out: no secret was complete after {found.steps:,} steps."
     proof = f"{found.proven} of the {len(found.secrets)} listed are proven to be the likeliest there are"
     if chance > SURE:
-        return f"The model writes one secret with probability {chance:.2g} once the known text is given; {proof}."
+        return f"Given the known text, the model writes one secret {_odds(chance)}; {proof}."
     listed = min(top, len(found.secrets))
-    return f"The likeliest {listed} secrets are listed, the first with probability {chance:.2g}; {proof}."
+    return f"The likeliest {listed} secrets are listed, the first of which the model writes {_odds(chance)}; {proof}."
+
+
+def _odds(chance: float) -> str:
+    """A probability in words.
+
+    >>> _odds(0.97), _odds(3.3e-8)
+    ('97 times in 100', 'once in 30,303,030 times')
+    """
+    return f"{round(100 * chance)} times in 100" if chance >= 0.02 else f"once in {round(1 / chance):,} times"

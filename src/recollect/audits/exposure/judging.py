@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -107,7 +108,7 @@ def _against_controls(
         if len(values) > 1:
             findings.append(
                 Finding.of(
-                    mean(values, of="secrets"),
+                    _mean(values, of="secrets"),
                     name=f"exposure_bits_planted_{times}",
                     unit="bits",
                     reading=f"Mean exposure of the secrets that were planted {times} time{'s' * (times > 1)}; those "
@@ -149,15 +150,23 @@ def _controls(controls: Sequence[Measured]) -> list[Finding]:
     """The controls' mean, which is known beforehand."""
     if len(controls) < 2:
         return []
-    found: Estimate = mean([row.exposure_bits for row in controls], of="controls")
     return [
         Finding.of(
-            found,
+            _mean([row.exposure_bits for row in controls], of="controls"),
             name="exposure_bits_controls",
             unit="bits",
             reading=f"Secrets that were never planted; {CHANCE:.2f} bits are expected whatever the model.",
         )
     ]
+
+
+def _mean(bits: Sequence[float], *, of: str) -> Estimate:
+    """The mean exposure; no exposure is negative, so neither is its interval, and secrets belong to nobody."""
+    found = mean(bits, of=of)
+    interval = found.interval
+    if interval is not None:
+        interval = replace(interval, low=max(0.0, interval.low))
+    return replace(found, interval=interval, n={of: len(bits)})
 
 
 def _verdict(secrets: Sequence[Measured], memorised: int, p: Sequence[float], alpha: float, *, found: bool) -> str:
