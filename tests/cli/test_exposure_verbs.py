@@ -86,3 +86,21 @@ def test_the_likeliest_are_drawn_out(folder, tmp_path):
     masked = call("extract", folder / "model", "--format", FORMAT, "--top", 3, "--work", tmp_path, "--method", "beam")
     assert masked.exit_code == 0
     assert "again " not in masked.output.replace("Compare", "")
+
+
+def test_exposure_followed_during_training_is_in_the_report(folder, tmp_path):
+    quick = ["units=16", "embedding=8", "training.epochs=2", "training.batch_size=4"]
+    settings = [word for change in quick for word in ("--set", change)]
+    options = ("--canaries", folder / "c.json", "--follow-exposure", "--threads", 1, *settings)
+    trained = call("train", "char-lstm", folder / "texts.txt", "--out", tmp_path / "model", *options)
+    assert trained.exit_code == 0, trained.output
+    assert [row["epoch"] for row in json.loads((tmp_path / "model" / "exposure-by-epoch.json").read_text())] == [1, 2]
+    found = call(
+        *("exposure", tmp_path / "model", "--canaries", folder / "c.json", "--draws", 100, "--work", tmp_path / "work"),
+        *("--out", tmp_path / "run"),
+    )
+    assert found.exit_code == 0, found.output
+    assert "epoch" in (tmp_path / "run" / "report.html").read_text()
+    refused = call("train", "char-lstm", folder / "texts.txt", "--out", tmp_path / "other", "--follow-exposure")
+    assert refused.exit_code == 2
+    assert "--canaries" in refused.stderr

@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 from recollect import __version__
-from recollect.cli import demo, doctor, evaluate, exposure, extract, listing, plant, report, sanitise, score, train
+from recollect.cli import (
+    demo,
+    doctor,
+    evaluate,
+    exposure,
+    extract,
+    listing,
+    plant,
+    provenance,
+    report,
+    sanitise,
+    score,
+    train,
+)
 from recollect.cli.verbs import verb
 
 app = typer.Typer(
@@ -40,6 +53,7 @@ app.command("plant", rich_help_panel="Prepare")(verb(plant.plant))
 app.command("sanitise", rich_help_panel="Prepare")(verb(sanitise.sanitise))
 app.command("train", rich_help_panel="Prepare")(verb(train.train))
 app.command("score", rich_help_panel="Prepare")(verb(score.score))
+app.command("provenance", rich_help_panel="Audit")(verb(provenance.provenance))
 app.command("exposure", rich_help_panel="Audit")(verb(exposure.exposure))
 app.command("extract", rich_help_panel="Audit")(verb(extract.extract))
 app.command("report", rich_help_panel="Look")(verb(report.report))

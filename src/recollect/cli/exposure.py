@@ -93,7 +93,17 @@ def exposure(
         asking=asking,
         running=running,
     )
+    _bring_epochs(Path(model), running.out)
     run_audit(plan, running, more=_show_secrets)
+
+
+def _bring_epochs(model: Path, out: Path | None) -> None:
+    """Copy what was followed during the model's training into the run folder, where the report draws it."""
+    from recollect.files import private_folder, read_json, write_json
+    from recollect.pipeline.following import FOLLOWED
+
+    if out is not None and (model / FOLLOWED).is_file():
+        write_json(private_folder(out) / FOLLOWED, read_json(model / FOLLOWED))
 
 
 def _show_secrets(result: Result) -> None:

@@ -9,9 +9,10 @@ import typer
 
 from recollect.cli import console
 from recollect.cli.options import CorpusName, CorpusOptions, RecipeChanges, Seed
+from recollect.errors import PlanError
 
 if TYPE_CHECKING:
-    from recollect.recipes.loop import Moment
+    from recollect.recipes.loop import Hook, Moment
     from recollect.recipes.recipe import Recipe
 
 RecipeName = Annotated[
@@ -36,6 +37,9 @@ def train(
         Path | None,
         typer.Option(metavar="FILE", help="A .canaries.json of the corpus: its symbols go into the vocabulary."),
     ] = None,
+    follow_exposure: Annotated[
+        bool, typer.Option("--follow-exposure", help="Measure the canaries after each epoch, beside the losses.")
+    ] = False,
     cohorts: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A cohorts.json that says which users train which model.")
     ] = None,
@@ -55,7 +59,8 @@ def train(
     """Train a model: target, reference or shadow, with or without differential privacy.
 
     The same command again goes on where it was stopped. The folder loads with `recollect score`, and with plain
-    transformers after `import recollect.models`; its README.md is the model card, curve.json the learning curve.
+    transformers after `import recollect.models`; its README.md is the model card, curve.json the learning curve, with
+    --follow-exposure also of exposure, which the report of `recollect exposure` draws.
     """
     from recollect.recipes.reading import load_recipe
 
@@ -83,9 +88,25 @@ def train(
             cohort=members,
             seed=seed,
             threads=threads,
+            on_epoch=_followers(canaries, out, wanted=follow_exposure),
             progress=lambda moment: shown(moment.step, moment.steps, _note(moment)),
         )
     _report(chosen, out)
+
+
+def _followers(canaries: Path | None, out: Path, *, wanted: bool) -> list[Hook]:
+    """What measures the canaries after each epoch, if that is wanted.
+
+    Raises:
+        PlanError: No canaries are given.
+    """
+    if not wanted:
+        return []
+    if canaries is None:
+        raise PlanError("--follow-exposure measures canaries, and none are given.", do="Give --canaries FILE.")
+    from recollect.pipeline.following import FOLLOWED, ExposureFollower
+
+    return [ExposureFollower(canaries, out / FOLLOWED)]
 
 
 def privacy_settings(epsilon: float | None, noise: float | None, unit: str | None, *, already: bool) -> list[str]:

@@ -9,9 +9,7 @@ import pyarrow as pa
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from recollect.errors import StoreError
-
-FOLLOWED = "exposure-by-epoch.json"
-"""What the file is called in a run folder."""
+from recollect.results.folders import FOLLOWED
 
 
 class _Secret(BaseModel):
