@@ -100,7 +100,7 @@ def exposure(
 def _bring_epochs(model: Path, out: Path | None) -> None:
     """Copy what was followed during the model's training into the run folder, where the report draws it."""
     from recollect.files import private_folder, read_json, write_json
-    from recollect.pipeline.following import FOLLOWED
+    from recollect.results.folders import FOLLOWED
 
     if out is not None and (model / FOLLOWED).is_file():
         write_json(private_folder(out) / FOLLOWED, read_json(model / FOLLOWED))

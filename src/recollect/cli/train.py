@@ -104,7 +104,8 @@ def _followers(canaries: Path | None, out: Path, *, wanted: bool) -> list[Hook]:
         return []
     if canaries is None:
         raise PlanError("--follow-exposure measures canaries, and none are given.", do="Give --canaries FILE.")
-    from recollect.pipeline.following import FOLLOWED, ExposureFollower
+    from recollect.pipeline.following import ExposureFollower
+    from recollect.results.folders import FOLLOWED
 
     return [ExposureFollower(canaries, out / FOLLOWED)]
 

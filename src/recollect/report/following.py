@@ -9,7 +9,6 @@ import pyarrow as pa
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from recollect.errors import StoreError
-from recollect.results.folders import FOLLOWED
 
 
 class _Secret(BaseModel):

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from recollect.report.figures.exposure import exposure_figures
 from recollect.report.figures.figure import Figure
-from recollect.report.following import FOLLOWED, read_followed
+from recollect.report.following import read_followed
+from recollect.results.folders import FOLLOWED
 from recollect.results.result import Result
 
 

@@ -13,6 +13,9 @@ from recollect.files import private_folder, write_json, written_whole
 from recollect.results.result import Result
 from recollect.results.schema import read
 
+FOLLOWED = "exposure-by-epoch.json"
+"""The exposures of each epoch, beside a model or in a run folder."""
+
 
 @dataclass(frozen=True)
 class RunFolder:
