@@ -15,7 +15,7 @@ from recollect.errors import PlanError
 from recollect.signals import registry
 from recollect.signals.registry import SIGNALS, Registry, signal_named
 
-NOT_SIGNALS = {"__init__", "evidence", "registry", "scores", "signal"}
+NOT_SIGNALS = {"__init__", "evidence", "fleets", "per_record", "registry", "scores", "signal"}
 
 
 @pytest.mark.parametrize("name", SIGNALS.table)

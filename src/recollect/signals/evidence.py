@@ -17,6 +17,10 @@ from recollect.models.model import Model
 
 TARGET = "target"
 """The part of the model that is audited."""
+REFERENCE = "reference"
+"""The part of models that the target is compared with: they have not seen the audited records."""
+SHADOW = "shadow"
+"""The part of models that were trained like the target on known halves of the data."""
 AUDITED = "audited"
 """The part of the corpus that is audited."""
 CONTROLS = "controls"

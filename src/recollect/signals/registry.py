@@ -107,6 +107,18 @@ SIGNALS = Registry(
     "signal",
     {
         "loss": "recollect.signals.loss:Loss",
+        "ratio": "recollect.signals.ratio:Ratio",
+        "zlib": "recollect.signals.zlib_ratio:Zlib",
+        "lowest-tokens": "recollect.signals.lowest_tokens:LowestTokens",
+        "min-k-plus-plus": "recollect.signals.min_k_plus_plus:MinKPlusPlus",
+        "lowercase": "recollect.signals.lowercase:Lowercase",
+        "recall": "recollect.signals.recall:Recall",
+        "confidence": "recollect.signals.confidence:Confidence",
+        "entropy": "recollect.signals.entropy:Entropy",
+        "modified-entropy": "recollect.signals.modified_entropy:ModifiedEntropy",
+        "lira": "recollect.signals.lira:Lira",
+        "lira-offline": "recollect.signals.lira_offline:LiraOffline",
+        "rmia": "recollect.signals.rmia:Rmia",
     },
 )
 """Every signal, by the name that plans and options use."""

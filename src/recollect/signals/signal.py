@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from typing import Protocol, runtime_checkable
 
+from recollect.corpora.corpus import Corpus
 from recollect.models.access import Access, require
 from recollect.models.model import Kind
 from recollect.signals.evidence import AUDITED, Evidence
@@ -37,6 +38,35 @@ class Signal(Protocol):
             evidence: Holds the answers of every model in `needs` about this corpus.
             corpus: The part that the corpus plays.
         """
+
+
+@runtime_checkable
+class Deriving(Protocol):
+    """A signal that also asks about records which it makes of those that it scores: in small letters, say."""
+
+    @property
+    def name(self) -> str:
+        """The name that plans and options use."""
+
+    def derived(self, evidence: Evidence, corpus: str) -> Corpus:
+        """The records that are asked about besides those of a corpus; pure, and read anew in every pass."""
+
+
+def derived_part(signal: Deriving, corpus: str) -> str:
+    """The part that the corpus plays which a signal derives from another.
+
+    >>> from recollect.signals.lowercase import Lowercase
+    >>> derived_part(Lowercase(), "controls")
+    'controls-lowercase'
+    """
+    return f"{corpus}-{signal.name}"
+
+
+def derived_corpora(signal: Signal, evidence: Evidence, corpora: Iterable[str]) -> dict[str, Corpus]:
+    """What a signal derives from some corpora, by the parts that they are to play; nothing, for most signals."""
+    if not isinstance(signal, Deriving):
+        return {}
+    return {derived_part(signal, corpus): signal.derived(evidence, corpus) for corpus in corpora}
 
 
 def scored(signal: Signal, evidence: Evidence, corpus: str = AUDITED) -> Scores:

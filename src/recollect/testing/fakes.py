@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 
@@ -196,9 +196,38 @@ class Scripted:
 
 def _answers(model: Model, records: Sequence[Record], say: Callable[[Record, list[str]], Numbers]) -> Answers:
     """What a fake shows about some records, each content once."""
-    parts = [_rows(model, record, say) for record in {record.digest: record for record in records}.values()]
+    distinct = {record.digest: record for record in records}.values()
+    address = model.digest, model.kind, model.question
+    parts = [_remembered(_Asked(address, model, record, say)) for record in distinct]
     whole = Answers.joined(parts) if parts else no_answers()
     return weakened(whole, model.access)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """A record that a fake is asked about; equal if the answer cannot but be the same."""
+
+    address: tuple[str, Kind, Question]
+    model: Model
+    record: Record
+    say: Callable[[Record, list[str]], Numbers]
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        """All that the answer depends on."""
+        return (*self.address, self.record.id, self.record.digest)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Asked) and self.key == other.key
+
+
+@lru_cache(maxsize=1 << 13)
+def _remembered(asked: _Asked) -> Answers:
+    """The rows of one record: contract checks ask the same models about the same records again and again."""
+    return _rows(asked.model, asked.record, asked.say)
 
 
 def _rows(model: Model, record: Record, say: Callable[[Record, list[str]], Numbers]) -> Answers:

@@ -12,7 +12,7 @@ from recollect.errors import AccessError
 from recollect.models.model import Model
 from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
 from recollect.signals.scores import Scores
-from recollect.signals.signal import Signal, scored
+from recollect.signals.signal import Signal, derived_corpora, scored
 from recollect.stats.auc import auc
 from recollect.testing.promises import BrokenContract, promise, promised, weaker
 from recollect.testing.world import World
@@ -46,7 +46,21 @@ def check_signal(signal: Signal) -> None:
 
 def _scores(signal: Signal, world: World, target: Model) -> Scores:
     """The scores of the audited corpus."""
-    return scored(signal, world.evidence(target))
+    return scored(signal, _evidence(signal, world, target))
+
+
+def _evidence(signal: Signal, world: World, target: Model, audited: Corpus | None = None) -> Evidence:
+    """All that there is to judge by, with what the signal derives from both corpora asked as well."""
+    evidence = world.evidence(target)
+    corpora = {**evidence.corpora, **({} if audited is None else {AUDITED: audited})}
+    evidence = replace(evidence, corpora=corpora)
+    derived = derived_corpora(signal, evidence, corpora)
+    asked = {
+        (name, part): world.ask(model, corpus)
+        for part, corpus in derived.items()
+        for name, model in evidence.models.items()
+    }
+    return replace(evidence, corpora={**corpora, **derived}, answers={**evidence.answers, **asked})
 
 
 def _check_owners(scores: Scores, world: World, signal: Signal) -> None:
@@ -55,7 +69,7 @@ def _check_owners(scores: Scores, world: World, signal: Signal) -> None:
     given = dict(zip(scores.records, scores.users, strict=True))
     promise(given == owners, f"{signal.name}: every record has one score, under its own id and owner")
     promise(bool(np.isfinite(scores.values).all()), f"{signal.name}: scores are finite numbers")
-    controls = scored(signal, world.evidence(world.memoriser()), CONTROLS)
+    controls = scored(signal, _evidence(signal, world, world.memoriser()), CONTROLS)
     wanted = {record.id for record in world.corpora[CONTROLS]}
     promise(set(controls.records) == wanted, f"{signal.name}: it scores the corpus that it is asked about")
 
@@ -82,7 +96,7 @@ def _check_repeatable(signal: Signal, world: World, scores: Scores) -> None:
 
 def _check_access(signal: Signal, world: World, scores: Scores) -> None:
     """What the signal says it needs is enough, and less is refused."""
-    evidence = world.evidence(world.memoriser())
+    evidence = _evidence(signal, world, world.memoriser())
     with promised(f"{signal.name}: the access that it needs is enough"):
         again = scored(signal, world.shown(evidence, signal.needs))
     promise(
@@ -111,8 +125,7 @@ def _check_silence(signal: Signal, world: World) -> None:
     pair = world.kind == "seq2seq"
     blank = Record(id="blank", source="word1", target=" ") if pair else Record(id="blank", text=" ")
     records = [blank, *world.corpora[AUDITED]]
-    evidence = world.evidence(world.memoriser())
-    evidence = replace(evidence, corpora={**evidence.corpora, AUDITED: Corpus.of(records)})
+    evidence = _evidence(signal, world, world.memoriser(), Corpus.of(records))
     promise(
         len(scored(signal, evidence)) == len(records) - 1, f"{signal.name}: a record without a prediction is left out"
     )

@@ -164,7 +164,7 @@ class World:
         """One record: some frequent words and some rare ones, different for everybody."""
         rng = stream(self.seed, user, number)
         words = [f"word{int(WORDS ** rng.random())}" for _ in range(int(rng.integers(8, 16)))]
-        text, name = " ".join(words), f"{user}-{number}"
+        text, name = " ".join(words).capitalize(), f"{user}-{number}"
         if self.kind == "seq2seq":
             return Record(id=name, user=user, source=" ".join(words[::-1]), target=text)
         if self.kind == "classifier":

@@ -1,0 +1,35 @@
+"""Confidence: the probability that a classifier gives to the right label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from recollect.models.access import Access
+from recollect.models.model import Kind
+from recollect.signals.evidence import TARGET, Evidence
+from recollect.signals.per_record import ANY_LOGPROB, logprobs, mean_of, scores_by
+from recollect.signals.scores import Scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confidence:
+    """The probability of a record's label under a classifier.
+
+    Song & Mittal 2021, "Systematic Evaluation of Privacy Risks of Machine Learning Models". It orders
+    records as `loss` does; a user's mean differs.
+    """
+
+    name: ClassVar[str] = "confidence"
+    paper: ClassVar[str] = "Song & Mittal 2021, Systematic Evaluation of Privacy Risks of Machine Learning Models"
+    kinds: ClassVar[tuple[Kind, ...]] = ("classifier",)
+    needs: ClassVar[Mapping[str, Access]] = {TARGET: ANY_LOGPROB}
+
+    def score(self, evidence: Evidence, corpus: str) -> Scores:
+        """The probability of each record's label."""
+        return scores_by(
+            evidence, corpus, [TARGET], lambda found: mean_of(found[0], np.exp(logprobs(found[0]).astype(np.float64)))
+        )

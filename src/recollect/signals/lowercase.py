@@ -1,0 +1,68 @@
+"""Lowercase: a text that was learnt by heart loses most when its capitals are taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.models.access import Access
+from recollect.models.model import Kind
+from recollect.signals.evidence import TARGET, Evidence
+from recollect.signals.loss import mean_logprob
+from recollect.signals.per_record import ANY_LOGPROB, scores_by
+from recollect.signals.scores import Scores
+from recollect.signals.signal import derived_part
+
+LEAST_LOSS = 1e-6
+"""Nats per symbol; below it a loss is as good as none, and dividing by it says nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lowercase:
+    """The loss of a text in small letters, divided by its loss as it is.
+
+    Carlini et al. 2021, "Extracting Training Data from Large Language Models". It says nothing of texts that have no
+    capitals.
+    """
+
+    name: ClassVar[str] = "lowercase"
+    paper: ClassVar[str] = "Carlini et al. 2021, Extracting Training Data from Large Language Models"
+    kinds: ClassVar[tuple[Kind, ...]] = ("causal", "masked", "seq2seq")
+    needs: ClassVar[Mapping[str, Access]] = {TARGET: ANY_LOGPROB}
+
+    def derived(self, evidence: Evidence, corpus: str) -> Corpus:
+        """The same records in small letters."""
+        original = evidence.corpora[corpus]
+        return Corpus(f"{original.name} in small letters", _Lowered(original))
+
+    def score(self, evidence: Evidence, corpus: str) -> Scores:
+        """How much higher the loss of each record is in small letters."""
+        whole = scores_by(evidence, corpus, [TARGET], lambda answers: mean_logprob(answers[0]))
+        low = scores_by(evidence, derived_part(self, corpus), [TARGET], lambda answers: mean_logprob(answers[0]))
+        return quotient(low, whole)
+
+
+def quotient(changed: Scores, original: Scores) -> Scores:
+    """The loss of each record after a change, divided by its loss before; what lacks one of them is left out."""
+    both = original.select([record for record in original.records if record in changed])
+    return both.combined(
+        changed.select(both.records),
+        lambda before, after: np.asarray(np.minimum(after, 0) / np.minimum(before, -LEAST_LOSS)),
+    )
+
+
+@dataclass(frozen=True)
+class _Lowered:
+    """Opens the records of a corpus with what a model has to predict in small letters."""
+
+    corpus: Corpus
+
+    def __call__(self) -> Iterator[Record]:
+        for record in self.corpus:
+            field = "text" if record.target is None else "target"
+            yield replace(record, **{field: record.predicted.lower()})  # type: ignore[arg-type]

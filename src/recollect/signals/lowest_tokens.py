@@ -1,0 +1,39 @@
+"""Lowest tokens (Min-K%): what was trained on has few symbols that surprise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from recollect.models.access import Access
+from recollect.models.model import Kind
+from recollect.settings import between
+from recollect.signals.evidence import TARGET, Evidence
+from recollect.signals.per_record import ANY_LOGPROB, logprobs, lowest_of, scores_by
+from recollect.signals.scores import Scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class LowestTokens:
+    """The mean log-probability of a record's least likely symbols (Min-K%).
+
+    Shi et al. 2024, "Detecting Pretraining Data from Large Language Models".
+    """
+
+    fraction: float = 0.2
+    """The share of symbols that count; at least one does."""
+
+    name: ClassVar[str] = "lowest-tokens"
+    paper: ClassVar[str] = "Shi et al. 2024, Detecting Pretraining Data from Large Language Models"
+    kinds: ClassVar[tuple[Kind, ...]] = ("causal", "masked", "seq2seq")
+    needs: ClassVar[Mapping[str, Access]] = {TARGET: ANY_LOGPROB}
+
+    def __post_init__(self) -> None:
+        between(0, 1, fraction=self.fraction)
+
+    def score(self, evidence: Evidence, corpus: str) -> Scores:
+        """The mean over each record's least likely symbols."""
+        return scores_by(
+            evidence, corpus, [TARGET], lambda found: lowest_of(found[0], logprobs(found[0]), fraction=self.fraction)
+        )

@@ -1,0 +1,57 @@
+"""Min-K%++: how far each symbol's log-probability lies above what the model itself expected there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from recollect.models.access import Access
+from recollect.models.answers import Answers, Floats
+from recollect.models.model import Kind
+from recollect.settings import between
+from recollect.signals.evidence import TARGET, Evidence
+from recollect.signals.per_record import DISTRIBUTION, logprobs, lowest_of, scores_by
+from recollect.signals.scores import Scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinKPlusPlus:
+    """The mean standardised log-probability of a record's lowest symbols (Min-K%++).
+
+    Zhang et al. 2024, "Min-K%++: Improved Baseline for Detecting Pre-Training Data from Large Language Models",
+    (log p − μ) / σ, where μ and σ are mean and deviation of log-probability under the prediction itself.
+    """
+
+    fraction: float = 0.2
+    """The share of symbols that count; at least one does."""
+
+    name: ClassVar[str] = "min-k-plus-plus"
+    paper: ClassVar[str] = "Zhang et al. 2024, Min-K%++"
+    kinds: ClassVar[tuple[Kind, ...]] = ("causal", "masked", "seq2seq")
+    needs: ClassVar[Mapping[str, Access]] = {TARGET: DISTRIBUTION}
+
+    def __post_init__(self) -> None:
+        between(0, 1, fraction=self.fraction)
+
+    def score(self, evidence: Evidence, corpus: str) -> Scores:
+        """The mean over each record's symbols that lie lowest."""
+        return scores_by(
+            evidence,
+            corpus,
+            [TARGET],
+            lambda found: lowest_of(found[0], standardised(found[0]), fraction=self.fraction),
+        )
+
+
+def standardised(answers: Answers) -> Floats:
+    """Each symbol's log-probability in deviations above its expectation, which is minus the entropy.
+
+    0 where all symbols are alike: then none lies above another.
+    """
+    assert answers.entropy is not None and answers.spread is not None  # noqa: S101, PT018 - the signal's `needs` say so
+    above = logprobs(answers).astype(np.float64) + answers.entropy
+    flat = answers.spread <= 0
+    return np.asarray(np.where(flat, 0.0, above / np.where(flat, 1.0, answers.spread)))

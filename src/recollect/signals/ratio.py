@@ -1,0 +1,106 @@
+"""Ratio: how much likelier a record is to the target than to a model that never saw it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.errors import PlanError
+from recollect.models.access import Access
+from recollect.models.answers import Answers
+from recollect.models.model import Kind
+from recollect.settings import one_of
+from recollect.signals.evidence import REFERENCE, TARGET, Evidence
+from recollect.signals.per_record import ANY_LOGPROB, Measured, logprobs, owners, scores_by
+from recollect.signals.scores import Scores
+
+Per = Literal["auto", "symbol", "record"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio:
+    """The log-likelihood of a record under the target, minus that under reference models.
+
+    Mireshghallah et al. 2022, equations 1 and 2, with the sign turned (−L). A masked model's likelihood is minus its
+    energy: the log-probabilities of the hidden symbols, summed over a pattern, averaged over patterns. Both models
+    are asked with the same patterns, and where they read a text as the same symbols, only symbols that both know
+    count. Several references are averaged.
+    """
+
+    per: Per = "auto"
+    """`record`: the sum over a record's symbols (of masked models: over a pattern's), as in equation 2; `symbol`: their
+    mean, as in the authors' code; `auto`: the sum for masked models, the mean for all others, whose records differ in
+    length."""
+
+    name: ClassVar[str] = "ratio"
+    paper: ClassVar[str] = "Mireshghallah et al. 2022, Quantifying Privacy Risks of Masked Language Models"
+    kinds: ClassVar[tuple[Kind, ...]] = ("causal", "masked", "seq2seq", "classifier")
+    needs: ClassVar[Mapping[str, Access]] = {TARGET: ANY_LOGPROB, REFERENCE: ANY_LOGPROB}
+
+    def __post_init__(self) -> None:
+        one_of(("auto", "symbol", "record"), per=self.per)
+
+    def score(self, evidence: Evidence, corpus: str) -> Scores:
+        """The difference of log-likelihoods, averaged over all references."""
+        references = evidence.playing(REFERENCE)
+        if not references:
+            raise PlanError(
+                "The signal 'ratio' compares with a reference model, and none is given.", do="Give --reference MODEL."
+            )
+        whole = self.per == "record" or (self.per == "auto" and evidence.models[TARGET].kind == "masked")
+
+        def measure(answers: list[Answers]) -> Measured:
+            each = [difference(answers[0], reference, whole=whole) for reference in answers[1:]]
+            shared = set.intersection(*map(set, each))
+            return {record: float(np.mean([found[record] for found in each])) for record in shared}
+
+        return scores_by(evidence, corpus, [TARGET, *references], measure)
+
+
+def difference(target: Answers, reference: Answers, *, whole: bool) -> Measured:
+    """How much likelier each record is to the target than to the reference.
+
+    Args:
+        target: What the target answered.
+        reference: What the reference answered about the same records.
+        whole: Whether likelihoods are sums over a record (per pattern) rather than means per symbol.
+    """
+    alike, other = _read_alike(target, reference)
+    mine, theirs = target.select(alike), reference.select(alike)
+    both = mine.known & theirs.known
+    found = _minus(_likelihood(mine, both, whole=whole), _likelihood(theirs, both, whole=whole))
+    mine, theirs = target.select(other), reference.select(other)
+    return found | _minus(_likelihood(mine, mine.known, whole=whole), _likelihood(theirs, theirs.known, whole=whole))
+
+
+def _read_alike(target: Answers, reference: Answers) -> tuple[list[str], list[str]]:
+    """The records that both models read as the same symbols under the same patterns, and all others of both."""
+    shared = [record for record in target.records if record in reference]
+    lengths = [(target.rows_of(r), reference.rows_of(r)) for r in shared]
+    equal = [r for r, (a, b) in zip(shared, lengths, strict=True) if a.stop - a.start == b.stop - b.start]
+    mine, theirs = target.select(equal), reference.select(equal)
+    differs = np.zeros(mine.rows, dtype=np.bool_)
+    for column in ("pattern", "start", "end"):
+        differs |= getattr(mine, column) != getattr(theirs, column)
+    unlike = set(np.unique(owners(mine)[differs]).tolist())
+    alike = {record: None for i, record in enumerate(equal) if i not in unlike}
+    return list(alike), [record for record in shared if record not in alike]
+
+
+def _likelihood(answers: Answers, counted: NDArray[np.bool_], *, whole: bool) -> Measured:
+    """The log-likelihood of each record from the rows that count; records without any are left out."""
+    record = owners(answers)[counted]
+    counts = np.bincount(record, minlength=len(answers))
+    sums = np.bincount(record, weights=logprobs(answers)[counted], minlength=len(answers))
+    patterns = np.ones(len(answers))
+    np.maximum.at(patterns, owners(answers), answers.pattern + 1)
+    return {answers.records[i]: float(sums[i] / (patterns[i] if whole else counts[i])) for i in np.flatnonzero(counts)}
+
+
+def _minus(mine: Measured, theirs: Measured) -> Measured:
+    """The difference for every record that has both."""
+    return {record: value - theirs[record] for record, value in mine.items() if record in theirs}

@@ -1,0 +1,113 @@
+"""ReCaLL: foreign texts in front disturb a model most where it knew what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import ClassVar
+
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.errors import NotEnoughData
+from recollect.models.access import Access
+from recollect.models.answers import Answers
+from recollect.models.model import Kind
+from recollect.settings import at_least
+from recollect.signals.evidence import CONTROLS, TARGET, Evidence
+from recollect.signals.loss import mean_logprob
+from recollect.signals.lowercase import quotient
+from recollect.signals.per_record import ANY_LOGPROB, logprobs, mean_of, scores_by
+from recollect.signals.scores import Scores
+from recollect.signals.signal import derived_part
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recall:
+    """The loss of a text after texts that nobody trained on, divided by its loss alone (ReCaLL).
+
+    Xie et al. 2024, "ReCaLL: Membership Inference via Relative Conditional Log-Likelihoods". The texts in front are
+    the same for all records, but for those in front themselves, which get others.
+    """
+
+    shots: int = 4
+    """How many of the controls stand in front."""
+
+    name: ClassVar[str] = "recall"
+    paper: ClassVar[str] = "Xie et al. 2024, ReCaLL: Membership Inference via Relative Conditional Log-Likelihoods"
+    kinds: ClassVar[tuple[Kind, ...]] = ("causal",)
+    needs: ClassVar[Mapping[str, Access]] = {TARGET: ANY_LOGPROB}
+
+    def __post_init__(self) -> None:
+        at_least(1, shots=self.shots)
+
+    def derived(self, evidence: Evidence, corpus: str) -> Corpus:
+        """The same records, each after the texts in front."""
+        original = evidence.corpora[corpus]
+        return Corpus(f"{original.name} after others' texts", self._prefixed(evidence, corpus))
+
+    def score(self, evidence: Evidence, corpus: str) -> Scores:
+        """How much higher the loss of each record is after the texts in front."""
+        prefixed = self._prefixed(evidence, corpus)
+        begins = {record.digest: begin for record, begin in prefixed.each()}
+
+        def after(answers: list[Answers]) -> dict[str, float]:
+            return _mean_from(answers[0], begins)
+
+        alone = scores_by(evidence, corpus, [TARGET], lambda answers: mean_logprob(answers[0]))
+        return quotient(scores_by(evidence, derived_part(self, corpus), [TARGET], after), alone)
+
+    def _prefixed(self, evidence: Evidence, corpus: str) -> _Prefixed:
+        """The records with what stands in front of them."""
+        return _Prefixed(evidence.corpora[corpus], evidence.corpora[CONTROLS], self.shots)
+
+
+@dataclass(frozen=True)
+class _Prefixed:
+    """Opens the records of a corpus after texts of the controls."""
+
+    corpus: Corpus
+    controls: Corpus
+    shots: int
+
+    def __call__(self) -> Iterator[Record]:
+        for record, _ in self.each():
+            yield record
+
+    def each(self) -> Iterator[tuple[Record, int]]:
+        """The records, and where in their text the original begins; empty texts have nothing to predict."""
+        for record in self.corpus:
+            if not record.predicted.strip():
+                continue
+            prefix = self._prefixes[record.digest in self._front]
+            yield replace(record, text=f"{prefix} {record.predicted}"), len(prefix)
+
+    @cached_property
+    def _chosen(self) -> list[Record]:
+        """Twice as many controls as stand in front at once: the first by id, whatever their order."""
+        filled = (record for record in sorted(self.controls, key=lambda r: r.id) if record.predicted.strip())
+        chosen = list(islice({record.digest: record for record in filled}.values(), 2 * self.shots))
+        if len(chosen) < 2:
+            raise NotEnoughData(
+                f"ReCaLL puts texts of controls in front; there are {len(chosen)}.", do="Give at least two controls."
+            )
+        return chosen
+
+    @cached_property
+    def _front(self) -> frozenset[str]:
+        return frozenset(record.digest for record in self._chosen[::2])
+
+    @cached_property
+    def _prefixes(self) -> tuple[str, str]:
+        """What stands in front of nearly all records, and of those that stand there themselves."""
+        return " ".join(r.predicted for r in self._chosen[::2]), " ".join(r.predicted for r in self._chosen[1::2])
+
+
+def _mean_from(answers: Answers, begins: Mapping[str, int]) -> dict[str, float]:
+    """The mean log-probability of each record's symbols that end after a place in its text."""
+    counted = answers.known.copy()
+    for record in answers.records:
+        rows = answers.rows_of(record)
+        counted[rows] &= answers.end[rows] > begins[record] + 1
+    return mean_of(replace(answers, known=counted), logprobs(answers))
