@@ -8,8 +8,9 @@ import pytest
 
 from recollect.errors import StoreError
 from recollect.report.figures.following import by_epoch
-from recollect.report.following import FOLLOWED, read_followed
+from recollect.report.following import read_followed
 from recollect.report.report import gathered
+from recollect.results.folders import FOLLOWED
 
 EPOCHS = [
     {
