@@ -42,6 +42,8 @@ FIVE_PERCENT, TWO_PERCENT = 2103, 841
 """Lines of the treebank's 42,068: the paper's own sample, and the one of most studies here."""
 EPOCHS = 15
 """How long the models of most studies are trained."""
+TEN = 10
+"""After how many epochs settings are compared: secrets are deep in by then, and not yet at the bottom."""
 BASE_MODELS = 4
 """How many models there are of the one setting from which the studies depart."""
 COUNTED = ExposureAudit(draws=2048, max_steps=100_000)
@@ -232,6 +234,15 @@ def small(*changes: str, seed: int = 0, epochs: int = EPOCHS, **more: Any) -> Se
     pace = ("training.learning_rate=0.01", "training.schedule.kind=constant", "training.batch_size=32")
     plantings = more.pop("plantings", (replace(ONE_SECRET, seed=seed),))
     return Setting(changes=(*pace, f"training.epochs={epochs}", *changes), plantings=plantings, seed=seed, **more)
+
+
+def after_ten(lab: Laboratory, *changes: str, **more: Any) -> tuple[Path, Path]:
+    """The model of a small setting after ten epochs, and its canaries; unchanged it is the first base model."""
+    if not changes and not more:
+        base = lab.trained(small())
+        return base.after(TEN), base.canaries[0]
+    model = lab.trained(small(*changes, epochs=TEN, **more))
+    return model.folder, model.canaries[0]
 
 
 def base_models(lab: Laboratory) -> list[Trained]:

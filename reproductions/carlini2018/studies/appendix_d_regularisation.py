@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from laboratory import COUNTED, EPOCHS, Laboratory, Row, small
+from laboratory import COUNTED, TEN, Laboratory, Row, after_ten
 from outcomes import Figure, Outcome
 
 from recollect.models.quantising import quantise
@@ -13,10 +13,9 @@ CHANGES = {"none": (), "dropout 0.1": ("model.dropout=0.1",), "weight decay 1e-5
 
 
 def study(lab: Laboratory) -> Outcome:
-    rows = {name: measured(lab, changes) for name, changes in CHANGES.items()}
-    plain = lab.trained(small())
-    eight = quantise(str(plain.folder), plain.folder.with_name(f"{plain.folder.name}-8-bits"))
-    rows["8 bits"] = both(lab, eight, plain.canaries[0])
+    rows = {name: both(lab, *after_ten(lab, *changes)) for name, changes in CHANGES.items()}
+    plain, canaries = after_ten(lab)
+    rows["8 bits"] = both(lab, quantise(str(plain), plain.with_name(f"{plain.name}-8-bits")), canaries)
     figures = []
     for name, row in rows.items():
         figures += [
@@ -26,15 +25,10 @@ def study(lab: Laboratory) -> Outcome:
         ]
     return Outcome(
         title="Appendix D: regularisation",
-        scale=f"2 % of the treebank instead of 5 % or all, {EPOCHS} epochs, one model each instead of ten.",
+        scale=f"2 % of the treebank instead of 5 % or all, {TEN} epochs, one model each instead of ten.",
         figures=figures,
         details=rows,
     )
-
-
-def measured(lab: Laboratory, changes: tuple[str, ...]) -> Row:
-    model = lab.trained(small(*changes))
-    return both(lab, model.folder, model.canaries[0])
 
 
 def both(lab: Laboratory, folder: Path, canaries: Path) -> Row:

@@ -20,7 +20,7 @@ from recollect.recipes.reading import load_recipe
 
 MAILBOXES = ("lokey-t", "benson-r")
 FORMAT = "{digits:3}-{digits:3}-{digits:4}"
-EPOCHS = 15
+EPOCHS = 12
 CHANGES = ("training.learning_rate=0.005", "training.schedule.kind=constant", "training.batch_size=32")
 AUDIT = ExposureAudit(format=FORMAT, draws=512, max_steps=30_000, context=30)
 

@@ -22,7 +22,7 @@ CHANGES = (
     "training.learning_rate=0.005",
     "training.clip=5.0",
 )
-EPOCHS = 20
+EPOCHS = 15
 AUDIT = ExposureAudit(draws=2048, max_steps=50_000)
 
 

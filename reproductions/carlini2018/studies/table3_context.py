@@ -1,7 +1,7 @@
 """Table 3: what the adversary knows of the surrounding text moves the exposure.
 
-Three secrets stand in each model: nine digits between two unique phrases of five characters, and digits with dashes
-between them. The paper trains a model for each kind; here one model has all three, so that they compare within it.
+Three kinds of secret, a model for each: nine digits between two unique phrases of five characters (the first four rows
+ask the same models), and digits with dashes between them. Several kinds in one model would compete for its first guess.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from statistics import fmean
 
-from laboratory import Laboratory, Trained, secret_of, small
+from laboratory import TEN, Laboratory, Row, Trained, secret_of, small
 from outcomes import Figure, Outcome
 
 from recollect.audits.exposure.audit import ExposureAudit
@@ -26,37 +26,38 @@ KNOWN = {
     "nine single digits with dashes": (SINGLE, 5.2, 11.1),
 }
 """What is known, and the paper's exposure after 5 and 10 epochs."""
-MODELS = 3
-EPOCHS = (5, 10)
+EPOCHS = (5, TEN)
+MODELS = 2
 AUDIT = ExposureAudit(draws=1024, max_steps=30_000)
 
 
 def study(lab: Laboratory) -> Outcome:
-    models = [lab.trained(setting(seed)) for seed in range(MODELS)]
     figures, details = [], {}
     for what, (format, *paper) in KNOWN.items():
+        planted = format if format in (GROUPS, SINGLE) else f"{BEFORE}{NINE}{AFTER}"
+        models = [
+            lab.trained(small(seed=seed, epochs=TEN, plantings=plantings(planted, seed))) for seed in range(MODELS)
+        ]
         for epoch, printed in zip(EPOCHS, paper, strict=True):
             rows = [measured(lab, model, epoch, format) for model in models]
             details[f"{what}, epoch {epoch}"] = rows
-            figures.append(Figure(f"{what}, epoch {epoch}", printed, fmean(row["exposure_bits"] for row in rows)))
+            estimated = fmean(row["skew_normal_bits"] for row in rows)
+            figures.append(Figure(f"{what}, epoch {epoch}: estimated exposure, bits", printed, estimated))
     return Outcome(
         title="Table 3: exposure by what is known of the context",
-        scale=f"{MODELS} models of 2 % of the treebank instead of ten of all of it; all kinds of secret in each model.",
+        scale=f"2 % of the treebank, {MODELS} models for each kind of secret instead of ten.",
         figures=figures,
         details=details,
     )
 
 
-def setting(seed: int):
-    kinds = {"nine": f"{BEFORE}{NINE}{AFTER}", "groups": GROUPS, "single": SINGLE}
-    plantings = tuple(Planting(format=f, secrets=1, controls=0, name=n, seed=seed) for n, f in kinds.items())
-    return small(seed=seed, epochs=EPOCHS[-1], plantings=plantings)
+def plantings(format: str, seed: int) -> tuple[Planting, ...]:
+    return (Planting(format=format, secrets=1, controls=0, seed=seed),)
 
 
-def measured(lab: Laboratory, model: Trained, epoch: int, format: str):
-    """The exposure of the secret that fits the format, with just as much of the text around it."""
-    nine, groups, single = (secret_of(manifest) for manifest in model.canaries)
-    text = {GROUPS: groups, SINGLE: single}.get(format)
-    if text is None:
-        text = nine.removeprefix("" if BEFORE in format else BEFORE).removesuffix("" if AFTER in format else AFTER)
+def measured(lab: Laboratory, model: Trained, epoch: int, format: str) -> Row:
+    """The exposure of the planted secret, with just as much of the text around it as is known."""
+    text = secret_of(model.canaries[0])
+    text = text if format.startswith(BEFORE) else text.removeprefix(BEFORE)
+    text = text if format.endswith(AFTER) else text.removesuffix(AFTER)
     return lab.exposure(model.after(epoch), replace(AUDIT, format=format, secrets=(text,)))

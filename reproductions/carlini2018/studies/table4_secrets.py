@@ -1,4 +1,7 @@
-"""Table 4: several secrets at once, each with a unique prefix, planted once or more often."""
+"""Table 4: several secrets at once, each with a unique prefix, planted once or more often.
+
+One secret, planted once, is the subject of section 6.6.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from outcomes import Figure, Outcome
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.corpora.canaries.planting import Planting
 
-PAPER = {(1, 1): 0.8, (10, 1): 0.11, (10, 2): 0.38, (10, 5): 1.0}
+PAPER = {(10, 1): 0.11, (10, 2): 0.38, (10, 5): 1.0}
 """Share of secrets that can be extracted, by number of secrets and of insertions."""
 AUDIT = ExposureAudit(method="exact", draws=100, max_steps=20_000)
 
@@ -28,7 +31,7 @@ def study(lab: Laboratory) -> Outcome:
         figures.append(Figure(f"{secrets} secrets, {times} insertions: share extractable", printed, share))
     return Outcome(
         title="Table 4: several secrets at once",
-        scale=f"2 % of the treebank, {EPOCHS} epochs, one model for each cell; up to 10 secrets instead of 500.",
+        scale=f"2 % of the treebank, {EPOCHS} epochs, one model for each row; 10 secrets, not up to 500.",
         figures=figures,
         details=details,
     )

@@ -27,7 +27,7 @@ PLANTING = Planting(
     controls=20,
 )
 PAPER = {1: 10, 2: 21, 4: 33}
-PAIRS, EPOCHS = 4000, 15
+PAIRS = 2500
 CHANGES = ["training.epochs=15", "training.learning_rate=0.005", "training.batch_size=32", "model.dropout=0.2"]
 AUDIT = ExposureAudit(method="sampled", draws=4096)
 
