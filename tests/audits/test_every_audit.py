@@ -7,14 +7,20 @@ import pytest
 from recollect.audits.registry import AUDITS, audit_named
 from recollect.errors import PlanError
 from recollect.testing.contracts import check_audit
+from recollect.testing.world import World
 
 OF_SECRETS = {"exposure", "extraction"}
 """They judge secrets, not people: tests/audits/exposure has their own nulls and truths."""
 
+SETTINGS = {"provenance": {"shadows": 4}}
+"""Settings that cost less than the usual ones, where that matters."""
+WORLDS = {"provenance": World(members=12, others=12, controls=160)}
+"""Worlds with as many people as the audit needs, where the plain one is too small."""
+
 
 @pytest.mark.parametrize("name", AUDITS.table.keys() - OF_SECRETS)
 def test_every_audit_keeps_the_contract(name):
-    check_audit(audit_named(name))
+    check_audit(audit_named(name, **SETTINGS.get(name, {})), WORLDS.get(name))
 
 
 def test_an_unknown_audit_is_refused():

@@ -14,6 +14,7 @@ AUDITS = Registry(
     {
         "exposure": "recollect.audits.exposure.audit:ExposureAudit",
         "extraction": "recollect.audits.exposure.extraction:ExtractionAudit",
+        "provenance": "recollect.audits.provenance.audit:ProvenanceAudit",
     },
 )
 """Every audit, by the name that plans and verbs use."""

@@ -1,0 +1,1 @@
+"""Were this person's texts used to train this model?"""

@@ -1,0 +1,184 @@
+"""The provenance audit: were this person's texts used to train this model?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from recollect.audits.audit import Needs
+from recollect.audits.desk import BARE_DESK, Desk
+from recollect.audits.provenance.calibrated import Calibrated
+from recollect.audits.provenance.histogram import Features, Histogram
+from recollect.audits.provenance.judging import Scorer, decided
+from recollect.audits.provenance.planning import CALIBRATION, QUERIES, TRAINING, chosen_queries
+from recollect.audits.provenance.queries import Select, owner
+from recollect.audits.provenance.reference import SHADOW, Reference, divided
+from recollect.audits.provenance.reporting import Told
+from recollect.audits.provenance.words import Words, aligned
+from recollect.corpora.cohorts import Cohorts
+from recollect.errors import NotEnoughData, PlanError
+from recollect.models.access import Access
+from recollect.results.result import Result, Skipped
+from recollect.settings import at_least, between, one_of
+from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
+
+KINDS = ("causal", "seq2seq")
+"""Models whose words can be asked for: word prediction, dialogue and translation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProvenanceAudit:
+    """Whether the texts of one person, or of each of many, were used to train a model that shows ranked words only.
+
+    Shadow models are trained on halves of the users of a reference corpus. Some reference users are kept from all of
+    them; the target is asked about those too, and nobody is accused who scores as they do.
+    """
+
+    method: Literal["calibrated", "histogram"] = "calibrated"
+    """`calibrated`: ours. `histogram`: the paper's Algorithm 1."""
+    shadows: int = 10
+    """How many shadow models are trained."""
+    queries: int | None = 32
+    """How many texts of each person the target is asked about; None for all."""
+    budget: int | None = None
+    """How many texts it may be asked about in all, those of calibration users included; None for no limit."""
+    select: Select = "rarest"
+    """How these texts are chosen; before any model is asked."""
+    top_k: int | None = None
+    """Look at no more than so many of the target's likeliest words; None for all that it shows."""
+    calibration: float = 0.25
+    """The share of the reference users who are kept from all shadows."""
+    artificial: int = 600
+    """How many users are made up, at most, for a reference corpus that has none."""
+    vocabulary: int = 5000
+    """How many words the target is taken to know (the paper's 5,000): rarer ones count as one word when texts are
+    chosen, and the histogram spans so many ranks."""
+    least: int = 20
+    """How many words that all models know a person must have."""
+    bins: int = 100
+    """Of the histogram."""
+    features: Features = "scaled"
+    """What the histogram's machine sees: `scaled` as in the authors' code, or `counts` as printed."""
+    alpha: float = 0.05
+    """The share of findings that may be false."""
+
+    name: ClassVar[str] = "provenance"
+    question: ClassVar[str] = "Were this person's texts used to train this model?"
+    paper: ClassVar[str] = "Song and Shmatikov 2019, Auditing Data Provenance in Text-Generation Models"
+
+    def __post_init__(self) -> None:
+        one_of(("calibrated", "histogram"), method=self.method)
+        one_of(("rarest", "rarest-ranks", "random"), select=self.select)
+        one_of(("scaled", "counts"), features=self.features)
+        # with fewer, no user has two shadows that did not see them besides one that plays the target
+        at_least(4 if self.method == "calibrated" else 2, shadows=self.shadows)
+        wanted = {name: getattr(self, name) for name in ("queries", "budget", "top_k")}
+        at_least(1, **{name: value for name, value in wanted.items() if value is not None})
+        at_least(1, artificial=self.artificial, vocabulary=self.vocabulary, least=self.least, bins=self.bins)
+        between(0, 1, calibration=self.calibration, alpha=self.alpha)
+
+    def needs(self, evidence: Evidence) -> Needs:
+        """Shadows, and the chosen texts asked of them and of the target; nothing if too few users calibrate."""
+        access = {TARGET: Access.top(self.top_k or 1)}
+        given = frozenset({TARGET, AUDITED, CONTROLS})
+        nothing_yet = Needs(access=access, given=given, fleet={SHADOW: self.shadows})
+        if not given <= evidence.parts:
+            return nothing_yet
+        if (kind := evidence.models[TARGET].kind) not in KINDS:
+            raise PlanError(
+                f"Provenance reads the ranks of words as they are written; the target is a {kind} model.",
+                do="Give a causal or sequence-to-sequence model; the membership audit takes others.",
+            )
+        reference = self._reference(evidence)
+        if reference is None:
+            return nothing_yet
+        parts = (QUERIES, CALIBRATION, TRAINING)
+        corpora = {part: evidence.corpora[part] for part in parts if part in evidence.corpora}
+        try:
+            corpora = corpora or chosen_queries(self, evidence, reference)
+        except NotEnoughData:
+            return nothing_yet  # `run` says why
+        models = (TARGET, *reference.shadows)
+        ask = {(model, part) for model in models for part in corpora} - {(TARGET, TRAINING)}
+        return Needs(
+            access=access,
+            given=given,
+            fleet={SHADOW: self.shadows},
+            corpora={**corpora, reference.part: reference.corpus},
+            train={reference.part: reference.cohorts},
+            ask=frozenset(ask),
+        )
+
+    def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
+        """A decision about each person, with its p-value; and how good the decisions are, where the truth is known."""
+        reference = self._reference(evidence)
+        if QUERIES not in evidence.corpora or reference is None:
+            return self._refused(evidence, reference)
+        desk.progress("reading answers", 0, 2)
+        words, scorer = self._method(evidence, reference)
+        desk.progress("comparing people", 1, 2)
+        people = len({owner(record) for record in evidence.corpora[QUERIES]})
+        decisions = decided(scorer, words, people, alpha=self.alpha, least=self.least)
+        everybody = {owner(record) for record in evidence.corpora[AUDITED]}
+        silent = tuple(sorted(everybody.difference(decisions.users)))
+        truth = _truth(evidence.cohorts.get(AUDITED), evidence)
+        return Told(audit=self, decisions=decisions, words=words, silent=silent, truth=truth).result()
+
+    def _reference(self, evidence: Evidence) -> Reference | None:
+        """The reference users, divided; None if they are too few."""
+        return divided(evidence, shadows=self.shadows, share=self.calibration, artificial=self.artificial)
+
+    def _refused(self, evidence: Evidence, reference: Reference | None) -> Result:
+        """The result when too few users calibrate; nothing was trained or asked."""
+        try:
+            chosen_queries(self, evidence, reference)
+            reason = "Nobody was asked about."
+        except NotEnoughData as refusal:
+            reason = f"{refusal.found} {refusal.do}"
+        skipped = (Skipped(audit=self.name, reason=reason),)
+        return Result(audit=self.name, question=self.question, verdict=reason, outcome="cannot tell", skipped=skipped)
+
+    def _method(self, evidence: Evidence, reference: Reference) -> tuple[Words, Scorer]:
+        """The words of audited people and calibration users, and what scores them."""
+        shown = [k for k in (self.top_k, evidence.models[TARGET].access.k) if k is not None]
+        k, shadows = min(shown, default=None), reference.shadows
+        if self.method == "histogram":
+            words = aligned(evidence, QUERIES, [TARGET]).beside(aligned(evidence, CALIBRATION, [TARGET]))
+            trained = [aligned(evidence, TRAINING, [shadow]) for shadow in shadows]
+            labelled = [(each, _saw(reference, each)[place]) for place, each in enumerate(trained)]
+            machine = Histogram(
+                words=words,
+                shadows=labelled,
+                vocabulary=self.vocabulary,
+                k=k,
+                bins=self.bins,
+                features=self.features,
+                seed=evidence.seed,
+            )
+            return words, machine
+        models = [TARGET, *shadows]
+        words = aligned(evidence, QUERIES, models).beside(aligned(evidence, CALIBRATION, models))
+        taught = aligned(evidence, TRAINING, shadows)
+        return words, Calibrated.of(words, taught, _saw(reference, taught), k=k)
+
+
+def _saw(reference: Reference, words: Words) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    """Which shadow saw which of the users whose words these are [shadows, users]."""
+    place = {user: i for i, user in enumerate(reference.cohorts.units)}
+    return reference.cohorts.matrix[:, [place[user] for user in words.users]]
+
+
+def _truth(cohorts: Cohorts | None, evidence: Evidence) -> Mapping[str, bool] | None:
+    """Who trained the target, if it is known."""
+    if cohorts is None:
+        return None
+    model = TARGET if TARGET in cohorts.models or len(cohorts.models) != 1 else cohorts.models[0]
+    members = set(cohorts.members(model))
+    found: dict[str, bool] = {}
+    for record in evidence.corpora[AUDITED]:
+        unit = record.id if cohorts.unit == "record" else owner(record)
+        found[owner(record)] = found.get(owner(record), False) or unit in members
+    return found

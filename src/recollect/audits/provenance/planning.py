@@ -1,0 +1,94 @@
+"""What is going to be asked, fixed before any model is: whose texts, which of them, and within which budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recollect.audits.provenance.queries import Chooser, Frequencies, asked
+from recollect.audits.provenance.reference import Reference
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.errors import NotEnoughData, PlanError
+from recollect.signals.evidence import AUDITED, Evidence
+from recollect.stats.support import controls_for_p
+from recollect.streams import seed_of
+
+if TYPE_CHECKING:
+    from recollect.audits.provenance.audit import ProvenanceAudit
+
+QUERIES, CALIBRATION, TRAINING = "queries", "calibration-queries", "shadow-queries"
+"""The parts of the texts that are asked about: the audited people's, the calibration users', the shadows' users'."""
+Texts = Mapping[str, list[Record]]
+
+
+def chosen_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Reference | None) -> dict[str, Corpus]:
+    """The texts that are asked about, by their parts.
+
+    Everybody is asked about equally many texts, as far as they have them: whoever has fewer is later compared with
+    calibration users cut down to as many.
+
+    Raises:
+        NotEnoughData: Too few users calibrate for a p-value as small as the audit's alpha.
+        PlanError: The budget does not reach.
+    """
+    if reference is None:
+        raise _too_few(audit, 0)
+    taboo = frozenset(record.digest for record in reference.corpus)
+    frequencies = Frequencies.of(reference.corpus, audit.vocabulary)
+    theirs = Chooser(audit.select, frequencies, evidence.seed).chosen(reference.corpus)
+    people = Chooser(audit.select, frequencies, evidence.seed, taboo).chosen(evidence.corpora[AUDITED])
+    calibration = {user: theirs[user] for user in reference.calibration if user in theirs}
+    most = _most(audit, people, calibration)
+    afforded = _afforded(audit, people, calibration, most, evidence.seed)
+    training = {user: theirs[user] for user in reference.training if user in theirs}
+    return {
+        QUERIES: asked(people, most, name="the chosen texts"),
+        CALIBRATION: asked(afforded, most, name="the chosen texts of calibration users"),
+        TRAINING: asked(training, most, name="the chosen texts of the shadows' users"),
+    }
+
+
+def _too_few(audit: ProvenanceAudit, found: int) -> NotEnoughData:
+    """Why there is no p-value, and how many users would do."""
+    needed = controls_for_p(audit.alpha)
+    return NotEnoughData(
+        f"A p-value of {audit.alpha:g} needs at least {needed} calibration users, and there are {found}: a share of "
+        f"{audit.calibration:g} of the reference users, whom no shadow model may see.",
+        do=f"Give controls with at least {int(np.ceil(needed / audit.calibration))} users, or a larger share.",
+    )
+
+
+def _most(audit: ProvenanceAudit, people: Texts, calibration: Texts) -> int:
+    """How many texts of a person are asked about: no more than enough calibration users have."""
+    needed = controls_for_p(audit.alpha)
+    if len(calibration) < needed:
+        raise _too_few(audit, len(calibration))
+    had = sorted((len(texts) for texts in calibration.values()), reverse=True)
+    enough = had[max(needed, len(had) // 2) - 1]
+    longest = max((len(texts) for texts in people.values()), default=1)
+    return min(longest, enough, audit.queries or longest)
+
+
+def _afforded(audit: ProvenanceAudit, people: Texts, calibration: Texts, most: int, seed: int) -> Texts:
+    """The calibration users whom the budget reaches, drawn at random."""
+    if audit.budget is None:
+        return calibration
+    spent = sum(min(most, len(texts)) for texts in people.values())
+    afforded: dict[str, list[Record]] = {}
+    for user in sorted(calibration, key=lambda name: seed_of(seed, "afforded", name)):
+        spent += min(most, len(calibration[user]))
+        if spent > audit.budget:
+            break
+        afforded[user] = calibration[user]
+    needed = controls_for_p(audit.alpha)
+    if len(afforded) < needed:
+        least = most * needed + sum(min(most, len(texts)) for texts in people.values())
+        raise PlanError(
+            f"A budget of {audit.budget:,} queries does not reach: {most} texts of each person and of {needed} "
+            f"calibration users are up to {least:,}.",
+            do=f"Allow {least:,} queries, or ask about fewer texts of each.",
+        )
+    return afforded

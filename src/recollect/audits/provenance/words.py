@@ -1,0 +1,200 @@
+"""Words that several models were asked about: put beside each other although their tokenizers may cut differently.
+
+A word here is the shortest piece of text that begins and ends where a symbol of every model does. Its rank is the
+product of the ranks of its symbols. So models with one vocabulary are compared symbol by symbol, others word by word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.audits.provenance.queries import owner
+from recollect.corpora.record import Record
+from recollect.models.answers import Answers
+from recollect.signals.evidence import Evidence
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+_SHIFT = 32
+"""A place is a text's number and, in the lower bits, the number of a character."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Words:
+    """The words of some users, with their ranks in every model; unknown ones are left out."""
+
+    users: tuple[str, ...]
+    """In ascending order."""
+    user: Codes
+    """Whose each word is: a place among the users [words]."""
+    text: Codes
+    """Which of the user's queries it stands in, from 0 [words]."""
+    texts: Codes
+    """How many queries each user has [users]."""
+    log_rank: Floats
+    """The natural logarithm of each word's rank; infinite where the model does not show it [models, words]."""
+    worst: Floats
+    """The largest rank among each word's symbols; infinite where one of them is not shown [models, words]."""
+    unknown: Codes
+    """Words of each user that were left out because some model does not know them [users]."""
+    ragged: Codes
+    """Words of each user that were left out because some model did not predict all of them [users]."""
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+    def beside(self, others: Words) -> Words:
+        """These users, then others, of whose words the same models were asked."""
+        columns = {
+            name: np.concatenate([getattr(self, name), getattr(others, name)], axis=-1)
+            for name in ("text", "texts", "log_rank", "worst", "unknown", "ragged")
+        }
+        user = np.concatenate([self.user, others.user + len(self.users)])
+        return Words(users=self.users + others.users, user=user, **columns)
+
+    def counts(self, most: int | None = None) -> Codes:
+        """How many words each user has within the first so many queries [users]."""
+        chosen = self.user if most is None else self.user[self.text < most]
+        return np.bincount(chosen, minlength=len(self.users))
+
+    def limited(self, model: int, k: int | None) -> Floats:
+        """The logarithms of the ranks in one model, as if it showed only its k likeliest symbols."""
+        if k is None:
+            return np.asarray(self.log_rank[model])
+        return np.where(self.worst[model] <= k, self.log_rank[model], np.inf)
+
+
+def aligned(evidence: Evidence, corpus: str, models: Sequence[str]) -> Words:
+    """The words of a corpus of queries, with their ranks in these models.
+
+    Args:
+        evidence: Holds the answers of these models about this corpus.
+        corpus: The part of the corpus; the texts of each user stand in the order in which they were chosen.
+        models: The parts of the models; the ranks come in this order.
+    """
+    seen: dict[str, int] = {}
+    blocks, owners = list[_Block](), list[str]()
+    for records, answers in evidence.each(corpus, models):
+        places = []
+        for record in records:
+            places.append(seen.get(owner(record), 0))
+            seen[owner(record)] = places[-1] + 1
+        texts = [record.digest for record in records]
+        block = _block(records, [given.select(texts) for given in answers])
+        blocks.append(block.numbered(len(owners), np.array(places, dtype=np.int64)))
+        owners += [owner(record) for record in records]
+    return _joined(blocks, owners, seen, models=len(models))
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """The words of some texts, unknown ones among them."""
+
+    record: Codes
+    text: Codes
+    log_rank: Floats
+    worst: Floats
+    known: NDArray[np.bool_]
+    whole: NDArray[np.bool_]
+
+    def numbered(self, first: int, places: Codes) -> _Block:
+        """The same with the numbers of its texts in the whole corpus, and of each among its user's."""
+        return _Block(self.record + first, places[self.record], self.log_rank, self.worst, self.known, self.whole)
+
+
+def _joined(blocks: Sequence[_Block], owners: Sequence[str], texts: dict[str, int], *, models: int) -> Words:
+    """All blocks as one; only words that every model knows and predicted are kept."""
+    users = tuple(sorted(texts))
+    code = {user: i for i, user in enumerate(users)}
+    of_record = np.array([code[user] for user in owners], dtype=np.int64)
+    record = np.concatenate([np.empty(0, np.int64), *(block.record for block in blocks)])
+    user = of_record[record] if len(record) else record
+    known = np.concatenate([np.empty(0, bool), *(block.known for block in blocks)])
+    whole = np.concatenate([np.empty(0, bool), *(block.whole for block in blocks)])
+    kept, nothing = known & whole, np.empty((models, 0))
+    return Words(
+        users=users,
+        user=user[kept],
+        text=np.concatenate([np.empty(0, np.int64), *(block.text for block in blocks)])[kept],
+        texts=np.array([texts[name] for name in users], dtype=np.int64),
+        log_rank=np.concatenate([nothing, *(block.log_rank for block in blocks)], axis=1)[:, kept],
+        worst=np.concatenate([nothing, *(block.worst for block in blocks)], axis=1)[:, kept],
+        unknown=np.bincount(user[~known], minlength=len(users)),
+        ragged=np.bincount(user[known & ~whole], minlength=len(users)),
+    )
+
+
+def _block(records: Sequence[Record], answers: Sequence[Answers]) -> _Block:
+    """The words of some texts: from one place where a symbol of every model begins to the next."""
+    after, before = _edges([record.predicted for record in records])
+    begins, ends = [], []
+    for given in answers:
+        text = np.repeat(np.arange(len(records)), np.diff(given.offsets))
+        begins.append(_places(text, given.start, after))
+        ends.append(_places(text, given.end, before))
+    common = reduce(np.intersect1d, begins)
+    rows = [_Rows.of(*each, common) for each in zip(answers, begins, ends, strict=True)]
+    last = np.stack([each.last for each in rows])
+    return _Block(
+        record=common >> _SHIFT,
+        text=common >> _SHIFT,
+        log_rank=np.stack([each.log_rank for each in rows]),
+        worst=np.stack([each.worst for each in rows]),
+        known=np.logical_and.reduce([each.known for each in rows]),
+        whole=np.logical_and.reduce(last == last[0]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The symbols of one model, gathered into words."""
+
+    log_rank: Floats
+    worst: Floats
+    known: NDArray[np.bool_]
+    last: Codes
+    """Where each word ends."""
+
+    @classmethod
+    def of(cls, answers: Answers, begin: Codes, end: Codes, common: Codes) -> _Rows:
+        """Gather the symbols that begin at a common place or between it and the next."""
+        word = np.searchsorted(common, begin, side="right") - 1
+        inside = word >= 0
+        inside[inside] = common[word[inside]] >> _SHIFT == begin[inside] >> _SHIFT
+        word, rank = word[inside], answers.rank[inside].astype(np.float64)
+        rank[rank == 0] = np.inf
+        log_rank, worst = np.zeros(len(common)), np.zeros(len(common))
+        last, known = np.zeros(len(common), np.int64), np.ones(len(common), np.bool_)
+        np.add.at(log_rank, word, np.log(rank))
+        np.maximum.at(worst, word, rank)
+        np.maximum.at(last, word, end[inside])
+        known[word[~answers.known[inside]]] = False
+        return cls(log_rank, worst, known, last)
+
+
+def _places(text: Codes, character: NDArray[np.int32], moved: Sequence[Codes]) -> Codes:
+    """Places in all texts together, each moved to where white space ends (or begins)."""
+    starts = np.concatenate([[0], np.cumsum([len(each) for each in moved])])[:-1].astype(np.int64)
+    flat = np.concatenate([np.empty(0, np.int64), *moved])
+    return (text << _SHIFT) | (flat[starts[text] + character] if len(text) else np.empty(0, np.int64))
+
+
+def _edges(texts: Iterable[str]) -> tuple[list[Codes], list[Codes]]:
+    """For each place in each text, the next that is no white space, and the last end of what is none before it.
+
+    Some tokenizers count the space before a word to the word.
+    """
+    after, before = [], []
+    for text in texts:
+        spaces = np.fromiter((character.isspace() for character in text), dtype=np.bool_, count=len(text))
+        places = np.arange(len(text) + 1)
+        inked = np.append(~spaces, True)
+        after.append(np.minimum.accumulate(np.where(inked, places, len(text))[::-1])[::-1].astype(np.int64))
+        ended = np.append(True, ~spaces)
+        before.append(np.maximum.accumulate(np.where(ended, places, 0)).astype(np.int64))
+    return after, before

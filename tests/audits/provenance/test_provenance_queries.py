@@ -1,0 +1,109 @@
+"""Which texts are asked about, and that it is fixed beforehand."""
+
+import pytest
+
+from recollect.audits.provenance.audit import ProvenanceAudit
+from recollect.audits.provenance.planning import CALIBRATION, QUERIES, TRAINING, chosen_queries
+from recollect.audits.provenance.queries import PERSON, Chooser, Frequencies, asked
+from recollect.audits.provenance.reference import divided
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.errors import NotEnoughData, PlanError
+from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
+from recollect.testing.world import World
+
+REFERENCE = Corpus.of([Record(id="r", user="x", text="the the the the cat cat sat")])
+
+
+def texts(*written, user="ann"):
+    return [Record(id=str(i), user=user, text=text) for i, text in enumerate(written)]
+
+
+def order(select, records, seed=0, **more):
+    chooser = Chooser(select, Frequencies.of(REFERENCE, 100), seed, **more)
+    return [record.text for record in chooser.chosen(records)["ann"]]
+
+
+def test_rarest_is_the_smallest_sum_of_counts_as_printed():
+    assert order("rarest", texts("the cat", "sat", "cat sat", "the")) == ["sat", "cat sat", "the", "the cat"]
+
+
+def test_rarest_ranks_is_the_largest_sum_of_places_as_in_the_authors_code():
+    assert order("rarest-ranks", texts("the cat", "sat sat", "cat sat", "the")) == [
+        "sat sat",
+        "cat sat",
+        "the cat",
+        "the",
+    ]
+
+
+def test_words_beyond_the_vocabulary_are_one_frequent_word():
+    known = Frequencies.of(REFERENCE, 1)
+    assert known.commonness("the") == 4
+    assert known.commonness("cat") == known.commonness("never-seen".replace("-", "")) == 3
+
+
+def test_a_random_choice_depends_on_the_seed_alone():
+    records = texts(*(f"text {i}" for i in range(20)))
+    assert order("random", records) == order("random", records[::-1])
+    assert order("random", records) != order("random", records, seed=1)
+
+
+@pytest.mark.parametrize("select", ["rarest", "rarest-ranks", "random"])
+def test_neither_order_nor_repetition_changes_the_choice(select):
+    records = texts("the cat", "sat", "sat", "cat sat", "the", " ")
+    assert order(select, records) == order(select, records[::-1])
+    assert sorted(order(select, records)) == ["cat sat", "sat", "the", "the cat"]
+
+
+def test_texts_that_a_shadow_may_have_seen_are_not_asked_about():
+    records = texts("the cat", "sat")
+    assert order("rarest", records, taboo={records[1].digest}) == ["the cat"]
+
+
+def test_a_file_without_users_is_one_person():
+    chooser = Chooser("rarest", Frequencies.of(REFERENCE, 100), 0)
+    assert list(chooser.chosen([Record(id="1", text="the"), Record(id="2", text="cat")])) == [PERSON]
+
+
+def test_the_first_texts_of_everybody_are_asked_in_the_order_of_choice():
+    chosen = {"bob": texts("a", "b", "c", user="bob"), "ann": texts("d", user="ann")}
+    assert [record.text for record in asked(chosen, 2, name="x")] == ["d", "a", "b"]
+
+
+def plan(controls=80, people=None, **settings):
+    world = World(members=1, others=1, controls=controls)
+    corpora = world.corpora if people is None else {**world.corpora, AUDITED: Corpus.of(people)}
+    audit, evidence = ProvenanceAudit(shadows=4, **settings), Evidence(corpora=corpora)
+    return chosen_queries(audit, evidence, divided(evidence, shadows=4, share=audit.calibration, artificial=60))
+
+
+def test_the_budget_is_a_hard_limit():
+    corpora = plan(budget=66)
+    assert len(corpora[QUERIES]) + len(corpora[CALIBRATION]) <= 66
+    assert len(corpora[CALIBRATION]) == 60
+    assert len(plan()[CALIBRATION]) == 60
+    assert len(plan(controls=100, budget=66)[CALIBRATION]) == 60
+    assert len(plan(controls=100)[CALIBRATION]) == 75
+
+
+def test_a_budget_that_does_not_reach_is_refused_with_one_that_does():
+    with pytest.raises(PlanError, match="up to 63"):
+        plan(budget=62)
+    assert plan(budget=63)
+
+
+def test_nobody_is_asked_more_than_the_queries():
+    corpora = plan(queries=1)
+    assert [len(corpora[part]) for part in (QUERIES, CALIBRATION, TRAINING)] == [2, 20, 60]
+
+
+def test_others_are_asked_no_more_texts_than_the_longest_person_has():
+    corpora = plan(people=texts("word1 word2"))
+    assert [len(corpora[part]) for part in (QUERIES, CALIBRATION, TRAINING)] == [1, 20, 60]
+
+
+def test_too_few_calibration_users_are_refused_with_the_number_that_would_do():
+    with pytest.raises(NotEnoughData, match=r"at least 19 calibration users, and there are 15.*\n.*at least 76 users"):
+        plan(controls=60)
+    assert CONTROLS not in plan(controls=76)
