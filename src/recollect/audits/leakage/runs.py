@@ -1,0 +1,134 @@
+"""Runs: words in a row that a model predicts (Algorithm 1 of the paper, with the run that reaches the end of a text).
+
+A word counts as predicted when the pieces that the model is shown among its likeliest symbols cover all of it, and no
+piece that touches it is missing there. So what a tokenizer makes of a word does not change what a word is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.audits.leakage.words import Flags, Integers, Words
+from recollect.corpora.record import Record
+from recollect.models.answers import Answers
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Maximal runs of predicted words, in the order of the block."""
+
+    words: Words
+    first: Integers
+    """The place of each run's first word."""
+    beyond: Integers
+    """The place after its last word."""
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def lengths(self) -> Integers:
+        """How many words each run has."""
+        return self.beyond - self.first
+
+    def texts(self) -> list[str]:
+        """Each run with single spaces: two runs are the same if these are."""
+        words = self.words.texts
+        return [" ".join(words[a:b]) for a, b in zip(self.first.tolist(), self.beyond.tolist(), strict=True)]
+
+    def take(self, chosen: Flags | Integers) -> Runs:
+        """Some of the runs."""
+        return Runs(self.words, self.first[chosen], self.beyond[chosen])
+
+    @property
+    def start(self) -> Integers:
+        """Where each run begins, in characters of the block."""
+        return self.words.start[self.first]
+
+    @property
+    def end(self) -> Integers:
+        """Where each run ends."""
+        return self.words.end[self.beyond - 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """What a model showed about a block of records, placed in the text of the whole block."""
+
+    words: Words
+    answers: Answers
+    """Of the records in their order; contents that come twice are there twice."""
+    start: Integers
+    end: Integers
+    """Where each piece ends; one without width ends one character after it began, so that it touches its word."""
+    full: Integers
+    """Where it really ends."""
+
+    @classmethod
+    def of(cls, records: Sequence[Record], words: Words, answers: Answers) -> Pieces:
+        """The pieces of these records; answers are joined by record, never by place."""
+        theirs = answers.select([record.digest for record in records])
+        shift = np.repeat(words.base, np.diff(theirs.offsets))
+        start, full = theirs.start + shift, theirs.end + shift
+        return cls(words, theirs, start, np.maximum(full, start + 1), full)
+
+    def runs(self, k: int, *, least: int = 1) -> Runs:
+        """The maximal runs of words that are among the model's k likeliest.
+
+        Args:
+            k: How many symbols the model shows.
+            least: How many words a run must have.
+        """
+        predicted = self._predicted(k)
+        record = self.words.record
+        joins = predicted[1:] & predicted[:-1] & (record[1:] == record[:-1])
+        first = np.flatnonzero(predicted & ~np.concatenate([[False], joins])[: len(predicted)])
+        last = np.flatnonzero(predicted & ~np.concatenate([joins, [False]])[: len(predicted)])
+        long = last + 1 - first >= least
+        return Runs(self.words, first[long], last[long] + 1)
+
+    def nats(self, runs: Runs) -> Floats:
+        """How surprised the model is by each run, in nats: minus the log-probability of all pieces that touch it.
+
+        Where a piece is only known as `<unk>`, this is the surprise at any unknown word: the word itself surprises
+        it at least as much. NaN where the model did not have to predict all of the run, or does not show it.
+        """
+        assert self.answers.logprob is not None  # noqa: S101 - who asks for nats has asked for access first
+        logprob = self.answers.logprob.astype(np.float64)
+        hidden = np.isnan(logprob)
+        summed = np.concatenate([[0.0], np.cumsum(np.where(hidden, 0, -logprob))])
+        missing = np.concatenate([[0], np.cumsum(hidden)])
+        first = np.searchsorted(self.end, runs.start, side="right")
+        beyond = np.searchsorted(self.start, runs.end, side="left")
+        bare = self._uncovered(np.ones(len(self.start), dtype=np.bool_))
+        gaps = np.concatenate([[0], np.cumsum(bare)])
+        whole = (missing[beyond] == missing[first]) & (gaps[runs.beyond] == gaps[runs.first])
+        return np.where(whole, summed[beyond] - summed[first], np.nan)
+
+    def _predicted(self, k: int) -> Flags:
+        """Which words are predicted."""
+        rank = self.answers.rank
+        hit = self.answers.known & (rank >= 1) & (rank <= k)
+        spoilt = self._touched(self.start[~hit], self.end[~hit])
+        return ~self._uncovered(hit) & ~self._any(spoilt)
+
+    def _uncovered(self, pieces: Flags) -> Flags:
+        """Which words have a character that none of these pieces covers."""
+        return self._any(~self._touched(self.start[pieces], self.full[pieces]))
+
+    def _touched(self, start: Integers, end: Integers) -> Flags:
+        """Which characters of the block lie in one of these spans."""
+        size = self.words.size + 2
+        change = np.bincount(start, minlength=size) - np.bincount(end, minlength=size)
+        return np.cumsum(change) > 0
+
+    def _any(self, characters: Flags) -> Flags:
+        """Which words have such a character."""
+        before = np.concatenate([[0], np.cumsum(characters)])
+        return np.asarray(before[self.words.end] > before[self.words.start])
