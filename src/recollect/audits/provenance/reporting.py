@@ -17,6 +17,7 @@ from recollect.results.result import Finding, Outcome, Result, Skipped
 from recollect.stats.auc import auc
 from recollect.stats.decisions import accuracy, false_positive_rate, precision, recall
 from recollect.stats.intervals import Estimate, proportion
+from recollect.stats.support import controls_for_p
 
 if TYPE_CHECKING:
     from recollect.audits.provenance.audit import ProvenanceAudit
@@ -91,10 +92,7 @@ class Told:
         found, alpha = self.decisions, self.audit.alpha
         flagged, judged = int(found.flagged.sum()), int(found.judged.sum())
         if not judged:
-            return (
-                f"There is no saying: nobody has enough text. At least {self.audit.least} words that all models know "
-                f"are needed from a person; the most that anybody has are {int(found.words.max(initial=0))}."
-            )
+            return self._no_saying()
         if judged == 1:
             return _verdict_of_one(found)
         if not flagged:
@@ -105,6 +103,20 @@ class Told:
         return (
             f"The texts of {flagged} of {judged} people were used to train this model: it predicts their words better "
             f"than chance allows. At most {alpha:.0%} of these {flagged} findings are expected to be false."
+        )
+
+    def _no_saying(self) -> str:
+        """Why nobody could be judged, and what would be needed."""
+        found, least = self.decisions, self.audit.least
+        if int(found.words.max(initial=0)) < least:
+            return (
+                f"There is no saying: nobody has enough text. At least {least} words that all models know are needed "
+                f"from a person; the most that anybody has are {int(found.words.max(initial=0))}."
+            )
+        return (
+            f"There is no saying: at most {int(found.compared.max())} calibration users have as many texts as a person "
+            f"here and at least {least} words that all models know, and {controls_for_p(alpha=self.audit.alpha)} are "
+            "needed: give more controls, or ask about more texts."
         )
 
     def _notes(self) -> list[str]:
@@ -127,7 +139,8 @@ class Told:
         few = int((~found.judged).sum()) + len(self.silent)
         if few:
             notes.append(
-                f"{few} people could not be judged: {audit.least} words that all models know are needed of each"
+                f"{few} people could not be judged: {audit.least} words that all models know are needed of each, and "
+                f"{controls_for_p(audit.alpha)} calibration users with as many texts"
                 + (f"; of {len(short)} there was no text that could be asked about." if short else ".")
             )
         floor = 1 / (1 + found.compared[found.judged].max(initial=1))
@@ -144,7 +157,9 @@ class Told:
         """One row per person."""
         found, people = self.decisions, len(self.decisions.users)
         extra = len(self.silent)
-        said = [_DECISIONS[bool(f), bool(j)] for f, j in zip(found.flagged, found.judged, strict=True)]
+        enough = found.words >= self.audit.least
+        cases = [~enough, found.flagged, found.judged]
+        said = np.select(cases, ["too little text", "member", "no sign"], "nobody to compare with").tolist()
         names = [*found.users, *self.silent]
         columns = {
             "user": names,
@@ -165,7 +180,6 @@ class Told:
         return pa.table(columns)
 
 
-_DECISIONS = {(True, True): "member", (False, True): "no sign", (False, False): "too little text"}
 _UNITS = {"auc": "probability"}
 _READINGS = {
     "auc": "How often a person whose texts were used scores above one whose texts were not; 0.5 is chance.",

@@ -1,0 +1,196 @@
+"""The audit in worlds in which the truth is known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recollect.audits.provenance.audit import ProvenanceAudit
+from recollect.audits.provenance.planning import CALIBRATION, QUERIES
+from recollect.audits.rounds import gathered
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.errors import AccessError, PlanError
+from recollect.models.access import Access
+from recollect.models.limited import limited
+from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
+from recollect.stats.significance import binomial_p, too_small_p
+from recollect.streams import stream
+from recollect.testing.contracts import check_audit
+from recollect.testing.fakes import Memoriser, Null
+from recollect.testing.world import World
+
+WORLD = World(members=12, others=12, controls=160)
+SEEDS = range(40)
+
+
+def gather(audit, world, target, **given):
+    evidence = replace(world.given(target), seed=world.seed, **given)
+    return gathered(audit, evidence, ask=world.ask, train=world.train)
+
+
+def result(audit, world, target, **given):
+    return audit.run(gather(audit, world, target, **given), stream(world.seed, "provenance"))
+
+
+def rows(found):
+    return {row["user"]: row for row in found.held["users"].to_pylist()}
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({"method": "histogram"}, "causal"),
+        ({"method": "histogram", "top_k": 5}, "causal"),
+        ({"top_k": 1}, "causal"),
+        ({"select": "random", "queries": 2, "least": 5}, "seq2seq"),
+    ],
+)
+def test_every_method_keeps_the_contract(settings, kind):
+    check_audit(ProvenanceAudit(shadows=4, **settings), replace(WORLD, kind=kind))
+
+
+@pytest.mark.parametrize("method", ["calibrated", "histogram"])
+def test_who_was_learnt_by_heart_is_found_and_the_truth_is_told(method):
+    found = result(ProvenanceAudit(shadows=4, method=method), WORLD, WORLD.memoriser())
+    assert found.finding("auc").value == 1
+    assert found.finding("recall").value == 1
+    assert found.finding("precision").value >= 0.8
+    assert all((row["decision"] == "member") >= row["member"] for row in rows(found).values())
+    assert "of 24 people were used to train this model" in found.verdict
+
+
+def p_of_one(audit, seed, texts=None):
+    """The p-value of a person whom the target cannot have seen."""
+    world = World(members=0, others=1, controls=80, seed=seed)
+    corpora = dict(world.corpora)
+    if texts is not None:
+        corpora[AUDITED] = Corpus.of(sorted(corpora[AUDITED], key=lambda record: record.id)[:texts])
+    found = result(audit, world, Null(seed=1000 + seed), corpora=corpora, cohorts={})
+    (row,) = rows(found).values()
+    return row["p_value"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "texts"),
+    [
+        ({"least": 5}, 1),
+        ({"method": "histogram", "least": 5, "top_k": 50}, 1),
+        pytest.param({}, None, marks=pytest.mark.slow),
+        pytest.param({"top_k": 1}, None, marks=pytest.mark.slow),
+        pytest.param({"method": "histogram"}, None, marks=pytest.mark.slow),
+    ],
+)
+def test_p_values_of_people_whom_the_target_never_saw_are_uniform_or_larger(settings, texts):
+    p = [p_of_one(ProvenanceAudit(shadows=4, **settings), seed, texts) for seed in SEEDS]
+    assert too_small_p(p) > 0.001
+    assert binomial_p(int(np.sum(np.array(p) <= 0.05)), len(p), 0.05) > 0.001
+    assert np.mean(p) < 0.65  # and they are not useless
+
+
+@pytest.mark.slow
+def test_nobody_is_found_among_many_more_often_than_alpha_allows():
+    audit = ProvenanceAudit(shadows=4, alpha=0.2)
+    worlds = [World(members=0, others=8, controls=100, seed=seed) for seed in SEEDS]
+    hits = sum(result(audit, world, Null(seed=1000 + world.seed)).outcome == "found" for world in worlds)
+    assert binomial_p(hits, len(worlds), 0.2) > 0.001
+
+
+def test_a_person_alone_is_judged_against_people_cut_down_to_as_many_texts():
+    person = [record for record in WORLD.learnt if record.owner == WORLD.learnt[0].owner]
+    texts = [Record(id=record.id, text=record.text) for record in person][:2]
+    audit = ProvenanceAudit(shadows=4, least=5)
+    given = {"corpora": {**WORLD.corpora, AUDITED: Corpus.of(texts)}, "cohorts": {}}
+    evidence = gather(audit, WORLD, WORLD.memoriser(), **given)
+    assert len(evidence.corpora[QUERIES]) == 2
+    assert len(evidence.corpora[CALIBRATION]) == 80
+    found = audit.run(evidence, stream(0, "provenance"))
+    assert found.outcome == "found"
+    assert "none of 40 people" in found.verdict
+    assert rows(found)["the person"]["p_value"] == pytest.approx(1 / 41)
+    assert found.notes[0] == (
+        "The target was asked about 82 texts: 2 of 1 audited people and 80 of 40 calibration users."
+    )
+
+
+def test_people_with_too_little_text_are_not_judged_and_told_how_much_is_needed():
+    short = [Record(id="a", user="ann", text="word1 word2"), Record(id="b", user="bob", text=" ")]
+    corpora = {**WORLD.corpora, AUDITED: Corpus.of([*WORLD.corpora[AUDITED], *short])}
+    found = result(ProvenanceAudit(shadows=4), WORLD, WORLD.memoriser(), corpora=corpora, cohorts={})
+    assert {user for user, row in rows(found).items() if row["decision"] == "too little text"} == {"ann", "bob"}
+    assert any("2 people could not be judged: 20 words" in note for note in found.notes)
+    alone = {**WORLD.corpora, AUDITED: Corpus.of(short)}
+    nothing = result(ProvenanceAudit(shadows=4), WORLD, WORLD.memoriser(), corpora=alone, cohorts={})
+    assert nothing.outcome == "cannot tell"
+    assert "At least 20 words" in nothing.skipped[0].reason
+
+
+def test_it_is_said_when_too_few_calibration_users_have_enough_text():
+    person = Corpus.of([Record(id="1", text=" ".join(f"word{i}" for i in range(60)))])
+    given = {"corpora": {**WORLD.corpora, AUDITED: person}, "cohorts": {}}
+    found = result(ProvenanceAudit(shadows=4), WORLD, Null(), **given)
+    assert found.outcome == "cannot tell"
+    assert "at most 0 calibration users have as many texts" in found.verdict
+    assert rows(found)["the person"]["decision"] == "nobody to compare with"
+
+
+def test_with_too_few_controls_nothing_is_trained_or_asked():
+    audit, world = ProvenanceAudit(shadows=4), World(controls=60)
+    evidence = gather(audit, world, world.memoriser())
+    assert not evidence.answers
+    assert evidence.models.keys() == {TARGET, "reference"}
+    found = audit.run(evidence, stream(0, "provenance"))
+    assert found.outcome == "cannot tell"
+    assert "at least 19 calibration users, and there are 15" in found.verdict
+
+
+def test_the_next_person_needs_no_new_shadows():
+    audit, first = ProvenanceAudit(shadows=4), gather(ProvenanceAudit(shadows=4), WORLD, WORLD.memoriser())
+    somebody = {**WORLD.corpora, AUDITED: Corpus.of([Record(id="1", user="somebody", text="word3 word4")])}
+    second = gather(audit, WORLD, Null(), corpora=somebody, cohorts={})
+    for name in ("shadow-0", "shadow-3"):
+        assert first.cohorts[CONTROLS].members(name) == second.cohorts[CONTROLS].members(name)
+
+
+def test_a_model_that_shows_less_than_is_to_be_looked_at_is_refused():
+    with pytest.raises(AccessError, match="50 likeliest"):
+        gather(ProvenanceAudit(top_k=50), WORLD, limited(WORLD.memoriser(), Access.top(5)))
+
+
+def test_what_the_target_shows_is_all_that_is_looked_at():
+    shown = result(ProvenanceAudit(shadows=4), WORLD, limited(WORLD.memoriser(), Access.top(3)))
+    asked = result(ProvenanceAudit(shadows=4, top_k=3), WORLD, WORLD.memoriser())
+    assert rows(shown) == rows(asked)
+
+
+@pytest.mark.parametrize("kind", ["classifier", "masked"])
+def test_models_that_do_not_write_word_by_word_are_refused(kind):
+    with pytest.raises(PlanError, match=f"a {kind} model"):
+        gather(ProvenanceAudit(), World(kind=kind), Null(kind=kind))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"shadows": 3}, {"queries": 0}, {"select": "best"}, {"method": "svm"}, {"alpha": 0}]
+)
+def test_settings_that_make_no_sense_are_refused(settings):
+    with pytest.raises(PlanError):
+        ProvenanceAudit(**settings)
+
+
+def test_people_of_whom_only_a_part_was_used_are_still_found():
+    learnt = [record for record in WORLD.learnt if not record.id.endswith("-2")]
+    found = result(ProvenanceAudit(shadows=4), WORLD, Memoriser(learnt, otherwise=Null(seed=0)))
+    assert found.finding("auc").value > 0.95
+
+
+def test_artificial_users_stand_in_for_a_corpus_without_any():
+    plain = [Record(id=record.id, text=record.text) for record in World(controls=300).corpora[CONTROLS]]
+    corpora = {**WORLD.corpora, CONTROLS: Corpus.of(plain)}
+    found = result(ProvenanceAudit(shadows=4), WORLD, WORLD.memoriser(), corpora=corpora)
+    assert found.finding("auc").value == 1
+
+
+def test_round_0_tells_what_will_be_trained():
+    needs = ProvenanceAudit().needs(Evidence())
+    assert needs.fleet == {"shadow": 10}
+    assert needs.access == {TARGET: Access.LABEL}

@@ -1,0 +1,92 @@
+"""`recollect provenance` as a user types it, with models that are really trained."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from recollect.cli.app import app
+from recollect.corpora.dividing import cohorts_of
+from recollect.corpora.validating import read_corpus
+from recollect.recipes.reading import load_recipe
+from recollect.recipes.training import train
+from recollect.signals.evidence import AUDITED, CONTROLS
+from recollect.testing.world import World
+
+SMALL = ("units=16", "embedding=16", "dropout=0", "epochs=60", "learning_rate=0.02", "tokenizer.size=400")
+
+
+def call(*words):
+    return CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(word) for word in words])
+
+
+def write(path, records):
+    path.write_text("".join(json.dumps({"id": r.id, "user": r.user, "text": r.text}) + "\n" for r in records))
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A target trained on eight of sixteen people, and 120 others for reference."""
+    made, world = tmp_path_factory.mktemp("provenance"), World(members=8, others=8, controls=120)
+    audited = read_corpus(str(write(made / "audited.jsonl", world.corpora[AUDITED])))
+    write(made / "controls.jsonl", world.corpora[CONTROLS])
+    users = sorted({record.user for record in audited})
+    cohorts = cohorts_of(audited, {"target": [user for user in users if "member" in user]}, unit="user", seed=0)
+    cohorts.save(made / "members.json")
+    train(load_recipe("word-lstm", SMALL), audited, made / "target", cohort=(cohorts, "target"), threads=1)
+    write(made / "me.jsonl", [record for record in world.learnt if record.user == "member-3"])
+    return made
+
+
+def options(folder):
+    changes = [part for change in SMALL for part in ("--set", change)]
+    shadows = ("--controls", folder / "controls.jsonl", "--recipe", "word-lstm", "--shadows", 4, *changes)
+    return (*shadows, "--work", folder / "work", "--workers", 1)
+
+
+def test_a_person_learns_whether_their_texts_were_used_and_the_next_needs_no_new_shadows(folder, tmp_path):
+    found = call("provenance", folder / "target", folder / "me.jsonl", *options(folder), "--out", tmp_path / "run")
+    assert found.exit_code == 0, found.output
+    assert "used to train this model" in found.output.replace("\n", " ")
+    assert (tmp_path / "run" / "tables" / "provenance" / "users.parquet").exists()
+    models = folder / "work" / "models"
+    trained = {path.name: path.stat().st_mtime_ns for path in models.glob("*/card.json")}
+    shadows = sorted(path.name for path in models.iterdir())
+    assert len(shadows) == 4
+    everybody = call(
+        *("provenance", folder / "target", folder / "audited.jsonl", *options(folder), "--json"),
+        *("--members", folder / "members.json", "--top-k", 50),
+    )
+    assert everybody.exit_code == 0, everybody.output
+    assert sorted(path.name for path in models.iterdir()) == shadows
+    assert {path.name: path.stat().st_mtime_ns for path in models.glob("*/card.json")} == trained
+    result = json.loads(everybody.stdout)
+    values = {each["name"]: each["value"] for each in result["findings"]}
+    assert values["auc"] > 0.9
+    assert result["provenance"]["queries"] == 16 * 3 + 30 * 3
+
+
+def test_the_papers_method_runs_on_the_same_shadows(folder):
+    found = call(
+        *("provenance", folder / "target", folder / "audited.jsonl", *options(folder), "--json"),
+        *("--members", folder / "members.json", "--method", "histogram"),
+    )
+    assert found.exit_code == 0, found.output
+    names = {each["name"] for each in json.loads(found.stdout)["findings"]}
+    assert {"auc", "svm_accuracy", "svm_false_alarm_rate"} <= names
+
+
+def test_a_budget_that_does_not_reach_is_refused_before_any_cost(folder, tmp_path):
+    found = call(
+        "provenance", folder / "target", folder / "me.jsonl", *options(folder)[:-4], "--work", tmp_path, "--budget", 10
+    )
+    assert found.exit_code == 2
+    assert "does not reach" in found.stderr
+    assert not (tmp_path / "models").exists()
+
+
+def test_shadows_need_a_recipe(folder):
+    found = call("provenance", folder / "target", folder / "me.jsonl", "--controls", folder / "controls.jsonl")
+    assert found.exit_code == 2
+    assert "10 shadow models" in found.stderr
