@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,7 +39,7 @@ def answers_of(records, pieces):
 def pieces_of(text, cuts, numbers):
     """The text cut into pieces; the first is not predicted if the first number says so."""
     borders = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
-    spans = list(zip(borders[:-1], borders[1:], strict=True))
+    spans = list(pairwise(borders))
     return [
         (a, b, number % 7 != 0, number % 4, -0.5 - number)
         for (a, b), number in zip(spans, numbers, strict=False)

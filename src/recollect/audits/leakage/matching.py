@@ -1,0 +1,179 @@
+"""Where runs of words stand in a long stream of words: all of them at once, in time that grows with the stream.
+
+Every word of a run gets a number and a random value. A window of words has the hash Σ value·Pʲ mod 2⁶⁴, which
+differences of prefix sums give for windows of any length. A table of the first words of all runs passes over most
+places; the few that are left are looked up by hash, and each hit is compared word by word, so the result is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.streams import stream
+
+Integers = NDArray[np.int64]
+Hashes = NDArray[np.uint64]
+
+PREFIX = 3
+"""How many first words of a run the table looks at; all of a shorter run."""
+SPARSE = 64
+"""Places of the table for each run: about one place of the stream in so many passes for no reason."""
+_LENGTH = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, eq=False)
+class _Prefixes:
+    """The first words of all runs that have so many, and which lengths these runs have."""
+
+    words: int
+    table: NDArray[np.bool_]
+    shift: np.uint64
+    hashes: Hashes
+    """Sorted, each once."""
+    offsets: Integers
+    """Where in `lengths` those of each prefix begin."""
+    lengths: Integers
+
+    @classmethod
+    def of(cls, words: int, hashes: Hashes, lengths: Integers) -> _Prefixes:
+        """The prefixes of runs, from their hashes and the lengths of the runs."""
+        pairs = np.unique(np.stack([hashes, lengths.astype(np.uint64)]), axis=1)
+        distinct, first = np.unique(pairs[0], return_index=True)
+        bits = max(8, int(len(distinct) * SPARSE).bit_length())
+        shift = np.uint64(64 - bits)
+        table = np.zeros(1 << bits, dtype=np.bool_)
+        table[(distinct >> shift).astype(np.int64)] = True
+        offsets = np.append(first, pairs.shape[1]).astype(np.int64)
+        return cls(words, table, shift, distinct, offsets, pairs[1].astype(np.int64))
+
+    def candidates(self, hashes: Hashes) -> tuple[Integers, Integers]:
+        """Places at which a run may begin, and the length that it would have; places repeat, one for each length."""
+        places = np.flatnonzero(self.table[(hashes >> self.shift).astype(np.int64)])
+        group = np.minimum(np.searchsorted(self.hashes, hashes[places]), len(self.hashes) - 1)
+        right = self.hashes[group] == hashes[places]
+        places, group = places[right], group[right]
+        count = self.offsets[group + 1] - self.offsets[group]
+        return np.repeat(places, count), self.lengths[ranges(self.offsets[group], count)]
+
+
+class Matcher:
+    """Finds runs in streams of word numbers; 0 stands for words that are in no run, and between records."""
+
+    def __init__(self, runs: Sequence[Integers]) -> None:
+        """Prepare to look for these runs.
+
+        Args:
+            runs: Each run as the numbers of its words, all from 1 on; no run twice, none empty.
+        """
+        self._lengths = np.array([len(run) for run in runs], dtype=np.int64)
+        self._offsets = np.cumsum(self._lengths) - self._lengths
+        self._words = np.concatenate([np.empty(0, np.int64), *runs])
+        rng = stream(0, "leakage", "matching")
+        self._values = rng.integers(2**64, size=int(self._words.max(initial=0)) + 1, dtype=np.uint64)
+        self._values[0] = 0
+        self._base = rng.integers(2**64, dtype=np.uint64) | np.uint64(1)
+        self._inverse = np.uint64(pow(int(self._base), -1, 2**64))
+        self._powers, self._inverses = _powers(self._base, 1), _powers(self._inverse, 1)
+        keys = self._keys(self._values[self._words], self._offsets, self._lengths) if len(runs) else _NONE
+        self._order = np.argsort(keys)
+        self._sorted = keys[self._order]
+        if (self._sorted[1:] == self._sorted[:-1]).any():
+            raise ValueError("a run is given twice")
+        self._prefixes = [self._prefixes_of(words) for words in range(1, PREFIX + 1) if self._of(words).any()]
+
+    def __call__(self, ids: Integers) -> tuple[Integers, Integers]:
+        """Every place at which a run stands, and which run, in no particular order.
+
+        Args:
+            ids: A stream of word numbers.
+        """
+        if not len(ids) or not len(self._sorted):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        values = self._values[ids]
+        sums = self._sums(values)
+        found = [self._found(ids, sums, prefixes, self._first(values, prefixes.words)) for prefixes in self._prefixes]
+        return np.concatenate([places for places, _ in found]), np.concatenate([runs for _, runs in found])
+
+    def _found(self, ids: Integers, sums: Hashes, prefixes: _Prefixes, hashes: Hashes) -> tuple[Integers, Integers]:
+        """The runs that begin with one of these prefixes."""
+        places, lengths = prefixes.candidates(hashes)
+        inside = places + lengths <= len(ids)
+        places, lengths = places[inside], lengths[inside]
+        keys = self._windows(sums, places, lengths)
+        at = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
+        right = self._sorted[at] == keys
+        places, runs = places[right], self._order[at[right]]
+        same = self._compared(ids, places, runs)
+        return places[same], runs[same]
+
+    def _compared(self, ids: Integers, places: Integers, runs: Integers) -> NDArray[np.bool_]:
+        """Whether a run really stands at each of these places, word by word."""
+        lengths = self._lengths[runs]
+        differs = ids[ranges(places, lengths)] != self._words[ranges(self._offsets[runs], lengths)]
+        before = np.concatenate([[0], np.cumsum(differs)])
+        ends = np.cumsum(lengths)
+        return np.asarray(before[ends] == before[ends - lengths])
+
+    def _of(self, words: int) -> NDArray[np.bool_]:
+        """Which runs have a prefix of so many words in the tables."""
+        return self._lengths == words if words < PREFIX else self._lengths >= words
+
+    def _prefixes_of(self, words: int) -> _Prefixes:
+        """The table of the runs that have a prefix of so many words."""
+        chosen = self._of(words)
+        parts = [self._values[self._words[self._offsets[chosen] + i]] for i in range(words)]
+        return _Prefixes.of(words, self._combined(parts), self._lengths[chosen])
+
+    def _first(self, values: Hashes, words: int) -> Hashes:
+        """The hash of so many words from each place on that has so many."""
+        size = max(0, len(values) - words + 1)
+        return self._combined([values[i : i + size] for i in range(words)])
+
+    def _combined(self, parts: Sequence[Hashes]) -> Hashes:
+        """The hashes of windows, from all their first words, all their second words and so on."""
+        whole = parts[0].copy()
+        for part, power in zip(parts[1:], _powers(self._base, PREFIX)[1:], strict=False):
+            whole += part * power
+        return whole
+
+    def _keys(self, values: Hashes, places: Integers, lengths: Integers) -> Hashes:
+        """The keys of windows of a stream."""
+        return self._windows(self._sums(values), places, lengths)
+
+    def _sums(self, values: Hashes) -> Hashes:
+        """Prefix sums of value·Pʲ."""
+        if len(values) > len(self._powers):
+            self._powers, self._inverses = _powers(self._base, len(values)), _powers(self._inverse, len(values))
+        sums = np.empty(len(values) + 1, dtype=np.uint64)
+        sums[0] = 0
+        np.cumsum(values * self._powers[: len(values)], out=sums[1:])
+        return sums
+
+    def _windows(self, sums: Hashes, places: Integers, lengths: Integers) -> Hashes:
+        """The hashes of windows, wherever they stand, with their lengths mixed in."""
+        hashes = (sums[places + lengths] - sums[places]) * self._inverses[places]
+        return np.asarray(hashes ^ (lengths.astype(np.uint64) * _LENGTH))
+
+
+_NONE: Hashes = np.empty(0, dtype=np.uint64)
+
+
+def ranges(starts: Integers, lengths: Integers) -> Integers:
+    """Whole numbers from each start on, so many of them, one range after the other.
+
+    >>> ranges(np.array([5, 1]), np.array([2, 3])).tolist()
+    [5, 6, 1, 2, 3]
+    """
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
+
+
+def _powers(base: np.uint64, count: int) -> Hashes:
+    """The powers of a number from 0 on, mod 2⁶⁴."""
+    powers = np.full(count, base, dtype=np.uint64)
+    powers[:1] = 1
+    return np.cumprod(powers, dtype=np.uint64)

@@ -1,0 +1,86 @@
+"""Which users each run was met with: distinct pairs, of which there may be more than fit into memory."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.errors import CorpusError
+
+Keys = NDArray[np.uint64]
+HELD = 1 << 22
+"""How many pairs are held before they are sorted and written down: 32 MB, and as much again while sorting."""
+
+
+class Pairs:
+    """Pairs of a run and a user as one number each; sorted parts of them lie in an unnamed temporary file."""
+
+    def __init__(self, held: int = HELD) -> None:
+        """Begin with none.
+
+        Args:
+            held: How many are held in memory.
+        """
+        self._held, self._pending, self._count = held, list[Keys](), 0
+        self._file: IO[bytes] | None = None
+        self._sizes: list[int] = []
+
+    def add(self, runs: NDArray[np.int64], users: NDArray[np.int64]) -> None:
+        """Take some pairs into account; each may come again and again."""
+        keys = np.unique((runs.astype(np.uint64) << np.uint64(32)) | users.astype(np.uint64))
+        self._pending.append(keys)
+        self._count += len(keys)
+        if self._count > self._held:
+            merged = np.unique(np.concatenate(self._pending))
+            self._pending, self._count = [merged], len(merged)
+            if self._count > self._held // 2:
+                self._write()
+
+    def distinct(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Runs and users of all pairs, each once, by run, in slices that no run crosses."""
+        if self._file is None:
+            yield _split(np.unique(np.concatenate([_NONE, *self._pending])))
+            return
+        self._write()
+        self._file.flush()
+        stored = np.asarray(np.memmap(self._file, dtype=np.uint64, mode="r"))
+        parts = np.split(stored, np.cumsum(self._sizes)[:-1])
+        borders = self._borders(parts)
+        starts = [0] * len(parts)
+        for border in [*borders, None]:
+            ends = [len(part) if border is None else int(np.searchsorted(part, border)) for part in parts]
+            yield _split(np.unique(np.concatenate([p[a:b] for p, a, b in zip(parts, starts, ends, strict=True)])))
+            starts = ends
+
+    def _borders(self, parts: list[Keys]) -> Keys:
+        """First keys of runs, between which there are about as many pairs as may be held."""
+        sample = np.sort(np.concatenate([part[:: max(1, self._held // 256)] for part in parts]))
+        step = max(1, 256 // max(1, len(parts)))
+        return np.unique(sample[step::step] >> np.uint64(32)) << np.uint64(32)
+
+    def _write(self) -> None:
+        """Move what is held to the file."""
+        keys = np.unique(np.concatenate([_NONE, *self._pending]))
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="recollect-")  # noqa: SIM115 - lives as long as the pairs
+            self._file.write(keys.tobytes())
+        except OSError as error:
+            raise CorpusError(
+                f"Cannot write to the temporary folder {tempfile.gettempdir()}: {error.strerror}.",
+                do="Free some space there, or name another folder in the environment variable TMPDIR.",
+            ) from error
+        self._sizes.append(len(keys))
+        self._pending, self._count = [], 0
+
+
+_NONE: Keys = np.empty(0, dtype=np.uint64)
+
+
+def _split(keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Runs and users of some pairs."""
+    return (keys >> np.uint64(32)).astype(np.int64), (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
