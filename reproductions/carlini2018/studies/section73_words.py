@@ -23,7 +23,7 @@ CHANGES = (
     "training.clip=5.0",
 )
 EPOCHS = 15
-AUDIT = ExposureAudit(draws=2048, max_steps=50_000)
+AUDIT = ExposureAudit(draws=2048, max_steps=300_000)
 
 
 def study(lab: Laboratory) -> Outcome:

@@ -7,12 +7,15 @@ from outcomes import Figure, Outcome
 
 PAPER = {"char-lstm": (1.16, 35), "char-gru": (1.18, 37), "char-cnn": (1.25, 22), "char-wavenet": (1.25, 20)}
 """Test loss and estimated exposure of LSTM 2 × 200, GRU 2 × 235, CNN 4 × 122 and WaveNet 4 × 122."""
+CHANGES = {"char-cnn": ("training.learning_rate=0.003",)}
+"""At 0.01 it does not learn: its test loss is then 2.95."""
 
 
 def study(lab: Laboratory) -> Outcome:
     figures, details = [], {}
     for recipe, (loss, bits) in PAPER.items():
-        model, canaries = after_ten(lab) if recipe == "char-lstm" else after_ten(lab, recipe=recipe)
+        changed = {} if recipe == "char-lstm" else {"recipe": recipe}
+        model, canaries = after_ten(lab, *CHANGES.get(recipe, ()), **changed)
         row = lab.exposure(model, COUNTED, canaries)
         details[recipe] = row
         figures += [
