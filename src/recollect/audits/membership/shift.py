@@ -1,0 +1,73 @@
+"""The shift guard: can the two sides be told apart by their words alone, without any model?
+
+Then an AUC may measure that and not membership: the known flaw of published benchmarks (Duan et al. 2024, "Do
+Membership Inference Attacks Work on Large Language Models?").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.digests import digest
+from recollect.signals.scores import Floats
+from recollect.stats.auc import auc
+from recollect.stats.intervals import Estimate
+from recollect.stats.owners import Owned
+from recollect.stats.support import require
+
+FOLDS = 5
+MOST_RECORDS = 2000
+"""Of each side: enough to see any difference that matters."""
+_FEATURES = 2**16
+_WORD = r"\S+"
+
+
+def shift_auc(one: Sequence[Record], other: Sequence[Record], *, confidence: float) -> Estimate:
+    """How well a bag-of-words classifier tells unseen users of both sides apart; 0.5 is not at all.
+
+    Logistic regression in five folds by user, so that nobody is judged by a classifier that has seen any record of
+    theirs. Arrays are judged by their values.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    records = [*one, *other]
+    side = np.arange(len(records)) < len(one)
+    fold = np.array([int(digest("shift", record.owner), 16) % FOLDS for record in records], dtype=np.int64)
+    features = _features(records)
+    judged = np.zeros(len(records))
+    for held in range(FOLDS):
+        train, test = fold != held, fold == held
+        require(int(min(side[train].sum(), (~side[train]).sum())), 2, of="records on each side", purpose="The guard")
+        if test.any():
+            model = LogisticRegression(solver="liblinear", class_weight="balanced", random_state=0)
+            judged[test] = model.fit(features[train], side[train]).decision_function(features[test])
+    owners = np.array([record.owner for record in records], dtype=object)
+    return auc(Owned(judged[side], owners[side]), Owned(judged[~side], owners[~side]), confidence=confidence)
+
+
+def sampled(corpus: Corpus, wanted: frozenset[str] | None = None) -> list[Record]:
+    """Some records of a corpus, the same whatever their order: the smallest by digest of their id."""
+    kept = [record for record in corpus if wanted is None or record.id in wanted]
+    return sorted(kept, key=lambda record: digest("shift", record.id))[:MOST_RECORDS]
+
+
+def _features(records: Sequence[Record]) -> Any:
+    """The words of texts, hashed; the values of arrays."""
+    if records and records[0].array is not None:
+        sizes = {0 if record.array is None else record.array.size for record in records}
+        width = min(sizes)
+        return np.stack([_values(record)[:width] for record in records])
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    words = HashingVectorizer(n_features=_FEATURES, token_pattern=_WORD, alternate_sign=False)
+    return words.transform([f"{record.source or ''} {record.predicted}" for record in records])
+
+
+def _values(record: Record) -> Floats:
+    """The values of an array as one row."""
+    return np.ravel(np.asarray(record.array, dtype=np.float64))
