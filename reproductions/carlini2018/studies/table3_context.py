@@ -27,7 +27,7 @@ KNOWN = {
 }
 """What is known, and the paper's exposure after 5 and 10 epochs."""
 EPOCHS = (5, TEN)
-MODELS = 2
+MODELS = 1
 AUDIT = ExposureAudit(draws=1024, max_steps=30_000)
 
 
