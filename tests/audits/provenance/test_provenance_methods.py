@@ -1,14 +1,15 @@
 """The two methods against slow, obvious twins."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
 from sklearn.svm import LinearSVC
 
-from recollect.audits.provenance.calibrated import PRIOR, Calibrated, Ratios, _log_ratio, _others, quantiles
+from recollect.audits.provenance.calibrated import HARDNESS_BINS, Calibrated, quantiles
 from recollect.audits.provenance.histogram import Histogram, binned
 from recollect.audits.provenance.words import Words
-from recollect.errors import NotEnoughData
 
 
 def made_words(rng, users, models=1, each=30, texts=3):
@@ -61,71 +62,53 @@ def test_quantiles_are_mid_ranks():
     np.testing.assert_allclose(quantiles(values, values), (stats.rankdata(values) - 0.5) / 50)
 
 
-def test_hardness_rests_on_equally_many_unseen_shadows_whether_or_not_the_user_was_in_training():
-    rng = np.random.default_rng(3)
-    first = rng.random((3, 200)) < 0.5
-    saw = np.concatenate([first, ~first])
-    for target in range(6):
-        others = _others(saw, target)
-        assert not others[target].any()
-        assert not (others & saw).any()
-        assert set(others.sum(axis=0).tolist()) == {2}
-
-
-def test_ratios_are_shares_of_members_over_shares_of_others():
-    counts = np.random.default_rng(4).integers(0, 1000, (2, 3, 5)).astype(float)
-    table = _log_ratio(counts)
-    for hardness in range(3):
-        for rank in range(5):
-            shares = []
-            for group in counts:
-                overall = (group[:, rank].sum() + 1) / (group + 1 / 3).sum()
-                shares.append((group[hardness, rank] + PRIOR * overall) / (group[hardness].sum() + PRIOR))
-            assert table[hardness, rank] == pytest.approx(np.log(shares[1] / shares[0]))
-
-
-def memory(rng, saw, users, each, learnt):
-    """Words that models find about equally hard; those they saw are easier by a factor."""
-    n, models = users * each, len(saw)
+def memory(seed, learnt=2.0, users=40, each=60, models=5):
+    """Words that are about equally hard for all models; the first one knows those of the first half of users."""
+    rng, n = np.random.default_rng(seed), users * each
     hard = np.exp(rng.uniform(0, 6, n))
     rank = np.maximum(1, np.round(hard * np.exp(rng.normal(0, 0.5, (models, n)))))
-    rank = np.where(np.repeat(saw, each, axis=1), np.maximum(1, np.round(rank / learnt)), rank)
     words = made_words(rng, users, models, each)
+    rank[0] = np.where(words.user < users // 2, np.maximum(1, np.round(rank[0] / learnt)), rank[0])
     return Words(**{**words.__dict__, "log_rank": np.log(rank), "worst": rank})
-
-
-def learnt_evidence(k, seed=0, learnt=2.0):
-    rng = np.random.default_rng(seed)
-    half = rng.random((2, 60)) < 0.5
-    saw = np.stack([half[0], ~half[0], half[1], ~half[1]])
-    trained = memory(rng, saw, 60, 60, learnt)
-    members = np.zeros((5, 40), bool)
-    members[0, :20] = True
-    words = memory(rng, members, 40, 60, learnt)
-    return Calibrated.of(words, trained, saw, k=k)
 
 
 @pytest.mark.parametrize(("k", "least"), [(None, 0.99), (50, 0.98), (5, 0.8), (1, 0.6)])
 def test_people_the_target_saw_score_higher_at_any_output_size(k, least):
-    scores = learnt_evidence(k).scores(3)
+    scores = Calibrated(memory(0), k).scores(3)
     won = (scores[:20, None] > scores[20:]).mean()
     assert won >= least
 
 
-def test_better_ranks_are_more_evidence_for_words_of_one_hardness():
-    table = Ratios.learnt(*_lesson()[:3], k=None).table[5, :-1]
-    assert stats.spearmanr(np.arange(len(table)), table).statistic < -0.7
+@pytest.mark.parametrize("k", [None, 5])
+def test_evidence_agrees_with_the_slow_way(k):
+    words = memory(1, users=4, each=30, models=3)
+
+    def quantile(ranks, word):
+        shown = [rank if k_ is None or rank <= k_ else math.inf for rank, k_ in ranks]
+        return sum((r < shown[word]) + 0.5 * (r == shown[word]) for r in shown) / len(shown)
+
+    def of(model, word, limit):
+        return quantile([(rank, limit) for rank in words.worst[model]], word)
+
+    n = len(words)
+    hardness = [np.mean([of(1, i, None), of(2, i, None)]) for i in range(n)]
+    better = [np.mean([of(1, i, k), of(2, i, k)]) - of(0, i, k) for i in range(n)]
+    place = [quantile([(h, None) for h in hardness], i) for i in range(n)]
+    group = [min(HARDNESS_BINS - 1, int(p * HARDNESS_BINS)) for p in place]
+    for i in range(n):
+        usual = np.mean([b for b, g in zip(better, group, strict=True) if g == group[i]])
+        assert Calibrated(words, k).evidence[i] == pytest.approx((better[i] - usual) * hardness[i])
 
 
-def _lesson():
-    rng = np.random.default_rng(5)
-    half = rng.random((2, 60)) < 0.5
-    saw = np.stack([half[0], ~half[0], half[1], ~half[1]])
-    trained = memory(rng, saw, 60, 100, 2.0)
-    return memory(rng, np.zeros((5, 40), bool), 40, 60, 2.0), trained, saw[:, trained.user], None
+def test_people_with_hard_words_score_no_higher_for_it():
+    words = memory(2, learnt=1.0, users=200)
+    hardness = np.bincount(words.user, weights=words.log_rank[1:].mean(axis=0))
+    for k in (None, 5, 1):
+        assert abs(stats.spearmanr(Calibrated(words, k).scores(3), hardness).statistic) < 0.25
 
 
-def test_nothing_is_learnt_from_shadows_that_all_saw_everybody():
-    words, trained, saw, _ = _lesson()
-    with pytest.raises(NotEnoughData, match="teach nothing"):
-        Ratios.learnt(words, trained, np.ones_like(saw), k=None)
+def test_how_wide_the_ranks_of_a_model_are_spread_does_not_matter():
+    words = memory(3)
+    stretched = words.worst * np.array([[1.0], [3.0], [1.0], [7.0], [2.0]])
+    other = Words(**{**words.__dict__, "log_rank": np.log(stretched), "worst": stretched})
+    np.testing.assert_allclose(Calibrated(words, None).scores(3), Calibrated(other, None).scores(3))

@@ -94,12 +94,12 @@ def test_a_budget_that_does_not_reach_is_refused_with_one_that_does():
 
 
 def test_nobody_is_asked_more_than_the_queries():
-    corpora = plan(queries=1)
+    corpora = plan(queries=1, method="histogram")
     assert [len(corpora[part]) for part in (QUERIES, CALIBRATION, TRAINING)] == [2, 20, 60]
 
 
 def test_others_are_asked_no_more_texts_than_the_longest_person_has():
-    corpora = plan(people=texts("word1 word2"))
+    corpora = plan(people=texts("word1 word2"), method="histogram")
     assert [len(corpora[part]) for part in (QUERIES, CALIBRATION, TRAINING)] == [1, 20, 60]
 
 

@@ -43,12 +43,14 @@ def chosen_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Refere
     calibration = {user: theirs[user] for user in reference.calibration if user in theirs}
     most = _most(audit, people, calibration)
     afforded = _afforded(audit, people, calibration, most, evidence.seed)
-    training = {user: theirs[user] for user in reference.training if user in theirs}
-    return {
+    chosen = {
         QUERIES: asked(people, most, name="the chosen texts"),
         CALIBRATION: asked(afforded, most, name="the chosen texts of calibration users"),
-        TRAINING: asked(training, most, name="the chosen texts of the shadows' users"),
     }
+    if audit.method == "histogram":
+        training = {user: theirs[user] for user in reference.training if user in theirs}
+        chosen[TRAINING] = asked(training, most, name="the chosen texts of the shadows' users")
+    return chosen
 
 
 def _too_few(audit: ProvenanceAudit, found: int) -> NotEnoughData:
