@@ -13,7 +13,9 @@ from recollect.cli import (
     evaluate,
     exposure,
     extract,
+    leakage,
     listing,
+    membership,
     plant,
     provenance,
     report,
@@ -56,6 +58,8 @@ app.command("score", rich_help_panel="Prepare")(verb(score.score))
 app.command("provenance", rich_help_panel="Audit")(verb(provenance.provenance))
 app.command("exposure", rich_help_panel="Audit")(verb(exposure.exposure))
 app.command("extract", rich_help_panel="Audit")(verb(extract.extract))
+app.command("leakage", rich_help_panel="Audit")(verb(leakage.leakage))
+app.command("membership", rich_help_panel="Audit")(verb(membership.membership))
 app.command("report", rich_help_panel="Look")(verb(report.report))
 app.command("evaluate", rich_help_panel="Look")(verb(evaluate.evaluate))
 app.command("list", rich_help_panel="Look")(verb(listing.list_parts))

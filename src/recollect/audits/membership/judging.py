@@ -12,13 +12,14 @@ from recollect.audits.membership.bounds import CANARIES, CANARY_TEXTS, add_bound
 from recollect.audits.membership.deciding import Decisions, candidate_table, decide, threshold_table
 from recollect.audits.membership.fleet import POPULATION
 from recollect.audits.membership.ledger import Ledger
-from recollect.audits.membership.shift import sampled, shift_auc
+from recollect.audits.membership.shift import SHIFTED, sampled, told_apart
 from recollect.audits.membership.standing import Standing, standing
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.errors import NotEnoughData
 from recollect.results.result import Finding, Outcome, Result
 from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
 from recollect.signals.loss import Loss
+from recollect.signals.scores import Scores
 from recollect.signals.signal import Signal, scored
 from recollect.stats.auc import auc
 from recollect.stats.comparisons import mann_whitney
@@ -30,6 +31,8 @@ from recollect.stats.support import controls_for_p
 if TYPE_CHECKING:
     from recollect.audits.membership.audit import MembershipAudit
 
+_TRAINING = "How often candidates of whom none was trained on would, together, score so far above the controls."
+_MEMBERSHIP = "How often a model that saw none of them would put those it was trained on so far above the others."
 _LIMITS = (
     "P-values compare candidates with the controls: they hold if candidates that were not trained on are like the "
     "controls in all else.",
@@ -45,7 +48,8 @@ class _Case:
     found: Standing
     decided: Decisions
     together: float | None
-    """The p-value of "taken together, the candidates are like the controls"."""
+    """The p-value of "taken together, the candidates are like the controls"; with the truth: the trained are like the
+    others."""
     auc: Finding | None
     """How well members are told, where the truth is known."""
 
@@ -58,9 +62,9 @@ class _Case:
     def outcome(self) -> Outcome:
         """Whether the model gives away who was in training."""
         if self.found.trained is not None:
-            if self.auc is None or self.auc.interval is None:
+            if self.together is None:
                 return "cannot tell"
-            return "found" if (self.auc.interval[0] or 0) > 0.5 else "not found"
+            return "found" if self.together <= self.audit.alpha else "not found"
         least = float(self.decided.corrected.min(initial=1.0))
         tests = [least, *([] if self.together is None else [self.together])]
         if self.together is None and not self.decided.flagged:
@@ -79,6 +83,8 @@ def judged(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> Result
         ledger.refused(f"flagged_at_fpr_{rate:g}", refusal)
     together = _add_blind(ledger, audit, found, decided)
     if found.trained is not None:
+        users = found if audit.by == "user" else found.by_user()
+        together = _tested(ledger, "membership_p", users.members, users.others, _MEMBERSHIP)
         add_accuracy(ledger, found, decided, confidence=audit.confidence, rates=rates)
         alone = signal.name == "loss"
         loss = found if alone else standing(Loss(), evidence, controls, by=audit.by)
@@ -132,13 +138,7 @@ def _add_blind(ledger: Ledger, audit: MembershipAudit, found: Standing, decided:
         unit="probability",
         reading="How often a candidate scores above a control; 0.5 if none of the candidates was trained on.",
     )
-    try:
-        together = mann_whitney(candidates.by_user(), found.controls.by_user())
-    except NotEnoughData as refusal:
-        ledger.refused("training_p", refusal)
-        return None
-    ledger.findings.append(_together(together.p, found))
-    return together.p
+    return _tested(ledger, "training_p", candidates.by_user(), found.controls.by_user(), _TRAINING)
 
 
 def _identified(audit: MembershipAudit, found: Standing, decided: Decisions) -> Finding:
@@ -156,18 +156,25 @@ def _identified(audit: MembershipAudit, found: Standing, decided: Decisions) -> 
     )
 
 
-def _together(p: float, found: Standing) -> Finding:
-    """Whether the candidates as a whole stand out."""
-    users = len(set(found.candidates.users)), len(set(found.controls.users))
-    return Finding(
-        name="training_p",
-        value=p,
-        why_no_interval="A p-value is itself a statement about chance.",
-        unit="probability",
-        n={"candidate_users": users[0], "control_users": users[1]},
-        method="Mann–Whitney of users' mean scores",
-        reading="How often candidates of whom none was trained on would, together, score so far above the controls.",
+def _tested(ledger: Ledger, name: str, above: Scores, below: Scores, reading: str) -> float | None:
+    """The p-value of "both sides score alike", by one score of each user; an interval would say less of few users."""
+    try:
+        p = mann_whitney(above, below).p
+    except NotEnoughData as refusal:
+        ledger.refused(name, refusal)
+        return None
+    ledger.findings.append(
+        Finding(
+            name=name,
+            value=p,
+            why_no_interval="A p-value is itself a statement about chance.",
+            unit="probability",
+            n={"users": len(above), "other_users": len(below)},
+            method="Mann–Whitney of users' mean scores",
+            reading=reading,
+        )
     )
+    return p
 
 
 def _add_canaries(ledger: Ledger, audit: MembershipAudit, signal: Signal, evidence: Evidence) -> None:
@@ -203,17 +210,22 @@ def _guard(ledger: Ledger, audit: MembershipAudit, evidence: Evidence, found: St
             for wanted in (True, False)
         )
         named = "candidates that were trained on and those that were not"
-    finding = ledger.tried(
+    try:
+        told = told_apart(*sides, confidence=audit.confidence)
+    except NotEnoughData as refusal:
+        ledger.refused("blind_auc", refusal)
+        return []
+    ledger.tried(
         "blind_auc",
-        lambda: shift_auc(*sides, confidence=audit.confidence),
+        lambda: told.effect,
         unit="probability",
         reading=f"How well a bag-of-words classifier, which knows nothing of the model, tells {named} apart; it "
         "ought to be 0.5.",
     )
-    if finding is None or finding.interval is None or (finding.interval[0] or 0) <= 0.5:
+    if told.p > SHIFTED:
         return []
     return [
-        f"The {named} can be told apart without the model (AUC {finding.value:.2f} by their words alone): what is "
+        f"The {named} can be told apart without the model (AUC {told.effect.value:.2f} by their words alone): what is "
         "found here may measure that, and not membership."
     ]
 

@@ -14,20 +14,21 @@ import numpy as np
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.digests import digest
-from recollect.signals.scores import Floats
+from recollect.signals.scores import Floats, Scores
 from recollect.stats.auc import auc
-from recollect.stats.intervals import Estimate
-from recollect.stats.owners import Owned
+from recollect.stats.comparisons import Comparison, mann_whitney
 from recollect.stats.support import require
 
 FOLDS = 5
 MOST_RECORDS = 2000
 """Of each side: enough to see any difference that matters."""
+SHIFTED = 0.01
+"""Below this p-value the two sides are said to differ."""
 _FEATURES = 2**16
 _WORD = r"\S+"
 
 
-def shift_auc(one: Sequence[Record], other: Sequence[Record], *, confidence: float) -> Estimate:
+def told_apart(one: Sequence[Record], other: Sequence[Record], *, confidence: float) -> Comparison:
     """How well a bag-of-words classifier tells unseen users of both sides apart; 0.5 is not at all.
 
     Logistic regression in five folds by user, so that nobody is judged by a classifier that has seen any record of
@@ -46,8 +47,14 @@ def shift_auc(one: Sequence[Record], other: Sequence[Record], *, confidence: flo
         if test.any():
             model = LogisticRegression(solver="liblinear", class_weight="balanced", random_state=0)
             judged[test] = model.fit(features[train], side[train]).decision_function(features[test])
-    owners = np.array([record.owner for record in records], dtype=object)
-    return auc(Owned(judged[side], owners[side]), Owned(judged[~side], owners[~side]), confidence=confidence)
+    scores = [
+        Scores.of(part, dict(zip((r.id for r in part), judged[mine], strict=True)))
+        for part, mine in ((one, side), (other, ~side))
+    ]
+    users = [part.by_user().values for part in scores]
+    p = mann_whitney(*users).p
+    effect = auc(*scores, confidence=confidence)
+    return Comparison(p=p, alternative="greater", effect=effect, method="bag of words, Mann–Whitney of users")
 
 
 def sampled(corpus: Corpus, wanted: frozenset[str] | None = None) -> list[Record]:

@@ -1,0 +1,254 @@
+"""The membership audit: decisions, truth, bounds, and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recollect.audits.membership.audit import MembershipAudit
+from recollect.audits.membership.bounds import CANARIES
+from recollect.audits.membership.deciding import threshold
+from recollect.audits.rounds import gathered
+from recollect.corpora.canaries.manifest import Canaries, Canary
+from recollect.corpora.cohorts import Cohorts
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.dividing import cohorts_of
+from recollect.corpora.record import Record
+from recollect.errors import PlanError
+from recollect.models.model import Question
+from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
+from recollect.signals.scores import Scores
+from recollect.stats import auc, conformal_p, precision, recall
+from recollect.streams import stream
+from recollect.testing.contracts import check_audit
+from recollect.testing.fakes import Memoriser, Null
+from recollect.testing.world import World
+
+FEW = World(members=12, others=12, controls=40)
+
+
+def judge(audit, given, world=FEW, seed=0):
+    given = replace(given, seed=seed)
+    return audit.run(gathered(audit, given, ask=world.ask, train=world.train), stream(seed, audit.name))
+
+
+def blind(given):
+    return replace(given, cohorts={})
+
+
+@pytest.mark.parametrize("kind", ["masked", "seq2seq", "classifier"])
+def test_the_contract_holds_for_every_kind_of_model(kind):
+    check_audit(MembershipAudit(), World(kind=kind))
+
+
+@pytest.mark.parametrize("signal", ["loss", "lowercase", "lira", "rmia"])
+def test_the_contract_holds_for_signals_that_need_more(signal):
+    check_audit(MembershipAudit(signal=signal, shadows=4))
+
+
+def test_the_contract_holds_by_user():
+    check_audit(MembershipAudit(by="user"))
+
+
+def test_what_was_learnt_is_found_without_knowing_the_truth():
+    result = judge(MembershipAudit(), blind(FEW.given(FEW.memoriser())))
+    assert result.outcome == "found"
+    assert result.finding("training_p").value < 0.01
+    assert result.finding("flagged_at_fpr_0.1").value > 0.5
+    assert "roc" not in result.held
+    assert "trained" not in result.held["candidates"].column_names
+
+
+def test_findings_are_those_of_the_plain_statistics():
+    result = judge(MembershipAudit(fpr=(0.1,)), FEW.given(FEW.memoriser()))
+    rows = result.held["candidates"].to_pylist()
+    sides = {side: [row for row in rows if row["trained"] is side] for side in (True, False)}
+    scores = {
+        side: Scores(
+            tuple(r["record"] for r in kept), tuple(r["user"] for r in kept), np.array([r["score"] for r in kept])
+        )
+        for side, kept in sides.items()
+    }
+    assert result.finding("auc").value == pytest.approx(auc(scores[True], scores[False]).value)
+    controls = Scores.from_table(result.held["controls"])
+    p = conformal_p([row["score"] for row in rows], controls)
+    assert [row["p_value"] for row in rows] == pytest.approx(p.tolist())
+    flagged = {side: kept.with_values(conformal_p(kept.values, controls) <= 0.1) for side, kept in scores.items()}
+    assert result.finding("recall_at_fpr_0.1").value == recall(flagged[True]).value
+    assert result.finding("precision_at_fpr_0.1").value == precision(flagged[True], flagged[False]).value
+    limit = result.held["thresholds"].to_pylist()[0]["threshold"]
+    assert [row["flagged_at_fpr_0.1"] for row in rows] == [row["score"] > limit for row in rows]
+    roc = result.held["roc"].to_pydict()
+    assert (roc["fpr"][0], roc["tpr"][-1]) == (0.0, 1.0)
+    assert np.trapezoid(roc["tpr"], roc["fpr"]) == pytest.approx(result.finding("auc").value)
+
+
+def test_by_user_is_the_mean_of_the_users_records():
+    records, users = (judge(MembershipAudit(by=by), FEW.given(FEW.null())) for by in ("record", "user"))
+    by_hand: dict[str, list[float]] = {}
+    for row in records.held["candidates"].to_pylist():
+        by_hand.setdefault(row["user"], []).append(row["score"])
+    found = {row["record"]: row["score"] for row in users.held["candidates"].to_pylist()}
+    assert found == {user: pytest.approx(np.mean(scores)) for user, scores in by_hand.items()}
+    assert len(users.held["controls"]) == FEW.controls
+
+
+def test_the_papers_mean_threshold_is_the_mean_of_what_was_trained_on():
+    result = judge(MembershipAudit(signal="loss"), FEW.given(FEW.null()))
+    rows = result.held["candidates"].to_pylist()
+    mean = np.mean([row["score"] for row in rows if row["trained"]])
+    caught = np.mean([row["score"] >= mean for row in rows if row["trained"]])
+    assert result.finding("loss_recall_at_mean").value == pytest.approx(caught)
+
+
+def test_rates_that_the_controls_cannot_support_are_refused_with_the_count_that_would_do():
+    result = judge(MembershipAudit(fpr=(0.001, 0.1)), FEW.given(FEW.memoriser()))
+    reasons = {skipped.finding: skipped.reason for skipped in result.skipped}
+    assert "needs at least 999" in reasons["flagged_at_fpr_0.001"]
+    assert "needs at least 1,000 non-members" in reasons["tpr_at_fpr_0.001"]
+    assert any("would do" in note for note in result.notes)
+
+
+def test_controls_that_are_candidates_too_are_left_out():
+    given = FEW.given(FEW.memoriser())
+    copied = [replace(record, id=f"copy-{record.id}", user=None) for record in list(given.corpora[AUDITED])[:5]]
+    kin = [Record(id="kin", user=given.corpora[AUDITED].open().__next__().user, text="Something else")]
+    controls = Corpus.of([*given.corpora[CONTROLS], *copied, *kin])
+    result = judge(MembershipAudit(), replace(given, corpora={**given.corpora, CONTROLS: controls}))
+    assert result.dropped["controls whose content or user is a candidate's"] == 6
+    assert len(result.held["controls"]) == len(given.corpora[CONTROLS])
+
+
+def test_ids_of_records_without_users_may_be_the_same_in_both_corpora():
+    texts = [f"Word{i} word{i * 7} word{i * 3} word{i * 11}" for i in range(80)]
+    parts = {
+        AUDITED: Corpus.of(Record(id=str(i), text=text) for i, text in enumerate(texts[:30])),
+        CONTROLS: Corpus.of(Record(id=str(i), text=text) for i, text in enumerate(texts[30:])),
+    }
+    target = Memoriser(list(parts[AUDITED]))
+    given = replace(blind(FEW.given(target)), corpora=parts)
+    result = judge(MembershipAudit(), given)
+    assert (len(result.held["candidates"]), len(result.held["controls"])) == (30, 50)
+    assert result.outcome == "found"
+
+
+def test_users_of_whom_only_a_part_was_trained_on_are_left_out_by_user():
+    given = FEW.given(FEW.null())
+    ids = sorted(record.id for record in given.corpora[AUDITED])
+    cohorts = cohorts_of(given.corpora[AUDITED], {"mine": ids[:31]}, unit="record", seed=0)
+    result = judge(MembershipAudit(by="user"), replace(given, cohorts={AUDITED: cohorts}))
+    assert result.dropped["users of whom only a part was trained on"] == 1
+    assert len(result.held["candidates"]) == 23
+
+
+def test_a_signal_that_needs_a_reference_trains_it_on_half_of_the_population():
+    given = FEW.given(FEW.memoriser())
+    given = replace(given, models={TARGET: given.models[TARGET]})
+    audit = MembershipAudit(signal="ratio")
+    evidence = gathered(audit, given, ask=FEW.ask, train=FEW.train)
+    trained = {record.owner for record in evidence.corpora["reference-half"]}
+    judged = {record.owner for record in evidence.corpora["population"]}
+    assert not trained & judged
+    assert len(trained) + len(judged) == FEW.controls
+    result = judge(audit, given)
+    assert result.outcome == "found"
+    assert {row["user"] for row in result.held["controls"].to_pylist()} == judged
+
+
+def test_epsilon_is_set_beside_the_claim():
+    world = World(members=60, others=60, controls=40)
+    audit = MembershipAudit(claimed_epsilon=0.5, delta=1e-6, by="user")
+    result = judge(audit, world.given(world.memoriser()), world)
+    for name in ("epsilon_from_counts", "epsilon_from_one_run"):
+        finding = result.finding(name)
+        assert finding.value > 0.5
+        assert "claims ε ≤ 0.5" in finding.reading
+        assert "refutes it" in finding.reading
+    innocent = judge(audit, world.given(world.null()), world)
+    assert innocent.finding("epsilon_from_one_run").value == 0
+    assert "shows at least 0.00." in innocent.finding("epsilon_from_one_run").reading
+
+
+def test_a_claim_about_records_is_not_judged_by_users():
+    audit = MembershipAudit(claimed_epsilon=0.5, by="record")  # three records each: bounds are by user
+    result = judge(audit, FEW.given(FEW.memoriser()))
+    assert "for single records" in result.finding("epsilon_from_counts").reading
+
+
+def test_one_run_needs_members_that_a_coin_chose():
+    world = World(members=40, others=4, controls=40)
+    result = judge(MembershipAudit(), world.given(world.memoriser()), world)
+    reasons = {skipped.finding: skipped.reason for skipped in result.skipped}
+    assert "no fair coin" in reasons["epsilon_from_one_run"]
+
+
+def test_planted_canaries_bound_epsilon_from_one_run(tmp_path):
+    texts = [f"my pin is {i:04d}" for i in range(200)]
+    made = [Canary(id=f"c{i}", format="my pin is {digits:4}", text=t, planted=i % 2) for i, t in enumerate(texts)]
+    Canaries(corpus="0" * 32, seed=0, canaries=tuple(made)).save(tmp_path / "c.json")
+    planted = [Record(id=c.id, text=c.text) for c in made if c.planted]
+    for target, least in ((Memoriser([*FEW.learnt, *planted]), 1.0), (FEW.memoriser(), 0.0)):
+        given = replace(FEW.given(target), files={CANARIES: tmp_path / "c.json"})
+        bound = judge(MembershipAudit(), given).finding("epsilon_from_canaries").value
+        assert bound >= least
+        assert (bound > 0) == (least > 0)
+
+
+def test_sides_that_differ_without_the_model_are_warned_of():
+    given = FEW.given(FEW.null())
+    marked = [
+        replace(record, text=f"{record.text} Mrs Example") if record.owner.startswith("member") else record
+        for record in given.corpora[AUDITED]
+    ]
+    corpus = Corpus.of(marked)
+    members = sorted({record.owner for record in marked if record.owner.startswith("member")})
+    cohorts = Cohorts.of({TARGET: members}, units={r.owner for r in marked}, unit="user", corpus=corpus.digest, seed=0)
+    result = judge(
+        MembershipAudit(), replace(given, corpora={**given.corpora, AUDITED: corpus}, cohorts={AUDITED: cohorts})
+    )
+    assert result.finding("blind_auc").value > 0.9
+    assert any("told apart without the model" in note for note in result.notes)
+    plain = judge(MembershipAudit(), given)
+    assert not any("told apart" in note for note in plain.notes)
+
+
+def test_models_that_do_not_compare_are_refused_before_any_cost():
+    world = World(kind="masked", members=4, others=4, controls=4)
+    given = world.given(world.null())
+    asked = Null(kind="masked", question=Question(mask_seed=7))
+    with pytest.raises(PlanError, match="other mask patterns"):
+        judge(MembershipAudit(), replace(given, models={**given.models, REFERENCE: asked}), world)
+    with pytest.raises(PlanError, match="cannot read a masked model"):
+        judge(MembershipAudit(signal="confidence"), given, world)
+    units = given.cohorts[AUDITED]
+    several = Cohorts.of({"a": [], "b": []}, units=units.units, unit="user", corpus=units.corpus, seed=0)
+    with pytest.raises(PlanError, match="none is called 'target'"):
+        judge(MembershipAudit(), replace(given, cohorts={AUDITED: several}), world)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"fpr": ()},
+        {"fpr": (2.0,)},
+        {"by": "family"},
+        {"signal": "los"},
+        {"signal_settings": {"fraction": 0.1}},
+        {"shadows": 1},
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings):
+    with pytest.raises(PlanError):
+        MembershipAudit(**settings)
+
+
+def test_the_threshold_is_the_score_that_must_be_exceeded():
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 20, 60) / 4
+    controls = Scores(tuple(map(str, range(60))), tuple(str(i // 3) for i in range(60)), values)
+    for rate in (0.1, 0.3, 0.5):
+        limit = threshold(controls, rate)
+        tested = np.linspace(-1, 6, 200)
+        assert ((conformal_p(tested, controls) <= rate) == (tested > limit)).all()

@@ -1,0 +1,118 @@
+"""`recollect membership` as a user types it."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from recollect.cli.app import app
+from recollect.cli.membership import claim_of
+from recollect.corpora.dividing import cohorts_of
+from recollect.corpora.validating import read_corpus
+from recollect.testing.tiny import save_tiny, tiny_model
+
+
+def call(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def written(path, name, people, each=2):
+    lines = [
+        {"id": f"{name}-{i}-{j}", "user": f"{name}-{i}", "text": f"the quick {name} fox {i} jumps over {j} again"}
+        for i in range(people)
+        for j in range(each)
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("membership")
+    for name in ("bert", "gpt2"):
+        save_tiny(tiny_model(name), made / name)
+    candidates = written(made / "candidates.jsonl", "ann", 12)
+    written(made / "controls.jsonl", "bob", 30)
+    corpus = read_corpus(str(candidates))
+    members = sorted({record.user for record in corpus})[:6]
+    cohorts_of(corpus, {"target": members}, unit="user", seed=0).save(made / "cohorts.json")
+    return made
+
+
+def test_a_masked_model_is_audited_with_a_reference_and_the_truth(folder, tmp_path):
+    found = call(
+        *("membership", folder / "bert", folder / "candidates.jsonl", "--reference", folder / "bert"),
+        *("--controls", folder / "controls.jsonl", "--members", folder / "cohorts.json", "--fpr", "0.1,0.25"),
+        *("--patterns", 2, "--work", tmp_path / "work", "--out", tmp_path / "run", "--by", "user"),
+    )
+    assert found.exit_code == 0, found.output
+    result = json.loads((tmp_path / "run" / "results" / "membership.json").read_text())
+    names = {finding["name"] for finding in result["findings"]}
+    assert {"auc", "precision_at_fpr_0.25", "recall_at_fpr_0.1", "loss_auc", "loss_recall_at_mean"} <= names | {
+        each["finding"] for each in result["skipped"]
+    }
+    assert result["settings"]["signal"] == "ratio"
+    assert result["outcome"] == "not found"  # both models are one and the same: every score is 0
+    assert {path.stem for path in (tmp_path / "run" / "tables" / "membership").iterdir()} == {
+        "candidates",
+        "controls",
+        "roc",
+        "thresholds",
+    }
+
+
+def test_without_a_reference_the_loss_is_the_signal_and_json_goes_to_standard_output(folder, tmp_path):
+    found = call(
+        *("membership", folder / "gpt2", folder / "candidates.jsonl", "--controls", folder / "controls.jsonl"),
+        *("--fpr", "0.1", "--work", tmp_path, "--json", "--claimed-epsilon", 4, "--delta", 1e-5),
+    )
+    assert found.exit_code == 0, found.output
+    result = json.loads(found.stdout)
+    assert result["settings"]["signal"] == "loss"
+    assert result["settings"]["claimed_epsilon"] == 4
+    assert {finding["name"] for finding in result["findings"]} >= {"flagged_at_fpr_0.1", "identified", "training_p"}
+
+
+def test_settings_of_a_signal_are_set_by_name(folder, tmp_path):
+    options = ("--controls", folder / "controls.jsonl", "--work", tmp_path, "--json", "--signal", "lowest-tokens")
+    found = call("membership", folder / "gpt2", folder / "candidates.jsonl", *options, "--signal-set", "fraction=0.5")
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["settings"]["signal_settings"] == {"fraction": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--signal", "ratios"), "Did you mean 'ratio'?"),
+        (("--signal", "ratio"), "needs 1 reference model"),
+        (("--signal", "lira"), "needs 8 shadow models"),
+        (("--fpr", "ten"), "no list of rates"),
+        (("--fpr", "1.5"), "between 0 and 1"),
+        (("--signal-set", "fraction"), "sets nothing"),
+        (("--signal", "modified-entropy"), "cannot read a causal model"),
+        (("--reference", "BERT"), "their answers do not compare"),
+    ],
+)
+def test_rubbish_gets_one_clear_message(folder, tmp_path, words, said):
+    given = [folder / "bert" if word == "BERT" else word for word in words]
+    options = ("--controls", folder / "controls.jsonl", "--work", tmp_path)
+    found = call("membership", folder / "gpt2", folder / "candidates.jsonl", *options, *given)
+    assert found.exit_code == 2, found.output
+    assert said in " ".join(found.stderr.split())
+    assert "Traceback" not in found.output
+
+
+def test_controls_have_to_be_given(folder, tmp_path):
+    found = call("membership", folder / "gpt2", folder / "candidates.jsonl", "--work", tmp_path)
+    assert found.exit_code == 2
+    assert "'controls'" in found.stderr
+
+
+def test_the_claim_is_typed_or_read_from_the_card(tmp_path):
+    assert claim_of(tmp_path, None, None) == {"claimed_epsilon": None, "delta": 0.0}
+    card = {"privacy": {"epsilon": 3.9, "delta": 1e-4, "unit": "user"}}
+    (tmp_path / "card.json").write_text(json.dumps(card))
+    assert claim_of(tmp_path, None, None) == {"claimed_epsilon": 3.9, "delta": 1e-4, "claimed_unit": "user"}
+    assert claim_of(tmp_path, 2.0, None) == {"claimed_epsilon": 2.0, "delta": 1e-4}
+    (tmp_path / "card.json").write_text('{"privacy": null}')
+    assert claim_of(tmp_path, None, None) == {"claimed_epsilon": None, "delta": 0.0}
