@@ -1,8 +1,8 @@
 """Counting whose words a run is: words per second, growth to ten times as many words, and the highest memory.
 
 20,000 runs of 3–20 words in a stream of word numbers that follow Zipf's law, owned by 100,000 users. Beside it the
-plain way: a rolling hash at every place for every length. The claims: at least 4 million words a second on one core, and ten
-times the words in at most 11 times the time. Processor time. `--quick` takes a tenth of the words.
+plain way: a rolling hash at every place for every length. The claims: at least 4 million words a second on one core,
+and ten times the words in at most 11 times the time. Processor time. `--quick` takes a tenth of the words.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ AUDITS = Registry(
     {
         "exposure": "recollect.audits.exposure.audit:ExposureAudit",
         "extraction": "recollect.audits.exposure.extraction:ExtractionAudit",
+        "leakage": "recollect.audits.leakage.audit:LeakageAudit",
         "membership": "recollect.audits.membership.audit:MembershipAudit",
         "provenance": "recollect.audits.provenance.audit:ProvenanceAudit",
     },

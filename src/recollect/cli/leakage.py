@@ -1,0 +1,96 @@
+"""`recollect leakage`: which sequences of which user come out of a model, and whose could they be?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.cli import console
+from recollect.cli.auditing import (
+    Controls,
+    Members,
+    References,
+    RunOptions,
+    TrainingOptions,
+    numbered,
+    planned,
+    run_audit,
+)
+from recollect.cli.options import CorpusName, CorpusOptions, ModelName, QuestionOptions, ShowText
+
+if TYPE_CHECKING:
+    from recollect.results.result import Result
+
+MOST_ROWS = 20
+"""Sequences that are listed in a terminal; the table in the run folder has all."""
+
+
+def leakage(
+    model: ModelName,
+    corpus: CorpusName,
+    reading: CorpusOptions,
+    asking: QuestionOptions,
+    training: TrainingOptions,
+    running: RunOptions,
+    reference: References = None,
+    controls: Controls = None,
+    members: Members = None,
+    top_k: Annotated[int, typer.Option(min=1, help="A word is said if it is among so many likeliest.")] = 1,
+    min_length: Annotated[int, typer.Option(min=1, help="How many words a sequence must have.")] = 1,
+    folds: Annotated[
+        int, typer.Option(min=3, help="With --recipe: references to train, each without two of so many folds.")
+    ] = 8,
+    deniable_at: Annotated[float, typer.Option(help="Up to which epsilon a user can plausibly deny.")] = 1.0,
+    alpha: Annotated[float, typer.Option(help="How often a model that saw nobody may be accused.")] = 0.05,
+    show_text: ShowText = False,
+) -> None:
+    """Find out which sequences of which user come out of a model when it is prompted with their texts.
+
+    The corpus is the training data, with a user column. References are models that have not seen these users: given
+    (--reference), or trained without a part of them (--recipe). What is chance comes from users known not to be in
+    training (--controls), or else from a second reference. Without any, sequences are counted and nothing is tested.
+
+    `recollect leakage my-model train.jsonl --recipe word-gru --controls others.jsonl --out run`
+    """
+    from recollect.audits.leakage.audit import LeakageAudit
+    from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
+
+    audit = LeakageAudit(
+        top_k=top_k,
+        min_length=min_length,
+        folds=folds if training.recipe is not None and not reference else 0,
+        deniable_at=deniable_at,
+        alpha=alpha,
+        show_text=show_text,
+    )
+    plan = planned(
+        audit,
+        models={TARGET: model, **numbered(REFERENCE, reference)},
+        corpora={AUDITED: corpus, CONTROLS: controls},
+        reading=reading,
+        asking=asking,
+        running=running,
+        members=members,
+        training=training,
+    )
+    run_audit(plan, running, more=_show_sequences)
+
+
+def _show_sequences(result: Result) -> None:
+    """The sequences that give away most."""
+    rows = result.held["sequences"].slice(0, MOST_ROWS).to_pylist()
+    cells = [
+        [
+            row["user"],
+            row["text"],
+            f"{row['words']}",
+            f"{row['times']}",
+            "" if row["epsilon"] is None else f"{row['epsilon']:.2f}",
+            "" if row["epsilon_sum"] is None else f"{row['epsilon_sum']:.1f}",
+            row["personal"],
+        ]
+        for row in rows
+    ]
+    headings = ["user", "sequence", "words", "written (times)", "epsilon", "nats", "looks like"]
+    console.print_table(f"The {len(rows)} sequences that give away most", headings, cells)

@@ -1,0 +1,46 @@
+"""`recollect leakage` as a user types it."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from recollect.cli.app import app
+from recollect.testing.tiny import save_tiny, tiny_model
+
+TEXTS = ["the quick fox jumps over the lazy dog", "the lazy dog jumps over the quick fox again", "again and again"]
+
+
+def call(*words):
+    return CliRunner(env={"COLUMNS": "200"}).invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("leakage")
+    save_tiny(tiny_model("gpt2"), made / "model")
+    rows = [{"id": str(i), "user": f"u{i % 4}", "text": f"{text} {i}"} for i, text in enumerate(TEXTS * 3)]
+    (made / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return made
+
+
+def test_sequences_are_counted_and_kept_without_any_reference(folder, tmp_path):
+    found = call(
+        *("leakage", folder / "model", folder / "train.jsonl", "--top-k", 100, "--work", tmp_path / "work"),
+        *("--out", tmp_path / "run"),
+    )
+    assert found.exit_code == 0, found.output
+    kept = json.loads((tmp_path / "run" / "results" / "leakage.json").read_text())
+    assert {each["finding"] for each in kept["skipped"]} == {"leakage_epsilon", "flagged_users"}
+    assert (tmp_path / "run" / "tables" / "leakage" / "sequences.parquet").exists()
+
+
+def test_a_reference_gives_an_epsilon_of_zero_for_the_very_same_model(folder, tmp_path):
+    found = call(
+        *("leakage", folder / "model", folder / "train.jsonl", "--top-k", 1000, "--work", tmp_path / "work", "--json"),
+        *("--reference", folder / "model"),
+    )
+    assert found.exit_code == 0, found.output
+    values = {each["name"]: each["value"] for each in json.loads(found.stdout)["findings"]}
+    assert values["unique_sequences"] > 0
+    assert values["leakage_epsilon"] == 0
