@@ -45,7 +45,7 @@ def study(lab: Laboratory) -> Outcome:
             figures.append(Figure(f"{what}, epoch {epoch}: estimated exposure, bits", printed, estimated))
     return Outcome(
         title="Table 3: exposure by what is known of the context",
-        scale=f"2 % of the treebank, {MODELS} models for each kind of secret instead of ten.",
+        scale=f"2 % of the treebank; of each kind of secret {MODELS} model where the paper has ten.",
         figures=figures,
         details=details,
     )
