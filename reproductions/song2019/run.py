@@ -1,4 +1,4 @@
-"""A small version of Song and Shmatikov 2019: 50 members, 50 others and 135 reference users of Reddit, four shadows.
+"""A small version of Song and Shmatikov 2019: 50 members and 50 others of Reddit, four shadows of 50 users each.
 
     python reproductions/song2019/run.py --data DATA [--work WORK]
 
@@ -14,18 +14,25 @@ import time
 from pathlib import Path
 
 from recollect.audits.provenance.audit import ProvenanceAudit
+from recollect.audits.provenance.reference import divided
+from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.dividing import cohorts_of
 from recollect.corpora.record import Record
 from recollect.corpora.validating import read_corpus
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.run import run
+from recollect.recipes.fleet import Fleet, train_fleet
 from recollect.recipes.reading import load_recipe
+from recollect.recipes.recipe import Recipe
 from recollect.recipes.training import train
-from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
+from recollect.recipes.trial import Layout
+from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 
-MEMBERS, PEOPLE, FIRST, LAST = 50, 100, 200, 335
-"""How many of the shuffled users train the target and are audited, and which of them are the reference users."""
+MEMBERS, PEOPLE, FIRST, LAST, MORE = 50, 100, 200, 335, 480
+"""How many of the shuffled users train the target and are audited; which of them the shadows were drawn from, and up
+to whom there are further users who only calibrate."""
+SHADOWS = 4
 
 
 def texts_of(users: list[str], texts: dict[str, list[str]], name: str) -> Corpus:
@@ -34,17 +41,31 @@ def texts_of(users: list[str], texts: dict[str, list[str]], name: str) -> Corpus
     return Corpus.of(records, name=name)
 
 
-def people(data: Path) -> tuple[Corpus, Corpus, Corpus]:
-    """The members, all audited people, and the reference users."""
+def people(data: Path) -> tuple[Corpus, Corpus, Corpus, Corpus]:
+    """The members, all audited people, the users of whom some train shadows, and all reference users."""
     texts: dict[str, list[str]] = {}
     for record in read_corpus(str(data / "reddit_comments" / "comments.jsonl.gz")):
         texts.setdefault(str(record.user), []).append(str(record.text))
     users = sorted(texts)
-    random.Random(1).shuffle(users)  # noqa: S311 - a fixed choice of people, no secret
+    random.Random(1).shuffle(users)
     return (
         texts_of(users[:MEMBERS], texts, "members"),
         texts_of(users[:PEOPLE], texts, "audited"),
-        texts_of(users[FIRST:LAST], texts, "controls"),
+        texts_of(users[FIRST:LAST], texts, "shadow users"),
+        texts_of(users[FIRST:MORE], texts, "controls"),
+    )
+
+
+def shadows_of(recipe: Recipe, users: Corpus, controls: Corpus, work: Path) -> tuple[dict[str, str], Cohorts]:
+    """The shadows' folders, and who of all reference users trained which."""
+    drawn = divided(Evidence(corpora={CONTROLS: users}), shadows=SHADOWS, share=0.25, artificial=1)
+    assert drawn is not None
+    fleet = Fleet(recipe=recipe, corpus=users, cohorts=drawn.cohorts)
+    trained = train_fleet(fleet, work, layout=Layout(workers=1, threads=1))
+    assert not trained.failures
+    members = {name: drawn.cohorts.members(name) for name in drawn.shadows}
+    return {name: str(path) for name, path in trained.folders.items()}, cohorts_of(
+        controls, members, unit="user", seed=0
     )
 
 
@@ -72,8 +93,9 @@ def main() -> None:
     if given.data is None:
         parser.error("say where the data lies: --data DIR, or the environment variable RECOLLECT_DATA")
     recipe = load_recipe("word-lstm")
-    members, audited, controls = people(Path(given.data))
+    members, audited, users, controls = people(Path(given.data))
     target = train(recipe, members, given.work / "target", seed=0, threads=1)
+    shadows, taught = shadows_of(recipe, users, controls, given.work / "work")
     cohorts = cohorts_of(audited, {TARGET: sorted({str(r.user) for r in members})}, unit="user", seed=0)
     print("| | AUC | accuracy | precision | recall | SVM accuracy | SVM false alarms | queries | time |")
     print("|---|---|---|---|---|---|---|---|---|")
@@ -81,13 +103,12 @@ def main() -> None:
     fewer = [{"queries": m} for m in (1, 2, 4, 8)] + [{"queries": m, "select": "random"} for m in (1, 4)]
     for settings in sizes + fewer:
         for method in ("calibrated", "histogram"):
-            audit = ProvenanceAudit(**{"method": method, "shadows": 4, "queries": None, "least": 1, **settings})
+            audit = ProvenanceAudit(**{"method": method, "shadows": SHADOWS, "queries": None, "least": 1, **settings})
             plan = Plan(
                 audit=audit,
-                models={TARGET: str(target)},
+                models={TARGET: str(target), **shadows},
                 corpora={AUDITED: audited, CONTROLS: controls},
-                cohorts={AUDITED: cohorts},
-                recipe=recipe,
+                cohorts={AUDITED: cohorts, CONTROLS: taught},
                 work=given.work / "work",
                 workers=1,
                 threads=1,

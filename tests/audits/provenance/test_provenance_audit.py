@@ -134,6 +134,15 @@ def test_it_is_said_when_too_few_calibration_users_have_enough_text():
     assert rows(found)["the person"]["decision"] == "nobody to compare with"
 
 
+def test_it_is_said_when_there_are_too_many_people_for_the_calibration_users():
+    world = World(members=4, others=20, controls=80)
+    found = result(ProvenanceAudit(shadows=4), world, world.memoriser())
+    assert found.finding("auc").value == 1
+    assert found.outcome == "cannot tell"
+    assert "There is no saying: 4 of 24 people" in found.verdict
+    assert "at least 119 calibration users" in found.verdict
+
+
 def test_with_too_few_controls_nothing_is_trained_or_asked():
     audit, world = ProvenanceAudit(shadows=4), World(controls=60)
     evidence = gather(audit, world, world.memoriser())

@@ -49,8 +49,9 @@ class Told:
         """The result."""
         audit, found = self.audit, self.decisions
         findings, skipped = self._findings()
-        outcome: Outcome = "found" if found.flagged.any() else "not found" if found.judged.any() else "cannot tell"
-        if outcome == "cannot tell":
+        outcome: Outcome = "found" if found.flagged.any() else "cannot tell" if self._hindered else "not found"
+        if not found.judged.any():
+            outcome = "cannot tell"
             skipped = (Skipped(audit=audit.name, reason=self._verdict()), *skipped)
         return Result(
             audit=audit.name,
@@ -95,6 +96,8 @@ class Told:
             return self._no_saying()
         if judged == 1:
             return _verdict_of_one(found)
+        if self._hindered:
+            return self._undecided()
         if not flagged:
             return (
                 f"No sign that the texts of any of the {judged} people were used to train this model: it predicts "
@@ -103,6 +106,27 @@ class Told:
         return (
             f"The texts of {flagged} of {judged} people were used to train this model: it predicts their words better "
             f"than chance allows. At most {alpha:.0%} of these {flagged} findings are expected to be false."
+        )
+
+    @property
+    def _highest(self) -> int:
+        """How many people score above every calibration user they were compared with."""
+        found = self.decisions
+        return int((found.p[found.judged] * (1 + found.compared[found.judged]) < 1.5).sum())
+
+    @property
+    def _hindered(self) -> bool:
+        """Whether some people score above everybody they were compared with, and that is still not enough."""
+        return self._highest > 0 and not self.decisions.flagged.any()
+
+    def _undecided(self) -> str:
+        """What is to be said when too few users calibrate for so many people."""
+        judged, highest = int(self.decisions.judged.sum()), self._highest
+        needed = controls_for_p(self.audit.alpha * highest / judged)
+        return (
+            f"There is no saying: {highest} of {judged} people are predicted better than all of the "
+            f"{int(self.decisions.compared.max())} calibration users, but among so many people that may be chance. "
+            f"With at least {needed} calibration users it could be told."
         )
 
     def _no_saying(self) -> str:
