@@ -74,6 +74,29 @@ VIEWS: Mapping[str, View] = {
         files={"followed": (FOLLOWED, read_followed)},
         drawn=frozenset({"draws"}),
     ),
+    "leakage": View(
+        tables={
+            "sequences": TableView(
+                caption="Sequences that only one user wrote and the model says, those that give away most first",
+                columns={
+                    "user": "User",
+                    "text": "Sequence",
+                    "context": "After",
+                    "words": "Words",
+                    "times": "Written (times)",
+                    "perplexity": "Perplexity",
+                    "reference_perplexity": "Reference’s",
+                    "epsilon": "Epsilon",
+                    "epsilon_sum": "Nats",
+                    "personal": "Looks like",
+                },
+            ),
+            "users": TableView(caption="Users, those of whom most is given away first"),
+            "by_length": TableView(caption="By the words of a sequence"),
+            "by_times": TableView(caption="By how often its user wrote it"),
+            "by_k": TableView(caption="By how many symbols the model shows"),
+        }
+    ),
     "extraction": View(
         tables={
             "secrets": TableView(
