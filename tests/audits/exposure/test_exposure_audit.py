@@ -69,11 +69,11 @@ def rows(result):
 
 def test_a_model_that_saw_nothing_is_seldom_accused(tmp_path):
     audit, accused = ExposureAudit(draws=200), 0
-    for seed in range(50):
+    for seed in range(25):
         manifest(tmp_path / f"{seed}.json", planted=5, controls=20, seed=seed)
         result = judge(audit, Null(seed=seed), seed=seed, files={CANARIES: tmp_path / f"{seed}.json"})
         accused += result.outcome == "found"
-    assert binomial_p(accused, 50, 2 * audit.alpha) > 0.001  # two ways to be accused, each at most alpha
+    assert binomial_p(accused, 25, 2 * audit.alpha) > 0.001  # two ways to be accused, each at most alpha
 
 
 def test_controls_have_the_exposure_of_chance(tmp_path):
