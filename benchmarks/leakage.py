@@ -7,9 +7,9 @@ and ten times the words in at most 11 times the time. Processor time. `--quick` 
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
+import tracemalloc
 
 import numpy as np
 
@@ -93,12 +93,13 @@ def main() -> None:
     plain, same = every_length(small, runs)
     print(f"{'every length':>18}  {plain:6.2f} s  {len(small) / plain / 1e6:6.1f} million words/s", flush=True)
     assert (users == same).all(), "both ways count the same"
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     long, _ = ours(ids, runs)
-    more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(
-        f"{len(ids):>12,} words  {long:6.2f} s  {len(ids) / long / 1e6:6.1f} million words/s, {more / 1024:.0f} MB more"
-    )
+    print(f"{len(ids):>12,} words  {long:6.2f} s  {len(ids) / long / 1e6:6.1f} million words/s", flush=True)
+    tracemalloc.start()
+    for stream in (small, ids):
+        tracemalloc.reset_peak()
+        ours(stream, runs)
+        print(f"{len(stream):>12,} words  {tracemalloc.get_traced_memory()[1] / 2**20:6.0f} MB besides the words")
     assert len(small) / taken >= CLAIM, f"slower than {CLAIM / 1e6:.0f} million words a second"
     assert long / taken <= GROWTH, f"ten times the words took {long / taken:.1f} times as long"
 
