@@ -31,11 +31,11 @@ def judge(name, world, target, *, truth):
     return audit.run(gathered(audit, given, ask=world.ask, train=world.train), stream(world.seed, "membership"))
 
 
-def alarms(name, seeds):
+def alarms(name, seeds, first=1000):
     """How often a model that saw nobody is accused, in each way."""
     counts, p = Counter[str](), []
     for seed in range(seeds):
-        world = World(kind=kind_of(name), members=20, others=20, controls=30, seed=1000 + seed)
+        world = World(kind=kind_of(name), members=20, others=20, controls=30, seed=first + seed)
         known, blind = (judge(name, world, world.null(), truth=truth) for truth in (True, False))
         counts["found, truth known"] += known.outcome == "found"
         counts["found, truth unknown"] += blind.outcome == "found"
