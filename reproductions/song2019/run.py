@@ -41,7 +41,7 @@ def texts_of(users: list[str], texts: dict[str, list[str]], name: str) -> Corpus
     return Corpus.of(records, name=name)
 
 
-def people(data: Path) -> tuple[Corpus, Corpus, Corpus, Corpus]:
+def people(data: Path, skip: int) -> tuple[Corpus, Corpus, Corpus, Corpus]:
     """The members, all audited people, the users of whom some train shadows, and all reference users."""
     texts: dict[str, list[str]] = {}
     for record in read_corpus(str(data / "reddit_comments" / "comments.jsonl.gz")):
@@ -49,8 +49,8 @@ def people(data: Path) -> tuple[Corpus, Corpus, Corpus, Corpus]:
     users = sorted(texts)
     random.Random(1).shuffle(users)
     return (
-        texts_of(users[:MEMBERS], texts, "members"),
-        texts_of(users[:PEOPLE], texts, "audited"),
+        texts_of(users[skip : skip + MEMBERS], texts, "members"),
+        texts_of(users[skip : skip + PEOPLE], texts, "audited"),
         texts_of(users[FIRST:LAST], texts, "shadow users"),
         texts_of(users[FIRST:MORE], texts, "controls"),
     )
@@ -89,12 +89,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=os.environ.get("RECOLLECT_DATA"), required=False)
     parser.add_argument("--work", type=Path, default=Path(".recollect/song2019"), help="where models are kept")
+    parser.add_argument("--skip", type=int, default=0, choices=[0, 100], help="100: another target, of other people")
     given = parser.parse_args()
     if given.data is None:
         parser.error("say where the data lies: --data DIR, or the environment variable RECOLLECT_DATA")
     recipe = load_recipe("word-lstm")
-    members, audited, users, controls = people(Path(given.data))
-    target = train(recipe, members, given.work / "target", seed=0, threads=1)
+    members, audited, users, controls = people(Path(given.data), given.skip)
+    target = train(
+        recipe, members, given.work / (f"target-{given.skip}" if given.skip else "target"), seed=0, threads=1
+    )
     shadows, taught = shadows_of(recipe, users, controls, given.work / "work")
     cohorts = cohorts_of(audited, {TARGET: sorted({str(r.user) for r in members})}, unit="user", seed=0)
     print("| | AUC | accuracy | precision | recall | SVM accuracy | SVM false alarms | queries | time |")
