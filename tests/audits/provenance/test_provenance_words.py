@@ -8,7 +8,11 @@ from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.models.access import Access
 from recollect.models.answers import Answers
+from recollect.models.causal import Causal
+from recollect.models.model import Question
 from recollect.signals.evidence import Evidence
+from recollect.testing.fakes import Null
+from recollect.testing.tiny import tiny_model
 from recollect.testing.world import Direct
 
 
@@ -139,3 +143,16 @@ def _slowly(text, cuts):
     for begin, end in zip(common, [*common[1:], len(text)], strict=True):
         rows.append([np.prod([float(r) for b, _, r in cut if begin <= b < end]) for cut in cuts])
     return rows
+
+
+def test_subwords_of_a_real_tokenizer_meet_at_white_space_words():
+    texts = ["the quick brown fox  jumps over", "smile 🙂 naïve\u0301 again", "one"]
+    pieces, whole = Causal(tiny_model("gpt2"), Question()), Null()
+    records = [Record(id=str(i), user="ann", text=text) for i, text in enumerate(texts)]
+    found = words_of(texts, pieces, whole)
+    first = [pieces.answer([record]).start.min(initial=99) == 0 for record in records]
+    expected = [len(text.split()) - (not told) for text, told in zip(texts, first, strict=True)]
+    assert found.counts().tolist() == [sum(expected)]
+    answers = pieces.answer(records[:1])
+    inside = (answers.start >= 3) & (answers.end <= 9)
+    assert found.log_rank[0, found.text == 0][-5] == pytest.approx(np.log(answers.rank[inside]).sum())
