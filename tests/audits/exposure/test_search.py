@@ -225,3 +225,27 @@ def test_a_format_that_the_symbols_cannot_spell_is_refused():
         space_of(model_of("words"), "my pin is {digits:2}")
     with pytest.raises(PlanError, match="the same"):
         space_of(model_of("words"), "my pin is {choice:Red|red}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_in_a_space_of_a_million_the_rank_is_that_of_the_bare_network(seed):
+    model, size = model_of("characters", seed=seed), 10**6
+    encoded = model.tokenizer([f"my pin is {i:06d}" for i in range(size)], add_special_tokens=False)["input_ids"]
+    ids = torch.tensor([[2, *row] for row in encoded])
+    bits = np.empty(size)
+    with torch.inference_mode():
+        for begin in range(0, size, 10_000):
+            part = ids[begin : begin + 10_000]
+            logs = torch.log_softmax(model._network(input_ids=part).logits[:, -7:-1], dim=-1)
+            picked = logs.gather(2, part[:, -6:, None]).sum(dim=(1, 2))
+            bits[begin : begin + 10_000] = -picked.numpy() / math.log(2)
+    order = bits.argsort()
+    for place in (0, 1, 50, 5_000, 400_000, size - 1):
+        secret = int(order[place])
+        space = space_of(model, "my pin is {digits:6}")
+        known = space.known(f"my pin is {secret:06d}")
+        assert known.bits == pytest.approx(bits[secret], abs=1e-6)
+        found = rank_of(space, known.cost, max_steps=10**7)
+        assert found.exact
+        assert found.low == int((bits <= bits[secret] + SLACK).sum())
