@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recollect.report.figures.scale import Scale
@@ -14,6 +14,9 @@ numbers = st.floats(-1e6, 1e6)
 
 @settings(deadline=None, max_examples=100)
 @given(values=st.lists(numbers, min_size=1, max_size=20))
+@example(values=[0.0, 5e-324])
+@example(values=[-5e-324, 0.0])
+@example(values=[-5e-324, 100.0])
 def test_an_axis_holds_all_values_and_a_few_round_numbers(values):
     scale = Scale.over(values, label="x")
     assert scale.low <= min(values) <= max(values) <= scale.high

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+_LEAST_SPAN = 1e-300
+"""Numbers closer together than this cannot be divided any more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +39,10 @@ class Scale:
         finite = every[np.isfinite(every)]
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
         low, high = (min(0.0, low), max(0.0, high)) if zero else (low, high)
-        apart = high - low > 1e-8 * max(abs(low), abs(high))
+        apart = high - low > max(_LEAST_SPAN, 1e-8 * max(abs(low), abs(high)))
         step = _step(high - low) / 5 if apart else max(1.0, abs(high))
-        start, end = math.floor(low / step) * step, math.ceil(high / step) * step
+        # the division of a number too small for it gives zero, which need not hold the number
+        start, end = min(low, math.floor(low / step) * step), max(high, math.ceil(high / step) * step)
         return cls(low=start, high=end if end > start else start + step, label=label)
 
     def at(self, values: ArrayLike) -> Floats:
