@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from common.bench import Bench
 
 from recollect.audits.audit import Audit
 from recollect.audits.exposure.audit import CANARIES, ExposureAudit
@@ -21,7 +22,6 @@ from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.canaries.planting import Planting, plant
 from recollect.corpora.corpus import Corpus
 from recollect.digests import digest
-from recollect.errors import CorpusError
 from recollect.files import private_folder, read_json, write_json
 from recollect.models.asking import ask
 from recollect.pipeline.evaluating import evaluate
@@ -84,28 +84,8 @@ class Trained:
         return int(min(self.curve, key=lambda row: row["validation_loss"])["epoch"])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Laboratory:
-    """Where the data lies, and where what was made of it is kept."""
-
-    data: Path
-    work: Path
-    threads: int = 1
-    say: Callable[[str], None] = print
-
-    def file(self, name: str) -> str:
-        """The path of a file of the data folder.
-
-        Raises:
-            CorpusError: It is not there.
-        """
-        path = self.data / name
-        if not path.is_file():
-            raise CorpusError(
-                f"The data folder {self.data} has no {name}.",
-                do="Name the folder that has it with --data or RECOLLECT_DATA; the README says what lies in it.",
-            )
-        return str(path)
+class Laboratory(Bench):
+    """The treebank, models of it, and what is measured of them."""
 
     def treebank(self, part: str, lines: int) -> Corpus:
         """The first so many lines of a part of the Penn Treebank: train, valid or test."""

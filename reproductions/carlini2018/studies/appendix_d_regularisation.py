@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from common.outcomes import Figure, Outcome
 from laboratory import COUNTED, TEN, Laboratory, Row, after_ten
-from outcomes import Figure, Outcome
 
 from recollect.models.quantising import quantise
 

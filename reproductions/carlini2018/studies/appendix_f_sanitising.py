@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from statistics import fmean
 
+from common.outcomes import Figure, Outcome
 from laboratory import COUNTED, TEN, TWO_PERCENT, Laboratory, after_ten, small, spelling
-from outcomes import Figure, Outcome
 
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.sanitise import by_scores

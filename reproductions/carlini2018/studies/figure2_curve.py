@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from common.outcomes import Figure, Outcome
 from laboratory import Laboratory, base_models
-from outcomes import Figure, Outcome
 
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.stats.exposure import fit_skew_normal

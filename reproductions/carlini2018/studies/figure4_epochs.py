@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from common.outcomes import Figure, Outcome
 from laboratory import FIVE_PERCENT, ONE_SECRET, Laboratory, spelling
-from outcomes import Figure, Outcome
 
 from recollect.corpora import read_corpus
 from recollect.files import read_json

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from statistics import fmean, median
 
+from common.outcomes import Figure, Outcome
 from laboratory import COUNTED, NUMBER, Laboratory, Row, Trained, base_models, secret_of
-from outcomes import Figure, Outcome
 
 from recollect.audits.exposure.extraction import ExtractionAudit
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from statistics import fmean
 
+from common.outcomes import Figure, Outcome
 from laboratory import NUMBER, Laboratory, Row, secret_of, small
-from outcomes import Figure, Outcome
 
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.stats.significance import binomial_p

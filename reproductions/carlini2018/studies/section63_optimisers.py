@@ -5,8 +5,8 @@ Each model is taken after the first epoch in which its validation loss is as low
 
 from __future__ import annotations
 
+from common.outcomes import Figure, Outcome
 from laboratory import COUNTED, TEN, Laboratory, Trained, small
-from outcomes import Figure, Outcome
 
 CHANGES = {
     "Adam, in order": ("training.optimiser=adam", "training.learning_rate=0.005"),

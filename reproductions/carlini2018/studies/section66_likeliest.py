@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 from statistics import fmean
 
+from common.outcomes import Figure, Outcome
 from laboratory import COUNTED, EPOCHS, Laboratory, base_models
-from outcomes import Figure, Outcome
 
 
 def study(lab: Laboratory) -> Outcome:

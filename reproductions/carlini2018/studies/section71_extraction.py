@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from common.outcomes import Figure, Outcome
 from laboratory import EPOCHS, NUMBER, Laboratory, Row, base_models, secret_of, small
-from outcomes import Figure, Outcome
 
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.audits.exposure.extraction import ExtractionAudit

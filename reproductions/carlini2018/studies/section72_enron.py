@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from statistics import fmean, median
 
+from common.outcomes import Figure, Outcome
 from laboratory import Laboratory, Row
-from outcomes import Figure, Outcome
 
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.corpora import read_corpus

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from common.outcomes import Figure, Outcome
 from laboratory import Laboratory, small
-from outcomes import Figure, Outcome
 
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.corpora.canaries.planting import Planting

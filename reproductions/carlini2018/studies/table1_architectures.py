@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from common.outcomes import Figure, Outcome
 from laboratory import COUNTED, TEN, Laboratory, after_ten
-from outcomes import Figure, Outcome
 
 PAPER = {"char-lstm": (1.16, 35), "char-gru": (1.18, 37), "char-cnn": (1.25, 22), "char-wavenet": (1.25, 20)}
 """Test loss and estimated exposure of LSTM 2 × 200, GRU 2 × 235, CNN 4 × 122 and WaveNet 4 × 122."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from common.outcomes import Figure, Outcome
 from laboratory import COUNTED, TEN, Laboratory, after_ten
-from outcomes import Figure, Outcome
 
 PAPER = {(32, 50): 4.0, (32, 200): 14.1, (64, 50): 4.8, (64, 200): 18.9}
 """Estimated exposure by batch size and units."""

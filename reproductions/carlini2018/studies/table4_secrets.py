@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from statistics import fmean
 
+from common.outcomes import Figure, Outcome
 from laboratory import EPOCHS, Laboratory, small
-from outcomes import Figure, Outcome
 
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.corpora.canaries.planting import Planting

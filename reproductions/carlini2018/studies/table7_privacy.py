@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from common.outcomes import Figure, Outcome
 from laboratory import COUNTED, Laboratory, small
-from outcomes import Figure, Outcome
 
 EPOCHS = 20
 LINES = 420
