@@ -1,6 +1,8 @@
 """The studies of Carlini et al. 2018, "The Secret Sharer", one after the other.
 
-python reproductions/carlini2018/run.py --data DATA [--work WORK] [STUDY …]
+    python reproductions/carlini2018/run.py --data DATA [--work WORK] [STUDY …]
+
+Killed at any moment and started again, it goes on where it was.
 """
 
 from __future__ import annotations

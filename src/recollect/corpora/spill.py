@@ -24,6 +24,24 @@ def hash64(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
+def spilled(file: IO[bytes] | None, values: Hashes) -> IO[bytes]:
+    """The unnamed temporary file, made if there is none, with these values at its end.
+
+    Raises:
+        CorpusError: There is no room for them.
+    """
+    try:
+        if file is None:
+            file = tempfile.TemporaryFile(prefix="recollect-")  # noqa: SIM115 - lives as long as whoever spills
+        file.write(values.tobytes())
+    except OSError as error:
+        raise CorpusError(
+            f"Cannot write to the temporary folder {tempfile.gettempdir()}: {error.strerror}.",
+            do="Free some space there, or name another folder in the environment variable TMPDIR.",
+        ) from error
+    return file
+
+
 class Spill:
     """64-bit hashes of strings; sorted runs of them lie in an unnamed temporary file.
 
@@ -50,15 +68,7 @@ class Spill:
         return run[~third]
 
     def _write(self, run: Hashes) -> None:
-        try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(prefix="recollect-")  # noqa: SIM115 - lives as long as the spill
-            self._file.write(run.tobytes())
-        except OSError as error:
-            raise CorpusError(
-                f"Cannot write to the temporary folder {tempfile.gettempdir()}: {error.strerror}.",
-                do="Free some space there, or name another folder in the environment variable TMPDIR.",
-            ) from error
+        self._file = spilled(self._file, run)
         self._lengths.append(len(run))
 
     def _slices(self) -> Iterator[Hashes]:

@@ -1,5 +1,6 @@
 """The exposure audit: models that cannot have seen the secrets, one that has, and what it refuses."""
 
+import itertools
 import json
 
 import numpy as np
@@ -68,12 +69,12 @@ def rows(result):
 
 
 def test_a_model_that_saw_nothing_is_seldom_accused(tmp_path):
-    audit, accused = ExposureAudit(draws=200), 0
-    for seed in range(25):
+    audit, accused, models = ExposureAudit(draws=200), 0, 60
+    for seed in range(models):
         manifest(tmp_path / f"{seed}.json", planted=5, controls=20, seed=seed)
         result = judge(audit, Null(seed=seed), seed=seed, files={CANARIES: tmp_path / f"{seed}.json"})
         accused += result.outcome == "found"
-    assert binomial_p(accused, 25, 2 * audit.alpha) > 0.001  # two ways to be accused, each at most alpha
+    assert binomial_p(accused, models, audit.alpha) > 0.001
 
 
 def test_controls_have_the_exposure_of_chance(tmp_path):
@@ -220,6 +221,9 @@ def test_secrets_that_stand_in_a_corpus_are_found_with_what_stands_before_them(t
         (2, "my pin is 1234"),
     ]
     assert any("by nature" in limit for limit in result.limits)
+    assert result.outcome == "cannot tell"
+    assert "ranks alone cannot tell" in result.verdict
+    assert all(row["p_corrected"] is None for row in found.values())
     with pytest.raises(NotEnoughData, match="Nothing of the format"):
         judge(ExposureAudit(format="{digits:9}"), Null(), corpora={AUDITED: corpus})
 
@@ -238,6 +242,27 @@ def test_masked_and_seq2seq_models_are_measured_by_sampling(tmp_path):
         ExposureAudit(draws=100), Seq2Seq(tiny_model("t5"), Question()), files={CANARIES: tmp_path / "pairs.json"}
     )
     assert len(rows(result)) == len(canaries.canaries)
+
+
+def test_secrets_with_different_sources_are_each_counted_after_their_own(tmp_path):
+    model, written = Seq2Seq(tiny_model("t5"), Question()), "le code {digits:2}"
+    texts = [f"le code {number:02}" for number in range(100)]
+    sources = {"one": "the code", "two": "my other number"}
+    canaries = [
+        Canary(id=name, format=written, text="le code 37", source=source, planted=1) for name, source in sources.items()
+    ]
+    Canaries(corpus="0" * 32, seed=0, canaries=tuple(canaries)).save(tmp_path / "pairs.json")
+    exact, drawn = (
+        rows(judge(ExposureAudit(method=method, draws=4000), model, files={CANARIES: tmp_path / "pairs.json"}))
+        for method in ("exact", "sampled")
+    )
+    for name, source in sources.items():
+        answers = model.answer([Record(id=text, source=source, target=text) for text in texts])
+        surprise = np.array([-answers.logprob[slice(*ends)].sum() for ends in itertools.pairwise(answers.offsets)])
+        assert exact[name]["rank"] == (surprise <= surprise[37] + 1e-4).sum()
+        # " 1" is one symbol and " 3" is two: both are counted from the space
+        assert drawn[name]["lower"] <= exact[name]["exposure_bits"] <= drawn[name]["upper"]
+    assert exact["one"]["rank"] != exact["two"]["rank"]
 
 
 def test_secrets_that_are_unknown_to_the_vocabulary_are_refused(tmp_path):

@@ -116,11 +116,16 @@ class ExposureAudit:
         return {**asdict(self), "secrets": len(self.secrets)}
 
     @property
+    def by_nature(self) -> bool:
+        """Whether the secrets are those that stand in a corpus, drawn by nobody."""
+        return self.format is not None and not self.secrets
+
+    @property
     def _source(self) -> tuple[str, ...]:
         """Where the secrets come from."""
         if self.format is None:
             return (CANARIES,)
-        return () if self.secrets else (AUDITED,)
+        return (AUDITED,) if self.by_nature else ()
 
     def _secrets(self, evidence: Evidence) -> tuple[list[Secret], int]:
         """The secrets, and how many different ones there are where they were looked for."""

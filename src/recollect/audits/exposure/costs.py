@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from recollect.audits.exposure.secrets import Secret, formats_of
 from recollect.corpora.canaries.drawing import filled
-from recollect.corpora.canaries.formats import parse_format
 from recollect.corpora.canaries.walks import Walk
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -52,40 +51,60 @@ class Costs:
 
 
 def costs_of(evidence: Evidence, secrets: Sequence[Secret]) -> Costs:
-    """All log-perplexities, from the first symbol that reaches into a slot to the end of the format."""
-    borders = {secret.id: len(secret.parsed.before) for secret in secrets}
-    known: dict[str, float] = {}
-    for records, (answers,) in evidence.each(SECRETS, [TARGET]):
-        bits = {record.digest: record.id for record in records}
-        edges = np.array([borders[bits[digest]] for digest in answers.records])
-        found = dict(zip(answers.records, _bits(answers, edges), strict=True))
-        known |= {record.id: found[record.digest] for record in records}
+    """All log-perplexities, from the first symbol that reaches into a slot to the end of the format.
+
+    In symbols of several characters one secret may begin with a symbol that another spells in two, of which the first
+    is known text ("is" " 12" and "is" " " "7"): so all secrets of a kind are counted from where the first of them
+    reaches in.
+    """
     formats = formats_of(secrets)
-    drawn: list[list[float]] = [[] for _ in formats]
+    kinds = {secret.id: secret.kind for secret in secrets}
+    borders = {each.kind: len(each.parsed.before) for each in formats}
+    shared = dict(borders)
+    # twice from the store rather than once and held: there may be many formats
+    for kind, record, answers, _ in _asked(evidence, kinds, formats):
+        shared[kind] = min(shared[kind], _reach(answers, record, borders[kind]))
+    known, drawn = dict[str, float](), {each.kind: list[float]() for each in formats}
+    for kind, record, answers, is_draw in _asked(evidence, kinds, formats):
+        bits = _bits(answers, record, shared[kind])
+        if is_draw:
+            drawn[kind].append(bits)
+        else:
+            known[record.id] = bits
+    return Costs(secrets=known, draws={kind: np.array(bits) for kind, bits in drawn.items()})
+
+
+def _asked(
+    evidence: Evidence, kinds: Mapping[str, tuple[str, str | None]], formats: Sequence[Secret]
+) -> Iterator[tuple[tuple[str, str | None], Record, Answers, bool]]:
+    """Every secret and every draw: its kind, itself, the target's answers in which it stands, whether it was drawn."""
+    for records, (answers,) in evidence.each(SECRETS, [TARGET]):
+        yield from ((kinds[record.id], record, answers, False) for record in records)
     for records, (answers,) in evidence.each(DRAWS, [TARGET]):
-        places = {record.digest: int(record.id.split("-")[0]) for record in records}
-        edges = np.array([len(formats[places[digest]].parsed.before) for digest in answers.records])
-        found = dict(zip(answers.records, _bits(answers, edges), strict=True))
-        for record in records:
-            drawn[places[record.digest]].append(found[record.digest])
-    return Costs(secrets=known, draws={each.kind: np.array(bits) for each, bits in zip(formats, drawn, strict=True)})
+        yield from ((formats[int(record.id.split("-")[0])].kind, record, answers, True) for record in records)
 
 
-def _bits(answers: Answers, borders: NDArray[np.int64]) -> list[float]:
-    """The log-perplexity of each record; for masked models its energy: the mean surprise times the symbols."""
+def _reach(answers: Answers, record: Record, border: int) -> int:
+    """Where the first symbol begins that ends after the border."""
+    rows = _rows(answers, record)
+    return int(answers.start[rows][answers.end[rows] > border].min(initial=border))
+
+
+def _bits(answers: Answers, record: Record, border: int) -> float:
+    """The log-perplexity of a record after the border; for masked models its energy: mean surprise times symbols."""
     assert answers.logprob is not None  # noqa: S101 - the audit needs it
-    owner = np.repeat(np.arange(len(answers)), np.diff(answers.offsets))
-    counted = answers.end > borders[owner]
-    found = []
-    for i in range(len(answers)):
-        rows = slice(answers.offsets[i], answers.offsets[i + 1])
-        chosen = counted[rows]
-        if not chosen.any() or not answers.known[rows][chosen].all():
-            found.append(math.nan)
-            continue
-        surprise = -answers.logprob[rows][chosen].astype(np.float64) / math.log(2)
-        found.append(float(surprise.mean() * len(np.unique(answers.position[rows][chosen]))))
-    return found
+    rows = _rows(answers, record)
+    counted = answers.end[rows] > border
+    if not counted.any() or not answers.known[rows][counted].all():
+        return math.nan
+    surprise = -answers.logprob[rows][counted].astype(np.float64) / math.log(2)
+    return float(surprise.mean() * len(np.unique(answers.position[rows][counted])))
+
+
+def _rows(answers: Answers, record: Record) -> slice:
+    """Where a record stands."""
+    place = answers.place[record.digest]
+    return slice(answers.offsets[place], answers.offsets[place + 1])
 
 
 def _record(name: str, text: str, source: str | None, kind: Kind) -> Record:
@@ -99,4 +118,4 @@ def _source(example: Secret, text: str) -> str | None:
     """The source that goes with a drawn target: filled alike, or the same for all."""
     if example.source_format is None:
         return example.source
-    return filled(example.source_format, Walk(parse_format(example.format)).values(text) or ())
+    return filled(example.source_format, Walk(example.parsed).values(text) or ())

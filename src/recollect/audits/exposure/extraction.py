@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import ClassVar, Literal
 
@@ -27,8 +28,8 @@ from recollect.signals.evidence import TARGET, Evidence
 
 Way = Literal["shortest-path", "beam", "sampling", "brute-force"]
 WAYS = ("shortest-path", "beam", "sampling", "brute-force")
-SURE = 0.5
-"""What is likelier than this, given that a secret of the format comes, is more likely than not."""
+SURE = 1.0
+"""A secret that surprises by fewer bits is written more often than not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,43 +94,6 @@ class ExtractionAudit:
 
     def _result(self, format: Format, found: Found, bits: list[float]) -> Result:
         """What was found, as a result."""
-        count = {"secrets": len(found.secrets)}
-        chance = 2.0 ** -bits[0] if bits else 0.0
-        findings = [
-            _finding(
-                "proven",
-                found.proven,
-                "secrets",
-                count,
-                "Secrets of the list, from the top, for which it is "
-                "proven that none of the format is likelier; 0 for methods that prove nothing.",
-                self.method,
-            ),
-            _finding(
-                "steps", found.steps, "steps", count, "How often the model was asked what comes next.", self.method
-            ),
-            _finding(
-                "share_met",
-                found.completed / format.size,
-                "share",
-                count,
-                f"Complete secrets that were met, as a share of all |R| = {format.size:,}.",
-                self.method,
-            ),
-        ]
-        if bits:
-            findings.append(
-                _finding(
-                    "best_bits",
-                    bits[0],
-                    "bits",
-                    count,
-                    f"Log-perplexity of the likeliest secret: the "
-                    f"model writes it, after the known text, {_odds(chance)}. A space of this size has "
-                    f"{math.log2(format.size):.1f} bits.",
-                    self.method,
-                )
-            )
         texts = [shown(secret.text, show_text=self.show_text) for secret in found.secrets]
         proven = [place < found.proven for place in range(len(texts))]
         table = pa.table(
@@ -143,9 +107,9 @@ class ExtractionAudit:
         return Result(
             audit=self.name,
             question=self.question,
-            verdict=_verdict(found, chance, self.top),
-            outcome="found" if chance > SURE else "cannot tell",
-            findings=tuple(findings),
+            verdict=_verdict(found, bits),
+            outcome="found" if bits and bits[0] < SURE else "cannot tell",
+            findings=tuple(self._findings(format, found, bits)),
             limits=(
                 "Whether the secrets found are real is not known here: the likeliest filling may be made up. "
                 "Compare with known secrets (`recollect exposure`).",
@@ -153,28 +117,61 @@ class ExtractionAudit:
             settings=asdict(self),
         ).with_tables(secrets=table)
 
+    def _findings(self, format: Format, found: Found, bits: list[float]) -> Iterator[Finding]:
+        """The numbers of the search: all are counted, none is estimated."""
+        told = [
+            (
+                "proven",
+                found.proven,
+                "secrets",
+                "Secrets of the list, from the top, for which it is proven that none of the format is likelier; "
+                "0 for methods that prove nothing.",
+            ),
+            ("steps", found.steps, "steps", "How often the model was asked what comes next."),
+            (
+                "share_met",
+                found.completed / format.size,
+                "share",
+                f"Complete secrets that were met, as a share of all |R| = {format.size:,}.",
+            ),
+        ]
+        if bits:
+            reading = (
+                f"Log-perplexity of the likeliest secret: the model writes it, after the known text, {_odds(bits[0])}. "
+                f"A space of this size has {math.log2(format.size):.1f} bits."
+            )
+            told.append(("best_bits", bits[0], "bits", reading))
+        for name, value, unit, reading in told:
+            yield Finding(
+                name=name,
+                value=value,
+                unit=unit,
+                n={"secrets": len(found.secrets)},
+                method=self.method,
+                reading=reading,
+                why_no_interval="It is counted, not estimated.",
+            )
 
-def _finding(name: str, value: float, unit: str, n: dict[str, int], reading: str, method: str) -> Finding:
-    """A number that is counted, not estimated."""
-    why = "It is counted, not estimated."
-    return Finding(name=name, value=value, unit=unit, n=n, method=method, reading=reading, why_no_interval=why)
 
-
-def _verdict(found: Found, chance: float, top: int) -> str:
+def _verdict(found: Found, bits: list[float]) -> str:
     """One sentence that a lawyer can read."""
-    if not found.secrets:
+    if not bits:
         return f"Nothing was drawn out: no secret was complete after {found.steps:,} steps."
-    proof = f"{found.proven} of the {len(found.secrets)} listed are proven to be the likeliest there are"
-    if chance > SURE:
-        return f"Given the known text, the model writes one secret {_odds(chance)}; {proof}."
-    listed = min(top, len(found.secrets))
-    return f"The likeliest {listed} secrets are listed, the first of which the model writes {_odds(chance)}; {proof}."
+    proof = f"{found.proven} of the {len(bits)} listed are proven to be the likeliest there are"
+    if bits[0] < SURE:
+        return f"Given the known text, the model writes one secret {_odds(bits[0])}; {proof}."
+    return (
+        f"The likeliest {len(bits)} secrets are listed, the first of which the model writes {_odds(bits[0])}; {proof}."
+    )
 
 
-def _odds(chance: float) -> str:
-    """A probability in words.
+def _odds(bits: float) -> str:
+    """The probability of something that surprises by so many bits, in words.
 
-    >>> _odds(0.97), _odds(3.3e-8)
-    ('97 times in 100', 'once in 30,303,030 times')
+    >>> _odds(0.044), _odds(24.85), _odds(2000.0)
+    ('97 times in 100', 'once in 30,240,947 times', 'once in 2^2000 times')
     """
+    if bits > 40:
+        return f"once in 2^{round(bits)} times"
+    chance = 2.0**-bits
     return f"{round(100 * chance)} times in 100" if chance >= 0.02 else f"once in {round(1 / chance):,} times"

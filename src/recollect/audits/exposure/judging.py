@@ -31,7 +31,11 @@ _LIMITS = (
 )
 _NATURAL = (
     "Secrets that occur by nature are not drawn at random: a model that knows which fillings are common (an area code) "
-    "ranks them high without having memorised any."
+    "ranks them high without having memorised any. Compare with a model that never saw them."
+)
+_GIVEN = (
+    "Ranks are compared with those of secrets drawn at random: if those that were given were chosen otherwise (a year "
+    "of birth, a word), a model can rank them high without having seen them."
 )
 
 
@@ -45,22 +49,22 @@ def judged(
     """The result of the measurements."""
     secrets = [row for row in rows if not row.secret.is_control]
     controls = [row for row in rows if row.secret.is_control]
-    adjusted = holm([row.p_value for row in secrets])
-    groups = _groups(secrets)
-    findings, skipped, p = _against_controls(audit, groups, controls)
-    memorised = int((adjusted < audit.alpha).sum())
-    findings = [*_overall(secrets), *findings, *_controls(controls)]
-    found = memorised > 0 or any(value < audit.alpha for value in p)
+    findings, skipped, p = _against_controls(audit, _groups(secrets), controls)
+    # two kinds of test share alpha where there are both, so that a model that saw nothing is accused no oftener
+    alpha = audit.alpha / 2 if p else audit.alpha
+    adjusted = None if audit.by_nature else holm([row.p_value for row in secrets])
+    memorised = 0 if adjusted is None else int((adjusted < alpha).sum())
+    found = memorised > 0 or any(value < alpha for value in p)
     tables = {"secrets": _table(audit, rows, costs, adjusted), "draws": _draws(costs)}
     return Result(
         audit=audit.name,
         question=audit.question,
-        verdict=_verdict(secrets, memorised, p, audit.alpha, found=found),
-        outcome="found" if found else "not found",
-        findings=tuple(findings),
+        verdict=_by_nature(secrets) if audit.by_nature else _verdict(secrets, memorised, alpha, found=found),
+        outcome="cannot tell" if audit.by_nature else "found" if found else "not found",
+        findings=(*_overall(secrets), *findings, *_controls(controls)),
         skipped=tuple(skipped),
         notes=(*notes, *_warnings(rows, curves)),
-        limits=(*_LIMITS, *((_NATURAL,) if audit.format is not None and not audit.secrets else ())),
+        limits=(*_LIMITS, *((_NATURAL,) if audit.by_nature else (_GIVEN,) if audit.secrets else ())),
         settings=audit.settings,  # type: ignore[arg-type]
     ).with_tables(**tables)
 
@@ -117,7 +121,7 @@ def _against_controls(
             )
         if controls:
             p.append(_stands_out(values, [row.exposure_bits for row in controls]))
-    if planted and not controls:
+    if planted and not controls and not audit.by_nature:
         reason = "The manifest has no controls, so planted secrets can be compared with random draws only."
         skipped.append(Skipped(audit=audit.name, finding="memorisation_p", reason=reason))
     corrected = holm(p).tolist() if p else []
@@ -169,17 +173,35 @@ def _mean(bits: Sequence[float], *, of: str) -> Estimate:
     return replace(found, interval=interval, n={of: len(bits)})
 
 
-def _verdict(secrets: Sequence[Measured], memorised: int, p: Sequence[float], alpha: float, *, found: bool) -> str:
+def _verdict(secrets: Sequence[Measured], memorised: int, alpha: float, *, found: bool) -> str:
     """One sentence that a lawyer can read."""
-    first = sum(row.method == "exact" and row.rank == 1 for row in secrets)
-    many = f"{len(secrets)} secret{'s' * (len(secrets) != 1)}"
+    many = _many(secrets)
     if not found:
         return f"No sign that the model memorised any of the {many}: they rank as if they had been drawn at random."
     said = f"The model memorised: {memorised} of the {many} rank higher than chance allows (each at p < {alpha:g})"
     if not memorised:
         said = f"The model memorised: taken together, the {many} rank higher than secrets it never saw"
-    drawn_out = f", and {first} of them {'is' if first == 1 else 'are'} its very first guess" if first else ""
-    return f"{said}{drawn_out}."
+    return f"{said}{_first_guesses(secrets)}."
+
+
+def _by_nature(secrets: Sequence[Measured]) -> str:
+    """The same of secrets that nobody drew: what is likely by nature ranks high without having been seen."""
+    top = max(row.exposure_bits for row in secrets)
+    return (
+        f"The most exposed of the {_many(secrets)} found in the corpus has {top:.1f} bits{_first_guesses(secrets)}; "
+        "whether the model memorised them, or finds them likely by nature, ranks alone cannot tell."
+    )
+
+
+def _many(secrets: Sequence[Measured]) -> str:
+    """How many there are."""
+    return f"{len(secrets)} secret{'s' * (len(secrets) != 1)}"
+
+
+def _first_guesses(secrets: Sequence[Measured]) -> str:
+    """How many are what the model would guess first; empty if none is."""
+    first = sum(row.method == "exact" and row.rank == 1 for row in secrets)
+    return f", and {first} of them {'is' if first == 1 else 'are'} its very first guess" if first else ""
 
 
 def _warnings(rows: Sequence[Measured], curves: Mapping[tuple[str, str | None], SkewNormal | None]) -> list[str]:
@@ -203,11 +225,13 @@ def _warnings(rows: Sequence[Measured], curves: Mapping[tuple[str, str | None], 
     return notes
 
 
-def _table(audit: ExposureAudit, rows: Sequence[Measured], costs: Costs, adjusted: NDArray[np.float64]) -> pa.Table:
+def _table(
+    audit: ExposureAudit, rows: Sequence[Measured], costs: Costs, adjusted: NDArray[np.float64] | None
+) -> pa.Table:
     """One row per secret; its format is numbered as in the table of draws."""
     formats = {kind: place for place, kind in enumerate(costs.draws)}
-    corrected = iter(adjusted.tolist())
-    p = [None if row.secret.is_control else next(corrected) for row in rows]
+    corrected = iter([] if adjusted is None else adjusted.tolist())
+    p = [None if row.secret.is_control else next(corrected, None) for row in rows]
     return pa.table(
         {
             "secret_id": [row.secret.id for row in rows],

@@ -121,7 +121,7 @@ class Measurer:
                 found, low, low, low, rank=rank.low, method="exact", steps=rank.steps, p_value=rank.low / size
             )
         if self._method == "exact":
-            # no draws: the bounds are all there is, and the lower one is what is certain
+            # whoever asks for a count wants what is certain, and nothing that was drawn
             return _changed(found, low, low, high, rank=rank.high, method="exact (bounds)", steps=rank.steps)
         low, high = max(low, found.lower), min(high, found.upper)
         value = min(max(found.exposure_bits, low), high)
@@ -131,7 +131,9 @@ class Measurer:
 
     def _rank(self, secret: Secret, space: Space) -> Rank:
         """The counted rank, from the folder if it was counted before."""
-        kept = None if self._folder is None else self._folder / f"{digest(secret.format, secret.text)}.json"
+        kept = (
+            None if self._folder is None else self._folder / f"{digest(secret.format, secret.source, secret.text)}.json"
+        )
         if kept is not None and kept.exists():
             return Rank(**read_json(kept))
         rank = rank_of(

@@ -42,8 +42,8 @@ class Secret:
 
     @property
     def kind(self) -> tuple[str, str | None]:
-        """What secrets share that are compared with the same draws."""
-        return self.format, self.source_format
+        """What secrets share that are compared with the same draws: their format, and the source's, or the source."""
+        return self.format, self.source if self.source_format is None else self.source_format
 
 
 def planted_secrets(manifest: Path) -> list[Secret]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.errors import CorpusError
+from recollect.corpora.spill import spilled
 
 Keys = NDArray[np.uint64]
 HELD = 1 << 22
@@ -65,15 +64,7 @@ class Pairs:
     def _write(self) -> None:
         """Move what is held to the file."""
         keys = np.unique(np.concatenate([_NONE, *self._pending]))
-        try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(prefix="recollect-")  # noqa: SIM115 - lives as long as the pairs
-            self._file.write(keys.tobytes())
-        except OSError as error:
-            raise CorpusError(
-                f"Cannot write to the temporary folder {tempfile.gettempdir()}: {error.strerror}.",
-                do="Free some space there, or name another folder in the environment variable TMPDIR.",
-            ) from error
+        self._file = spilled(self._file, keys)
         self._sizes.append(len(keys))
         self._pending, self._count = [], 0
 
