@@ -39,8 +39,19 @@ def leakage(
     top_k: Annotated[int, typer.Option(min=1, help="A word is said if it is among so many likeliest.")] = 1,
     min_length: Annotated[int, typer.Option(min=1, help="How many words a sequence must have.")] = 1,
     folds: Annotated[
-        int, typer.Option(min=3, help="With --recipe: references to train, each without two of so many folds.")
+        int,
+        typer.Option(
+            min=3, help="With --recipe: models to train, each without two of so many folds, where many users have runs."
+        ),
     ] = 8,
+    removable: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=0.5,
+            help="With --recipe: up to this share of users with runs, one reference without all of them; 0 for folds.",
+        ),
+    ] = 0.1,
     deniable_at: Annotated[float, typer.Option(help="Up to which epsilon a user can plausibly deny.")] = 1.0,
     alpha: Annotated[float, typer.Option(help="How often a model that saw nobody may be accused.")] = 0.05,
     show_text: ShowText = False,
@@ -60,6 +71,7 @@ def leakage(
         top_k=top_k,
         min_length=min_length,
         folds=folds if training.recipe is not None and not reference else 0,
+        removable=removable,
         deniable_at=deniable_at,
         alpha=alpha,
         show_text=show_text,

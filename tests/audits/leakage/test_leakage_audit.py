@@ -8,21 +8,29 @@ import numpy as np
 import pytest
 
 from recollect.audits.leakage.audit import LeakageAudit
+from recollect.audits.leakage.references import compared_by
 from recollect.audits.rounds import gathered
-from recollect.errors import PlanError
+from recollect.errors import NotEnoughData, PlanError
 from recollect.models.access import Access
 from recollect.models.limited import limited
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
 from recollect.stats.significance import binomial_p
 from recollect.streams import stream
 from recollect.testing.contracts import check_audit
-from recollect.testing.fakes import Null, Scripted
+from recollect.testing.fakes import Memoriser, Null, Scripted
 from recollect.testing.world import World
 
 
 def result_of(audit, world, target, **changes):
     given = replace(world.given(target), **changes)
     return audit.run(gathered(audit, given, ask=world.ask, train=world.train), stream(0, audit.name))
+
+
+class Silent(Null):
+    """A model that never finds a true word likeliest."""
+
+    def say(self, record, words):
+        return self.believing(record, np.full(len(words), 1e-4))
 
 
 def without_controls(world):
@@ -74,17 +82,91 @@ def test_without_controls_a_second_reference_plays_the_target():
     assert saw_nobody.outcome == "not found"
 
 
-def test_every_user_meets_two_models_that_have_not_seen_them():
-    world = World(members=10, others=3, controls=0)
-    given = replace(world.given(world.null()), models={TARGET: world.null()}, corpora=without_controls(world))
-    needs = LeakageAudit(folds=4).needs(given)
-    unseen = (~needs.train[AUDITED].matrix).sum(axis=0)
-    assert unseen.tolist() == [2] * 13
-    folds = {part: {record.owner for record in corpus} for part, corpus in needs.corpora.items()}
-    assert sorted(user for users in folds.values() for user in users) == sorted(needs.train[AUDITED].units)
-    for model, corpus in needs.ask:
-        if model != TARGET:
-            assert not folds[corpus].intersection(needs.train[AUDITED].members(model))
+def gathered_without_references(audit, world, target, **changes):
+    """What is gathered where the recipe has to train all references."""
+    given = replace(world.given(target), **{"models": {TARGET: target}, "corpora": without_controls(world), **changes})
+    return gathered(audit, given, ask=world.ask, train=world.train)
+
+
+def owners(corpus):
+    return {record.owner for record in corpus}
+
+
+@pytest.mark.parametrize("controls", [False, True])
+def test_every_user_meets_two_models_that_have_not_seen_them(controls):
+    world = World(members=10, others=3, controls=5)
+    corpora = world.corpora if controls else without_controls(world)
+    evidence = gathered_without_references(LeakageAudit(folds=4), world, world.memoriser(), corpora=corpora)
+    cohorts = evidence.cohorts[AUDITED]
+    models = evidence.playing("left-out")
+    assert len(models) == 4
+    members = set(cohorts.members(TARGET))
+    assert all(sum(user in cohorts.members(model) for model in models) == 2 for user in members)
+    asked = {(model, corpus) for model, corpus in evidence.answers if model != TARGET}
+    assert all(not owners(evidence.corpora[corpus]).intersection(cohorts.members(model)) for model, corpus in asked)
+    comparison = compared_by(evidence)
+    for side in (comparison.target, comparison.null):
+        everybody = owners(evidence.corpora[side.corpus])
+        assert set(side.users(evidence)) == everybody
+        for record in evidence.corpora[side.corpus]:
+            judges = side.judges[side.place[record.owner]]
+            assert judges.speaker != judges.reference
+            assert record.owner in owners(evidence.corpora[judges.reference[1]])
+
+
+def test_only_those_who_trained_the_target_train_its_references():
+    world = World(members=10, others=6, controls=0)
+    evidence = gathered_without_references(LeakageAudit(folds=4), world, world.memoriser())
+    trained = {user for model in evidence.playing("left-out") for user in evidence.cohorts[AUDITED].members(model)}
+    assert trained == set(evidence.cohorts[AUDITED].members(TARGET))
+
+
+def few_leaking(world, count):
+    """A target that has learnt the records of a few users by heart and otherwise says nothing."""
+    known = [record for record in world.corpora[AUDITED] if record.owner in {f"member-{i}" for i in range(count)}]
+    return Memoriser(known, otherwise=Silent())
+
+
+def test_few_users_of_sequences_are_left_out_together_with_others_drawn_at_random():
+    world = World(members=100, others=0, controls=0)
+    evidence = gathered_without_references(LeakageAudit(folds=8), world, few_leaking(world, 10))
+    cohorts = evidence.cohorts[AUDITED]
+    assert evidence.playing("retrained") == ("retrained-0", "retrained-1")
+    assert not evidence.playing("left-out")
+    drawn = owners(evidence.corpora["drawn"])
+    assert len(drawn) == 22
+    left = set(cohorts.units).difference(cohorts.members("retrained-0"))
+    assert left == drawn | {f"member-{i}" for i in range(10)} == owners(evidence.corpora["unseen"])
+    assert cohorts.members("retrained-0") == cohorts.members("retrained-1")
+    again = gathered_without_references(LeakageAudit(folds=8), world, few_leaking(world, 3))
+    assert owners(again.corpora["drawn"]) == drawn, "whom the target gives away has no say in who is drawn"
+
+
+def test_one_user_more_than_a_tenth_and_there_are_folds():
+    world = World(members=100, others=0, controls=0)
+    evidence = gathered_without_references(LeakageAudit(folds=8), world, few_leaking(world, 11))
+    assert len(evidence.playing("left-out")) == 8
+    allowed = gathered_without_references(LeakageAudit(folds=8, removable=0.2), world, few_leaking(world, 11))
+    assert len(allowed.playing("retrained")) == 2
+
+
+def test_with_controls_only_the_reference_is_retrained():
+    world = World(members=100, others=0, controls=60)
+    target = few_leaking(world, 10)
+    audit = LeakageAudit(folds=8)
+    evidence = gathered_without_references(audit, world, target, corpora=world.corpora)
+    assert evidence.playing("retrained") == ("retrained-0",)
+    result = audit.run(evidence, stream(0, audit.name))
+    assert result.finding("leakage_epsilon").n == {"sequences": 30, "users": 10}
+    assert result.finding("deniable_users").value == 0.9
+    assert result.finding("leakage_excess").value > 0
+    assert result.finding("leakage_excess").why_no_interval, "nothing comes out of the controls: there is no scatter"
+
+
+def test_more_folds_than_users_are_refused():
+    world = World(members=5, others=0, controls=0)
+    with pytest.raises(NotEnoughData, match="8 folds need at least as many users, and there are 5"):
+        gathered_without_references(LeakageAudit(folds=8), world, world.memoriser())
 
 
 def test_users_whom_a_reference_has_seen_are_left_out():

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from recollect.audits.audit import Needs
 from recollect.audits.desk import BARE_DESK, Desk
-from recollect.audits.leakage.counting import Counts, counted
-from recollect.audits.leakage.findings import judged
-from recollect.audits.leakage.measuring import Asked, Leak, Numbers, collect, leaks
-from recollect.audits.leakage.null import Compared
-from recollect.audits.leakage.references import LEFT_OUT, Group, divided, groups_of
+from recollect.audits.leakage.comparing import Asked, Comparison, Judges
+from recollect.audits.leakage.counting import counted
+from recollect.audits.leakage.findings import Told, judged
+from recollect.audits.leakage.leaving import LEFT_OUT, RETRAINED, Leaving, left_out
+from recollect.audits.leakage.measuring import Leak, Numbers, collect, leaks
+from recollect.audits.leakage.null import Compared, needed
+from recollect.audits.leakage.references import compared_by
 from recollect.corpora.corpus import Corpus
 from recollect.errors import PlanError
 from recollect.models.access import Access
@@ -37,8 +39,11 @@ class LeakageAudit:
     min_length: int = 1
     """How many words a sequence must have."""
     folds: int = 0
-    """How many references the recipe trains if none is given, each without two of so many folds of the users; 0 for
-    none: then there is no leakage epsilon."""
+    """If no reference is given, the recipe trains some: without the users of the sequences if those are few
+    (`removable`), else so many, each without two of so many folds of the users. 0 for none: then there is no leakage
+    epsilon."""
+    removable: float = 0.1
+    """Up to which share of the users the recipe trains one reference without all users of sequences; 0 for folds."""
     deniable_at: float = 1.0
     """Up to which epsilon a user can plausibly deny: the model need not have seen them to say what it says."""
     alpha: float = 0.05
@@ -54,6 +59,8 @@ class LeakageAudit:
         at_least(1, top_k=self.top_k, min_length=self.min_length)
         at_least(0, folds=self.folds, deniable_at=self.deniable_at)
         between(0, 1, alpha=self.alpha)
+        if not 0 <= self.removable <= 0.5:
+            raise PlanError(f"removable is {self.removable}.", do="Give a share of the users between 0 and 0.5.")
         if 0 < self.folds < 3:
             raise PlanError(f"{self.folds} folds leave nobody to train on.", do="Use at least 3 folds, better 8.")
 
@@ -68,105 +75,95 @@ class LeakageAudit:
         return sorted({self.top_k, *(k for k in STEPS if k < self.top_k)})
 
     def needs(self, evidence: Evidence) -> Needs:
-        """The target asked about everybody; references, about those whom they have not seen."""
-        access = {
-            TARGET: Access.top(self.top_k),
-            REFERENCE: Access(k=1, logprob="any", distribution=False, steps=False),
-        }
-        given, fleet = frozenset({TARGET, AUDITED}), {LEFT_OUT: self.folds} if self.folds else {}
+        """The target asked about everybody; then references, about those whom they have not seen."""
+        given = frozenset({TARGET, AUDITED})
+        promised = Needs(
+            access={
+                TARGET: Access.top(self.top_k),
+                REFERENCE: Access(k=1, logprob="any", distribution=False, steps=False),
+            },
+            given=given,
+            fleet={LEFT_OUT: self.folds} if self.folds else {},
+            later=_LATER if self.folds else "",
+        )
         if not given <= evidence.parts:
-            return Needs(access=access, given=given, fleet=fleet)
+            return promised
         if (kind := evidence.models[TARGET].kind) not in KINDS:
             raise PlanError(
                 f"Leakage follows a text from left to right; the target is a {kind} model.",
                 do="Give a causal or sequence-to-sequence model; the membership audit takes others.",
             )
-        groups = self._groups(evidence)
-        parts = (
-            divided(evidence.corpora[AUDITED], self.folds, seed=evidence.seed) if groups[0].corpus != AUDITED else None
-        )
-        asked = [*_targets(groups), *self._null_asked(evidence, groups)]
-        pairs = {(model, each.corpus) for each in asked for model in (each.model, each.reference) if model is not None}
-        return Needs(
-            access=access,
-            given=given,
-            fleet=fleet,
-            corpora={} if parts is None else parts.corpora,
-            train={} if parts is None else {AUDITED: parts.cohorts},
-            ask=frozenset({(TARGET, AUDITED), *pairs}),
-        )
+        if not self._lacks_references(evidence):
+            comparison = self._comparison(evidence)
+            asked = [each for each in (comparison.target, comparison.null) if each is not None]
+            return replace(promised, ask=frozenset({(TARGET, AUDITED)}).union(*(each.sources for each in asked)))
+        if not evidence.has_asked(TARGET, AUDITED):
+            return replace(promised, ask=frozenset({(TARGET, AUDITED)}))
+        how = Leaving(folds=self.folds, removable=self.removable, needed=needed(self.alpha))
+        left = left_out(evidence, self._owners(evidence), how)
+        return replace(promised, corpora=left.corpora, train={AUDITED: left.cohorts})
 
     def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
         """The sequences, the users they belong to, and whether the model's training on them explains it."""
-        groups = self._groups(evidence)
+        comparison = self._comparison(evidence)
+        target, null = comparison.target, comparison.null
+        desk.progress("reading what the model says", 0, 3)
         numbers: Numbers = {}
-        compared = self._null_asked(evidence, groups)
-        for each in [Asked(corpus=AUDITED, model=TARGET), *compared]:
-            ks = self.steps if each.corpus == AUDITED and each.model == TARGET else [self.top_k]
-            collect(evidence, each, numbers, ks, self.min_length)
+        read = collect(evidence, _everybody(), numbers, self.steps, self.min_length)
+        if null is not None:
+            collect(evidence, null, numbers, [self.top_k], self.min_length)
         desk.progress("counting whose words they are", 1, 3)
         counts = counted(list(numbers), _texts(evidence.corpora[AUDITED]))
-        controls = evidence.corpora.get(CONTROLS, Corpus.of([]))
-        among_controls = counted(list(numbers), _texts(controls))
+        among_controls = counted(list(numbers), _texts(evidence.corpora.get(CONTROLS, Corpus.of([]))))
         desk.progress("comparing with references", 2, 3)
-        unique = counts.users == 1
-        found = {k: self._leaks(evidence, _targets(groups), numbers, unique, k) for k in self.steps}
+        found = leaks(evidence, target, numbers, counts.users == 1, ks=self.steps, least=self.min_length)
         alone = counts.users + among_controls.users == 1
-        null = self._leaks(evidence, compared, numbers, alone, self.top_k)
+        chance: dict[int, Leak] = {}
+        if null is not None:
+            chance = leaks(evidence, null, numbers, alone, ks=[self.top_k], least=self.min_length)[self.top_k]
         return judged(
             self,
             found,
             Compared(
                 tested={run: leak for run, leak in found[self.top_k].items() if alone[run]},
-                null=null,
-                users=tuple(sorted(set(counts.names).difference(*(group.seen for group in groups)))),
-                null_users=_null_users(compared, counts, among_controls, groups),
-                same_users=not len(among_controls.names),
-                in_nats=groups[0].reference is not None and evidence.models[TARGET].access.logprob != "none",
+                null=chance,
+                users=tuple(sorted(set(counts.names) - comparison.seen)),
+                null_users=null.users(evidence) if null else (),
+                fold=null.place if null and null.corpus == AUDITED else None,
+                in_nats=bool(comparison.way) and evidence.models[TARGET].access.logprob != "none",
             ),
             counts,
-            _reason(evidence, groups),
+            Told(read=read, way=comparison.way, reason=_reason(evidence, comparison)),
         )
 
-    def _groups(self, evidence: Evidence) -> list[Group]:
-        """The users by the references that have not seen them; no reference where the target shows no probabilities."""
+    def _lacks_references(self, evidence: Evidence) -> bool:
+        """Whether references are to be trained and are not there yet."""
+        there = any(evidence.playing(part) for part in (REFERENCE, RETRAINED, LEFT_OUT))
+        return bool(self.folds) and not there and evidence.models[TARGET].access.logprob != "none"
+
+    def _comparison(self, evidence: Evidence) -> Comparison:
+        """Who is compared with whom; with nobody where the target shows no probabilities."""
         if evidence.models[TARGET].access.logprob == "none":
-            return [Group()]
-        return groups_of(evidence, self.folds)
+            return compared_by(replace(evidence, models={TARGET: evidence.models[TARGET]}))
+        return compared_by(evidence)
 
-    def _null_asked(self, evidence: Evidence, groups: list[Group]) -> list[Asked]:
-        """Where what a model says cannot come from its training: other users, or another model."""
-        if CONTROLS in evidence.corpora:
-            return [Asked(corpus=CONTROLS, model=TARGET, reference=groups[0].reference)]
-        return _nulls(groups)
-
-    def _leaks(
-        self,
-        evidence: Evidence,
-        asked: list[Asked],
-        numbers: Numbers,
-        unique: np.ndarray[tuple[int], np.dtype[np.bool_]],
-        k: int,
-    ) -> dict[int, Leak]:
-        """The sequences of all groups together; one that is one user's alone is in one group only."""
-        found: dict[int, Leak] = {}
-        for each in asked:
-            found |= leaks(evidence, each, numbers, unique, k=k, least=self.min_length)
-        return found
+    def _owners(self, evidence: Evidence) -> frozenset[str]:
+        """The users of sequences that are theirs alone and that the target says."""
+        numbers: Numbers = {}
+        collect(evidence, _everybody(), numbers, [self.top_k], self.min_length)
+        counts = counted(list(numbers), _texts(evidence.corpora[AUDITED]))
+        return frozenset(counts.names[owner] for owner in np.unique(counts.owner[counts.users == 1]))
 
 
-def _targets(groups: list[Group]) -> list[Asked]:
-    """What the target says of each group."""
-    return [Asked(corpus=each.corpus, model=TARGET, reference=each.reference, seen=each.seen) for each in groups]
+_LATER = (
+    "Whom a reference must not have seen is known only after the target was asked: a reference and a null model "
+    "without the users of its sequences if those are few, else as many models as there are folds."
+)
 
 
-def _nulls(groups: list[Group]) -> list[Asked]:
-    """What models say of each group that have not seen it."""
-    return [
-        Asked(corpus=each.corpus, model=each.null, reference=each.reference, seen=each.seen)
-        for each in groups
-        if each.null is not None
-    ]
+def _everybody() -> Asked:
+    """What the target says of everybody, compared with nobody."""
+    return Asked(corpus=AUDITED, judges=(Judges(speaker=(TARGET, AUDITED)),))
 
 
 def _texts(corpus: Corpus) -> Iterator[tuple[str, str]]:
@@ -174,17 +171,10 @@ def _texts(corpus: Corpus) -> Iterator[tuple[str, str]]:
     return ((record.owner, record.predicted) for record in corpus)
 
 
-def _null_users(compared: list[Asked], counts: Counts, controls: Counts, groups: list[Group]) -> tuple[str, ...]:
-    """The users with whom the audited ones are compared."""
-    if not compared:
-        return ()
-    return tuple(sorted(controls.names or set(counts.names).difference(*(group.seen for group in groups))))
-
-
-def _reason(evidence: Evidence, groups: list[Group]) -> str:
+def _reason(evidence: Evidence, comparison: Comparison) -> str:
     """Why there is no leakage epsilon; empty if there is a reference."""
     if evidence.models[TARGET].access.logprob == "none":
         return f"The model shows {evidence.models[TARGET].access}; a ratio of perplexities needs probabilities."
-    if groups[0].reference is None:
+    if not comparison.way:
         return "No reference is given and none is trained: give --reference MODEL, or --recipe to train some."
     return ""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from recollect.audits.leakage.counting import Counts
-from recollect.audits.leakage.measuring import Leak
+from recollect.audits.leakage.measuring import Leak, Read
 from recollect.audits.leakage.null import TOGETHER, Compared
 from recollect.audits.leakage.tables import by_k_table, by_length_table, by_times_table, sequences_table, users_table
 from recollect.errors import NotEnoughData
@@ -25,8 +26,19 @@ _LIMITS = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What else a reader is told."""
+
+    read: Read
+    way: str
+    """How the references came about; empty if there are none."""
+    reason: str
+    """Why there is no leakage epsilon; empty if there is."""
+
+
 def judged(
-    audit: LeakageAudit, found: Mapping[int, Mapping[int, Leak]], compared: Compared, counts: Counts, reason: str
+    audit: LeakageAudit, found: Mapping[int, Mapping[int, Leak]], compared: Compared, counts: Counts, told: Told
 ) -> Result:
     """The result.
 
@@ -35,7 +47,7 @@ def judged(
         found: The sequences of one user that the model says, by how many symbols it shows, by their numbers.
         compared: The users beside others who were not seen.
         counts: Whose words each sequence is.
-        reason: Why there is no leakage epsilon; empty if there is.
+        told: What else a reader is told.
     """
     leaked = found[audit.top_k]
     measured = {run: leak for run, leak in leaked.items() if not np.isnan(leak.gain)}
@@ -43,7 +55,9 @@ def judged(
     if measured:
         findings += [*_epsilons(measured, counts), _deniable(audit, measured, compared)]
     else:
-        why = reason or ("No sequence that only one user wrote comes out of the model." if not leaked else _UNMEASURED)
+        why = told.reason or (
+            "No sequence that only one user wrote comes out of the model." if not leaked else _UNMEASURED
+        )
         skipped.append(Skipped(audit=audit.name, finding="leakage_epsilon", reason=why))
     flags, more = np.ones(len(compared.users)), list[Finding]()
     found_out, p = False, 1.0
@@ -51,6 +65,8 @@ def judged(
         compared.refuse_too_few(audit.alpha)
         flags, p = compared.p_values(), compared.together()
         more = [_excess(compared), _together(compared, p), _flagged(audit, compared, flags), *_null(measured, compared)]
+        if measured and len(more) < 4:
+            skipped.append(Skipped(audit=audit.name, finding="leakage_epsilon_null", reason=_SILENT))
         found_out = p <= audit.alpha * TOGETHER or bool((flags <= _level(audit)).any())
     except NotEnoughData as refusal:
         skipped.append(Skipped(audit=audit.name, finding="flagged_users", reason=f"{refusal.found} {refusal.do}"))
@@ -63,7 +79,7 @@ def judged(
         outcome="found" if found_out else "cannot tell" if cannot else "not found",
         findings=(*findings, *more),
         skipped=tuple(skipped),
-        notes=_notes(audit, compared, counts),
+        notes=_notes(audit, compared, counts, told),
         limits=_LIMITS,
         settings=audit.settings,  # type: ignore[arg-type]
     ).with_tables(
@@ -75,6 +91,7 @@ def judged(
     )
 
 
+_SILENT = "No sequence of one user comes out where nothing was seen: chance alone gives none, so all of ε_l is excess."
 _UNMEASURED = "The reference did not have to predict any of the sequences, or saw everybody who wrote them."
 
 
@@ -187,10 +204,17 @@ def _flagged(audit: LeakageAudit, compared: Compared, flags: np.ndarray[tuple[in
     )
 
 
-def _notes(audit: LeakageAudit, compared: Compared, counts: Counts) -> tuple[str, ...]:
+def _notes(audit: LeakageAudit, compared: Compared, counts: Counts, told: Told) -> tuple[str, ...]:
     """What a reader ought to know."""
     seen = len(counts.names) - len(compared.users)
     notes = [f"{seen} users are left out: a reference has seen them."] if seen else []
+    if told.way:
+        notes.append(f"References: {told.way}.")
+    if told.read.unknown:
+        notes.append(
+            f"{told.read.unknown:,} of {told.read.words:,} words are unknown to the model (<unk>): it cannot say them, "
+            "and each ends a sequence."
+        )
     needed = len(compared.users) / max(1, (len(compared.null_users) + 1) * _level(audit))
     if compared.null_users and needed > 1:
         notes.append(

@@ -9,11 +9,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.audits.leakage.comparing import Asked, Judges, Source
 from recollect.audits.leakage.runs import Pieces, Runs
 from recollect.audits.leakage.words import Words
 from recollect.corpora.record import Record
+from recollect.models.answers import Answers
+from recollect.models.store import blocks
 from recollect.signals.evidence import Evidence
 
+BLOCK = 4096
+"""Records that are looked at together."""
 CONTEXT = 60
 """Characters before a sequence that are shown with it."""
 Numbers = dict[str, int]
@@ -56,93 +61,125 @@ class Leak:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """Which model's sequences are looked for, where, and compared with whom."""
+class Read:
+    """How much was read."""
 
-    corpus: str
-    model: str
-    reference: str | None = None
-    seen: frozenset[str] = frozenset()
-    """Users of whom nothing is said."""
+    words: int
+    unknown: int
+    """Words that the model knows only as `<unk>`, in part or in whole: it cannot say them, and each ends a run."""
 
 
-def collect(evidence: Evidence, asked: Asked, numbers: Numbers, ks: Sequence[int], least: int) -> None:
-    """Take the distinct runs of a model into account.
+def collect(evidence: Evidence, asked: Asked, numbers: Numbers, ks: Sequence[int], least: int) -> Read:
+    """Take the distinct runs of those who speak into account; returns how much was read.
 
     Args:
-        evidence: Holds its answers.
-        asked: The model and the corpus.
+        evidence: Holds their answers.
+        asked: Who speaks about whom.
         numbers: The runs so far; new ones are added.
         ks: For each of these, words among so many likeliest.
         least: How many words a run must have.
     """
-    for records, (answers,) in evidence.each(asked.corpus, [asked.model]):
-        pieces = Pieces.of(records, Words.of(records), answers)
+    words = unknown = 0
+    for records, judges in _parts(evidence, asked):
+        pieces = Pieces.of(records, Words.of(records), _answers(evidence, judges.speaker, records))
+        words, unknown = words + len(pieces.words), unknown + pieces.unknown
         for k in ks:
             for text in pieces.runs(k, least=least).texts():
                 numbers.setdefault(text, len(numbers))
+    return Read(words=words, unknown=unknown)
 
 
 def leaks(
-    evidence: Evidence, asked: Asked, numbers: Numbers, unique: NDArray[np.bool_], *, k: int, least: int
-) -> dict[int, Leak]:
-    """The sequences of one user that a model says, by their numbers, each where it gives away most.
+    evidence: Evidence, asked: Asked, numbers: Numbers, unique: NDArray[np.bool_], *, ks: Sequence[int], least: int
+) -> dict[int, dict[int, Leak]]:
+    """The sequences of one user that a model says, by k and by their numbers, each where it gives away most.
 
     Args:
         evidence: Holds the answers.
-        asked: Whose sequences, and compared with whom.
+        asked: Who speaks about whom, and who judges.
         numbers: All runs that may occur.
         unique: Which of them are one user's alone.
-        k: Words among so many likeliest.
+        ks: For each of these, words among so many likeliest.
         least: How many words a sequence must have.
     """
-    best: dict[int, Leak] = {}
-    for leak in _occurrences(evidence, asked, numbers, unique, k, least):
-        known = best.get(leak.run)
-        if known is None:
-            best[leak.run] = leak
-        else:
-            best[leak.run] = replace(max(known, leak, key=lambda each: each.order), predicted=known.predicted + 1)
+    best: dict[int, dict[int, Leak]] = {k: {} for k in ks}
+    for records, judges in _parts(evidence, asked):
+        words = Words.of(records)
+        pieces = Pieces.of(records, words, _answers(evidence, judges.speaker, records))
+        compared = _Compared.of(evidence, records, pieces, judges.reference)
+        for k in ks:
+            runs = pieces.runs(k, least=least)
+            number = np.array([numbers[text] for text in runs.texts()], dtype=np.int64)
+            chosen = unique[number]
+            for leak in compared.told(runs.take(chosen), number[chosen]):
+                _take(best[k], leak)
     return best
 
 
-def _occurrences(
-    evidence: Evidence, asked: Asked, numbers: Numbers, unique: NDArray[np.bool_], k: int, least: int
-) -> Iterator[Leak]:
-    """Every place at which the model says a sequence of one user."""
-    models = [asked.model] if asked.reference is None else [asked.model, asked.reference]
-    for records, answers in evidence.each(asked.corpus, models):
-        words = Words.of(records)
-        pieces = [Pieces.of(records, words, each) for each in answers]
-        runs = pieces[0].runs(k, least=least)
-        number = np.array([numbers[text] for text in runs.texts()], dtype=np.int64)
-        spared = np.array([record.owner in asked.seen for record in records], dtype=np.bool_)
-        chosen = unique[number] & ~spared[words.record[runs.first]]
-        runs, number = runs.take(chosen), number[chosen]
-        nats = [each.nats(runs) for each in pieces if each.answers.logprob is not None]
-        compared = nats if len(nats) == 2 else [np.full(len(runs), np.nan)] * 2
-        yield from _told(records, runs, number, compared)
+def _take(best: dict[int, Leak], leak: Leak) -> None:
+    """Keep the occurrence of a run that gives away most, and how many there are."""
+    known = best.get(leak.run)
+    if known is None:
+        best[leak.run] = leak
+    else:
+        best[leak.run] = replace(max(known, leak, key=lambda each: each.order), predicted=known.predicted + 1)
 
 
-def _told(
-    records: Sequence[Record], runs: Runs, number: NDArray[np.int64], nats: Sequence[NDArray[np.float64]]
-) -> Iterator[Leak]:
-    """The runs of a block as leaks."""
-    words = runs.words
-    for i, (run, text) in enumerate(zip(number.tolist(), runs.texts(), strict=True)):
-        place = int(words.record[runs.first[i]])
-        record, start = records[place], int(runs.start[i] - words.base[place])
-        yield Leak(
-            run=run,
-            user=record.owner,
-            text=text,
-            words=int(runs.lengths[i]),
-            record=record.id,
-            start=start,
-            context=record.predicted[max(0, start - CONTEXT) : start],
-            nats=float(nats[0][i]),
-            reference_nats=float(nats[1][i]),
+def _parts(evidence: Evidence, asked: Asked) -> Iterator[tuple[list[Record], Judges]]:
+    """The records of a corpus, some at a time, with those who speak about them and judge."""
+    for block in blocks(evidence.corpora[asked.corpus], BLOCK):
+        for judges, records in asked.parts(block):
+            yield records, judges
+
+
+def _answers(evidence: Evidence, source: Source, records: Sequence[Record]) -> Answers:
+    """What a model showed about some records."""
+    return evidence.answers[source].answers(records)
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """Some records with what those who speak, and a reference, showed about them."""
+
+    records: Sequence[Record]
+    speaker: Pieces
+    reference: Pieces | None
+    """None if there is none, or one of the two shows no probabilities."""
+
+    @classmethod
+    def of(cls, evidence: Evidence, records: Sequence[Record], speaker: Pieces, reference: Source | None) -> _Compared:
+        """Compared with a reference, if there is one and both show probabilities."""
+        if reference is None or speaker.answers.logprob is None:
+            return cls(records, speaker, None)
+        answers = _answers(evidence, reference, records)
+        return cls(
+            records, speaker, Pieces.of(records, speaker.words, answers) if answers.logprob is not None else None
         )
+
+    def told(self, runs: Runs, number: NDArray[np.int64]) -> Iterator[Leak]:
+        """The runs as leaks."""
+        nothing = np.full(len(runs), np.nan)
+        nats = nothing if self.reference is None else self.speaker.nats(runs)
+        reference = nothing if self.reference is None else self.reference.nats(runs)
+        words = runs.words
+        place = words.record[runs.first]
+        start = runs.start - words.base[place]
+        columns = (number, runs.lengths, place, start, nats, reference)
+        for text, run, length, which, begin, ours, theirs in zip(
+            runs.texts(), *(column.tolist() for column in columns), strict=True
+        ):
+            record = self.records[which]
+            yield Leak(
+                run=run,
+                user=record.owner,
+                text=text,
+                words=length,
+                record=record.id,
+                start=begin,
+                context=record.predicted[max(0, begin - CONTEXT) : begin],
+                nats=ours,
+                reference_nats=theirs,
+            )
 
 
 def by_user(found: Mapping[int, Leak], *, in_nats: bool) -> dict[str, float]:

@@ -2,83 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-from recollect.corpora.cohorts import Cohorts, Unit
+from recollect.audits.leakage.comparing import Asked, Comparison, Judges
+from recollect.audits.leakage.leaving import DRAWN, LEFT_OUT, RETRAINED, UNSEEN, controls_part, controls_placed, placed
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import cohorts_of, groups, units_of
 from recollect.files import read_json
-from recollect.signals.evidence import AUDITED, REFERENCE, Evidence
-
-LEFT_OUT = "left-out"
-"""The part of models that are trained without two folds of the users each."""
-FOLD = "fold"
-"""The part of the corpora into which the audited one is divided."""
+from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
 
 
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """Users with the models that have not seen them."""
+def compared_by(evidence: Evidence) -> Comparison:
+    """How the target's sequences are judged, from the models that there are.
 
-    corpus: str = AUDITED
-    """The part of the corpus that holds their records."""
-    reference: str | None = None
-    null: str | None = None
-    """Another model that has not seen them."""
-    seen: frozenset[str] = frozenset()
-    """Those of them whom the reference has seen after all: nothing can be said of them."""
-
-
-def groups_of(evidence: Evidence, folds: int) -> list[Group]:
-    """The users by the models that have not seen them.
-
-    Args:
-        evidence: A given reference serves everybody whom it has not seen; a second one plays the target.
-        folds: Else so many models are trained, each without two neighbouring folds of the users, so that every user
-            meets two models that have not seen them. 0 for none.
+    A given reference serves everybody whom it has not seen; of two, the second plays the target for comparison. Else
+    models serve that were trained without the users of the sequences, or without folds of the users. Users known not to
+    be in training (controls) play the comparison's part before all others.
     """
-    given = evidence.playing(REFERENCE)
-    if given:
-        return [
-            Group(
-                reference=given[0],
-                null=given[1] if len(given) > 1 else None,
-                seen=frozenset().union(*(seen_by(evidence, name) for name in given[:2])),
-            )
-        ]
-    if not folds:
-        return [Group()]
-    return [
-        Group(corpus=f"{FOLD}-{i}", reference=f"{LEFT_OUT}-{i}", null=f"{LEFT_OUT}-{(i - 1) % folds}")
-        for i in range(folds)
-    ]
+    if given := evidence.playing(REFERENCE):
+        return _by_given(evidence, given)
+    if evidence.playing(RETRAINED):
+        return _by_retrained(evidence)
+    if evidence.playing(LEFT_OUT):
+        return _by_folds(evidence)
+    null = Asked(corpus=CONTROLS, judges=(Judges(speaker=(TARGET, CONTROLS)),)) if _has_controls(evidence) else None
+    return Comparison(target=Asked(corpus=AUDITED, judges=(Judges(speaker=(TARGET, AUDITED)),)), null=null)
 
 
-@dataclass(frozen=True)
-class Divided:
-    """The audited corpus in folds, and who trains which model."""
+def _by_given(evidence: Evidence, given: tuple[str, ...]) -> Comparison:
+    """Compared with models that are given."""
+    seen = frozenset[str]().union(*(seen_by(evidence, name) for name in given[:2]))
+    place = None
+    if seen:
+        place = {record.owner: 0 for record in evidence.corpora[AUDITED] if record.owner not in seen}
+    null = None
+    if _has_controls(evidence):
+        null = _one_reference(CONTROLS, TARGET, given[0])
+    elif len(given) > 1:
+        null = _one_reference(AUDITED, given[1], given[0], place)
+    return Comparison(target=_one_reference(AUDITED, TARGET, given[0], place), null=null, way="given", seen=seen)
 
-    corpora: Mapping[str, Corpus]
-    cohorts: Cohorts
+
+def _one_reference(corpus: str, speaker: str, reference: str, place: dict[str, int] | None = None) -> Asked:
+    """Everybody judged by one reference."""
+    return Asked(corpus=corpus, judges=(Judges(speaker=(speaker, corpus), reference=(reference, corpus)),), place=place)
 
 
-def divided(corpus: Corpus, folds: int, *, seed: int) -> Divided:
-    """The users in folds; each model is trained without two of them.
+def _by_retrained(evidence: Evidence) -> Comparison:
+    """Compared with a model that was trained without all whose sequences the target says."""
+    reference, *others = evidence.playing(RETRAINED)
+    judges = (Judges(speaker=(TARGET, AUDITED), reference=(reference, UNSEEN)),)
+    target = Asked(corpus=AUDITED, judges=judges, place=dict.fromkeys(_owners_in(evidence.corpora[UNSEEN]), 0))
+    if _has_controls(evidence):
+        null = _one_reference(CONTROLS, TARGET, reference)
+    else:
+        null = Asked(
+            corpus=DRAWN, judges=(Judges(speaker=(others[0], DRAWN), reference=(reference, UNSEEN)),), place=None
+        )
+    return Comparison(target=target, null=null, way="retrained without the users of the sequences")
 
-    Args:
-        corpus: The audited corpus.
-        folds: How many folds and models.
-        seed: Of the run.
-    """
-    unit: Unit = "user" if corpus.summary.users else "record"
-    units = units_of(corpus, unit)
-    drawn = groups(units, {str(i): 1 / folds for i in range(folds)}, seed=seed, name="leakage")
-    parts = [drawn[str(i)] for i in range(folds)]
-    members = {f"{LEFT_OUT}-{i}": sorted(set(units).difference(parts[i], parts[(i + 1) % folds])) for i in range(folds)}
-    corpora = {f"{FOLD}-{i}": corpus.of_users(part, name=f"{corpus.name} ({FOLD} {i})") for i, part in enumerate(parts)}
-    return Divided(corpora, cohorts_of(corpus, members, unit=unit, seed=seed))
+
+def _by_folds(evidence: Evidence) -> Comparison:
+    """Compared with models that were each trained without two folds of the users."""
+    models = evidence.playing(LEFT_OUT)
+    folds = len(models)
+    place = placed(evidence.cohorts[AUDITED].units, folds, evidence.seed, AUDITED)
+    unseen = [(model, f"{UNSEEN}-{i}") for i, model in enumerate(models)]
+    target = [Judges(speaker=(TARGET, AUDITED), reference=unseen[i]) for i in range(folds)]
+    if _has_controls(evidence):
+        judges = [Judges(speaker=(TARGET, CONTROLS), reference=(models[i], controls_part(i))) for i in range(folds)]
+        null = Asked(corpus=CONTROLS, judges=tuple(judges), place=controls_placed(evidence, folds))
+    else:
+        nulls = tuple(Judges(speaker=unseen[i - 1], reference=unseen[i]) for i in range(folds))
+        null = Asked(corpus=AUDITED, judges=nulls, place=place)
+    way = f"trained without two of {folds} folds of the users each"
+    return Comparison(target=Asked(corpus=AUDITED, judges=tuple(target), place=place), null=null, way=way)
+
+
+def _has_controls(evidence: Evidence) -> bool:
+    return CONTROLS in evidence.corpora
 
 
 def seen_by(evidence: Evidence, model: str) -> frozenset[str]:
@@ -92,10 +93,15 @@ def seen_by(evidence: Evidence, model: str) -> frozenset[str]:
     if (folder / "members.json").is_file():
         return _owners(corpus, read_json(folder / "members.json"))
     same = read_json(folder / "card.json")["corpus"]["digest"] == corpus.digest
-    return frozenset(record.owner for record in corpus) if same else frozenset()
+    return _owners_in(corpus) if same else frozenset()
 
 
 def _owners(corpus: Corpus, units: tuple[str, ...] | list[str]) -> frozenset[str]:
     """The users who are, or own, one of these units."""
     chosen = frozenset(units)
     return frozenset(record.owner for record in corpus if record.owner in chosen or record.id in chosen)
+
+
+def _owners_in(corpus: Corpus) -> frozenset[str]:
+    """All users of a corpus."""
+    return frozenset(record.owner for record in corpus)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,17 +100,30 @@ class Pieces:
         Where a piece is only known as `<unk>`, this is the surprise at any unknown word: the word itself surprises
         it at least as much. NaN where the model did not have to predict all of the run, or does not show it.
         """
+        summed, missing, gaps = self._surprise
+        first = np.searchsorted(self.end, runs.start, side="right")
+        beyond = np.searchsorted(self.start, runs.end, side="left")
+        whole = (missing[beyond] == missing[first]) & (gaps[runs.beyond] == gaps[runs.first])
+        return np.where(whole, summed[beyond] - summed[first], np.nan)
+
+    @cached_property
+    def _surprise(self) -> tuple[Floats, Integers, Integers]:
+        """Running sums: nats of pieces, pieces without a number, and words that no pieces cover."""
         assert self.answers.logprob is not None  # noqa: S101 - who asks for nats has asked for access first
         logprob = self.answers.logprob.astype(np.float64)
         hidden = np.isnan(logprob)
-        summed = np.concatenate([[0.0], np.cumsum(np.where(hidden, 0, -logprob))])
-        missing = np.concatenate([[0], np.cumsum(hidden)])
-        first = np.searchsorted(self.end, runs.start, side="right")
-        beyond = np.searchsorted(self.start, runs.end, side="left")
         bare = self._uncovered(np.ones(len(self.start), dtype=np.bool_))
-        gaps = np.concatenate([[0], np.cumsum(bare)])
-        whole = (missing[beyond] == missing[first]) & (gaps[runs.beyond] == gaps[runs.first])
-        return np.where(whole, summed[beyond] - summed[first], np.nan)
+        return (
+            np.concatenate([[0.0], np.cumsum(np.where(hidden, 0, -logprob))]),
+            np.concatenate([[0], np.cumsum(hidden)]),
+            np.concatenate([[0], np.cumsum(bare)]),
+        )
+
+    @property
+    def unknown(self) -> int:
+        """How many words the model knows only as `<unk>`, in part or in whole."""
+        strange = ~self.answers.known
+        return int(self._any(self._touched(self.start[strange], self.end[strange])).sum())
 
     def _predicted(self, k: int) -> Flags:
         """Which words are predicted."""
