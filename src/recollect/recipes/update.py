@@ -82,13 +82,13 @@ class Plain:
     """Whether the model's state goes on from one step to the next (parallel streams)."""
     precision: torch.dtype = torch.float32
     _carry: Any = None
-    _scaler: torch.amp.GradScaler = field(init=False)
+    _scaler: torch.amp.GradScaler | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._device = next(self.model.parameters()).device
         self._trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        # float16 has too few exponents for small gradients; the other formats need no scaling
-        self._scaler = torch.amp.GradScaler(self._device.type, enabled=self.precision == torch.float16)
+        if self.precision == torch.float16:  # it has too few exponents for small gradients; others need no scaling
+            self._scaler = torch.amp.GradScaler(self._device.type)
 
     def step(self, step: Step) -> tuple[Tensor, int]:
         """Change the weights: the loss summed over the predicted symbols (in nats), and how many they were."""
@@ -97,7 +97,7 @@ class Plain:
         self.optimiser.zero_grad()
         for piece in batch.split(self.accumulate):
             loss = self._loss(piece, fresh=step.first)
-            self._scaler.scale(loss / max(1, batch.symbols)).backward()  # type: ignore[no-untyped-call]
+            self._backward(loss, share=1 / max(1, batch.symbols))
             losses.append(loss.detach())
         self._apply(step.rate)
         return losses[0] if len(losses) == 1 else torch.stack(losses).sum(), batch.symbols
@@ -112,6 +112,12 @@ class Plain:
             self._carry = tuple(tensor.detach() for tensor in output.past_key_values)
             return summed_loss(output.logits, batch.targets)
 
+    def _backward(self, loss: Tensor, *, share: float) -> None:
+        """Add the gradient of the mean loss per symbol."""
+        if self._scaler is not None:
+            loss = self._scaler.scale(loss)
+        loss.backward(torch.full_like(loss, share))  # type: ignore[no-untyped-call]
+
     def _lower_precision(self) -> AbstractContextManager[None]:
         """Where the model computes in a shorter format than its weights have, if it does."""
         if self.precision == torch.float32:
@@ -123,16 +129,20 @@ class Plain:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         if self.clip is not None:
-            self._scaler.unscale_(self.optimiser)
+            if self._scaler is not None:
+                self._scaler.unscale_(self.optimiser)
             torch.nn.utils.clip_grad_norm_(self._trained, self.clip)
-        self._scaler.step(self.optimiser)
-        self._scaler.update()
+        if self._scaler is None:
+            self.optimiser.step()
+        else:
+            self._scaler.step(self.optimiser)
+            self._scaler.update()
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and facts that it must be given back to go on."""
         tensors, numbers = optimiser_state(self.optimiser)
         carry = {str(i): tensor for i, tensor in enumerate(self._carry or ())}
-        facts = {"optimiser": numbers, "scaler": self._scaler.state_dict()}
+        facts = {"optimiser": numbers, "scaler": None if self._scaler is None else self._scaler.state_dict()}
         return {**named("optimiser", tensors), **named("carry", carry)}, facts
 
     def restore(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
@@ -140,7 +150,7 @@ class Plain:
         set_optimiser_state(self.optimiser, part(tensors, "optimiser"), facts["optimiser"])
         carry = part(tensors, "carry")
         self._carry = tuple(carry[str(i)] for i in range(len(carry))) or None
-        if facts["scaler"]:
+        if self._scaler is not None:
             self._scaler.load_state_dict(facts["scaler"])
 
     def spent(self) -> dict[str, Any] | None:
