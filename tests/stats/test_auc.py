@@ -186,6 +186,30 @@ def test_interval_covers_when_records_of_a_user_are_alike(true, shared):
     assert binomial_p(misses, runs, 0.05) > 0.001, misses / runs
 
 
+def test_near_one_a_few_users_with_many_records_do_not_lose_all_certainty():
+    users, records = 12, 30
+    owners = np.repeat(np.arange(users), records)
+    members, others = 100.0 + np.arange(users * records), -100.0 - np.arange(users * records)
+    others[0] = members[0] + 0.5  # one pair of 129,600 is out of order
+    found = auc(Owned(members, owners), Owned(others, owners + users)).interval
+    assert found.low > 0.7
+    mirrored = auc(Owned(others, owners + users), Owned(members, owners)).interval
+    assert [mirrored.low, mirrored.high] == pytest.approx([1 - found.high, 1 - found.low])
+
+
+@pytest.mark.parametrize(("true", "records"), [(0.97, 1), (0.97, 20), (0.999, 20)])
+def test_near_one_the_interval_of_few_users_still_covers(true, records):
+    rng = np.random.default_rng(9)
+    runs, misses, users = 500, 0, 12
+    sizes = rng.integers(1, records + 1, users)
+    owners = np.repeat(np.arange(users), sizes)
+    for _ in range(runs):
+        members = rng.normal(0, 1, users)[owners] + rng.normal(norm.ppf(true) * 2, 1, len(owners))
+        others = rng.normal(0, 1, users)[owners] + rng.normal(0, 1, len(owners))
+        misses += true not in auc(Owned(members, owners), Owned(others, owners + users)).interval
+    assert binomial_p(misses, runs, 0.05) > 0.001, misses / runs
+
+
 def test_taking_records_for_independent_would_miss_too_often():
     """The same data without owners: shows that the test above can fail."""
     rng = np.random.default_rng(8)

@@ -103,7 +103,16 @@ def _interval(value: float, a: Side, b: Side, influences: tuple[Floats, Floats],
     variance = scatter + chance / a.owners**2 + chance / b.owners**2
     half = student(tail, freedom) * variance**0.5 / chance
     low, high = special.expit(special.logit(value) + np.array([-half, half]))
-    return Interval(float(low), float(high), confidence)
+    # a few pairs out of order among many records: the logit scale runs away, and whole users say more
+    pairs = min(_worth(a), _worth(b))
+    lowest = 1 - upper_limit((1 - value) * pairs, pairs, tail=tail)
+    highest = upper_limit(value * pairs, pairs, tail=tail)
+    return Interval(max(float(low), lowest), min(float(high), highest), confidence)
+
+
+def _worth(group: Side) -> float:
+    """How many users of equal size the users of a side are worth (Kish)."""
+    return float(group.sizes.sum() ** 2 / np.square(group.sizes).sum())
 
 
 def _unanimous(value: float, pairs: int, confidence: float) -> Interval:
