@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from recollect.report.figures.exposure import exposure_figures
 from recollect.report.figures.figure import Figure
+from recollect.report.figures.membership import membership_figures
 from recollect.report.following import read_followed
 from recollect.results.folders import FOLLOWED
 from recollect.results.result import Result
@@ -96,6 +97,15 @@ VIEWS: Mapping[str, View] = {
             "by_times": TableView(caption="By how often its user wrote it"),
             "by_k": TableView(caption="By how many symbols the model shows"),
         }
+    ),
+    "membership": View(
+        figures=membership_figures,
+        tables={
+            "candidates": TableView(
+                caption="Candidates, those with the most evidence of training first", first="score"
+            ),
+        },
+        drawn=frozenset({"controls", "roc"}),
     ),
     "extraction": View(
         tables={

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,7 +48,14 @@ def roc(members: Numbers, others: Numbers) -> Figure:
     )
 
 
-def histograms(members: ArrayLike, others: ArrayLike, *, label: str, threshold: float | None = None) -> Figure:
+def histograms(
+    members: ArrayLike,
+    others: ArrayLike,
+    *,
+    label: str,
+    threshold: float | None = None,
+    names: tuple[str, str] = ("members", "non-members"),
+) -> Figure:
     """How members and non-members are distributed, and the threshold between them.
 
     Args:
@@ -55,6 +63,7 @@ def histograms(members: ArrayLike, others: ArrayLike, *, label: str, threshold: 
         others: Scores of non-members.
         label: What the score is, with its unit.
         threshold: From which score on a record is flagged.
+        names: What the two are called, where it is not known who was a member.
     """
     groups = [_finite(members), _finite(others)]
     x = Scale.over(*groups, *([[threshold]] if threshold is not None else []), label=label)
@@ -62,17 +71,17 @@ def histograms(members: ArrayLike, others: ArrayLike, *, label: str, threshold: 
     shares = [np.histogram(group, edges)[0] / max(1, group.size) for group in groups]
     y = Scale.over(*shares, label="share of the group", zero=True)
     panel = Panel(x, Scale(low=0.0, high=y.high, label=y.label, percent=True))
-    panel.bars(edges, shares[1], "chance", of="of the non-members")
-    panel.bars(edges, shares[0], "found", of="of the members")
+    panel.bars(edges, shares[1], "chance", of=f"of the {names[1]}")
+    panel.bars(edges, shares[0], "found", of=f"of the {names[0]}")
     if threshold is not None:
         panel.upright(threshold, f"threshold {threshold:.3g}")
     return Figure(
-        title="Members and non-members",
-        reading="The further the two hills stand apart, the better members can be told from others; "
-        "right of the threshold a record is flagged.",
-        description=_hills_in_words(groups[0], groups[1], label, threshold),
+        title=f"{names[0].capitalize()} and {names[1]}",
+        reading=f"The further the two hills stand apart, the better {names[0]} can be told from {names[1]}; "
+        "right of the threshold one is flagged.",
+        description=_hills_in_words(dict(zip(names, groups, strict=True)), label, threshold),
         panels=(panel,),
-        legend=(("found", f"{groups[0].size:,} members"), ("chance", f"{groups[1].size:,} non-members")),
+        legend=(("found", f"{groups[0].size:,} {names[0]}"), ("chance", f"{groups[1].size:,} {names[1]}")),
     )
 
 
@@ -115,9 +124,8 @@ def _roc_in_words(curve: Roc, lowest: float) -> str:
     return f"ROC curve: {'; '.join(said)}."
 
 
-def _hills_in_words(members: Floats, others: Floats, label: str, threshold: float | None) -> str:
+def _hills_in_words(groups: Mapping[str, Floats], label: str, threshold: float | None) -> str:
     """Where the two groups lie."""
-    groups = {"members": members, "non-members": others}
     said = [f"median of {name} {np.median(values):.3g}" for name, values in groups.items() if values.size]
     if threshold is not None:
         said += [

@@ -1,0 +1,70 @@
+"""Figures of the membership audit: the scores with their threshold, the ROC curve, and p-values against chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from recollect.report.figures.blocks import histograms, roc
+from recollect.report.figures.columns import column
+from recollect.report.figures.figure import Figure
+from recollect.report.figures.panel import Panel
+from recollect.report.figures.scale import Floats, Scale
+from recollect.results.result import Result
+from recollect.stats.owners import Owned
+
+NEEDED = frozenset({"user", "score", "p_value"})
+"""Columns without which nothing can be drawn."""
+TENTHS = 10
+"""Into so many bins p-values are put."""
+
+
+def membership_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
+    """What the tables at hand allow to draw."""
+    candidates, controls = tables.get("candidates"), tables.get("controls")
+    if candidates is None or controls is None or not candidates.num_rows or not {*candidates.column_names} >= NEEDED:
+        return []
+    label, threshold = f"score by the signal {result.settings.get('signal')}", _threshold(tables.get("thresholds"))
+    if "trained" not in candidates.column_names:
+        names, against = ("candidates", "controls"), column(controls, "score")
+        hills = histograms(column(candidates, "score"), against, label=label, threshold=threshold, names=names)
+        return [hills, _p_values(column(candidates, "p_value"))]
+    trained = np.array([bool(each) for each in candidates["trained"].to_pylist()])
+    if trained.all() or not trained.any():
+        return []
+    scores, users = column(candidates, "score"), np.array(candidates["user"].to_pylist())
+    members, others = (Owned(scores[chosen], users[chosen]) for chosen in (trained, ~trained))
+    return [histograms(scores[trained], scores[~trained], label=label, threshold=threshold), roc(members, others)]
+
+
+def _threshold(thresholds: pa.Table | None) -> float | None:
+    """The strictest threshold that the controls support."""
+    if thresholds is None or not thresholds.num_rows:
+        return None
+    found = column(thresholds, "threshold")[int(np.argmin(column(thresholds, "fpr")))]
+    return float(found) if np.isfinite(found) else None
+
+
+def _p_values(p: Floats) -> Figure:
+    """How often candidates have a p-value of each size."""
+    edges = np.linspace(0, 1, TENTHS + 1)
+    shares = np.histogram(p, edges)[0] / max(1, p.size)
+    top = Scale.over(shares, [2 / TENTHS], label="", zero=True).high
+    panel = Panel(
+        Scale(low=0.0, high=1.0, label="p-value: the share of controls that score as high"),
+        Scale(low=0.0, high=top, label="share of candidates", percent=True),
+        height=240,
+    )
+    panel.bars(edges, shares, "found", of="of the candidates")
+    panel.level(1 / TENTHS, "none was trained on: a tenth each")
+    return Figure(
+        title="P-values of the candidates",
+        reading="Were none of them trained on, every tenth would be about as full as the next. A heap at the left end "
+        "means that some were.",
+        description=f"Histogram of {p.size:,} p-values: {shares[0]:.1%} are at most 0.1, where 10 % are expected by "
+        "chance.",
+        panels=(panel,),
+        legend=(("found", "candidates"),),
+    )
