@@ -17,7 +17,7 @@ from recollect.models.answers import Answers
 from recollect.models.store import blocks
 from recollect.signals.evidence import Evidence
 
-BLOCK = 4096
+BLOCK = 1024
 """Records that are looked at together."""
 CONTEXT = 60
 """Characters before a sequence that are shown with it."""
