@@ -63,6 +63,14 @@ def membership(
         int, typer.Option(help="Shadow models to train with --recipe, for lira and rmia.", rich_help_panel=_SIGNAL)
     ] = 8,
     alpha: Annotated[float, typer.Option(help="The error that naming candidates may make.")] = 0.05,
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="With --members: a general masked model, to predict which records are exposed.",
+            rich_help_panel=_SIGNAL,
+        ),
+    ] = None,
     canaries: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The .canaries.json of `recollect plant`.", rich_help_panel=_EPSILON),
@@ -84,6 +92,7 @@ def membership(
     """
     from recollect.audits.membership.audit import MembershipAudit
     from recollect.audits.membership.bounds import CANARIES
+    from recollect.audits.membership.susceptible import EMBEDDER
     from recollect.models.adapters import natural_reference
     from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
 
@@ -100,7 +109,7 @@ def membership(
     )
     plan = planned(
         audit,
-        models={TARGET: model, **numbered(REFERENCE, references)},
+        models={TARGET: model, **numbered(REFERENCE, references), **({EMBEDDER: embedder} if embedder else {})},
         corpora={AUDITED: corpus, CONTROLS: controls},
         reading=reading,
         members=members,

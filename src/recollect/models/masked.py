@@ -15,7 +15,7 @@ from recollect.corpora.record import Record
 from recollect.errors import CorpusError, ModelError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
-from recollect.models.batching import Budget
+from recollect.models.batching import Budget, padded
 from recollect.models.encoding import Encoded, Encoder
 from recollect.models.model import Kind, Question
 from recollect.models.patterns import hidden, pattern_count, pattern_size
@@ -51,7 +51,7 @@ class Masked:
         self._mask: int = tokenizer.mask_token_id
         self._padding: int = tokenizer.pad_token_id or 0
         self._encode = Encoder(tokenizer)
-        self._device = pretrained.network.device
+        self._network, self._device = pretrained.network, pretrained.network.device
         probe = torch.tensor([[*self._encode.before, self._mask, *self._encode.after]], device=self._device)
         self._reader = SymbolReader(pretrained.network, {"input_ids": probe})
         self._ending = Ending(pretrained.network)
@@ -80,6 +80,27 @@ class Masked:
         for batch, found in self._budget.each(lengths, lambda batch: self._ask(texts, reads[batch])):
             rows.put(reads[batch], *found)
         return rows.answers()
+
+    def embed(self, records: Sequence[Record]) -> NDArray[np.float64]:
+        """One row per record: the last layer at the first symbol ([CLS], where the tokenizer has it).
+
+        Of a text that is longer than the model reads, its beginning counts.
+        """
+        before, after = (np.array(marks, dtype=np.int64) for marks in (self._encode.before, self._encode.after))
+        texts = [text.ids[: self._width] for text in self._encode([_text(record) for record in records])]
+        read = [np.concatenate([before, ids, after]) for ids in texts]
+        points = np.empty((len(read), int(self._network.config.hidden_size)))
+
+        def first(batch: NDArray[np.int64]) -> NDArray[np.float64]:
+            ids, mask = (each.to(self._device) for each in padded([read[i] for i in batch], self._padding))
+            with torch.inference_mode():
+                output = self._network(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+            found: NDArray[np.float64] = output.hidden_states[-1][:, 0].double().cpu().numpy()
+            return found
+
+        for batch, found in self._budget.each([len(ids) for ids in read], first):
+            points[batch] = found
+        return points
 
     def _room(self, width: int | None) -> int | None:
         """How many ordinary symbols are read at once, when so many with the special ones are."""

@@ -144,3 +144,11 @@ class Walkable(Model, Protocol):
 
     def stepper(self, *, memory: int | None = None) -> Stepper:
         """The model walked symbol by symbol, keeping at most so many bytes of what it remembers between steps."""
+
+
+@runtime_checkable
+class Embedding(Protocol):
+    """A model that turns texts into points, so that texts of like meaning lie close together."""
+
+    def embed(self, records: Sequence[Record]) -> NDArray[np.float64]:
+        """One row per record: what the model's last layer makes of the symbol that stands before every text."""

@@ -12,6 +12,7 @@ from recollect.audits.audit import Needs
 from recollect.audits.desk import BARE_DESK, Desk
 from recollect.audits.membership.bounds import CANARIES, CANARY_TEXTS, Claim, canary_corpus
 from recollect.audits.membership.deciding import Correction
+from recollect.audits.membership.exposed import embedder_of
 from recollect.audits.membership.fleet import POOL, POPULATION, REFERENCE_HALF, reference_cohorts, shadow_cohorts
 from recollect.audits.membership.judging import judged
 from recollect.audits.membership.standing import By, target_cohort
@@ -138,6 +139,7 @@ def _refuse(signal: Signal, evidence: Evidence) -> None:
         raise PlanError(
             f"The signal {signal.name!r} cannot read a {target.kind} model.", do=f"Choose one of {', '.join(fitting)}."
         )
+    embedder_of(evidence)
     for part in signal.needs:
         for name in evidence.playing(part):
             _refuse_unlike(target, evidence.models[name], name)

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from recollect.audits.membership.accuracy import add_accuracy, add_baseline, roc_table
 from recollect.audits.membership.bounds import CANARIES, CANARY_TEXTS, add_bounds, add_canary_bound
 from recollect.audits.membership.deciding import Decisions, candidate_table, decide, threshold_table
+from recollect.audits.membership.exposed import add_exposed
 from recollect.audits.membership.fleet import POPULATION
 from recollect.audits.membership.ledger import Ledger
 from recollect.audits.membership.shift import SHIFTED, sampled, told_apart
 from recollect.audits.membership.standing import Standing, standing
+from recollect.audits.membership.susceptible import Susceptibility
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.errors import NotEnoughData
 from recollect.results.result import Finding, Outcome, Result
@@ -90,6 +93,7 @@ def judged(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> Result
         loss = found if alone else standing(Loss(), evidence, controls, by=audit.by)
         add_baseline(ledger, loss, rates=rates, confidence=audit.confidence, alone=alone)
         add_bounds(ledger, found, audit.claim, rate=max(rates), confidence=audit.confidence)
+    looks = add_exposed(ledger, audit, evidence, found, decided)
     _add_canaries(ledger, audit, signal, evidence)
     notes = [*found.notes, *_support(audit, found, decided), *_guard(ledger, audit, evidence, found, controls)]
     named = {finding.name: finding for finding in ledger.findings}
@@ -105,13 +109,20 @@ def judged(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> Result
         limits=_LIMITS,
         dropped=dict(found.dropped or {}),
         settings={**audit.settings, "signal": signal.name},
-    ).with_tables(**_tables(audit, found, decided))
+    ).with_tables(**_tables(audit, found, decided, looks))
 
 
-def _tables(audit: MembershipAudit, found: Standing, decided: Decisions) -> dict[str, object]:
+def _tables(
+    audit: MembershipAudit, found: Standing, decided: Decisions, looks: Susceptibility | None
+) -> dict[str, object]:
     """The longer tables."""
+    candidates = candidate_table(found, decided, audit.alpha)
+    if looks is not None:
+        likely = pa.array([looks.likely.get(record) for record in found.candidates.records], pa.float64())
+        candidates = candidates.append_column("likely_memorised", likely)
     tables = {
-        "candidates": candidate_table(found, decided, audit.alpha),
+        "candidates": candidates,
+        **({} if looks is None else {"exposed": looks.table}),
         "controls": found.controls.table(),
         "thresholds": threshold_table(found, decided),
     }
