@@ -12,11 +12,12 @@ from recollect.audits.audit import Needs
 from recollect.audits.desk import BARE_DESK, Desk
 from recollect.audits.leakage.comparing import Asked, Comparison, Judges
 from recollect.audits.leakage.counting import counted
-from recollect.audits.leakage.findings import Told, judged
+from recollect.audits.leakage.findings import judged
 from recollect.audits.leakage.leaving import LEFT_OUT, RETRAINED, Leaving, left_out
 from recollect.audits.leakage.measuring import Leak, Numbers, collect, leaks
 from recollect.audits.leakage.null import Compared, needed
 from recollect.audits.leakage.references import compared_by
+from recollect.audits.leakage.verdict import Told
 from recollect.corpora.corpus import Corpus
 from recollect.errors import PlanError
 from recollect.models.access import Access

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from recollect.audits.leakage.counting import Counts
-from recollect.audits.leakage.measuring import Leak, Read
+from recollect.audits.leakage.measuring import Leak
 from recollect.audits.leakage.null import TOGETHER, Compared
-from recollect.audits.leakage.tables import by_k_table, by_length_table, by_times_table, sequences_table, users_table
+from recollect.audits.leakage.tables import (
+    by_k_table,
+    by_length_table,
+    by_times_table,
+    chance_table,
+    sequences_table,
+    users_table,
+)
+from recollect.audits.leakage.verdict import Judged, Told, notes, verdict
 from recollect.errors import NotEnoughData
 from recollect.results.result import Finding, Result, Skipped
 from recollect.stats.intervals import proportion
@@ -24,17 +31,6 @@ _LIMITS = (
     "Only the training texts themselves were used as prompts; other prompts may bring out more.",
     "A sequence that somebody else wrote too is not counted, though it may still be private.",
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Told:
-    """What else a reader is told."""
-
-    read: Read
-    way: str
-    """How the references came about; empty if there are none."""
-    reason: str
-    """Why there is no leakage epsilon; empty if there is."""
 
 
 def judged(
@@ -51,7 +47,7 @@ def judged(
     """
     leaked = found[audit.top_k]
     measured = {run: leak for run, leak in leaked.items() if not np.isnan(leak.gain)}
-    findings, skipped = [_unique(audit, leaked, counts)], list[Skipped]()
+    findings, skipped = [_unique(audit, leaked, len(counts.names), told)], list[Skipped]()
     if measured:
         findings += [*_epsilons(measured, counts), _deniable(audit, measured, compared)]
     else:
@@ -70,16 +66,17 @@ def judged(
         found_out = p <= audit.alpha * TOGETHER or bool((flags <= _level(audit)).any())
     except NotEnoughData as refusal:
         skipped.append(Skipped(audit=audit.name, finding="flagged_users", reason=f"{refusal.found} {refusal.do}"))
-    flagged = int((flags <= _level(audit)).sum())
     cannot = any(each.finding == "flagged_users" for each in skipped)
+    flagged = frozenset(user for user, p in zip(compared.users, flags, strict=True) if p <= _level(audit))
+    said = Judged(leaked=leaked, compared=compared, flagged=flagged, found=found_out, cannot=cannot)
     return Result(
         audit=audit.name,
         question=audit.question,
-        verdict=_verdict(leaked, measured, compared, flagged, found=found_out, cannot=cannot),
+        verdict=verdict(said),
         outcome="found" if found_out else "cannot tell" if cannot else "not found",
         findings=(*findings, *more),
         skipped=tuple(skipped),
-        notes=_notes(audit, compared, counts, told),
+        notes=notes(said, told, level=_level(audit), everybody=len(counts.names)),
         limits=_LIMITS,
         settings=audit.settings,  # type: ignore[arg-type]
     ).with_tables(
@@ -88,6 +85,7 @@ def judged(
         by_length=by_length_table(leaked),
         by_times=by_times_table(leaked, counts),
         by_k=by_k_table(found),
+        chance=chance_table(compared.null),
     )
 
 
@@ -107,9 +105,9 @@ def _plain(name: str, value: float, unit: str, n: Mapping[str, int], reading: st
     )
 
 
-def _unique(audit: LeakageAudit, leaked: Mapping[int, Leak], counts: Counts) -> Finding:
+def _unique(audit: LeakageAudit, leaked: Mapping[int, Leak], users: int, told: Told) -> Finding:
     """How many sequences of one user come out."""
-    n = {"users": len(counts.names), "sequences": len(leaked), "all_sequences": int((counts.times > 0).sum())}
+    n = {"users": users, "words": told.read.words, "sequences": told.read.sequences}
     return _plain(
         "unique_sequences",
         len(leaked),
@@ -202,47 +200,3 @@ def _flagged(audit: LeakageAudit, compared: Compared, flags: np.ndarray[tuple[in
         reading="Users of whom a sequence comes out that only training on them explains; of these, at most a share "
         f"{_level(audit):g} is expected to be flagged by chance.",
     )
-
-
-def _notes(audit: LeakageAudit, compared: Compared, counts: Counts, told: Told) -> tuple[str, ...]:
-    """What a reader ought to know."""
-    seen = len(counts.names) - len(compared.users)
-    notes = [f"{seen} users are left out: a reference has seen them."] if seen else []
-    if told.way:
-        notes.append(f"References: {told.way}.")
-    if told.read.unknown:
-        notes.append(
-            f"{told.read.unknown:,} of {told.read.words:,} words are unknown to the model (<unk>): it cannot say them, "
-            "and each ends a sequence."
-        )
-    needed = len(compared.users) / max(1, (len(compared.null_users) + 1) * _level(audit))
-    if compared.null_users and needed > 1:
-        notes.append(
-            f"With {len(compared.null_users)} users who were not seen, users can be flagged only if at least "
-            f"{int(np.ceil(needed))} of {len(compared.users)} stand out together; more --controls see fewer."
-        )
-    return tuple(notes)
-
-
-def _verdict(
-    leaked: Mapping[int, Leak],
-    measured: Mapping[int, Leak],
-    compared: Compared,
-    flagged: int,
-    *,
-    found: bool,
-    cannot: bool,
-) -> str:
-    """One sentence that a lawyer can read."""
-    people = len({leak.user for leak in leaked.values()})
-    top = f" (ε_l up to {max(leak.epsilon for leak in measured.values()):.1f})" if measured else ""
-    said = f"{len(leaked):,} sequences that only one user wrote come out of the model, of {people} users{top}"
-    if cannot:
-        return f"{said}; whether its training on them explains it could not be tested."
-    if not found:
-        return f"{said}; no more is given away of them than of users whom it has not seen."
-    if flagged:
-        return (
-            f"{flagged} of {len(compared.users)} users have sequences that only training on them explains{top}; {said}."
-        )
-    return f"More is given away of its users than chance explains, though no single user can be named; {said}."

@@ -67,6 +67,8 @@ class Read:
     words: int
     unknown: int
     """Words that the model knows only as `<unk>`, in part or in whole: it cannot say them, and each ends a run."""
+    sequences: int
+    """Different runs among the largest number of likeliest words."""
 
 
 def collect(evidence: Evidence, asked: Asked, numbers: Numbers, ks: Sequence[int], least: int) -> Read:
@@ -76,17 +78,18 @@ def collect(evidence: Evidence, asked: Asked, numbers: Numbers, ks: Sequence[int
         evidence: Holds their answers.
         asked: Who speaks about whom.
         numbers: The runs so far; new ones are added.
-        ks: For each of these, words among so many likeliest.
+        ks: For each of these, in ascending order, words among so many likeliest.
         least: How many words a run must have.
     """
     words = unknown = 0
+    distinct = set[int]()
     for records, judges in _parts(evidence, asked):
         pieces = Pieces.of(records, Words.of(records), _answers(evidence, judges.speaker, records))
         words, unknown = words + len(pieces.words), unknown + pieces.unknown
         for k in ks:
-            for text in pieces.runs(k, least=least).texts():
-                numbers.setdefault(text, len(numbers))
-    return Read(words=words, unknown=unknown)
+            met = [numbers.setdefault(text, len(numbers)) for text in pieces.runs(k, least=least).texts()]
+        distinct.update(met)
+    return Read(words=words, unknown=unknown, sequences=len(distinct))
 
 
 def leaks(

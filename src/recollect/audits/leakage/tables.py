@@ -90,22 +90,45 @@ def by_k_table(found: Mapping[int, Mapping[int, Leak]]) -> pa.Table:
     return _grouped("top_k", [(k, leak) for k, leaked in found.items() for leak in leaked.values()])
 
 
+def chance_table(null: Mapping[int, Leak]) -> pa.Table:
+    """What is said where nothing was seen: sequences by their numbers alone, those that give away most first."""
+    rows = [
+        {
+            "user": leak.user,
+            "words": leak.words,
+            "epsilon": _number(leak.epsilon),
+            "epsilon_sum": _number(leak.gain),
+        }
+        for leak in sorted(null.values(), key=lambda each: (_first(each), each.user, each.text))
+    ]
+    kinds = [("user", pa.string()), ("words", pa.int64()), ("epsilon", pa.float64()), ("epsilon_sum", pa.float64())]
+    return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
+
+
 def _grouped(name: str, pairs: Iterable[tuple[int, Leak]]) -> pa.Table:
-    """Sequences, users and the largest epsilon of each group, in ascending order."""
+    """Sequences, users and epsilons of each group, in ascending order."""
     groups: dict[int, list[Leak]] = {}
     for key, leak in pairs:
         groups.setdefault(key, []).append(leak)
     rows = [
-        {
-            name: key,
-            "sequences": len(each),
-            "users": len({leak.user for leak in each}),
-            "epsilon": _largest(leak.epsilon for leak in each),
-        }
+        {name: key, "sequences": len(each), "users": len({leak.user for leak in each}), **_spread(each)}
         for key, each in sorted(groups.items())
     ]
-    kinds = [(name, pa.int64()), ("sequences", pa.int64()), ("users", pa.int64()), ("epsilon", pa.float64())]
-    return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
+    whole = [(column, pa.int64()) for column in (name, "sequences", "users")]
+    return pa.Table.from_pylist(rows, schema=pa.schema([*whole, *((column, pa.float64()) for column in _SPREAD)]))
+
+
+_SPREAD = ("epsilon", "epsilon_median", "epsilon_p99", "epsilon_sum")
+
+
+def _spread(leaks: Iterable[Leak]) -> dict[str, float | None]:
+    """The largest epsilon of some sequences, the median, the 99th percentile, and the largest sum."""
+    known = [leak for leak in leaks if not math.isnan(leak.gain)]
+    if not known:
+        return dict.fromkeys(_SPREAD)
+    epsilons = [leak.epsilon for leak in known]
+    middle, high = np.quantile(epsilons, [0.5, 0.99]).tolist()
+    return dict(zip(_SPREAD, (max(epsilons), middle, high, max(leak.gain for leak in known)), strict=True))
 
 
 def _power(times: int) -> int:
