@@ -13,8 +13,9 @@ from scipy import stats
 
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
-from recollect.errors import PlanError
+from recollect.errors import NotEnoughData, PlanError
 from recollect.models.model import Question
+from recollect.signals.ensemble import Ensemble, looks
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
 from recollect.signals.fleets import believed, side_means
 from recollect.signals.lira import Lira
@@ -249,6 +250,35 @@ def test_rmia_measures_each_record_against_what_its_shadows_expect(offline):
         if name.startswith("audited"):
             share = np.mean([ratios[place] >= other for other in population])
             assert scores[name.partition("\x1f")[2]] == pytest.approx(share)
+
+
+def test_the_ensemble_compares_with_shadows_that_did_not_see_the_record_and_learns_from_shadows_alone():
+    rng = np.random.default_rng(3)
+    own = [rng.normal(size=(5, 2)) for _ in range(4)]  # of the target and three shadows
+    seen = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1], [0, 0, 0], [0, 1, 0]], dtype=bool)
+    for place in range(4):
+        found = looks(own, seen, place)
+        for record in range(5):
+            others = [i for i in (1, 2, 3) if i != place]
+            unseen = [i for i in others if not seen[record, i - 1]] or others
+            usual = np.mean([own[i][record] for i in unseen], axis=0)
+            assert found[record] == pytest.approx(np.concatenate([own[place][record], own[place][record] - usual]))
+    world = World(members=12, others=12, controls=12)
+    given = world.evidence(world.memoriser())
+    scores = scored(Ensemble(), given)
+    learnt = {record.id for record in world.learnt}
+    assert min(scores[r] for r in learnt) > max(scores[r.id] for r in given.corpora[AUDITED] if r.id not in learnt)
+    nobody = {
+        AUDITED: given.cohorts[AUDITED].of(
+            dict.fromkeys(given.cohorts[AUDITED].models, ()),
+            units=given.cohorts[AUDITED].units,
+            unit="user",
+            corpus=given.corpora[AUDITED].digest,
+            seed=0,
+        )
+    }
+    with pytest.raises(NotEnoughData, match="all is alike"):
+        scored(Ensemble(), replace(given, cohorts=nobody))
 
 
 def test_shadows_whose_training_nobody_knows_are_refused():

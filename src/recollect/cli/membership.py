@@ -60,7 +60,7 @@ def membership(
         typer.Option(help="Judge records, or users by the mean of theirs.", rich_help_panel=_SIGNAL),
     ] = "record",
     shadows: Annotated[
-        int, typer.Option(help="Shadow models to train with --recipe, for lira and rmia.", rich_help_panel=_SIGNAL)
+        int, typer.Option(help="Shadow models to train with --recipe, for lira, rmia and ensemble.", rich_help_panel=_SIGNAL)
     ] = 8,
     alpha: Annotated[float, typer.Option(help="The error that naming candidates may make.")] = 0.05,
     embedder: Annotated[

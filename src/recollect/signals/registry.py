@@ -119,6 +119,7 @@ SIGNALS = Registry(
         "lira": "recollect.signals.lira:Lira",
         "lira-offline": "recollect.signals.lira_offline:LiraOffline",
         "rmia": "recollect.signals.rmia:Rmia",
+        "ensemble": "recollect.signals.ensemble:Ensemble",
     },
 )
 """Every signal, by the name that plans and options use."""

@@ -14,7 +14,7 @@ from recollect.stats.significance import binomial_p, too_small_p
 from recollect.streams import stream
 from recollect.testing.world import World
 
-FLEETS = {"lira", "lira-offline", "rmia"}
+FLEETS = {"lira", "lira-offline", "rmia", "ensemble"}
 SINGLE = [name for name in SIGNALS.table if name not in FLEETS]
 SEEDS, FEW_SEEDS = 30, 8
 BOUNDS = ("epsilon_from_counts", "epsilon_from_one_run")

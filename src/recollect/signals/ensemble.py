@@ -1,0 +1,93 @@
+"""Ensemble: several signals, weighed by how well they told the members of shadow models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from recollect.errors import NotEnoughData
+from recollect.models.access import Access
+from recollect.models.model import Kind
+from recollect.signals.evidence import SHADOW, TARGET, Evidence
+from recollect.signals.fleets import Believed, Flags, believed
+from recollect.signals.loss import Loss
+from recollect.signals.lowest_tokens import LowestTokens
+from recollect.signals.per_record import ANY_LOGPROB
+from recollect.signals.scores import Floats, Scores
+from recollect.signals.signal import Signal
+from recollect.signals.zlib_ratio import Zlib
+
+WEIGHED: tuple[Signal, ...] = (Loss(), Zlib(), LowestTokens())
+"""Signals that need no more than one model's log-probabilities; those count that can read such models."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ensemble:
+    """A logistic regression over several signals, each as it is and against shadows that did not see the record.
+
+    Its weights are learnt from shadow models alone, whose members are known: the target's never play a part.
+    """
+
+    name: ClassVar[str] = "ensemble"
+    paper: ClassVar[str] = "ours; shadow training after Shokri et al. 2017, Membership Inference Attacks"
+    kinds: ClassVar[tuple[Kind, ...]] = ("causal", "masked", "seq2seq", "classifier")
+    needs: ClassVar[Mapping[str, Access]] = {TARGET: ANY_LOGPROB, SHADOW: ANY_LOGPROB}
+
+    def score(self, evidence: Evidence, corpus: str) -> Scores:
+        """The log-odds of membership."""
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        found = believed(evidence, corpus)
+        shadows = evidence.playing(SHADOW)
+        own = [_measured(evidence, model, found) for model in (TARGET, *shadows)]
+        features = [looks(own, found.seen, place) for place in range(len(own))]
+        members = found.seen.T.ravel()
+        if members.all() or not members.any():
+            raise NotEnoughData(
+                "The weights of 'ensemble' are learnt from what shadow models saw and did not see; here all is alike.",
+                do="Give shadows that were trained on parts of these records, or a recipe.",
+            )
+        model: Any = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+        model.fit(np.concatenate(features[1:]), members)
+        return found.answer(np.asarray(model.decision_function(features[0])))
+
+
+def _measured(evidence: Evidence, model: str, found: Believed) -> Floats:
+    """What every signal makes of each record under one model [records, signals]; 0 where it makes nothing."""
+    parts = dict.fromkeys(record.partition("\x1f")[0] for record in found.scores.records)
+    alone = replace(
+        evidence,
+        models={TARGET: evidence.models[model]},
+        answers={(TARGET, part): evidence.answers[model, part] for part in parts},
+    )
+    columns = []
+    for signal in (each for each in WEIGHED if evidence.models[model].kind in each.kinds):
+        values: dict[str, float] = {}
+        for part in parts:
+            scores = signal.score(alone, part)
+            values |= {f"{part}\x1f{r}": float(v) for r, v in zip(scores.records, scores.values, strict=True)}
+        columns.append([values.get(record, 0.0) for record in found.scores.records])
+    return np.array(columns, dtype=np.float64).T
+
+
+def looks(own: Sequence[Floats], seen: Flags, place: int) -> Floats:
+    """The features of each record for one model: its signals, and how far they lie above those of shadows.
+
+    Only shadows count that did not see the record and are not the model itself; where there is none, all others.
+
+    Args:
+        own: The signals of the target, then of every shadow.
+        seen: Which shadow saw which record.
+        place: Of the model in `own`.
+    """
+    others = [i for i in range(1, len(own)) if i != place] or [1]
+    values = np.stack([own[i] for i in others], axis=1)
+    counted = ~seen[:, [i - 1 for i in others]]
+    counted[~counted.any(axis=1)] = True
+    usual = (values * counted[..., None]).sum(axis=1) / counted.sum(axis=1)[:, None]
+    return np.hstack([own[place], own[place] - usual])
