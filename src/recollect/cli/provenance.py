@@ -39,9 +39,13 @@ def provenance(
         ),
     ] = None,
     select: Annotated[
-        Literal["rarest", "rarest-ranks", "random"],
-        typer.Option(help="Which texts: those with the rarest words, or any.", rich_help_panel=_ASKED),
-    ] = "rarest",
+        Literal["surprise", "rarest", "rarest-ranks", "random"],
+        typer.Option(
+            help="Which texts: those whose words say most (surprise), as the paper prints it (rarest), as its code has "
+            "it (rarest-ranks), or any.",
+            rich_help_panel=_ASKED,
+        ),
+    ] = "surprise",
     top_k: Annotated[
         int | None,
         typer.Option(

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 from sklearn.svm import LinearSVC
 
-from recollect.audits.provenance.calibrated import HARDNESS_BINS, Calibrated, quantiles
+from recollect.audits.provenance import calibrated
+from recollect.audits.provenance.calibrated import ASPECT, Calibrated, alike, quantiles
 from recollect.audits.provenance.histogram import Histogram, binned
 from recollect.audits.provenance.words import Words
 
@@ -23,6 +24,7 @@ def made_words(rng, users, models=1, each=30, texts=3):
         texts=np.full(users, texts),
         log_rank=np.log(rank),
         worst=rank,
+        count=rng.integers(0, 9, n),
         unknown=np.zeros(users, np.int64),
         ragged=np.zeros(users, np.int64),
     )
@@ -80,24 +82,53 @@ def test_people_the_target_saw_score_higher_at_any_output_size(k, least):
 
 
 @pytest.mark.parametrize("k", [None, 5])
-def test_evidence_agrees_with_the_slow_way(k):
+def test_evidence_agrees_with_the_slow_way(k, monkeypatch):
+    monkeypatch.setattr(calibrated, "WORDS_EACH", 10)
     words = memory(1, users=4, each=30, models=3)
 
-    def quantile(ranks, word):
-        shown = [rank if k_ is None or rank <= k_ else math.inf for rank, k_ in ranks]
-        return sum((r < shown[word]) + 0.5 * (r == shown[word]) for r in shown) / len(shown)
+    def quantile(values, place):
+        return sum((v < values[place]) + 0.5 * (v == values[place]) for v in values) / len(values)
 
     def of(model, word, limit):
-        return quantile([(rank, limit) for rank in words.worst[model]], word)
+        return quantile([r if limit is None or r <= limit else math.inf for r in words.worst[model].tolist()], word)
 
     n = len(words)
     hardness = [np.mean([of(1, i, None), of(2, i, None)]) for i in range(n)]
     better = [np.mean([of(1, i, k), of(2, i, k)]) - of(0, i, k) for i in range(n)]
-    place = [quantile([(h, None) for h in hardness], i) for i in range(n)]
-    group = [min(HARDNESS_BINS - 1, int(p * HARDNESS_BINS)) for p in place]
+    rows = int((ASPECT * n / 10) ** 0.5)
+    columns = int(n / 10 / rows)
+    assert min(rows, columns) > 1
+    row = [min(rows - 1, int(quantile(words.count.tolist(), i) * rows)) for i in range(n)]
+    group = []
+    for i in range(n):
+        peers = [j for j in range(n) if row[j] == row[i]]
+        place = quantile([hardness[j] for j in peers], peers.index(i))
+        group.append((row[i], min(columns - 1, int(place * columns))))
+    found = Calibrated(words, k).evidence
     for i in range(n):
         usual = np.mean([b for b, g in zip(better, group, strict=True) if g == group[i]])
-        assert Calibrated(words, k).evidence[i] == pytest.approx((better[i] - usual) * hardness[i])
+        assert found[i] == pytest.approx((better[i] - usual) * hardness[i])
+
+
+def test_words_that_are_equally_frequent_and_hard_are_compared_with_each_other():
+    rng = np.random.default_rng(4)
+    frequency, hardness = rng.integers(0, 30, 5000).astype(float), rng.integers(0, 7, 5000).astype(float)
+    group = alike(frequency, hardness)
+    for pair in set(zip(frequency, hardness, strict=True)):
+        assert len(set(group[(frequency == pair[0]) & (hardness == pair[1])])) == 1
+    assert len(set(group)) > 40
+
+
+def test_a_habit_of_the_target_is_no_evidence():
+    """A target that says frequent words first, whoever wrote them, accuses nobody who writes many of them."""
+    words = memory(5, learnt=1.0, users=200)
+    share = np.random.default_rng(5).random(200)
+    frequent = np.random.default_rng(6).random(len(words)) < share[words.user]
+    rank = words.worst.copy()
+    rank[0] = np.where(frequent, 1, rank[0])
+    habit = Words(**{**words.__dict__, "worst": rank, "log_rank": np.log(rank), "count": np.where(frequent, 9, 1)})
+    for k in (None, 5, 1):
+        assert abs(stats.spearmanr(Calibrated(habit, k).scores(3), share).statistic) < 0.25
 
 
 def test_people_with_hard_words_score_no_higher_for_it():

@@ -1,11 +1,15 @@
 """Which texts are asked about, and that it is fixed beforehand."""
 
+import math
+from typing import get_args
+
 import pytest
 
 from recollect.audits.provenance.audit import ProvenanceAudit
 from recollect.audits.provenance.planning import CALIBRATION, QUERIES, TRAINING, chosen_queries
-from recollect.audits.provenance.queries import PERSON, Chooser, Frequencies, asked
+from recollect.audits.provenance.queries import PERSON, Chooser, Frequencies, Select, asked
 from recollect.audits.provenance.reference import divided
+from recollect.audits.provenance.taught import taught
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData, PlanError
@@ -37,6 +41,17 @@ def test_rarest_ranks_is_the_largest_sum_of_places_as_in_the_authors_code():
     ]
 
 
+def test_surprise_is_the_information_of_all_different_known_words():
+    known = Frequencies.of(REFERENCE, 2)  # 4 of "the" and 2 of "cat" among 7 words
+    assert known.surprise("The cat, the cat sat!") == pytest.approx(math.log(7 / 4) + math.log(7 / 2))
+    assert order("surprise", texts("the the the", "cat sat", "the cat sat", "sat")) == [
+        "the cat sat",
+        "cat sat",
+        "sat",
+        "the the the",
+    ]
+
+
 def test_words_beyond_the_vocabulary_are_one_frequent_word():
     known = Frequencies.of(REFERENCE, 1)
     assert known.commonness("the") == 4
@@ -49,7 +64,7 @@ def test_a_random_choice_depends_on_the_seed_alone():
     assert order("random", records) != order("random", records, seed=1)
 
 
-@pytest.mark.parametrize("select", ["rarest", "rarest-ranks", "random"])
+@pytest.mark.parametrize("select", get_args(Select))
 def test_neither_order_nor_repetition_changes_the_choice(select):
     records = texts("the cat", "sat", "sat", "cat sat", "the", " ")
     assert order(select, records) == order(select, records[::-1])
@@ -107,3 +122,43 @@ def test_too_few_calibration_users_are_refused_with_the_number_that_would_do():
     with pytest.raises(NotEnoughData, match=r"at least 19 calibration users, and there are 15.*\n.*at least 76 users"):
         plan(controls=60)
     assert CONTROLS not in plan(controls=76)
+
+
+def reference_of(world, more=()):
+    corpora = {CONTROLS: Corpus.of([*world.corpora[CONTROLS], *more])}
+    found = divided(Evidence(corpora=corpora), shadows=4, share=0.25, artificial=60)
+    return corpora, found
+
+
+def test_calibration_users_are_treated_as_the_audited_people_are():
+    """What they wrote neither makes words frequent nor texts taboo; what a shadow may have seen is nobody's query."""
+    world = World(members=1, others=0, controls=80)
+    _, plain = reference_of(world)
+    calibrating, training = plain.calibration[0], plain.training[0]
+    said = next(record.text for record in world.corpora[CONTROLS] if record.owner == training)
+    unheard = Record(id="a", user=calibrating, text="zymurgy " * 9)
+    echo = Record(id="b", user=calibrating, text=said)
+    corpora, found = reference_of(world, [unheard, echo])
+    known = taught(found, 5000)
+    assert "zymurgy" not in known.frequencies.counts
+    assert unheard.digest not in known.texts
+    assert echo.digest in known.texts
+    person = Corpus.of(Record(id=str(i), text=text) for i, text in enumerate([said, unheard.text, "x", "y"]))
+    evidence = Evidence(corpora={**corpora, AUDITED: person})
+    chosen = chosen_queries(ProvenanceAudit(shadows=4, queries=None, select="rarest"), evidence, found)
+    assert [record.id for record in chosen[QUERIES]] == ["1", "2", "3"]
+    assert "b" not in {record.id for record in chosen[CALIBRATION]}
+    assert "a" in {record.id for record in chosen[CALIBRATION]}
+
+
+def test_a_reference_is_read_once_for_choosing_and_judging():
+    world, passes = World(members=1, others=1, controls=80), []
+    controls = Corpus("counted", lambda: passes.append(1) or iter(world.corpora[CONTROLS]))
+    evidence = Evidence(corpora={**world.corpora, CONTROLS: controls})
+    found = divided(evidence, shadows=4, share=0.25, artificial=60)
+    before = len(passes)
+    first = taught(found, 5000)
+    assert len(passes) == before + 1
+    assert taught(found, 5000) is first
+    assert len(passes) == before + 1
+    assert taught(found, 3) is not first

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from recollect.audits.provenance.planning import CALIBRATION, QUERIES, TRAINING,
 from recollect.audits.provenance.queries import Select, owner
 from recollect.audits.provenance.reference import SHADOW, Reference, divided
 from recollect.audits.provenance.reporting import Told
+from recollect.audits.provenance.taught import taught
 from recollect.audits.provenance.words import Words, aligned
 from recollect.corpora.cohorts import Cohorts
 from recollect.errors import NotEnoughData, PlanError
@@ -45,7 +46,7 @@ class ProvenanceAudit:
     """How many texts of each person the target is asked about; None for all."""
     budget: int | None = None
     """How many texts it may be asked about in all, those of calibration users included; None for no limit."""
-    select: Select = "rarest"
+    select: Select = "surprise"
     """How these texts are chosen; before any model is asked."""
     top_k: int | None = None
     """Look at no more than so many of the target's likeliest words; None for all that it shows."""
@@ -71,7 +72,7 @@ class ProvenanceAudit:
 
     def __post_init__(self) -> None:
         one_of(("calibrated", "histogram"), method=self.method)
-        one_of(("rarest", "rarest-ranks", "random"), select=self.select)
+        one_of(get_args(Select), select=self.select)
         one_of(("scaled", "counts"), features=self.features)
         at_least(1, shadows=self.shadows)
         wanted = {name: getattr(self, name) for name in ("queries", "budget", "top_k")}
@@ -159,7 +160,9 @@ class ProvenanceAudit:
             )
             return words, machine
         models = [TARGET, *shadows]
-        words = aligned(evidence, QUERIES, models).beside(aligned(evidence, CALIBRATION, models))
+        counts = taught(reference, self.vocabulary).frequencies.counts
+        asked = [aligned(evidence, part, models, counts) for part in (QUERIES, CALIBRATION)]
+        words = asked[0].beside(asked[1])
         return words, Calibrated(words, k)
 
 

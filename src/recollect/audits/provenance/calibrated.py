@@ -1,9 +1,9 @@
 """The calibrated method: is a word easier for the target than for models that never saw its author?
 
 How hard a word is, the shadows say, none of which saw the people who are compared. A word is evidence by as much as the
-target places it better than the shadows do, beyond what it does for all words as hard as this; hard words count more,
-because they are what a model has to remember. Likelihood ratios and weights learnt from the shadows were tried too:
-with few shadows they were no better where every rank is shown, and far worse where few are.
+target places it better than the shadows do, beyond what it does for all words as hard and as frequent as this; hard
+words count more, because they are what a model has to remember. Frequent words matter most where little is shown: which
+of them a model says first is its habit, and no memory.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from functools import cached_property
 
 import numpy as np
 
-from recollect.audits.provenance.words import Floats, Words
+from recollect.audits.provenance.words import Codes, Floats, Words
 
-HARDNESS_BINS = 20
-"""Into so many groups of equal size words are put, from the easiest to the hardest."""
+WORDS_EACH = 50
+"""So many words are compared with each other, about: those as frequent and as hard."""
+ASPECT = 4
+"""So many times as fine words are divided by frequency as by hardness."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +52,27 @@ class Calibrated:
         # what the shadows would show of their ranks, if they showed as little as the target
         expected = np.mean([_quantiles(self.words.limited(j, self.k)) for j in shadows], axis=0)
         better = expected - _quantiles(self.words.limited(target, self.k))
-        group = np.minimum((_quantiles(hardness) * HARDNESS_BINS).astype(np.int64), HARDNESS_BINS - 1)
-        sizes = np.maximum(1, np.bincount(group, minlength=HARDNESS_BINS))
-        usual = np.bincount(group, weights=better, minlength=HARDNESS_BINS) / sizes
+        group = alike(self.words.count.astype(np.float64), hardness)
+        usual = np.bincount(group, weights=better) / np.maximum(1, np.bincount(group))
         return np.asarray((better - usual[group]) * hardness)
+
+
+def alike(frequency: Floats, hardness: Floats) -> Codes:
+    """The number of each word's group: words as frequent, and among those as hard; equal words share one [words]."""
+    groups = max(1.0, len(frequency) / WORDS_EACH)
+    rows = max(1, int(np.sqrt(ASPECT * groups)))
+    columns = max(1, int(groups / rows))
+    row = _grouped(frequency, rows)
+    found = np.empty(len(row), dtype=np.int64)
+    for each in np.unique(row).tolist():
+        inside = np.flatnonzero(row == each)
+        found[inside] = each * columns + _grouped(hardness[inside], columns)
+    return found
+
+
+def _grouped(values: Floats, groups: int) -> Codes:
+    """Into which of so many groups of about equal size each value falls."""
+    return np.minimum((_quantiles(values) * groups).astype(np.int64), groups - 1)
 
 
 def quantiles(values: Floats, among: Floats) -> Floats:

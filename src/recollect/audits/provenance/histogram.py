@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
-from sklearn.svm import LinearSVC
 
 from recollect.audits.provenance.words import Codes, Floats, Words
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
 
 Features = Literal["scaled", "counts"]
 """`scaled`: divided by their Euclidean norm, then each feature standardised, as in the authors' code. `counts`: as
@@ -49,6 +49,11 @@ class Histogram:
 
     def _trained(self, most: int) -> Pipeline:
         """The audit model for users of whom so many texts are known."""
+        # here, because the other method should not wait for it
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import Normalizer, StandardScaler
+        from sklearn.svm import LinearSVC
+
         seen = np.concatenate([saw for _, saw in self.shadows])
         features = np.concatenate([self._features(words, most) for words, _ in self.shadows])
         written = features.sum(axis=1) > 0

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recollect.audits.provenance.queries import Chooser, Frequencies, asked
+from recollect.audits.provenance.queries import Chooser, asked
 from recollect.audits.provenance.reference import Reference
+from recollect.audits.provenance.taught import taught
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData, PlanError
@@ -27,7 +28,8 @@ Texts = Mapping[str, list[Record]]
 def chosen_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Reference | None) -> dict[str, Corpus]:
     """The texts that are asked about, by their parts.
 
-    Everybody is asked about equally many texts, as far as they have them: whoever has fewer is later compared with
+    Texts that a shadow may have seen are nobody's queries: they say nothing about how hard their words are. Of
+    everybody equally many texts are asked about, as far as they have them: whoever has fewer is later compared with
     calibration users cut down to as many.
 
     Raises:
@@ -36,11 +38,10 @@ def chosen_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Refere
     """
     if reference is None:
         raise _too_few(audit, 0)
-    taboo = frozenset(record.digest for record in reference.corpus)
-    frequencies = Frequencies.of(reference.corpus, audit.vocabulary)
-    theirs = Chooser(audit.select, frequencies, evidence.seed).chosen(reference.corpus)
-    people = Chooser(audit.select, frequencies, evidence.seed, taboo).chosen(evidence.corpora[AUDITED])
-    calibration = {user: theirs[user] for user in reference.calibration if user in theirs}
+    known = taught(reference, audit.vocabulary)
+    chooser = Chooser(audit.select, known.frequencies, evidence.seed, known.texts)
+    people = chooser.chosen(evidence.corpora[AUDITED])
+    calibration = chooser.chosen(reference.corpus, frozenset(reference.calibration))
     most = _most(audit, people, calibration)
     afforded = _afforded(audit, people, calibration, most, evidence.seed)
     chosen = {
@@ -48,7 +49,8 @@ def chosen_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Refere
         CALIBRATION: asked(afforded, most, name="the chosen texts of calibration users"),
     }
     if audit.method == "histogram":
-        training = {user: theirs[user] for user in reference.training if user in theirs}
+        free = Chooser(audit.select, known.frequencies, evidence.seed)
+        training = free.chosen(reference.corpus, frozenset(reference.training))
         chosen[TRAINING] = asked(training, most, name="the chosen texts of the shadows' users")
     return chosen
 

@@ -1,24 +1,27 @@
 """The texts that are asked about: chosen before any model is asked, by how rare their words are or at random.
 
-What is rare is counted in the reference corpus, never in the target's data.
+What is rare is counted among the shadows' users, never in the target's data.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.streams import seed_of
 
-Select = Literal["rarest", "rarest-ranks", "random"]
-"""`rarest`: the smallest sum of word counts, as the paper prints it, which favours short texts. `rarest-ranks`: the
-largest sum of the words' places in the list of frequent words, as the authors' code has it, which favours long ones."""
+Select = Literal["surprise", "rarest", "rarest-ranks", "random"]
+"""`surprise`: the most information in the different words of a text that a model would know. `rarest`: the smallest
+sum of word counts, as the paper prints it, which favours short texts. `rarest-ranks`: the largest sum of the words'
+places in the list of frequent words, as the authors' code has it, which favours long ones."""
 PERSON = "the person"
 """Who owns the texts of a file that names no users."""
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
@@ -31,6 +34,16 @@ def words_of(text: str) -> list[str]:
     ["don't", 'panic', ',', 'arthur', '.']
     """
     return _WORD.findall(text.lower())
+
+
+def word_at(text: str, place: int) -> str:
+    """The word that begins at this place, small; nothing where none does.
+
+    >>> word_at("Don't panic", 6), word_at("Don't panic", 5)
+    ('panic', '')
+    """
+    found = _WORD.match(text, place)
+    return "" if found is None else found.group().lower()
 
 
 def owner(record: Record) -> str:
@@ -49,11 +62,11 @@ class Frequencies:
     """How often all other words occur together: to a model they are one word."""
 
     @classmethod
-    def of(cls, corpus: Corpus, vocabulary: int) -> Frequencies:
+    def of(cls, corpus: Iterable[Record], vocabulary: int) -> Frequencies:
         """The frequencies of a corpus.
 
         Args:
-            corpus: The reference corpus.
+            corpus: The records of the reference corpus.
             vocabulary: How many of its most frequent words a model knows.
         """
         found: Counter[str] = Counter()
@@ -64,9 +77,20 @@ class Frequencies:
         unknown = found.total() - sum(count for _, count in known)
         return cls(dict(known), {word: place for place, (word, _) in enumerate(known)}, unknown)
 
+    @cached_property
+    def total(self) -> int:
+        """How many words there are."""
+        return self.unknown + sum(self.counts.values())
+
     def commonness(self, text: str) -> int:
         """The sum of the counts of a text's words (Algorithm 1, `SampleQueries`)."""
         return sum(self.counts.get(word, self.unknown) for word in words_of(text))
+
+    def surprise(self, text: str) -> float:
+        """The information in a text's different words, in nats; words that a model would not know tell nothing."""
+        known = [self.counts[word] for word in set(words_of(text)) if word in self.counts]
+        # an exact sum does not depend on the order of the words
+        return math.fsum(math.log(self.total / count) for count in known)
 
     def rarity(self, text: str) -> int:
         """The sum of the places of its words; words that a model would not know add nothing."""
@@ -90,7 +114,7 @@ class Chooser:
             corpus: The texts.
             users: Whose texts; None for everybody's.
         """
-        texts: dict[str, dict[str, tuple[tuple[int, str], Record]]] = {}
+        texts: dict[str, dict[str, tuple[tuple[float, str], Record]]] = {}
         for record in corpus:
             user = owner(record)
             if (users is None or user in users) and record.digest not in self.taboo and record.predicted.strip():
@@ -99,16 +123,18 @@ class Chooser:
                 of_user[record.digest] = min((ranked, record), of_user.get(record.digest, (ranked, record)), key=_first)
         return {user: [record for _, record in sorted(found.values(), key=_first)] for user, found in texts.items()}
 
-    def _place(self, record: Record) -> int:
+    def _place(self, record: Record) -> float:
         """Where the text stands among those of its user; the smallest comes first."""
         if self.select == "random":
             return seed_of(self.seed, "query", record.id)
         if self.select == "rarest":
             return self.frequencies.commonness(record.predicted)
+        if self.select == "surprise":
+            return -self.frequencies.surprise(record.predicted)
         return -self.frequencies.rarity(record.predicted)
 
 
-def _first(ranked: tuple[tuple[int, str], Record]) -> tuple[int, str]:
+def _first(ranked: tuple[tuple[float, str], Record]) -> tuple[float, str]:
     """By what texts are put in order."""
     return ranked[0]
 

@@ -75,12 +75,12 @@ def divided(evidence: Evidence, *, shadows: int, share: float, artificial: int) 
         artificial: How many users to make up for a corpus that has none.
     """
     part, corpus = reference_users(evidence, artificial=artificial)
-    users = sorted({record.owner for record in corpus})
     given = _given(evidence, part)
     if given is not None:
         seen = {user for name in given.models for user in given.members(name)}
         unseen = tuple(user for user in given.units if user not in seen)
         return Reference(part=part, corpus=corpus, calibration=unseen, cohorts=given)
+    users = sorted({record.owner for record in corpus})
     calibrating = round(share * len(users))
     if not calibrating or len(users) - calibrating < FEWEST:
         return None

@@ -6,20 +6,23 @@ product of the ranks of its symbols. So models with one vocabulary are compared 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.provenance.queries import owner
+from recollect.audits.provenance.queries import owner, word_at
 from recollect.corpora.record import Record
 from recollect.models.answers import Answers
 from recollect.signals.evidence import Evidence
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
+NOTHING: Mapping[str, int] = MappingProxyType({})
+"""No counts, where nobody asks how frequent words are."""
 _SHIFT = 32
 """A place is a text's number and, in the lower bits, the number of a character."""
 
@@ -40,6 +43,8 @@ class Words:
     """The natural logarithm of each word's rank; infinite where the model does not show it [models, words]."""
     worst: Floats
     """The largest rank among each word's symbols; infinite where one of them is not shown [models, words]."""
+    count: Codes
+    """How often the shadows' users wrote it; 0 for what is no word of theirs, or a rare one [words]."""
     unknown: Codes
     """Words of each user that were left out because some model does not know them [users]."""
     ragged: Codes
@@ -52,7 +57,7 @@ class Words:
         """These users, then others, of whose words the same models were asked."""
         columns = {
             name: np.concatenate([getattr(self, name), getattr(others, name)], axis=-1)
-            for name in ("text", "texts", "log_rank", "worst", "unknown", "ragged")
+            for name in ("text", "texts", "log_rank", "worst", "count", "unknown", "ragged")
         }
         user = np.concatenate([self.user, others.user + len(self.users)])
         return Words(users=self.users + others.users, user=user, **columns)
@@ -69,13 +74,14 @@ class Words:
         return np.where(self.worst[model] <= k, self.log_rank[model], np.inf)
 
 
-def aligned(evidence: Evidence, corpus: str, models: Sequence[str]) -> Words:
+def aligned(evidence: Evidence, corpus: str, models: Sequence[str], counts: Mapping[str, int] = NOTHING) -> Words:
     """The words of a corpus of queries, with their ranks in these models.
 
     Args:
         evidence: Holds the answers of these models about this corpus.
         corpus: The part of the corpus; the texts of each user stand in the order in which they were chosen.
         models: The parts of the models; the ranks come in this order.
+        counts: How often the shadows' users wrote each word.
     """
     seen: dict[str, int] = {}
     blocks, owners = list[_Block](), list[str]()
@@ -85,7 +91,7 @@ def aligned(evidence: Evidence, corpus: str, models: Sequence[str]) -> Words:
             places.append(seen.get(owner(record), 0))
             seen[owner(record)] = places[-1] + 1
         texts = [record.digest for record in records]
-        block = _block(records, [given.select(texts) for given in answers])
+        block = _block(records, [given.select(texts) for given in answers], counts)
         blocks.append(block.numbered(len(owners), np.array(places, dtype=np.int64)))
         owners += [owner(record) for record in records]
     return _joined(blocks, owners, seen, models=len(models))
@@ -99,12 +105,13 @@ class _Block:
     text: Codes
     log_rank: Floats
     worst: Floats
+    count: Codes
     known: NDArray[np.bool_]
     whole: NDArray[np.bool_]
 
     def numbered(self, first: int, places: Codes) -> _Block:
         """The same with the numbers of its texts in the whole corpus, and of each among its user's."""
-        return _Block(self.record + first, places[self.record], self.log_rank, self.worst, self.known, self.whole)
+        return replace(self, record=self.record + first, text=places[self.record])
 
 
 def _joined(blocks: Sequence[_Block], owners: Sequence[str], texts: dict[str, int], *, models: int) -> Words:
@@ -124,12 +131,13 @@ def _joined(blocks: Sequence[_Block], owners: Sequence[str], texts: dict[str, in
         texts=np.array([texts[name] for name in users], dtype=np.int64),
         log_rank=np.concatenate([nothing, *(block.log_rank for block in blocks)], axis=1)[:, kept],
         worst=np.concatenate([nothing, *(block.worst for block in blocks)], axis=1)[:, kept],
+        count=np.concatenate([np.empty(0, np.int64), *(block.count for block in blocks)])[kept],
         unknown=np.bincount(user[~known], minlength=len(users)),
         ragged=np.bincount(user[known & ~whole], minlength=len(users)),
     )
 
 
-def _block(records: Sequence[Record], answers: Sequence[Answers]) -> _Block:
+def _block(records: Sequence[Record], answers: Sequence[Answers], counts: Mapping[str, int]) -> _Block:
     """The words of some texts: from one place where a symbol of every model begins to the next."""
     after, before = _edges([record.predicted for record in records])
     begins, ends = [], []
@@ -145,6 +153,7 @@ def _block(records: Sequence[Record], answers: Sequence[Answers]) -> _Block:
         text=common >> _SHIFT,
         log_rank=np.stack([each.log_rank for each in rows]),
         worst=np.stack([each.worst for each in rows]),
+        count=_counted(records, common, counts),
         known=np.logical_and.reduce([each.known for each in rows]),
         whole=np.logical_and.reduce(last == last[0]),
     )
@@ -175,6 +184,15 @@ class _Rows:
         np.maximum.at(last, word, end[inside])
         known[word[~answers.known[inside]]] = False
         return cls(log_rank, worst, known, last)
+
+
+def _counted(records: Sequence[Record], places: Codes, counts: Mapping[str, int]) -> Codes:
+    """How often the word at each place was written by others."""
+    if not counts:
+        return np.zeros(len(places), np.int64)
+    texts = [record.predicted for record in records]
+    found = ((texts[place >> _SHIFT], place & (1 << _SHIFT) - 1) for place in places.tolist())
+    return np.fromiter((counts.get(word_at(text, begin), 0) for text, begin in found), np.int64, count=len(places))
 
 
 def _places(text: Codes, character: NDArray[np.int32], moved: Sequence[Codes]) -> Codes:
