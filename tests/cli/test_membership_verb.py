@@ -80,6 +80,24 @@ def test_settings_of_a_signal_are_set_by_name(folder, tmp_path):
     assert json.loads(found.stdout)["settings"]["signal_settings"] == {"fraction": 0.5}
 
 
+def test_shadows_may_be_given_with_who_trained_them(folder, tmp_path):
+    corpus = read_corpus(str(folder / "candidates.jsonl"))
+    users = sorted({record.user for record in corpus})
+    members = {"target": users[:6], "shadow-0": users[::2], "shadow-1": users[1::2]}
+    cohorts_of(corpus, members, unit="user", seed=0).save(tmp_path / "cohorts.json")
+    shadows = [folder / "gpt2", tmp_path / "other"]
+    save_tiny(tiny_model("gpt2", seed=1), shadows[1])
+    options = ("--controls", folder / "controls.jsonl", "--work", tmp_path, "--json", "--signal", "lira")
+    given = [word for shadow in shadows for word in ("--shadow", shadow)]
+    call_it = ("membership", folder / "gpt2", folder / "candidates.jsonl", *options, *given)
+    found = call(*call_it, "--members", tmp_path / "cohorts.json")
+    assert found.exit_code == 0, found.output
+    assert any("no control" in note for note in json.loads(found.stdout)["notes"])
+    found = call(*call_it)
+    assert found.exit_code == 2
+    assert "Nobody knows what the shadow model" in " ".join(found.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -60,8 +60,19 @@ def membership(
         typer.Option(help="Judge records, or users by the mean of theirs.", rich_help_panel=_SIGNAL),
     ] = "record",
     shadows: Annotated[
-        int, typer.Option(help="Shadow models to train with --recipe, for lira, rmia and ensemble.", rich_help_panel=_SIGNAL)
+        int,
+        typer.Option(
+            help="Shadow models to train with --recipe, for lira, rmia and ensemble.", rich_help_panel=_SIGNAL
+        ),
     ] = 8,
+    shadow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL",
+            help="A shadow model, called shadow-0, shadow-1 … in the order given; --members says who trained it.",
+            rich_help_panel=_SIGNAL,
+        ),
+    ] = None,
     alpha: Annotated[float, typer.Option(help="The error that naming candidates may make.")] = 0.05,
     embedder: Annotated[
         str | None,
@@ -94,7 +105,7 @@ def membership(
     from recollect.audits.membership.bounds import CANARIES
     from recollect.audits.membership.susceptible import EMBEDDER
     from recollect.models.adapters import natural_reference
-    from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
+    from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET
 
     base = natural_reference(model)
     references = reference or ([base] if base is not None else [])
@@ -109,7 +120,12 @@ def membership(
     )
     plan = planned(
         audit,
-        models={TARGET: model, **numbered(REFERENCE, references), **({EMBEDDER: embedder} if embedder else {})},
+        models={
+            TARGET: model,
+            **numbered(REFERENCE, references),
+            **{f"{SHADOW}-{i}": ref for i, ref in enumerate(shadow or [])},
+            **({EMBEDDER: embedder} if embedder else {}),
+        },
         corpora={AUDITED: corpus, CONTROLS: controls},
         reading=reading,
         members=members,

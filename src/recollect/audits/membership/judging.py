@@ -12,7 +12,7 @@ from recollect.audits.membership.accuracy import add_accuracy, add_baseline, roc
 from recollect.audits.membership.bounds import CANARIES, CANARY_TEXTS, add_bounds, add_canary_bound
 from recollect.audits.membership.deciding import Decisions, candidate_table, decide, threshold_table
 from recollect.audits.membership.exposed import add_exposed
-from recollect.audits.membership.fleet import POPULATION
+from recollect.audits.membership.fleet import POOL, POPULATION
 from recollect.audits.membership.ledger import Ledger
 from recollect.audits.membership.shift import SHIFTED, sampled, told_apart
 from recollect.audits.membership.standing import Standing, standing
@@ -20,7 +20,7 @@ from recollect.audits.membership.susceptible import Susceptibility
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.errors import NotEnoughData
 from recollect.results.result import Finding, Outcome, Result
-from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
+from recollect.signals.evidence import AUDITED, CONTROLS, SHADOW, Evidence
 from recollect.signals.loss import Loss
 from recollect.signals.scores import Scores
 from recollect.signals.signal import Signal, scored
@@ -95,7 +95,8 @@ def judged(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> Result
         add_bounds(ledger, found, audit.claim, rate=max(rates), confidence=audit.confidence)
     looks = add_exposed(ledger, audit, evidence, found, decided)
     _add_canaries(ledger, audit, signal, evidence)
-    notes = [*found.notes, *_support(audit, found, decided), *_guard(ledger, audit, evidence, found, controls)]
+    guard = _guard(ledger, audit, evidence, found, controls)
+    notes = [*found.notes, *_support(audit, found, decided), *_unlike_shadows(signal, evidence), *guard]
     named = {finding.name: finding for finding in ledger.findings}
     case = _Case(audit=audit, found=found, decided=decided, together=together, auc=named.get("auc"))
     return Result(
@@ -205,6 +206,16 @@ def _support(audit: MembershipAudit, found: Standing, decided: Decisions) -> lis
     return [
         f"With {there:,} control users, {how} of the {len(found.candidates):,} candidates cannot be named at "
         f"{audit.alpha:g} after correction; {needed:,} would do."
+    ]
+
+
+def _unlike_shadows(signal: Signal, evidence: Evidence) -> list[str]:
+    """A warning if shadows were given: they know candidates and controls unequally well."""
+    if SHADOW not in signal.needs or POOL in evidence.corpora:
+        return []
+    return [
+        "The shadows were given, and saw some of the candidates and no control: p-values hold only as far as a record "
+        "that shadows saw scores like one that they did not. Train shadows with a recipe to have both treated alike."
     ]
 
 
