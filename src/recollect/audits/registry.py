@@ -17,6 +17,7 @@ AUDITS = Registry(
         "leakage": "recollect.audits.leakage.audit:LeakageAudit",
         "membership": "recollect.audits.membership.audit:MembershipAudit",
         "provenance": "recollect.audits.provenance.audit:ProvenanceAudit",
+        "removal": "recollect.audits.removal.audit:RemovalAudit",
     },
 )
 """Every audit, by the name that plans and verbs use."""

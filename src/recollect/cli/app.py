@@ -18,6 +18,7 @@ from recollect.cli import (
     membership,
     plant,
     provenance,
+    removal,
     report,
     sanitise,
     score,
@@ -60,6 +61,7 @@ app.command("exposure", rich_help_panel="Audit")(verb(exposure.exposure))
 app.command("extract", rich_help_panel="Audit")(verb(extract.extract))
 app.command("leakage", rich_help_panel="Audit")(verb(leakage.leakage))
 app.command("membership", rich_help_panel="Audit")(verb(membership.membership))
+app.command("removal", rich_help_panel="Audit")(verb(removal.removal))
 app.command("report", rich_help_panel="Look")(verb(report.report))
 app.command("evaluate", rich_help_panel="Look")(verb(evaluate.evaluate))
 app.command("list", rich_help_panel="Look")(verb(listing.list_parts))

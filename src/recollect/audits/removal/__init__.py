@@ -1,0 +1,1 @@
+"""The removal audit: has this data set really been removed from the model?"""

@@ -1,0 +1,172 @@
+"""The removal audit: has this data set really been removed from the model?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Final, Literal
+
+import numpy as np
+
+from recollect.audits.audit import Needs
+from recollect.audits.desk import BARE_DESK, Desk
+from recollect.audits.removal.ema import Test, Thresholds
+from recollect.audits.removal.judging import judged
+from recollect.audits.removal.published import judged_as_published
+from recollect.audits.removal.units import refuse_overlap
+from recollect.audits.removal.users import judged_by_user
+from recollect.corpora.cohorts import Cohorts, Unit
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.dividing import cohorts_of, halves, units_of
+from recollect.errors import PlanError
+from recollect.models.access import Access
+from recollect.results.result import Result
+from recollect.settings import at_least, between, one_of
+from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET, Evidence
+from recollect.signals.per_record import ANY_LOGPROB, DISTRIBUTION
+
+Method = Literal["calibrated", "ema", "ks"]
+QUERY_MODEL: Final = "query"
+"""The part of the model that `ks` trains on the query set."""
+CALIBRATION_MODEL: Final = "calibration"
+"""The part of the model that `ks` trains on the whole calibration set."""
+LEAST_CONTROLS: Final = 4
+"""Units that a calibration set must have to be halved at all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemovalAudit:
+    """Whether a set of records is still in a model, judged beside records that were never in it."""
+
+    method: Method = "calibrated"
+    """`calibrated` is ours; `ema` (Huang et al. 2021) and `ks` (Liu & Tsaftaris 2020) are as published."""
+    by: Literal["set", "user"] = "set"
+    """Whether the set is judged as a whole, or every person in it."""
+    models: int = 8
+    """How many calibration models `calibrated` trains, each on half of the controls; 0 for none, where references are
+    given."""
+    neighbours: int | None = None
+    """How many controls stand for each audited record; 0 if all do alike; None for 3 to 10 where records
+    have labels: more, the fewer are audited."""
+    tolerance: float = 0.5
+    """The share still in from which on a set is not gone."""
+    alpha: float | None = None
+    """How often either wrong verdict may come; None for 0.05, and for 0.1 with `ema`, as in the paper."""
+    confidence: float = 0.95
+    """How often intervals are right."""
+    thresholds: Thresholds = "global"
+    """Whether `ema` has one threshold for all classes or one for each."""
+    test: Test = "t"
+    """The test with which `ema` compares votes with all ones: `t` or `ks`."""
+
+    name: ClassVar[str] = "removal"
+    question: ClassVar[str] = "Has this data set really been removed from the model?"
+    paper: ClassVar[str] = "Huang et al. 2021, EMA: Auditing Data Removal from Trained Models"
+
+    def __post_init__(self) -> None:
+        one_of(("calibrated", "ema", "ks"), method=self.method)
+        one_of(("set", "user"), by=self.by)
+        one_of(("global", "per-class"), thresholds=self.thresholds)
+        one_of(("t", "ks"), test=self.test)
+        between(0, 1, alpha=self.level, confidence=self.confidence, tolerance=self.tolerance)
+        at_least(0, models=self.models, neighbours=self.neighbours or 0)
+        if self.models % 2:
+            raise PlanError(
+                f"{self.models} calibration models are asked for, and they come in pairs.", do="Choose an even number."
+            )
+        if self.by == "user" and self.method != "calibrated":
+            raise PlanError(f"The method {self.method!r} judges whole sets.", do="Use `calibrated` for users.")
+
+    @property
+    def level(self) -> float:
+        """The error that a verdict may make."""
+        return (0.1 if self.method == "ema" else 0.05) if self.alpha is None else self.alpha
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All settings, as a result writes them down."""
+        return {**asdict(self), "alpha": self.level}
+
+    def needs(self, evidence: Evidence) -> Needs:
+        """First what the target says of both sets, which it may be unable to read; then models to compare with."""
+        access, fleet = self._access(), self._fleet()
+        given = frozenset({TARGET, AUDITED, CONTROLS} | ({REFERENCE} if self._alone else frozenset()))
+        said = Needs(access=access, given=given, fleet=fleet)
+        if not {TARGET, AUDITED, CONTROLS} <= evidence.parts:
+            return said
+        refuse_overlap(evidence)
+        self._refuse(evidence)
+        models = {TARGET, *evidence.playing(REFERENCE)} if self.method == "calibrated" else {TARGET}
+        train: dict[str, Cohorts] = {}
+        if evidence.has_asked(TARGET, AUDITED) and evidence.has_asked(TARGET, CONTROLS):
+            train = self._train(evidence)
+            models |= {name for cohorts in train.values() for name in cohorts.models}
+            models |= set(evidence.playing(SHADOW))
+        ask = frozenset((model, part) for model in models for part in (AUDITED, CONTROLS))
+        return replace(said, train=train, ask=ask)
+
+    def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
+        """Whether the set is still there, gone, or cannot be told."""
+        if self.method != "calibrated":
+            return judged_as_published(self, evidence)
+        return judged_by_user(self, evidence) if self.by == "user" else judged(self, evidence)
+
+    @property
+    def _alone(self) -> bool:
+        """Whether only references, and no calibration models, are compared with."""
+        return self.method == "calibrated" and not self.models
+
+    def _access(self) -> dict[str, Access]:
+        """What each model must show."""
+        if self.method == "ks":
+            return dict.fromkeys((TARGET, QUERY_MODEL, CALIBRATION_MODEL), DISTRIBUTION)
+        shown = ANY_LOGPROB if self.method == "calibrated" else DISTRIBUTION
+        return dict.fromkeys((TARGET, SHADOW, *((REFERENCE,) if self.method == "calibrated" else ())), shown)
+
+    def _fleet(self) -> dict[str, int]:
+        """How many models are trained."""
+        if self.method == "ks":
+            return {QUERY_MODEL: 1, CALIBRATION_MODEL: 1}
+        count = self.models if self.method == "calibrated" else 1
+        return {SHADOW: count} if count else {}
+
+    def _train(self, evidence: Evidence) -> dict[str, Cohorts]:
+        """The models to train, and on what."""
+        audited, controls = evidence.corpora[AUDITED], evidence.corpora[CONTROLS]
+        if self.method == "ks":
+            return {
+                AUDITED: _whole(audited, QUERY_MODEL, evidence.seed),
+                CONTROLS: _whole(controls, CALIBRATION_MODEL, evidence.seed),
+            }
+        unit: Unit = "user" if all(record.user is not None for record in controls) else "record"
+        units = units_of(controls, unit)
+        if len(units) < LEAST_CONTROLS or not self._fleet() or self._given(evidence):
+            return {}
+        members = halves(units, self._fleet()[SHADOW], seed=evidence.seed, name=SHADOW)
+        return {CONTROLS: cohorts_of(controls, members, unit=unit, seed=evidence.seed)}
+
+    def _given(self, evidence: Evidence) -> bool:
+        """Whether the user gave calibration models, with cohorts of the controls that name them."""
+        known = evidence.cohorts.get(CONTROLS)
+        given = set(evidence.playing(SHADOW))
+        mine = {f"{SHADOW}-{i}" for i in range(self._fleet().get(SHADOW, 0))}
+        return bool(given) and known is not None and given != mine
+
+    def _refuse(self, evidence: Evidence) -> None:
+        """Refuse models that cannot be compared."""
+        target = evidence.models[TARGET]
+        if self.method == "ks" and target.kind != "classifier":
+            raise PlanError(
+                f"The method 'ks' compares class probabilities, and the target is a {target.kind} model.",
+                do="Use `calibrated`, which reads every kind of model.",
+            )
+        for name in evidence.playing(REFERENCE):
+            if evidence.models[name].kind != target.kind:
+                raise PlanError(
+                    f"The {name} is a {evidence.models[name].kind} model and the target a {target.kind} one.",
+                    do=f"Give a {target.kind} model.",
+                )
+
+
+def _whole(corpus: Corpus, name: str, seed: int) -> Cohorts:
+    """All of a corpus trains one model."""
+    return cohorts_of(corpus, {name: units_of(corpus, "record")}, unit="record", seed=seed)

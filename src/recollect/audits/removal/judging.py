@@ -1,0 +1,255 @@
+"""What `calibrated` says of a whole set: how much of it is still in, both tests, their power, and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from recollect.audits.membership.ledger import Ledger
+from recollect.audits.membership.shift import SHIFTED, sampled, told_apart
+from recollect.audits.removal.calibrated import Case, Verdict
+from recollect.audits.removal.near import neighbours
+from recollect.audits.removal.rates import Flags, Near, Rate, line, never_seen
+from recollect.audits.removal.reporting import LIMITS, add_findings, said_plainly
+from recollect.audits.removal.units import Standing, standing, unit_of
+from recollect.corpora.cohorts import Unit
+from recollect.errors import NotEnoughData
+from recollect.results.result import Outcome, Result, Skipped
+from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET, Evidence
+from recollect.stats.comparisons import mann_whitney
+from recollect.stats.significance import Alternative
+
+if TYPE_CHECKING:
+    from recollect.audits.removal.audit import RemovalAudit
+
+FEWEST_NEIGHBOURS, MOST_NEIGHBOURS, NEIGHBOURS_IN_ALL = 3, 10, 500
+"""The nearest are the most alike, but of few audited records too few controls would be near to tell a rate."""
+OVER = 0.2
+"""A set is called over-unlearned at this share of α: it is a second way to be wrong about a set that is gone."""
+OUTCOMES: Mapping[Verdict, Outcome] = {
+    "still there": "found",
+    "over-unlearned": "found",
+    "gone": "not found",
+    "cannot tell": "cannot tell",
+}
+_WAYS: tuple[Alternative, ...] = ("less", "greater")
+ALL_BUT_SURE = Rate(value=1.0, size=1e9)
+"""Records that no control is like: for all we know, the target would be unsure of each, had it never seen them."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Judged:
+    """All that a verdict rests on."""
+
+    found: Standing
+    near: Near | None
+    case: Case | None
+    """None if no audited record is like any control, or no calibration model says how members look."""
+    whole: Case | None
+    """The same with nothing known of records never seen: rules out shares still in whatever the set is like."""
+    line: float
+    """The score below which a model is unsure."""
+    unsure: Flags
+    """Of which audited units the target is unsure."""
+    p_below: float
+    """How often a set of which nothing was ever in would score so far below the controls."""
+    p_above: float
+    """How often one would score so far above them."""
+    shifted: bool
+    """Whether the set and the controls differ, whatever a model says of them."""
+    level: float
+
+    @property
+    def verdict(self) -> Verdict:
+        """What can be said."""
+        if self.case is None:
+            return self._without_members()
+        found = self.case.verdict
+        if found == "still there" and self.near is None and self.shifted:
+            return "cannot tell"
+        if found == "still there":
+            return found
+        if not self.shifted and self.p_below <= OVER * self.level:
+            return "over-unlearned"
+        cleared = self.whole is not None and self.whole.excludes(self.whole.tolerance)
+        return "gone" if cleared else found
+
+    def _without_members(self) -> Verdict:
+        """What can be said if nobody knows how members look: never that a set is gone."""
+        cleared = self.whole is not None and self.whole.excludes(self.whole.tolerance)
+        if self.shifted:
+            return "gone" if cleared else "cannot tell"
+        if self.p_above <= self.level:
+            return "still there"
+        if self.p_below <= OVER * self.level:
+            return "over-unlearned"
+        return "gone" if cleared else "cannot tell"
+
+
+def judged(audit: RemovalAudit, evidence: Evidence) -> Result:
+    """The result of an audit whose evidence is complete."""
+    ledger = Ledger(audit.name)
+    try:
+        found, notes = _judged(audit, evidence, ledger)
+    except NotEnoughData as refusal:
+        return refused(audit, refusal)
+    add_findings(ledger, found, audit)
+    verdict = found.verdict
+    return Result(
+        audit=audit.name,
+        question=audit.question,
+        verdict=said_plainly(verdict, found, audit),
+        outcome=OUTCOMES[verdict],
+        findings=tuple(ledger.findings),
+        skipped=tuple(ledger.skipped),
+        notes=tuple(notes),
+        limits=LIMITS,
+        dropped=found.found.dropped,
+        settings={**audit.settings, "said": verdict},
+    ).with_tables(**_tables(found))
+
+
+def _judged(audit: RemovalAudit, evidence: Evidence, ledger: Ledger) -> tuple[Judged, list[str]]:
+    """All that the verdict rests on, and what a reader ought to know of it.
+
+    Raises:
+        NotEnoughData: There are too few records to compare.
+    """
+    calibrated, unit = bool(evidence.playing(SHADOW)), unit_of(evidence)
+    if not calibrated and not evidence.playing(REFERENCE):
+        raise NotEnoughData(
+            f"The calibration set has {len(evidence.corpora[CONTROLS])} records, too few to be halved.",
+            do="Give more controls.",
+        )
+    classifier = evidence.models[TARGET].kind == "classifier"
+    found = standing(evidence, unit=unit, compared=not (classifier and calibrated))
+    near = _near(audit, evidence, found, unit)
+    shifted, notes = (near.shifted, _remarks(near)) if near else guarded(evidence, audit, ledger)
+    sides = found.audited.values, found.controls.values
+    below, above = (mann_whitney(*sides, alternative=way).p for way in _WAYS)
+    level = line(found.members.values, found.controls.values) if calibrated else -np.inf
+    unsure = found.audited.values < level
+    return Judged(
+        found=found,
+        near=near,
+        case=_case(audit, found, near, level) if calibrated else None,
+        whole=_whole(audit, found, level) if calibrated else None,
+        line=level,
+        unsure=unsure,
+        p_below=below,
+        p_above=above,
+        shifted=shifted,
+        level=audit.level,
+    ), notes
+
+
+def _near(audit: RemovalAudit, evidence: Evidence, found: Standing, unit: Unit) -> Near | None:
+    """The controls that stand for each audited record; None if all do alike."""
+    wanted = NEIGHBOURS_IN_ALL // len(found.audited)
+    auto = min(MOST_NEIGHBOURS, max(FEWEST_NEIGHBOURS, wanted))
+    count = auto if audit.neighbours is None else audit.neighbours
+    labelled = all(record.kind == "labelled" for record in evidence.corpora[AUDITED])
+    if not count or unit != "record" or (audit.neighbours is None and not labelled):
+        return None
+    parts = []
+    for part, scores in ((AUDITED, found.audited), (CONTROLS, found.controls)):
+        by_id = {record.id: record for record in evidence.corpora[part]}
+        parts.append([by_id[name] for name in scores.records])
+    return neighbours(parts[0], parts[1], count)
+
+
+def _members(found: Standing, level: float) -> Rate:
+    """How often calibration models are unsure of their members; a unit counts once, however many it trained."""
+    return Rate(value=float((found.members.values < level).mean()), size=float(len(set(found.members.users))))
+
+
+def _case(audit: RemovalAudit, found: Standing, near: Near | None, level: float) -> Case | None:
+    """The audited records that are like some control, beside members and records never seen."""
+    unsure, controls = found.audited.values < level, found.controls.values < level
+    compared = unsure if near is None else unsure[~near.far]
+    if not len(compared):
+        return None
+    return Case(
+        unsure=int(compared.sum()),
+        size=len(compared),
+        members=_members(found, level),
+        never=never_seen(controls, near),
+        least=never_seen(controls, near, plain=True) if near is not None and near.shifted else None,
+        alpha=audit.level,
+        tolerance=audit.tolerance,
+    )
+
+
+def _whole(audit: RemovalAudit, found: Standing, level: float) -> Case:
+    """All audited records, with nothing known of records never seen."""
+    unsure = int((found.audited.values < level).sum())
+    sizes = {"unsure": unsure, "size": len(found.audited), "members": _members(found, level)}
+    return Case(**sizes, never=ALL_BUT_SURE, alpha=audit.level, tolerance=audit.tolerance)  # type: ignore[arg-type]
+
+
+def _remarks(near: Near) -> list[str]:
+    """What neighbours show of the set."""
+    notes = []
+    if far := int(near.far.sum()):
+        notes.append(
+            f"{far:,} of {len(near.far):,} audited records are like no control and are not compared with any; they "
+            "can only speak for removal."
+        )
+    if near.shifted:
+        notes.append(
+            "The audited records are nearer to some controls, or farther from all, than controls are from each other: "
+            "the calibration set is of another kind. The verdict allows for that."
+        )
+    return notes
+
+
+def guarded(evidence: Evidence, audit: RemovalAudit, ledger: Ledger) -> tuple[bool, list[str]]:
+    """Whether the set and the controls can be told apart without the model, and what to say of it."""
+    sides = [sampled(evidence.corpora[part]) for part in (AUDITED, CONTROLS)]
+    try:
+        told = told_apart(sides[0], sides[1], confidence=audit.confidence)
+    except NotEnoughData as refusal:
+        ledger.refused("blind_auc", refusal)
+        return False, []
+    ledger.tried(
+        "blind_auc",
+        lambda: told.effect,
+        unit="probability",
+        reading="How well a bag-of-words classifier, which knows nothing of the model, tells the query set from the "
+        "controls; it ought to be 0.5.",
+    )
+    if told.p > SHIFTED:
+        return False, []
+    return True, [
+        f"The query set and the controls can be told apart without the model (AUC {told.effect.value:.2f}): that the "
+        "set scores higher proves nothing, and it is not called still there."
+    ]
+
+
+def refused(audit: RemovalAudit, refusal: NotEnoughData) -> Result:
+    """What is said if there is too little to judge by."""
+    reason = f"{refusal.found} {refusal.do}".strip()
+    return Result(
+        audit=audit.name,
+        question=audit.question,
+        verdict=f"Cannot tell: {refusal.found}",
+        outcome="cannot tell",
+        skipped=(Skipped(audit=audit.name, finding="fraction_still_in", reason=reason),),
+        limits=LIMITS,
+        settings=audit.settings,
+    )
+
+
+def _tables(found: Judged) -> dict[str, pa.Table]:
+    """Every audited unit, and the scores that it is compared with."""
+    far = np.zeros(len(found.unsure), dtype=np.bool_) if found.near is None else found.near.far
+    members = found.found.members
+    return {
+        "audited": found.found.audited.table(unsure=found.unsure, far=far),
+        "controls": found.found.controls.table(unsure=found.found.controls.values < found.line),
+        "members": members.table(unsure=members.values < found.line),
+    }

@@ -1,0 +1,181 @@
+"""How sure models are of every unit: of each record or, where people have several, of each person."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.audits.removal.rates import Flags
+from recollect.corpora.cohorts import Cohorts, Unit
+from recollect.corpora.corpus import Corpus
+from recollect.digests import digest
+from recollect.errors import CorpusError
+from recollect.models.answers import Answers
+from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET, Evidence
+from recollect.signals.lira import confidence
+from recollect.signals.loss import mean_logprob
+from recollect.signals.per_record import Measured, scores_by
+from recollect.signals.scores import Floats, Scores
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Standing:
+    """The scores that are compared, one per unit, in the order of the units' names; higher is surer."""
+
+    audited: Scores
+    """Under the target."""
+    controls: Scores
+    """Under the target."""
+    members: Scores
+    """Under each calibration model, of the controls that trained it; a unit's name carries the model's."""
+    dropped: dict[str, int]
+
+
+def unit_of(evidence: Evidence) -> Unit:
+    """Users where every record has one and some have several; else records."""
+    owners = [record.owner for part in (AUDITED, CONTROLS) for record in evidence.corpora[part]]
+    named = all(record.user is not None for part in (AUDITED, CONTROLS) for record in evidence.corpora[part])
+    return "user" if named and len(set(owners)) < len(owners) else "record"
+
+
+def refuse_overlap(evidence: Evidence) -> None:
+    """Refuse an empty query set, and controls that share a record or a person with it.
+
+    Raises:
+        CorpusError: They do.
+    """
+    audited, controls = evidence.corpora[AUDITED], evidence.corpora[CONTROLS]
+    contents, owners = {r.digest for r in audited}, {r.user for r in audited if r.user is not None}
+    if not contents:
+        raise CorpusError("The query set is empty.", do="Give the records whose removal is in question.")
+    same = [record.id for record in controls if record.digest in contents]
+    if same:
+        raise CorpusError(
+            f"{len(same):,} records of the calibration set are also in the query set, such as {same[0]!r}.",
+            do="Controls are records that the target never saw: leave these out.",
+        )
+    shared = sorted(owners.intersection(r.user for r in controls if r.user is not None))
+    if shared:
+        raise CorpusError(
+            f"{len(shared):,} users are both in the calibration set and in the query set, such as {shared[0]!r}.",
+            do="Controls are people of whom the target never saw anything: leave these out.",
+        )
+
+
+def standing(evidence: Evidence, *, unit: Unit, compared: bool) -> Standing:
+    """The scores of all that are compared.
+
+    Args:
+        evidence: Holds the answers of the target, and of calibration models and references, about both corpora.
+        unit: Whether records or users are compared.
+        compared: Whether a score is how much surer a model is than models that never saw the unit, rather than how
+            sure it is. Then difficulty cancels, also of what no model learns by heart.
+    """
+    shadows, references = evidence.playing(SHADOW), evidence.playing(REFERENCE)
+    sure = {
+        (model, part): _sure(evidence, model, part, unit)
+        for model in (TARGET, *shadows, *(references if compared else ()))
+        for part in (AUDITED, CONTROLS)
+    }
+    for part in (AUDITED, CONTROLS):
+        names = set.intersection(*(set(found.records) for (_, where), found in sure.items() if where == part))
+        sure |= {key: found.select(sorted(names)) for key, found in sure.items() if key[1] == part}
+    seen = _seen(evidence, shadows, sure[TARGET, CONTROLS], unit)
+    scores = {key: found.values for key, found in sure.items()}
+    if compared:
+        _take_away(scores, sure, seen, references, shadows)
+    controls = sure[TARGET, CONTROLS].with_values(scores[TARGET, CONTROLS])
+    members = [
+        Scores(
+            tuple(f"{model}/{name}" for name, there in zip(controls.records, flags, strict=True) if there),
+            tuple(name for name, there in zip(controls.records, flags, strict=True) if there),
+            scores[model, CONTROLS][flags],
+        )
+        for model, flags in seen.items()
+    ]
+    audited = sure[TARGET, AUDITED].with_values(scores[TARGET, AUDITED])
+    return Standing(
+        audited=audited, controls=controls, members=Scores.joined(members), dropped=_dropped(evidence, unit, sure)
+    )
+
+
+def _sure(evidence: Evidence, model: str, corpus: str, unit: Unit) -> Scores:
+    """How sure a model is of each unit: the logit of the mean probability of its symbols, as in LiRA."""
+
+    def measure(answers: list[Answers]) -> Measured:
+        means = mean_logprob(answers[0])
+        values = confidence(np.array(list(means.values()), dtype=np.float64))
+        return dict(zip(means, values.tolist(), strict=True))
+
+    found = scores_by(evidence, corpus, [model], measure)
+    return found.by_user() if unit == "user" else Scores(found.records, found.records, found.values)
+
+
+def _seen(evidence: Evidence, shadows: Collection[str], controls: Scores, unit: Unit) -> dict[str, Flags]:
+    """Which controls trained each calibration model; the same content elsewhere in the set counts too."""
+    corpus, cohorts = evidence.corpora[CONTROLS], evidence.cohorts.get(CONTROLS)
+    found: dict[str, Flags] = {}
+    for model in shadows:
+        trained = trained_contents(corpus, cohorts, model)
+        units = {(r.owner if unit == "user" else r.id) for r in corpus if r.digest in trained}
+        found[model] = np.array([name in units for name in controls.records], dtype=np.bool_)
+    return found
+
+
+def trained_contents(corpus: Corpus, cohorts: Cohorts | None, model: str) -> frozenset[str]:
+    """The digests of the records that trained a calibration model.
+
+    Raises:
+        CorpusError: Nobody knows.
+    """
+    if cohorts is None or model not in cohorts.models:
+        raise CorpusError(
+            f"Nobody knows which controls trained the calibration model {model!r}.", do="Give cohorts that name it."
+        )
+    members = frozenset(cohorts.members(model))
+    return frozenset(r.digest for r in corpus if (r.owner if cohorts.unit == "user" else r.id) in members)
+
+
+def _take_away(
+    scores: dict[tuple[str, str], Floats],
+    sure: dict[tuple[str, str], Scores],
+    seen: dict[str, Flags],
+    references: Collection[str],
+    shadows: tuple[str, ...],
+) -> None:
+    """Take away how sure models are that never saw the unit: references or, without any, calibration models.
+
+    Of a pair of calibration models one has not seen a given control. Of a pair neither has seen an audited unit, and a
+    coin that its name throws says which one counts: so both sides are compared with as many.
+    """
+    for part in (AUDITED, CONTROLS):
+        if references:
+            others = np.mean([sure[model, part].values for model in references], axis=0)
+        else:
+            table = np.stack([sure[model, part].values for model in shadows], axis=1)
+            unseen = (
+                np.stack([~seen[model] for model in shadows], axis=1)
+                if part == CONTROLS
+                else _coins(sure[TARGET, part].records, len(shadows))
+            )
+            others = (table * unseen).sum(axis=1) / np.maximum(unseen.sum(axis=1), 1)
+        for model in (TARGET, *shadows):
+            scores[model, part] = scores[model, part] - others
+
+
+def _coins(names: Collection[str], models: int) -> NDArray[np.bool_]:
+    """One model of each pair, by chance but always the same for a name [names, models]."""
+    tossed = np.array([[int(digest("coin", name, i // 2), 16) % 2 for i in range(models)] for name in names])
+    return np.asarray(tossed.reshape(len(names), models) == np.arange(models) % 2)
+
+
+def _dropped(evidence: Evidence, unit: Unit, sure: dict[tuple[str, str], Scores]) -> dict[str, int]:
+    """How many units have no score."""
+    missing = {}
+    for part, said in ((AUDITED, "audited"), (CONTROLS, "controls")):
+        units = {(r.owner if unit == "user" else r.id) for r in evidence.corpora[part]}
+        missing[f"{said} of which nothing was predicted"] = len(units) - len(sure[TARGET, part])
+    return {reason: count for reason, count in missing.items() if count}

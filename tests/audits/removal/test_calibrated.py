@@ -1,0 +1,195 @@
+"""The statistics of `calibrated`: error rates, intervals and power hold what they claim."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from scipy import stats
+
+from recollect.audits.removal.calibrated import Case
+from recollect.audits.removal.near import neighbours
+from recollect.audits.removal.rates import Near, Rate, line, never_seen
+from recollect.corpora.record import Record
+from recollect.errors import NotEnoughData
+from recollect.stats.significance import binomial_p
+
+SURE, UNSURE = 0.002, 0.09
+"""How often models are unsure of members and of records never seen, as on MNIST."""
+
+
+def drawn(rng, *, size, share, controls=600, members=1000, unsure=UNSURE):
+    """A case in which this share of the set is still in."""
+    inside = round(share * size)
+    hits = rng.binomial(inside, SURE) + rng.binomial(size - inside, unsure)
+    return Case(
+        unsure=int(hits),
+        size=size,
+        members=Rate(value=rng.binomial(members, SURE) / members, size=members),
+        never=Rate(value=rng.binomial(controls, unsure) / controls, size=controls),
+    )
+
+
+def wrong(cases, verdict):
+    """Whether so many of the cases have a verdict that it cannot be by an error rate of 5 %."""
+    found = sum(case.verdict == verdict for case in cases)
+    return binomial_p(found, len(cases), 0.05) < 0.001
+
+
+@pytest.mark.parametrize("unsure", [0.03, UNSURE, 0.5, 0.95])
+@pytest.mark.parametrize("size", [5, 20, 50, 200, 2000])
+def test_neither_wrong_verdict_comes_more_often_than_stated(size, unsure):
+    rng = np.random.default_rng([size, int(100 * unsure)])
+    assert not wrong([drawn(rng, size=size, share=0, unsure=unsure) for _ in range(150)], "still there")
+    for share in (0.5, 1):
+        assert not wrong([drawn(rng, size=size, share=share, unsure=unsure) for _ in range(150)], "gone")
+
+
+@pytest.mark.parametrize("share", [0, 0.25, 0.5, 0.75, 1])
+@pytest.mark.parametrize("size", [40, 200, 2000])
+def test_the_share_still_in_lies_within_its_interval(size, share):
+    rng = np.random.default_rng([size, int(100 * share)])
+    missed = 0
+    for _ in range(50):
+        found = drawn(rng, size=size, share=share).share_in(0.95)
+        missed += share not in found.interval
+    assert binomial_p(missed, 50, 0.05) >= 0.001
+
+
+def test_large_sets_are_told_either_way():
+    rng = np.random.default_rng(1)
+    assert all(drawn(rng, size=2000, share=1).verdict == "still there" for _ in range(50))
+    assert sum(drawn(rng, size=2000, share=0).verdict == "gone" for _ in range(50)) >= 45
+    assert all(drawn(rng, size=2000, share=0.75).verdict == "still there" for _ in range(50))
+
+
+@settings(deadline=None, max_examples=60)
+@given(some.integers(1, 12), some.data())
+def test_the_tests_are_fishers(size, data):
+    unsure = data.draw(some.integers(0, size))
+    pool, hits = 30, data.draw(some.integers(1, 29))
+    lost = data.draw(some.integers(0, hits - 1))
+    case = Case(
+        unsure=unsure, size=size, members=Rate(value=lost / pool, size=pool), never=Rate(value=hits / pool, size=pool)
+    )
+    table = [[unsure, size - unsure], [hits, pool - hits]]
+    assert case.p_still == pytest.approx(stats.fisher_exact(table, alternative="less").pvalue)
+    table[1] = [lost, pool - lost]
+    assert case.p_removed == pytest.approx(stats.fisher_exact(table, alternative="greater").pvalue)
+
+
+def test_power_is_how_often_a_verdict_comes():
+    case = Case(unsure=0, size=60, members=Rate(value=0.01, size=1000), never=Rate(value=0.3, size=500))
+    found, cleared = case.power()
+    verdicts = [Case(**{**vars(case), "unsure": hits}).verdict for hits in range(61)]
+    by_hand = {
+        verdict: sum(stats.binom.pmf(hits, 60, rate) for hits, said in enumerate(verdicts) if said == verdict)
+        for verdict, rate in (("still there", 0.01), ("gone", 0.3))
+    }
+    assert found == pytest.approx(by_hand["still there"])
+    assert cleared == pytest.approx(by_hand["gone"])
+
+
+def test_so_many_as_would_do_really_do():
+    case = Case(unsure=1, size=20, members=Rate(value=0.001, size=1000), never=Rate(value=0.09, size=700))
+    assert case.verdict == "cannot tell"
+    enough = case.enough()
+    assert enough is not None
+    assert min(Case(**{**vars(case), "size": enough, "unsure": 0}).power()) >= 0.8
+    assert min(Case(**{**vars(case), "size": enough // 2, "unsure": 0}).power()) < 0.8
+
+
+def test_where_members_look_like_anybody_nothing_is_told():
+    case = Case(unsure=3, size=100, members=Rate(value=0.1, size=500), never=Rate(value=0.1, size=500))
+    assert (case.verdict, case.power(), case.enough()) == ("cannot tell", (0.0, 0.0), None)
+    with pytest.raises(NotEnoughData, match="no surer"):
+        case.share_in(0.95)
+
+
+def test_p_gone_is_the_level_at_which_the_verdict_turns():
+    case = Case(unsure=40, size=500, members=Rate(value=0.001, size=1000), never=Rate(value=0.09, size=700))
+    p = case.p_gone
+    assert 0 < p < 0.05
+    assert Case(**{**vars(case), "alpha": p * 1.01}).excludes(0.5)
+    assert not Case(**{**vars(case), "alpha": p * 0.99}).excludes(0.5)
+
+
+def test_a_lower_rate_makes_still_there_harder_to_say_and_the_interval_wider():
+    case = Case(unsure=8, size=200, members=Rate(value=0.0, size=1000), never=Rate(value=0.1, size=600))
+    careful = Case(**{**vars(case), "least": Rate(value=0.05, size=600)})
+    assert careful.p_still > case.p_still
+    assert careful.share_in(0.95).interval.low < case.share_in(0.95).interval.low
+    assert careful.share_in(0.95).interval.high == case.share_in(0.95).interval.high
+
+
+def naive_line(members, never):
+    """The slow twin: every control's score, and one above all."""
+    levels = sorted({*never, math.nextafter(max(never), math.inf)})
+
+    def height(level):
+        lost = (sum(value < level for value in members) + 1) / (len(members) + 2)
+        return 2 * math.asin(math.sqrt(np.mean(np.array(never) < level))) - 2 * math.asin(math.sqrt(lost))
+
+    return max(levels, key=lambda level: (round(height(level), 12), -level))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    some.lists(some.integers(0, 9), min_size=2, max_size=20), some.lists(some.integers(0, 9), min_size=2, max_size=20)
+)
+def test_the_line_is_where_both_sides_differ_most(members, never):
+    found = line(np.array(members, dtype=float), np.array(never, dtype=float))
+    assert found == naive_line(members, never)
+
+
+def images(rng, count, *, shift=0.0, name="a", labels=2):
+    return [
+        Record(id=f"{name}{i:03d}", array=rng.normal(shift, 1, (3, 3)).astype(np.float32), label=i % labels)
+        for i in range(count)
+    ]
+
+
+def test_neighbours_are_those_of_all_pairs():
+    rng = np.random.default_rng(0)
+    audited, controls = images(rng, 12), images(rng, 30, name="c")
+    found = neighbours(audited, controls, 3)
+    for place, record in enumerate(audited):
+        same = [i for i, other in enumerate(controls) if other.label == record.label]
+        by_hand = sorted(same, key=lambda i: np.linalg.norm(controls[i].array - record.array))[:3]
+        assert found.audited[place].tolist() == by_hand
+    for place, record in enumerate(controls):
+        same = [i for i, other in enumerate(controls) if other.label == record.label and i != place]
+        by_hand = sorted(same, key=lambda i: np.linalg.norm(controls[i].array - record.array))[:3]
+        assert found.controls[place].tolist() == by_hand
+
+
+def test_sets_of_another_kind_are_noticed_and_alike_ones_hardly_ever():
+    rng = np.random.default_rng(0)
+    alarms = [neighbours(images(rng, 40), images(rng, 60, name="c"), 3).shifted for _ in range(60)]
+    assert binomial_p(sum(alarms), 60, 0.01) >= 0.001
+    moved = neighbours(images(rng, 40, shift=4), images(rng, 60, name="c"), 3)
+    assert moved.shifted
+    assert moved.far.all()
+
+
+def test_controls_of_another_kind_stand_for_nobody():
+    # half of the controls are elsewhere, where the target is unsure of everything
+    rng = np.random.default_rng(0)
+    controls = [*images(rng, 100, name="c"), *images(rng, 100, shift=6, name="d")]
+    unsure = np.array([i % 10 == 0 for i in range(100)] + [True] * 100)
+    found = never_seen(unsure, neighbours(images(rng, 50), controls, 3), plain=True)
+    assert found.value < 0.3
+    assert never_seen(unsure, None).value == 0.55
+
+
+def test_how_plain_neighbours_are_is_put_right():
+    # one easy control is everybody's neighbour; the controls' own neighbours show by how much that misleads
+    unsure = np.array([False, True, True, True])
+    audited, among = np.array([[0], [0], [0], [1]]), np.array([[1], [0], [0], [0]])
+    near = Near(audited=audited, controls=among, distances=(np.zeros(4), np.ones(4)))
+    assert never_seen(unsure, near, plain=True).value == 0.25
+    assert never_seen(unsure, near).value == 0.25 * 0.75 / 0.25
+    assert never_seen(unsure, near).size == pytest.approx(16 / 10)
