@@ -1,0 +1,247 @@
+"""What the studies share: groups of people, models of their texts, and what the leakage audit finds of them.
+
+Everybody is in one group. One group trains the models that are audited, another the references, a third plays models
+that saw neither; the fourth is nobody's training data and is asked about as controls. All models share a vocabulary
+that was counted elsewhere, so that none of them knows a word that the others do not. Everything is kept in the work
+folder under an address of all that it depends on, so that a run that was killed goes on, and two studies that want the
+same model train it once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from common.bench import Bench
+
+from recollect.audits.leakage.audit import LeakageAudit
+from recollect.corpora import read_corpus
+from recollect.corpora.cohorts import Cohorts
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.dividing import cohorts_of
+from recollect.corpora.record import Record
+from recollect.corpora.repetitions import by_duplicates
+from recollect.digests import digest
+from recollect.execution.local import LocalBackend
+from recollect.files import read_json, write_json
+from recollect.models.asking import ask
+from recollect.pipeline.evaluating import evaluate
+from recollect.pipeline.plan import Plan, settings_of
+from recollect.pipeline.run import run
+from recollect.recipes.reading import load_recipe
+from recollect.recipes.recipe import Recipe
+from recollect.recipes.tokenizers import MARKS, word_tokenizer
+from recollect.recipes.training import train
+from recollect.results.result import Result
+from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
+
+Row = dict[str, Any]
+Group = Literal["private", "reference", "strangers", "controls"]
+SIZE, COMMENTS = 500, 10
+"""Reddit users in each group, and comments of each; users of no group lend their words to the vocabulary."""
+WORDS = 3000
+BOTS = {"ubottu": 200, "FloodBot1": 100}
+"""Two bots of a chat room stand among the private users, with so many messages: they repeat themselves, as the paper's
+did. The users of this Reddit sample hardly do."""
+ARTICLES = 5000
+"""Lines of the encyclopedia that the public model reads: a fifth."""
+PASSAGE = 8
+"""Without repetitions: no record shares so many words in a row with an earlier one. The bots address somebody else
+each time, so that whole records hardly repeat."""
+SMALLER = ("units=96", "embedding=48", "sequences.length=100")
+"""What is smaller or shorter than in the paper, for every model."""
+PACE = ("learning_rate=0.005", "batch_size=32", "training.epochs=10")
+"""A few hundred users are not four million: smaller batches and larger steps."""
+
+PRIVATE_PACE = ("learning_rate=0.05", "rate=0.2", "training.epochs=7", "sequences.length=30", "most_sequences=3")
+"""With differential privacy: 35 steps, each of a fifth of the users and of three pieces of their comments."""
+
+SCALE = (
+    f"{SIZE} Reddit users, {COMMENTS} comments each, and two bots in place of 4.4 million users; a GRU of 96 units and "
+    f"{WORDS:,} words in place of 512 and 10,000."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One model: how it is trained, and on whom."""
+
+    group: Group | Literal["public", "distinct"]
+    """`distinct`: the private group without records that repeat passages of others. `public`: an encyclopedia."""
+    recipe: str = "word-gru"
+    changes: tuple[str, ...] = PACE
+    public_start: bool = False
+    """Whether it goes on from the public model."""
+
+
+PRIVATE, OTHERS = Setting(group="private"), Setting(group="reference")
+DISTINCT = Setting(group="distinct")
+RANDOM_BUDGETS, PUBLIC_BUDGETS = (3.28, 4.68, 6.20), (2.98, 6.68)
+"""The paper's ε, from either start."""
+PUBLIC = Setting(group="public", changes=(*PACE[:2], "training.epochs=1"))
+
+
+def private_start(group: Group, *, public: bool) -> Setting:
+    """A model with user-level differential privacy, which is kept at each of the paper's budgets."""
+    budgets = PUBLIC_BUDGETS if public else RANDOM_BUDGETS
+    spent = (f"privacy.epsilon={budgets[-1]}", f"privacy.snapshots={list(budgets)}")
+    return Setting(group=group, recipe="word-gru-user-dp", changes=(*PRIVATE_PACE, *spent), public_start=public)
+
+
+def at_budget(folder: Path, epsilon: float) -> Path:
+    """The model as it was when this ε was spent."""
+    return folder / f"snapshot-eps-{epsilon:g}"
+
+
+class Laboratory(Bench):
+    """People in groups, models of them, and what is measured."""
+
+    @cached_property
+    def texts(self) -> dict[str, list[str]]:
+        """What each Reddit user wrote."""
+        return _by_user(read_corpus(self.file("reddit_comments/comments.jsonl.gz")))
+
+    @cached_property
+    def bots(self) -> dict[str, list[str]]:
+        """What the bots wrote."""
+        written = _by_user(read_corpus(self.file("ubuntu_irc/messages.jsonl.gz"), skip_bad=True), only=frozenset(BOTS))
+        return {bot: written[bot][:count] for bot, count in BOTS.items()}
+
+    @cached_property
+    def users(self) -> list[str]:
+        """All Reddit users, in an order of chance."""
+        users = sorted(self.texts)
+        random.Random(2021).shuffle(users)
+        return users
+
+    @cached_property
+    def _read(self) -> dict[str, Corpus]:
+        """The groups that were read before."""
+        return {}
+
+    def people(self, group: str) -> Corpus:
+        """The texts of a group."""
+        if group not in self._read:
+            self._read[group] = self._people(group)
+        return self._read[group]
+
+    def _people(self, group: str) -> Corpus:
+        if group == "distinct":
+            return by_duplicates(self.people("private"), passage=PASSAGE).corpus
+        if group == "public":
+            lines = read_corpus(self.file("wikitext2/wiki.train.raw.gz"), format="txt", skip_bad=True)
+            return Corpus.of(itertools.islice(iter(lines), ARTICLES), name=f"the first {ARTICLES} lines of wikitext2")
+        at = ("private", "reference", "strangers", "controls").index(group) * SIZE
+        chosen = {user: self.texts[user][:COMMENTS] for user in self.users[at : at + SIZE]}
+        return _corpus(chosen | self.bots if group == "private" else chosen, name=group)
+
+    @cached_property
+    def vocabulary(self) -> str:
+        """The most frequent words of the bots and of Reddit users who are in no group."""
+        others = (text for user in self.users[4 * SIZE :] for text in self.texts[user])
+        bots = (text for texts in self.bots.values() for text in texts)
+        tokenizer = word_tokenizer([*others, *bots], WORDS, lower=True)
+        return " ".join(sorted(set(tokenizer.get_vocab()).difference(MARKS)))
+
+    def recipe(self, setting: Setting) -> Recipe:
+        """How the model of a setting is trained."""
+        recipe = load_recipe(setting.recipe, [*SMALLER, *setting.changes, "tokenizer.size=1"])
+        shared = recipe.tokenizer.model_copy(update={"forced": self.vocabulary}) if recipe.tokenizer else None
+        start = str(self.trained(PUBLIC)) if setting.public_start else None
+        model = recipe.model.model_copy(update={"start": start})
+        return recipe.model_copy(update={"tokenizer": shared, "model": model})
+
+    def trained(self, setting: Setting) -> Path:
+        """The folder of a model; trained if it is not there."""
+        recipe, corpus = self.recipe(setting), self.people(setting.group)
+        folder = self.work / "models" / digest(recipe.digest, corpus.digest, self.threads)
+        if not (folder / "card.json").exists():
+            began = time.monotonic()
+            train(recipe, corpus, folder, cohort=_cohort(corpus, setting.group), threads=self.threads)
+            last = read_json(folder / "curve.json")[-1]
+            self.say(
+                f"  trained {recipe.name} on {setting.group}, {last['epoch']} epochs, "
+                f"{time.monotonic() - began:.0f} s: training loss {last['training_loss']:.3f}"
+            )
+        return folder
+
+    def good(self, model: Path) -> Row:
+        """How well a model predicts the controls, whom it never saw: perplexity and accuracy."""
+        people = self.people("controls")
+        found = evaluate(ask(str(model), people, self.work, backend=LocalBackend(threads=self.threads)), people)
+        return {name: found[name].value for name in ("perplexity", "accuracy", "unknown_share")}
+
+    def leakage(self, target: Path, *references: Path, **more: Any) -> Row:
+        """What `recollect leakage` finds, its tables and seconds; from the work folder if kept.
+
+        Args:
+            target: The model.
+            references: A model that has not seen the audited; a second one plays the target in place of controls.
+            more: `audited`, the group whose texts are asked about, and settings of the audit.
+        """
+        audited, controls = self.people(more.pop("audited", "private")), self.people("controls")
+        audit = LeakageAudit(**more)
+        named = [str(model.relative_to(self.work)) for model in (target, *references)]
+        file = self.work / "measured" / f"{digest(settings_of(audit), audited.digest, controls.digest, named)}.json"
+        if not file.exists():
+            compared = {} if len(references) > 1 else {CONTROLS: controls}
+            plan = Plan(
+                audit=audit,
+                models={TARGET: str(target), **{f"{REFERENCE}-{i}": str(each) for i, each in enumerate(references)}},
+                corpora={AUDITED: audited, **compared},
+                work=self.work,
+                workers=1,
+                threads=self.threads,
+            )
+            write_json(file, _kept(run(plan)))
+        kept: Row = read_json(file)
+        return kept
+
+
+def value(row: Row, finding: str) -> float | None:
+    """A finding's value; None if it was not made."""
+    found: Row = row["findings"].get(finding, {})
+    return found.get("value")
+
+
+def _kept(result: Result) -> Row:
+    """What the studies read of a result: findings by name, and tables without what the sequences say."""
+    return {
+        "findings": {each.name: {"value": each.value, "interval": each.interval} for each in result.findings},
+        "skipped": [each.reason for each in result.skipped],
+        "verdict": result.verdict,
+        "notes": list(result.notes),
+        "seconds": result.provenance.seconds if result.provenance else None,
+        "sequences": result.held["sequences"].select(["user", "words", "times", "epsilon", "epsilon_sum"]).to_pylist(),
+        "users": result.held["users"].to_pylist(),
+        "by_k": result.held["by_k"].to_pylist(),
+    }
+
+
+def _cohort(corpus: Corpus, name: str) -> tuple[Cohorts, str] | None:
+    """Who trains a model, for its card; None where there are no users."""
+    if not corpus.summary.users:
+        return None
+    return cohorts_of(corpus, {name: sorted({record.owner for record in corpus})}, unit="user", seed=0), name
+
+
+def _by_user(corpus: Corpus, only: frozenset[str] | None = None) -> dict[str, list[str]]:
+    """The texts of each user."""
+    texts: dict[str, list[str]] = {}
+    for record in corpus:
+        if only is None or record.owner in only:
+            texts.setdefault(record.owner, []).append(str(record.text))
+    return texts
+
+
+def _corpus(texts: dict[str, list[str]], name: str) -> Corpus:
+    """The texts of some users as a corpus."""
+    records = (
+        Record(id=f"{user}-{i}", user=user, text=text) for user, own in texts.items() for i, text in enumerate(own)
+    )
+    return Corpus.of(records, name=name)
