@@ -73,6 +73,14 @@ def membership(
             rich_help_panel=_SIGNAL,
         ),
     ] = None,
+    perturber: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="For neighbourhood: a masked model that writes the neighbours. (default: words as frequent)",
+            rich_help_panel=_SIGNAL,
+        ),
+    ] = None,
     alpha: Annotated[float, typer.Option(help="The error that naming candidates may make.")] = 0.05,
     embedder: Annotated[
         str | None,
@@ -106,6 +114,7 @@ def membership(
     from recollect.audits.membership.susceptible import EMBEDDER
     from recollect.models.adapters import natural_reference
     from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET
+    from recollect.signals.neighbourhood import PERTURBER
 
     base = natural_reference(model)
     references = reference or ([base] if base is not None else [])
@@ -125,6 +134,7 @@ def membership(
             **numbered(REFERENCE, references),
             **{f"{SHADOW}-{i}": ref for i, ref in enumerate(shadow or [])},
             **({EMBEDDER: embedder} if embedder else {}),
+            **({PERTURBER: perturber} if perturber else {}),
         },
         corpora={AUDITED: corpus, CONTROLS: controls},
         reading=reading,

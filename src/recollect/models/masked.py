@@ -18,6 +18,7 @@ from recollect.models.answers import Answers
 from recollect.models.batching import Budget, padded
 from recollect.models.encoding import Encoded, Encoder
 from recollect.models.model import Kind, Question
+from recollect.models.neighbours import Substitutes
 from recollect.models.patterns import hidden, pattern_count, pattern_size
 from recollect.models.pretrained import Pretrained
 from recollect.models.reads import BEGIN, END, FIRST, LAST, PATTERN, RECORD, Table, all_reads, ragged_arange
@@ -57,6 +58,13 @@ class Masked:
         self._ending = Ending(pretrained.network)
         self._width = self._room(reading_width(pretrained.network, question, name=self.name, tokenizer=tokenizer))
         self._budget = Budget.of(pretrained.network, vocabulary=0 if self._reader.fast else self._reader.vocabulary)
+        self._substitutes = Substitutes(
+            network=pretrained.network,
+            tokenizer=tokenizer,
+            encode=self._encode,
+            budget=Budget.of(pretrained.network, vocabulary=self._reader.vocabulary),
+            width=self._width,
+        )
 
     @property
     def budget(self) -> int:
@@ -101,6 +109,10 @@ class Masked:
         for batch, found in self._budget.each([len(ids) for ids in read], first):
             points[batch] = found
         return points
+
+    def neighbours(self, texts: Sequence[str], count: int) -> list[list[str]]:
+        """For each text up to `count` others that differ in one symbol: the likeliest that is not the text's own."""
+        return self._substitutes.of(texts, count)
 
     def _room(self, width: int | None) -> int | None:
         """How many ordinary symbols are read at once, when so many with the special ones are."""

@@ -152,3 +152,11 @@ class Embedding(Protocol):
 
     def embed(self, records: Sequence[Record]) -> NDArray[np.float64]:
         """One row per record: what the model's last layer makes of the symbol that stands before every text."""
+
+
+@runtime_checkable
+class Perturbing(Protocol):
+    """What writes texts that say almost the same."""
+
+    def neighbours(self, texts: Sequence[str], count: int) -> list[list[str]]:
+        """For each text up to `count` others that differ from it in one word or piece; the same in every order."""

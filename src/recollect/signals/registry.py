@@ -113,6 +113,7 @@ SIGNALS = Registry(
         "min-k-plus-plus": "recollect.signals.min_k_plus_plus:MinKPlusPlus",
         "lowercase": "recollect.signals.lowercase:Lowercase",
         "recall": "recollect.signals.recall:Recall",
+        "neighbourhood": "recollect.signals.neighbourhood:Neighbourhood",
         "confidence": "recollect.signals.confidence:Confidence",
         "entropy": "recollect.signals.entropy:Entropy",
         "modified-entropy": "recollect.signals.modified_entropy:ModifiedEntropy",

@@ -1,0 +1,134 @@
+"""Neighbourhood: a text that was learnt by heart is likelier than texts that say almost the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.errors import PlanError
+from recollect.models.access import Access
+from recollect.models.model import Kind, Perturbing
+from recollect.settings import at_least
+from recollect.signals.evidence import CONTROLS, TARGET, Evidence
+from recollect.signals.loss import mean_logprob
+from recollect.signals.per_record import ANY_LOGPROB, scores_by
+from recollect.signals.scores import Scores
+from recollect.signals.signal import derived_part
+from recollect.streams import stream
+
+PERTURBER = "perturber"
+"""The part of a masked model that writes the neighbours; without one, a word is swapped for one as frequent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbourhood:
+    """The log-probability of a record, minus the mean over texts that differ from it in one word.
+
+    Mattern et al. 2023, "Membership Inference Attacks against Language Models via Neighbourhood Comparison". A masked
+    model writes the neighbours where one is given. Each costs a pass of the target.
+    """
+
+    count: int = 10
+    """How many neighbours each record has; fewer if it has fewer words."""
+
+    name: ClassVar[str] = "neighbourhood"
+    paper: ClassVar[str] = "Mattern et al. 2023, Membership Inference Attacks via Neighbourhood Comparison"
+    kinds: ClassVar[tuple[Kind, ...]] = ("causal", "masked", "seq2seq")
+    needs: ClassVar[Mapping[str, Access]] = {TARGET: ANY_LOGPROB}
+
+    def __post_init__(self) -> None:
+        at_least(1, count=self.count)
+
+    def derived(self, evidence: Evidence, corpus: str) -> Corpus:
+        """The neighbours of all records."""
+        original = evidence.corpora[corpus]
+        return Corpus(f"neighbours of {original.name}", _Neighbours(original, _writer(evidence), self.count))
+
+    def score(self, evidence: Evidence, corpus: str) -> Scores:
+        """How much likelier each record is than its neighbours on average."""
+        alone = scores_by(evidence, corpus, [TARGET], lambda answers: mean_logprob(answers[0]))
+        near = scores_by(evidence, derived_part(self, corpus), [TARGET], lambda answers: mean_logprob(answers[0]))
+        found: dict[str, list[float]] = {}
+        for name, value in zip(near.records, near.values.tolist(), strict=True):
+            found.setdefault(name.rpartition("\x1f")[0], []).append(value)
+        both = alone.select([record for record in alone.records if record in found])
+        return both.with_values(both.values - np.array([np.mean(found[record]) for record in both.records]))
+
+
+def _writer(evidence: Evidence) -> Perturbing:
+    """Who writes the neighbours.
+
+    Raises:
+        PlanError: A model of the wrong kind is given.
+    """
+    model: object = evidence.models.get(PERTURBER)
+    if model is None:
+        return _Swapping(evidence.corpora[CONTROLS])
+    if isinstance(model, Perturbing):
+        return model
+    raise PlanError(
+        f"The perturber is a {evidence.models[PERTURBER].kind} model, which cannot say what else might stand there.",
+        do="Give a masked model, or none.",
+    )
+
+
+@dataclass(frozen=True)
+class _Neighbours:
+    """Opens the neighbours of a corpus; they are written once, because a model may write them."""
+
+    corpus: Corpus
+    writer: Perturbing
+    count: int
+
+    def __call__(self) -> Iterator[Record]:
+        for record in self.corpus:
+            for i, text in enumerate(self._written.get(record.digest, ())):
+                name = f"{record.id}\x1f{i}"
+                is_pair = record.target is not None
+                yield replace(record, id=name, target=text) if is_pair else replace(record, id=name, text=text)
+
+    @cached_property
+    def _written(self) -> dict[str, list[str]]:
+        """The neighbours by what a record says; one that says nothing has none."""
+        records = list({record.digest: record for record in self.corpus if record.predicted.strip()}.values())
+        texts = [record.predicted for record in records]
+        return dict(zip((r.digest for r in records), self.writer.neighbours(texts, self.count), strict=True))
+
+
+@dataclass(frozen=True)
+class _Swapping:
+    """Swaps one word for another that is about as frequent in a corpus."""
+
+    corpus: Corpus
+
+    def neighbours(self, texts: Sequence[str], count: int) -> list[list[str]]:
+        """For each text up to so many others."""
+        return [self._swapped(text, count) for text in texts]
+
+    def _swapped(self, text: str, count: int) -> list[str]:
+        """The text with one word swapped, in up to so many places."""
+        rng, words = stream(0, "swapping", text), text.split()
+        found = []
+        for place in sorted(rng.permutation(len(words))[:count].tolist()):
+            near = self._place.get(words[place], len(self._ranked) - 1)
+            step = int(rng.integers(1, 6)) * (1 if near < 5 or rng.random() < 0.5 else -1)
+            other = self._ranked[(near + step) % len(self._ranked)] if self._ranked else words[place][::-1]
+            found.append(" ".join([*words[:place], other, *words[place + 1 :]]))
+        return found
+
+    @cached_property
+    def _ranked(self) -> list[str]:
+        """All words, the most frequent first."""
+        counted = Counter(word for record in self.corpus for word in record.predicted.split())
+        return sorted(counted, key=lambda word: (-counted[word], word))
+
+    @cached_property
+    def _place(self) -> dict[str, int]:
+        return {word: place for place, word in enumerate(self._ranked)}
