@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -12,11 +12,10 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from recollect.documents import Document, Overrides, changes, put
 from recollect.errors import PlanError
 from recollect.recipes.recipe import Recipe
 from recollect.settings import did_you_mean
-
-Overrides = Mapping[str, Any] | Iterable[str]
 
 
 def load_recipe(name_or_path: str | Path, overrides: Overrides = ()) -> Recipe:
@@ -32,15 +31,18 @@ def load_recipe(name_or_path: str | Path, overrides: Overrides = ()) -> Recipe:
     """
     file = _file(name_or_path)
     text = file.read_text(encoding="utf-8")
-    settings = _mapping(text, where=file.name)
+    written = Document.read(
+        text, name=file.name, do="Write `model:`, `training:` and so on; compare with a built-in recipe."
+    )
     name = file.name.removesuffix(".yaml").removesuffix(".yml")
-    recipe = _checked({"name": name, **settings}, text, where=file.name)
-    changes = dict(_changes(overrides))
-    if not changes:
+    recipe = _checked({"name": name, **written.settings}, written)
+    changed = dict(changes(overrides))
+    if not changed:
         return recipe
-    for key, value in changes.items():
-        _set(settings, _full_path(key, recipe), value)
-    return _checked({"name": name, **settings}, "", where=f"{file.name} with {', '.join(changes)} changed")
+    for key, value in changed.items():
+        put(written.settings, _full_path(key, recipe), value)
+    said = Document(f"{file.name} with {', '.join(changed)} changed", written.settings)
+    return _checked({"name": name, **written.settings}, said)
 
 
 def builtin_recipes() -> dict[str, str]:
@@ -77,42 +79,6 @@ def _file(name_or_path: str | Path) -> Traversable:
     )
 
 
-def _mapping(text: str, *, where: str) -> dict[str, Any]:
-    """The settings in a YAML text, which must be a mapping without repeated keys."""
-    try:
-        node, value = yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise PlanError(f"{where} is not YAML: {error}", do="Compare with a built-in recipe.") from error
-    if not isinstance(value, dict):
-        raise PlanError(f"{where} does not hold settings.", do="Write `model:`, `training:` and so on.")
-    for key in _repeated(node):
-        raise PlanError(f"{where} line {key.start_mark.line + 1}: {key.value!r} stands twice.", do="Keep one of them.")
-    return value
-
-
-def _repeated(node: yaml.Node | None) -> Iterator[yaml.ScalarNode]:
-    """Keys that stand more than once in one mapping; YAML would silently take the last."""
-    if isinstance(node, yaml.MappingNode):
-        seen = set()
-        for key, value in node.value:
-            if key.value in seen:
-                yield key
-            seen.add(key.value)
-            yield from _repeated(value)
-
-
-def _changes(overrides: Overrides) -> Iterator[tuple[str, Any]]:
-    """Each setting to change with its value; the values of strings are read as YAML."""
-    if isinstance(overrides, Mapping):
-        yield from overrides.items()
-        return
-    for item in overrides:
-        key, equals, value = item.partition("=")
-        if not equals or not key.strip():
-            raise PlanError(f"{item!r} does not set anything.", do="Write it as setting=value, such as units=200.")
-        yield key.strip(), yaml.safe_load(value)
-
-
 def _full_path(key: str, recipe: Recipe) -> tuple[str, ...]:
     """Which setting a key means: a full path, or a last part that only one setting has."""
     paths = list(_paths(recipe))
@@ -138,27 +104,15 @@ def _paths(section: BaseModel | dict[str, Any], before: tuple[str, ...] = ()) ->
             yield from _paths(value, (*before, name))
 
 
-def _set(settings: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
-    """Put a value where the path leads, making sections on the way."""
-    *sections, last = path
-    for name in sections:
-        if not isinstance(settings.get(name), dict):
-            settings[name] = {}
-        settings = settings[name]
-    settings[last] = value
-
-
-def _checked(settings: dict[str, Any], text: str, *, where: str) -> Recipe:
+def _checked(settings: dict[str, Any], written: Document) -> Recipe:
     """The recipe, or an error that names the file, the line and the setting."""
     try:
         return Recipe.model_validate(settings)
     except ValidationError as error:
         first = error.errors()[0]
         path = [str(part) for part in first["loc"]]
-        line = _line(yaml.compose(text, Loader=yaml.SafeLoader), path) if text else None
-        place = where if line is None else f"{where} line {line}"
         found, do = _explained(first, path)
-        raise PlanError(f"{place}: {found}", do=do) from None
+        raise PlanError(f"{written.place(path)}: {found}", do=do) from None
 
 
 def _explained(error: ErrorDetails, path: list[str]) -> tuple[str, str]:
@@ -182,14 +136,3 @@ def _known(path: list[str]) -> list[str]:
             reference = mapping.get(path[path.index(part) + 1]) if path.index(part) + 1 < len(path) else None
         node = schema["$defs"][reference.rsplit("/", 1)[1]] if reference else node
     return [name for name in node.get("properties", {}) if not (node is schema and name == "name")]
-
-
-def _line(node: yaml.Node | None, path: list[str]) -> int | None:
-    """The line of the setting, or of the deepest section on the way to it."""
-    line = None
-    for part in path:
-        if isinstance(node, yaml.MappingNode):
-            for key, value in node.value:
-                if key.value == part:
-                    line, node = key.start_mark.line + 1, value
-    return line

@@ -1,0 +1,110 @@
+"""YAML documents that people write: no key stands twice, and every complaint names the file and the line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from recollect.errors import PlanError
+
+Overrides = Mapping[str, Any] | Iterable[str]
+"""Settings to change: a mapping, or strings of the form "a.b=c"."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a YAML file says, and where."""
+
+    name: str
+    settings: dict[str, Any]
+    node: yaml.Node | None = None
+    """None for settings that were not written down."""
+
+    @classmethod
+    def read(cls, text: str, *, name: str, do: str) -> Document:
+        """The settings in a text, which must be a mapping without repeated keys.
+
+        Args:
+            text: YAML.
+            name: Of the file, for messages.
+            do: What to do if this is no such file.
+
+        Raises:
+            PlanError: It is not.
+        """
+        try:
+            node, settings = yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text)
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            raise PlanError(f"{name} is not YAML: {error}", do=do) from error
+        if not isinstance(settings, dict):
+            raise PlanError(f"{name} does not hold settings.", do=do)
+        for key in _repeated(node):
+            raise PlanError(
+                f"{name} line {key.start_mark.line + 1}: {key.value!r} stands twice.", do="Keep one of them."
+            )
+        return cls(name, settings, node)
+
+    def place(self, path: Sequence[str]) -> str:
+        """The file and the line of a setting, or of the deepest section on the way to it."""
+        line, node = None, self.node
+        for part in path:
+            if isinstance(node, yaml.MappingNode):
+                for key, value in node.value:
+                    if key.value == part:
+                        line, node = key.start_mark.line + 1, value
+            elif isinstance(node, yaml.SequenceNode) and part.isdecimal() and int(part) < len(node.value):
+                node = node.value[int(part)]
+                line = node.start_mark.line + 1
+        return self.name if line is None else f"{self.name} line {line}"
+
+
+def changes(overrides: Overrides) -> Iterator[tuple[str, Any]]:
+    """Each setting to change with its value; the values of strings are read as YAML.
+
+    >>> list(changes(["training.epochs=2"]))
+    [('training.epochs', 2)]
+    """
+    if isinstance(overrides, Mapping):
+        yield from overrides.items()
+        return
+    for item in overrides:
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip():
+            raise PlanError(f"{item!r} does not set anything.", do="Write it as setting=value, such as units=200.")
+        try:
+            yield key.strip(), yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise PlanError(f"The value in {item!r} is not YAML.", do="Put it in quotes.") from error
+
+
+def put(settings: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    """Put a value where the path leads, making sections on the way.
+
+    >>> settings = {"seed": 1}
+    >>> put(settings, ["audits", "leakage", "top_k"], 3)
+    >>> settings
+    {'seed': 1, 'audits': {'leakage': {'top_k': 3}}}
+    """
+    *sections, last = path
+    for name in sections:
+        if not isinstance(settings.get(name), dict):
+            settings[name] = {}
+        settings = settings[name]
+    settings[last] = value
+
+
+def _repeated(node: yaml.Node | None) -> Iterator[yaml.ScalarNode]:
+    """Keys that stand more than once in one mapping; YAML would silently take the last."""
+    if isinstance(node, yaml.SequenceNode):
+        for each in node.value:
+            yield from _repeated(each)
+    if isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            if isinstance(key.value, str) and key.value in seen:
+                yield key
+            seen.add(str(key.value))
+            yield from _repeated(value)
