@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
@@ -18,6 +18,7 @@ from recollect.audits.provenance.queries import Select, owner
 from recollect.audits.provenance.reference import SHADOW, Reference, divided
 from recollect.audits.provenance.reporting import Told
 from recollect.audits.provenance.taught import taught
+from recollect.audits.provenance.unlike import group_shift
 from recollect.audits.provenance.words import Words, aligned
 from recollect.corpora.cohorts import Cohorts
 from recollect.errors import NotEnoughData, PlanError
@@ -125,7 +126,9 @@ class ProvenanceAudit:
         everybody = {owner(record) for record in evidence.corpora[AUDITED]}
         silent = tuple(sorted(everybody.difference(decisions.users)))
         truth = _truth(evidence.cohorts.get(AUDITED), evidence)
-        return Told(audit=self, decisions=decisions, words=words, silent=silent, truth=truth).result()
+        shift = group_shift(evidence.corpora[QUERIES], evidence.corpora[CALIBRATION])
+        told = Told(audit=self, decisions=decisions, words=words, silent=silent, truth=truth, shift=shift)
+        return told.result()
 
     def _reference(self, evidence: Evidence) -> Reference | None:
         """The reference users, divided; None if they are too few."""
@@ -145,8 +148,9 @@ class ProvenanceAudit:
         """The words of audited people and calibration users, and what scores them."""
         shown = [k for k in (self.top_k, evidence.models[TARGET].access.k) if k is not None]
         k, shadows = min(shown, default=None), reference.shadows
+        counts = taught(reference, self.vocabulary).frequencies.counts
         if self.method == "histogram":
-            words = aligned(evidence, QUERIES, [TARGET]).beside(aligned(evidence, CALIBRATION, [TARGET]))
+            words = _words(evidence, [TARGET], counts)
             trained = [aligned(evidence, TRAINING, [shadow]) for shadow in shadows]
             labelled = [(each, _saw(reference, each)[place]) for place, each in enumerate(trained)]
             machine = Histogram(
@@ -159,11 +163,14 @@ class ProvenanceAudit:
                 seed=evidence.seed,
             )
             return words, machine
-        models = [TARGET, *shadows]
-        counts = taught(reference, self.vocabulary).frequencies.counts
-        asked = [aligned(evidence, part, models, counts) for part in (QUERIES, CALIBRATION)]
-        words = asked[0].beside(asked[1])
+        words = _words(evidence, [TARGET, *shadows], counts)
         return words, Calibrated(words, k)
+
+
+def _words(evidence: Evidence, models: Sequence[str], counts: Mapping[str, int]) -> Words:
+    """The words of audited people, and then of calibration users."""
+    people = aligned(evidence, QUERIES, models, counts)
+    return people.beside(aligned(evidence, CALIBRATION, models, counts))
 
 
 def _saw(reference: Reference, words: Words) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:

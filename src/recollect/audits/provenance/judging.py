@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.audits.provenance.unlike import unlike
 from recollect.audits.provenance.words import Codes, Floats, Words
 from recollect.stats.significance import benjamini_hochberg, conformal_p
 from recollect.stats.support import controls_for_p
@@ -30,10 +31,12 @@ class Decisions:
     p: Floats
     """How often a calibration user scores as high; NaN where there is no saying."""
     corrected: Floats
-    """Among people for whom it is at most α, a share of α at most is expected to be false."""
+    """Among people for whom it is at most α, at most a share α is expected to be false; NaN where p means nothing."""
     flagged: NDArray[np.bool_]
     words: Codes
     texts: Codes
+    unlike: tuple[str, ...]
+    """In what each is unlike all calibration users, so that the p-value promises nothing; empty for most people."""
     compared: Codes
     """With how many calibration users each was compared."""
     controls: Floats
@@ -43,6 +46,11 @@ class Decisions:
     def judged(self) -> NDArray[np.bool_]:
         """Who has a p-value."""
         return ~np.isnan(self.p)
+
+    @property
+    def sound(self) -> NDArray[np.bool_]:
+        """Who has a p-value that means something."""
+        return ~np.isnan(self.corrected)
 
 
 def decided(scorer: Scorer, words: Words, people: int, *, alpha: float, least: int) -> Decisions:
@@ -59,6 +67,7 @@ def decided(scorer: Scorer, words: Words, people: int, *, alpha: float, least: i
     score, p = np.full(people, np.nan), np.full(people, np.nan)
     compared = np.zeros(people, dtype=np.int64)
     controls = np.full(len(words.users) - people, np.nan)
+    differing = np.full(people, "", dtype=object)
     for most in np.unique(words.texts[:people]).tolist():
         enough = words.counts(most) >= least
         found = scorer.scores(most)
@@ -67,10 +76,11 @@ def decided(scorer: Scorer, words: Words, people: int, *, alpha: float, least: i
         score[tested], compared[tested] = found[tested], len(against)
         if len(against) >= controls_for_p(alpha):
             p[tested] = conformal_p(found[tested], found[against])
+            differing[tested] = unlike(words, most, tested, against)
         controls = np.where(enough, found, np.nan)[people:]
     corrected = np.full(people, np.nan)
-    judged = ~np.isnan(p)
-    corrected[judged] = benjamini_hochberg(p[judged])
+    sound = ~np.isnan(p) & (differing == "")
+    corrected[sound] = benjamini_hochberg(p[sound])
     return Decisions(
         users=words.users[:people],
         score=score,
@@ -79,6 +89,7 @@ def decided(scorer: Scorer, words: Words, people: int, *, alpha: float, least: i
         flagged=np.nan_to_num(corrected, nan=1.0) <= alpha,
         words=words.counts()[:people],
         texts=words.texts[:people],
+        unlike=tuple(differing.tolist()),
         compared=compared,
         controls=controls,
     )

@@ -11,9 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recollect.audits.provenance.judging import Decisions
+from recollect.audits.provenance.verdicts import verdict
 from recollect.audits.provenance.words import Words
 from recollect.errors import NotEnoughData
-from recollect.results.result import Finding, Outcome, Result, Skipped
+from recollect.results.result import Finding, Result, Skipped
 from recollect.stats.auc import auc
 from recollect.stats.decisions import accuracy, false_positive_rate, precision, recall
 from recollect.stats.intervals import Estimate, proportion
@@ -44,19 +45,20 @@ class Told:
     """Audited people of whom there was no text to ask about."""
     truth: Mapping[str, bool] | None
     """Who trained the target, if it is known."""
+    shift: str
+    """What is to be said if the people as a group are unlike the calibration users."""
 
     def result(self) -> Result:
         """The result."""
         audit, found = self.audit, self.decisions
         findings, skipped = self._findings()
-        outcome: Outcome = "found" if found.flagged.any() else "cannot tell" if self._hindered else "not found"
-        if not found.judged.any():
-            outcome = "cannot tell"
-            skipped = (Skipped(audit=audit.name, reason=self._verdict()), *skipped)
+        said, outcome = verdict(found, alpha=audit.alpha, least=audit.least)
+        if not found.sound.any():
+            skipped = (Skipped(audit=audit.name, reason=said), *skipped)
         return Result(
             audit=audit.name,
             question=audit.question,
-            verdict=self._verdict(),
+            verdict=said,
             outcome=outcome,
             findings=findings,
             skipped=skipped,
@@ -68,7 +70,7 @@ class Told:
         """What holds for all people together."""
         found, judged = self.decisions, self.decisions.judged
         made, skipped = [], list[Skipped]()
-        if judged.any():
+        if found.sound.any():
             made += [_flagged(found, self.audit.alpha), _lowest(found)]
         known = None if self.truth is None else np.array([self.truth[user] for user in found.users], dtype=np.bool_)
         wanted: dict[str, Callable[[], Estimate]] = {}
@@ -87,61 +89,6 @@ class Told:
             except NotEnoughData as refusal:
                 skipped.append(Skipped(audit=self.audit.name, finding=name, reason=refusal.found))
         return tuple(made), tuple(skipped)
-
-    def _verdict(self) -> str:
-        """One sentence that a lawyer can read."""
-        found, alpha = self.decisions, self.audit.alpha
-        flagged, judged = int(found.flagged.sum()), int(found.judged.sum())
-        if not judged:
-            return self._no_saying()
-        if judged == 1:
-            return _verdict_of_one(found)
-        if self._hindered:
-            return self._undecided()
-        if not flagged:
-            return (
-                f"No sign that the texts of any of the {judged} people were used to train this model: it predicts "
-                "their words no better than those of people who are known not to be in its training data."
-            )
-        return (
-            f"The texts of {flagged} of {judged} people were used to train this model: it predicts their words better "
-            f"than chance allows. At most {alpha:.0%} of these {flagged} findings are expected to be false."
-        )
-
-    @property
-    def _highest(self) -> int:
-        """How many people score above every calibration user they were compared with."""
-        found = self.decisions
-        return int((found.p[found.judged] * (1 + found.compared[found.judged]) < 1.5).sum())
-
-    @property
-    def _hindered(self) -> bool:
-        """Whether some people score above everybody they were compared with, and that is still not enough."""
-        return self._highest > 0 and not self.decisions.flagged.any()
-
-    def _undecided(self) -> str:
-        """What is to be said when too few users calibrate for so many people."""
-        judged, highest = int(self.decisions.judged.sum()), self._highest
-        needed = controls_for_p(self.audit.alpha * highest / judged)
-        return (
-            f"There is no saying: {highest} of {judged} people are predicted better than all of the "
-            f"{int(self.decisions.compared.max())} calibration users, but among so many people that may be chance. "
-            f"With at least {needed} calibration users it could be told."
-        )
-
-    def _no_saying(self) -> str:
-        """Why nobody could be judged, and what would be needed."""
-        found, least = self.decisions, self.audit.least
-        if int(found.words.max(initial=0)) < least:
-            return (
-                f"There is no saying: nobody has enough text. At least {least} words that all models know are needed "
-                f"from a person; the most that anybody has are {int(found.words.max(initial=0))}."
-            )
-        return (
-            f"There is no saying: at most {int(found.compared.max())} calibration users have as many texts as a person "
-            f"here and at least {least} words that all models know, and {controls_for_p(alpha=self.audit.alpha)} are "
-            "needed: give more controls, or ask about more texts."
-        )
 
     def _notes(self) -> list[str]:
         """What a reader ought to know."""
@@ -167,12 +114,20 @@ class Told:
                 f"{controls_for_p(audit.alpha)} calibration users with as many texts"
                 + (f"; of {len(short)} there was no text that could be asked about." if short else ".")
             )
-        floor = 1 / (1 + found.compared[found.judged].max(initial=1))
-        together = int(np.ceil(floor * found.judged.sum() / audit.alpha - 1e-9))
+        if self.shift:
+            notes.append(self.shift)
+        if differing := int((found.judged & ~found.sound).sum()):
+            notes.append(
+                f"{differing} of {int(found.judged.sum())} people write unlike all calibration users (see the column "
+                "`unlike`): their p-values promise nothing, and they are not accused. Controls who write as they do "
+                "would change that."
+            )
+        floor = 1 / (1 + found.compared[found.sound].max(initial=1))
+        together = int(np.ceil(floor * found.sound.sum() / audit.alpha - 1e-9))
         if together > 1:
             notes.append(
                 f"With {int(found.compared.max())} calibration users no p-value is below {floor:.3g}: of "
-                f"{int(found.judged.sum())} people, fewer than {together} cannot be found. More controls, or fewer "
+                f"{int(found.sound.sum())} people, fewer than {together} cannot be found. More controls, or fewer "
                 "people at once, would change that."
             )
         return notes
@@ -182,8 +137,9 @@ class Told:
         found, people = self.decisions, len(self.decisions.users)
         extra = len(self.silent)
         enough = found.words >= self.audit.least
-        cases = [~enough, found.flagged, found.judged]
-        said = np.select(cases, ["too little text", "member", "no sign"], "nobody to compare with").tolist()
+        cases = [~enough, found.flagged, found.sound, found.judged]
+        names = ["too little text", "member", "no sign", "unlike the controls"]
+        said = np.select(cases, names, "nobody to compare with").tolist()
         names = [*found.users, *self.silent]
         columns = {
             "user": names,
@@ -194,6 +150,7 @@ class Told:
             "words": np.append(found.words, np.zeros(extra, np.int64)),
             "queries": np.append(found.texts, np.zeros(extra, np.int64)),
             "unknown_words": np.append(self.words.unknown[:people], np.zeros(extra, np.int64)),
+            "unlike": pa.array([reason or None for reason in found.unlike] + [None] * extra, pa.string()),
             "compared_with": np.append(found.compared, np.zeros(extra, np.int64)),
             "member": pa.array([None if self.truth is None else self.truth[name] for name in names], pa.bool_()),
         }
@@ -231,7 +188,7 @@ def _quality(prefix: str, flagged: Flags, members: Flags, others: Flags) -> dict
 def _flagged(found: Decisions, alpha: float) -> Finding:
     """The share of people found."""
     return Finding.of(
-        proportion(found.flagged[found.judged], of="people"),
+        proportion(found.flagged[found.sound], of="people"),
         name="users_found",
         unit="share",
         reading=f"People whose texts were used, at a false discovery rate of {alpha:g}; the interval is that of the "
@@ -243,29 +200,12 @@ def _lowest(found: Decisions) -> Finding:
     """The strongest evidence."""
     return Finding(
         name="lowest_p_corrected",
-        value=float(found.corrected[found.judged].min()),
+        value=float(found.corrected[found.sound].min()),
         why_no_interval="A p-value is itself a statement about chance.",
         unit="probability",
-        n={"users": int(found.judged.sum()), "calibration users": int(found.compared.max())},
+        n={"users": int(found.sound.sum()), "calibration users": int(found.compared.max())},
         method="conformal against calibration users, Benjamini–Hochberg",
         reading="The smallest p-value of all people, corrected for how many were asked about.",
-    )
-
-
-def _verdict_of_one(found: Decisions) -> str:
-    """The verdict about a single person."""
-    (place,) = np.flatnonzero(found.judged)
-    p, others = float(found.p[place]), int(found.compared[place])
-    above = round(p * (others + 1)) - 1
-    if found.flagged[place]:
-        rarely = "none" if not above else f"only {above}"
-        return (
-            f"This person's texts were used to train this model, as far as its answers tell: {rarely} of {others} "
-            f"people who are known not to be in its training data are predicted as well (p = {p:.3g})."
-        )
-    return (
-        f"No sign that this person's texts were used to train this model: {above} of {others} people who are known "
-        f"not to be in its training data are predicted as well or better (p = {p:.2g})."
     )
 
 

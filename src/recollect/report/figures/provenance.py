@@ -1,0 +1,92 @@
+"""Figures of the provenance audit: people among calibration users; members among others, where the truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from recollect.report.figures.blocks import bins, roc
+from recollect.report.figures.columns import column
+from recollect.report.figures.figure import Figure
+from recollect.report.figures.panel import Kind, Panel
+from recollect.report.figures.scale import Floats, Scale
+from recollect.results.result import Result
+
+NEEDED = frozenset({"decision", "score", "p_value", "queries"})
+"""Columns without which nothing can be drawn."""
+NAMES = 132
+"""Room for the names of groups, beside a panel."""
+_DECISIONS: Mapping[str, Kind] = {"member": "found", "no sign": "control", "unlike the controls": "guide"}
+
+
+def provenance_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
+    """What the tables at hand allow to draw."""
+    if not {"users", "calibration"} <= tables.keys() or not {*tables["users"].column_names} >= NEEDED:
+        return []
+    users, controls = tables["users"], column(tables["calibration"], "score")
+    controls = controls[np.isfinite(controls)]
+    score, alpha = column(users, "score"), result.settings.get("alpha")
+    figures = []
+    if controls.size and np.isfinite(score).any():
+        threshold = chance_ends(controls, alpha) if isinstance(alpha, float) else None
+        figures.append(_among_controls(users, controls, threshold))
+    truth = users.column("member").to_pylist() if "member" in users.column_names else [None] * len(score)
+    members, others = (np.isfinite(score) & [each is wanted for each in truth] for wanted in (True, False))
+    if members.any() and others.any():
+        figures.append(roc(score[members], score[others]))
+    return figures
+
+
+def chance_ends(controls: Floats, alpha: float) -> float | None:
+    """The score that one must exceed for a p-value of at most alpha; None if there are too few calibration users.
+
+    >>> chance_ends(np.arange(19.0), 0.05), chance_ends(np.arange(39.0), 0.05), chance_ends(np.arange(9.0), 0.05)
+    (18.0, 37.0, None)
+    """
+    allowed = int(alpha * (len(controls) + 1) + 1e-9)
+    return float(np.sort(controls)[-allowed]) if allowed else None
+
+
+def _among_controls(users: pa.Table, controls: Floats, threshold: float | None) -> Figure:
+    """The distribution of calibration users, and beneath it the people who were audited."""
+    score, queries = column(users, "score"), column(users, "queries")
+    # calibration users are kept as they score from so many texts; fewer texts scatter otherwise
+    drawn = np.isfinite(score) & (queries == queries[np.isfinite(score)].max())
+    decision = np.array(users.column("decision").to_pylist(), dtype=object)
+    groups: dict[str, NDArray[np.bool_]] = {name: drawn & (decision == name) for name in _DECISIONS}
+    groups = {name: chosen for name, chosen in groups.items() if chosen.any()}
+    x = Scale.over(controls, score[drawn], label="score (right: more evidence of training)")
+    edges = bins(controls, x)
+    counts = np.histogram(controls, edges)[0]
+    y = Scale.over(counts, label="calibration users", zero=True)
+    hill = Panel(Scale(low=x.low, high=x.high), y, height=210, left=NAMES)
+    hill.bars(edges, counts, "chance", of="calibration users")
+    names = tuple((place + 0.5, name) for place, name in enumerate(groups))
+    strips = Panel(x, Scale(low=0, high=len(groups), named=names), height=64 + 24 * len(groups), left=NAMES)
+    p = column(users, "p_value")
+    for (height, name), chosen in zip(names, groups.values(), strict=True):
+        told = [f"score {s:.3g}, p = {q:.3g}" for s, q in zip(score[chosen], p[chosen], strict=True)]
+        strips.dots(score[chosen], np.full(chosen.sum(), height), _DECISIONS[name], told)
+    if threshold is not None:
+        hill.upright(threshold, "chance, for one person, ends here")
+    left_out = int(np.isfinite(score).sum() - drawn.sum())
+    return Figure(
+        title="People among calibration users",
+        reading="The hill is how people score who are known not to be in the training data: this is how chance looks. "
+        "Each dot is a person who was asked about; one who is right of the hill is predicted better than chance "
+        "explains. Where many people are asked about, the line lies further to the right than drawn.",
+        description=_in_words(groups, controls, threshold, left_out),
+        panels=(hill, strips),
+        legend=(("chance", "calibration users"), *((_DECISIONS[name], f"people: {name}") for name in groups)),
+    )
+
+
+def _in_words(groups: Mapping[str, NDArray[np.bool_]], controls: Floats, threshold: float | None, left_out: int) -> str:
+    """What the figure shows."""
+    said = f"Histogram of the scores of {controls.size:,} calibration users, median {np.median(controls):.3g}"
+    said += "." if threshold is None else f"; chance for one person ends at {threshold:.3g}."
+    said += " People: " + ", ".join(f"{int(chosen.sum())} {name}" for name, chosen in groups.items()) + "."
+    return said + (f" {left_out} people with fewer texts are not drawn." if left_out else "")

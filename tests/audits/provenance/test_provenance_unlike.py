@@ -1,0 +1,136 @@
+"""People who are unlike the calibration users: told, and not accused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recollect.audits.provenance.audit import ProvenanceAudit
+from recollect.audits.provenance.unlike import FAR, group_shift, unlike
+from recollect.audits.provenance.words import Words
+from recollect.audits.rounds import gathered
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.signals.evidence import AUDITED
+from recollect.streams import stream
+from recollect.testing.fakes import Memoriser, Null
+from recollect.testing.world import World
+
+PEOPLE, CALIBRATING, EACH = 5, 60, 40
+
+
+def writers(rng, person=None, **habits):
+    """Words of people who write alike, but for one."""
+    users = PEOPLE + CALIBRATING
+    lengths = rng.integers(EACH - 8, EACH + 9, users)
+    lengths[0] = habits.get("length", lengths[0])
+    user = np.repeat(np.arange(users), lengths)
+    hard = rng.normal(3, 1, len(user)) + np.where(user == 0, habits.get("harder", 0), 0)
+    count = np.exp(rng.normal(3, 1, len(user)) - np.where(user == 0, habits.get("rarer", 0), 0)).astype(np.int64)
+    unknown = rng.integers(2, 6, users)
+    unknown[0] = habits.get("unknown", unknown[0])
+    log_rank = np.maximum(0, hard + rng.normal(0, 0.3, (4, len(user))))
+    return Words(
+        users=tuple(f"u{i:03}" for i in range(users)),
+        user=user,
+        text=np.zeros(len(user), np.int64),
+        texts=np.ones(users, np.int64),
+        log_rank=log_rank,
+        worst=np.exp(log_rank),
+        count=count,
+        unknown=unknown,
+        ragged=np.zeros(users, np.int64),
+    )
+
+
+def said_of(words):
+    return unlike(words, 1, np.arange(PEOPLE), np.arange(PEOPLE, PEOPLE + CALIBRATING))
+
+
+@pytest.mark.parametrize(
+    ("habits", "reason"),
+    [
+        ({"length": 400}, "longer texts"),
+        ({"length": 8}, "shorter texts"),
+        ({"harder": 1.5}, "harder words"),
+        ({"rarer": 1.5}, "rarer words"),
+        ({"rarer": -1.5}, "commoner words"),
+        ({"unknown": 80}, "more unknown words"),
+    ],
+)
+def test_whoever_writes_unlike_all_calibration_users_is_told_apart(habits, reason):
+    first, *others = said_of(writers(np.random.default_rng(0), **habits))
+    assert reason in first.split(", ")
+    assert others == [""] * (PEOPLE - 1)
+
+
+def test_people_who_write_alike_are_hardly_ever_called_unlike():
+    called = [reason for seed in range(200) for reason in said_of(writers(np.random.default_rng(seed)))]
+    assert sum(map(bool, called)) <= 5  # of 1000
+    assert FAR >= 4
+
+
+def test_the_target_has_no_say_in_who_is_unlike():
+    words = writers(np.random.default_rng(1))
+    known = words.log_rank.copy()
+    known[0, words.user == 0] = 0
+    assert said_of(words) == said_of(Words(**{**words.__dict__, "log_rank": known})) == [""] * PEOPLE
+    fewer = words.unknown.copy()
+    fewer[0] = 0
+    assert said_of(Words(**{**words.__dict__, "unknown": fewer})) == [""] * PEOPLE
+
+
+def found_about(texts, learnt=()):
+    """What the audit says of one person, and of another like everybody else."""
+    world = World(members=1, others=1, controls=160)
+    person = [Record(id=f"me-{i}", user="me", text=text) for i, text in enumerate(texts)]
+    corpora = {**world.corpora, AUDITED: Corpus.of([*world.corpora[AUDITED], *person])}
+    target = Memoriser([*person, *world.learnt], otherwise=Null(seed=0)) if learnt else Null(seed=0)
+    audit = ProvenanceAudit(shadows=4, least=5)
+    evidence = replace(world.given(target), corpora=corpora, cohorts={})
+    return audit.run(gathered(audit, evidence, ask=world.ask, train=world.train), stream(0, "provenance"))
+
+
+def test_a_person_unlike_the_controls_is_not_accused_and_the_reason_is_told():
+    rng = stream(3, "long")
+    texts = [" ".join(f"word{int(300 ** rng.random())}" for _ in range(400)) for _ in range(3)]
+    found = found_about(texts, learnt=True)
+    rows = {row["user"]: row for row in found.held["users"].to_pylist()}
+    assert rows["me"]["decision"] == "unlike the controls"
+    assert "longer texts" in rows["me"]["unlike"]
+    assert rows["me"]["p_value"] < 0.05
+    assert rows["me"]["p_corrected"] is None
+    assert rows["member-0"]["decision"] == "member"
+    assert rows["member-0"]["unlike"] is None
+    assert any("1 of 3 people write unlike all calibration users" in note for note in found.notes)
+
+
+def test_alone_an_unlike_person_gets_no_verdict():
+    rng = stream(3, "long")
+    world = World(members=1, others=1, controls=160)
+    texts = [" ".join(f"word{int(300 ** rng.random())}" for _ in range(400)) for _ in range(3)]
+    person = Corpus.of(Record(id=str(i), text=text) for i, text in enumerate(texts))
+    audit = ProvenanceAudit(shadows=4, least=5)
+    evidence = replace(world.given(Null(seed=0)), corpora={**world.corpora, AUDITED: person}, cohorts={})
+    found = audit.run(gathered(audit, evidence, ask=world.ask, train=world.train), stream(0, "provenance"))
+    assert found.outcome == "cannot tell"
+    assert "this person writes unlike all of the 40 calibration users (longer texts" in found.verdict
+
+
+def corpus_of(words, users, name, seed):
+    rng = np.random.default_rng(seed)
+    return Corpus.of(
+        Record(id=f"{name}{user}-{i}", user=f"{name}{user}", text=" ".join(rng.choice(words, 12)))
+        for user in range(users)
+        for i in range(4)
+    )
+
+
+def test_a_group_that_writes_about_other_things_is_told_apart_and_one_that_does_not_is_not():
+    words = [f"w{i}" for i in range(80)]
+    calibration = corpus_of(words, 40, "c", 0)
+    assert group_shift(corpus_of(words, 40, "p", 1), calibration) == ""
+    assert "told from the calibration users by their words" in group_shift(
+        corpus_of(words[20:], 40, "p", 2), calibration
+    )
+    assert group_shift(corpus_of(words[20:], 10, "p", 2), calibration) == ""  # too few to be a group

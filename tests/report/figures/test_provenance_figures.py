@@ -1,0 +1,58 @@
+"""What is drawn of people among calibration users."""
+
+import numpy as np
+import pyarrow as pa
+
+from recollect.report.figures.provenance import chance_ends, provenance_figures
+from recollect.results.result import Result
+from recollect.stats.significance import conformal_p
+
+RESULT = Result(
+    audit="provenance", question="?", verdict="!", outcome="found", settings={"alpha": 0.05, "method": "calibrated"}
+)
+
+
+def people(truth=True, queries=(8, 8, 8, 3)):
+    return pa.table(
+        {
+            "user": ["<b>ann</b>", "bob", "cid", "dee"],
+            "decision": ["member", "no sign", "unlike the controls", "no sign"],
+            "score": [5.0, 0.2, 4.0, 0.1],
+            "p_value": [0.02, 0.4, 0.02, 0.5],
+            "queries": list(queries),
+            "member": pa.array([True, False, None, False] if truth else [None] * 4, pa.bool_()),
+        }
+    )
+
+
+def calibration(n=50):
+    return pa.table({"score": [*np.random.default_rng(0).normal(size=n), np.nan]})
+
+
+def figures(**tables):
+    return provenance_figures(RESULT, tables)
+
+
+def test_people_stand_among_calibration_users_by_what_was_decided():
+    among, curve = figures(users=people(), calibration=calibration())
+    assert among.title == "People among calibration users"
+    assert "50 calibration users" in among.description
+    assert "1 member, 1 no sign, 1 unlike the controls" in among.description
+    assert "1 people with fewer texts are not drawn" in among.description
+    assert "ROC" in curve.title
+
+
+def test_no_name_is_drawn():
+    assert not any("ann" in svg for figure in figures(users=people(), calibration=calibration()) for svg in figure.svgs)
+
+
+def test_without_the_truth_there_is_no_curve_and_without_calibration_users_no_hill():
+    (among,) = figures(users=people(truth=False), calibration=calibration())
+    assert "ROC" not in among.title
+    assert figures(users=people(truth=False), calibration=calibration(0)) == figures(users=people()) == []
+
+
+def test_the_line_stands_where_chance_for_one_person_ends():
+    controls = np.random.default_rng(1).normal(size=59)
+    end = chance_ends(controls, 0.05)
+    assert conformal_p([end + 1e-9], controls)[0] <= 0.05 < conformal_p([end - 1e-9], controls)[0]
