@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ def hash64(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def spilled(file: IO[bytes] | None, values: Hashes) -> IO[bytes]:
+def spilled(file: IO[bytes] | None, values: NDArray[Any]) -> IO[bytes]:
     """The unnamed temporary file, made if there is none, with these values at its end.
 
     Raises:

@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from recollect.report.figures.exposure import exposure_figures
 from recollect.report.figures.figure import Figure
+from recollect.report.figures.leakage import leakage_figures
 from recollect.report.figures.membership import membership_figures
+from recollect.report.figures.provenance import provenance_figures
 from recollect.report.following import read_followed
 from recollect.results.folders import FOLLOWED
 from recollect.results.result import Result
@@ -50,6 +52,23 @@ class View:
 
 GENERIC = View()
 
+
+def _epsilons_by(key: str, heading: str, caption: str) -> TableView:
+    """How sequences and their epsilons are shown by groups."""
+    return TableView(
+        caption=caption,
+        columns={
+            key: heading,
+            "sequences": "Sequences",
+            "users": "Users",
+            "epsilon": "Largest epsilon",
+            "epsilon_median": "Median",
+            "epsilon_p99": "99th percentile",
+            "epsilon_sum": "Largest sum (nats)",
+        },
+    )
+
+
 VIEWS: Mapping[str, View] = {
     "exposure": View(
         figures=exposure_figures,
@@ -76,6 +95,7 @@ VIEWS: Mapping[str, View] = {
         drawn=frozenset({"draws"}),
     ),
     "leakage": View(
+        figures=leakage_figures,
         tables={
             "sequences": TableView(
                 caption="Sequences that only one user wrote and the model says, those that give away most first",
@@ -83,20 +103,57 @@ VIEWS: Mapping[str, View] = {
                     "user": "User",
                     "text": "Sequence",
                     "context": "After",
+                    "personal": "Looks like",
                     "words": "Words",
+                    "users": "Users",
                     "times": "Written (times)",
+                    "predicted": "Said (times)",
                     "perplexity": "Perplexity",
                     "reference_perplexity": "Reference’s",
                     "epsilon": "Epsilon",
                     "epsilon_sum": "Nats",
-                    "personal": "Looks like",
                 },
             ),
-            "users": TableView(caption="Users, those of whom most is given away first"),
-            "by_length": TableView(caption="By the words of a sequence"),
-            "by_times": TableView(caption="By how often its user wrote it"),
-            "by_k": TableView(caption="By how many symbols the model shows"),
-        }
+            "users": TableView(
+                caption="Users, those of whom most is given away first",
+                columns={
+                    "user": "User",
+                    "sequences": "Sequences",
+                    "longest": "Longest (words)",
+                    "epsilon": "Epsilon",
+                    "epsilon_sum": "Nats",
+                    "p_corrected": "p, corrected",
+                },
+            ),
+            "by_length": _epsilons_by("words", "Words", "By the words of a sequence"),
+            "by_times": _epsilons_by("times_up_to", "Written up to (times)", "By how often its user wrote it"),
+            "by_k": _epsilons_by("top_k", "Top k", "By how many symbols the model shows"),
+        },
+        drawn=frozenset({"chance"}),
+    ),
+    "provenance": View(
+        figures=provenance_figures,
+        tables={
+            "users": TableView(
+                caption="People, those with the strongest evidence first",
+                columns={
+                    "user": "User",
+                    "decision": "Decision",
+                    "score": "Score",
+                    "p_value": "p",
+                    "p_corrected": "p, corrected",
+                    "member": "In training",
+                    "words": "Words",
+                    "queries": "Texts",
+                    "unknown_words": "Unknown words",
+                    "unlike": "Unlike the controls by",
+                    "compared_with": "Compared with",
+                    "svm_member": "Paper’s classifier",
+                },
+                first="score",
+            ),
+        },
+        drawn=frozenset({"calibration"}),
     ),
     "membership": View(
         figures=membership_figures,

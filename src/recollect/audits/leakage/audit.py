@@ -110,24 +110,22 @@ class LeakageAudit:
         target, null = comparison.target, comparison.null
         desk.progress("reading what the model says", 0, 3)
         numbers: Numbers = {}
-        read = collect(evidence, _everybody(), numbers, self.steps, self.min_length)
-        if null is not None:
-            collect(evidence, null, numbers, [self.top_k], self.min_length)
+        read = collect(evidence, target, numbers, self.steps, self.min_length)
+        heard = None if null is None else collect(evidence, null, numbers, [self.top_k], self.min_length)
         desk.progress("counting whose words they are", 1, 3)
-        counts = counted(list(numbers), _texts(evidence.corpora[AUDITED]))
-        among_controls = counted(list(numbers), _texts(evidence.corpora.get(CONTROLS, Corpus.of([]))))
+        names = list(numbers)
+        counts = counted(names, _texts(evidence.corpora[AUDITED]))
+        among_controls = counted(names, _texts(evidence.corpora.get(CONTROLS, Corpus.of([]))))
         desk.progress("comparing with references", 2, 3)
-        found = leaks(evidence, target, numbers, counts.users == 1, ks=self.steps, least=self.min_length)
         alone = counts.users + among_controls.users == 1
-        chance: dict[int, Leak] = {}
-        if null is not None:
-            chance = leaks(evidence, null, numbers, alone, ks=[self.top_k], least=self.min_length)[self.top_k]
+        found = dict.fromkeys(self.steps, _NOTHING) | leaks(evidence, target, read, names, counts.users == 1)
+        chance = {} if null is None or heard is None else leaks(evidence, null, heard, names, alone)
         return judged(
             self,
             found,
             Compared(
                 tested={run: leak for run, leak in found[self.top_k].items() if alone[run]},
-                null=chance,
+                null=chance.get(self.top_k, _NOTHING),
                 users=tuple(sorted(set(counts.names) - comparison.seen)),
                 null_users=null.users(evidence) if null else (),
                 fold=null.place if null and null.corpus == AUDITED else None,
@@ -156,6 +154,7 @@ class LeakageAudit:
         return frozenset(counts.names[owner] for owner in np.unique(counts.owner[counts.users == 1]))
 
 
+_NOTHING: dict[int, Leak] = {}
 _LATER = (
     "Whom a reference must not have seen is known only after the target was asked: a reference and a null model "
     "without the users of its sequences if those are few, else as many models as there are folds."

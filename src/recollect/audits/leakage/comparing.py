@@ -10,6 +10,7 @@ from recollect.signals.evidence import Evidence
 
 Source = tuple[str, str]
 """A model and the corpus that it was asked about, by their parts."""
+NOBODY = -1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,17 +37,16 @@ class Asked:
             source for each in self.judges for source in (each.speaker, each.reference) if source is not None
         )
 
-    def parts(self, records: Sequence[Record]) -> Iterator[tuple[Judges, list[Record]]]:
-        """The records by who judges them."""
+    def parts(self, records: Sequence[Record]) -> Iterator[tuple[Judges, list[int]]]:
+        """The places of records by who judges them; those who have no judges are listened to and not judged."""
         if self.place is None:
-            yield self.judges[0], list(records)
+            yield self.judges[0], list(range(len(records)))
             return
-        theirs: dict[int, list[Record]] = {}
-        for record in records:
-            if (place := self.place.get(record.owner)) is not None:
-                theirs.setdefault(place, []).append(record)
+        theirs: dict[int, list[int]] = {}
+        for i, record in enumerate(records):
+            theirs.setdefault(self.place.get(record.owner, NOBODY), []).append(i)
         for place, some in sorted(theirs.items()):
-            yield self.judges[place], some
+            yield self.judges[place] if place != NOBODY else Judges(speaker=self.judges[0].speaker), some
 
     def users(self, evidence: Evidence) -> tuple[str, ...]:
         """The users of whom something can be said, in ascending order."""

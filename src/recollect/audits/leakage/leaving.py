@@ -20,7 +20,8 @@ from recollect.streams import stream
 LEFT_OUT = "left-out"
 """The part of models that are trained without two folds of the users each."""
 RETRAINED = "retrained"
-"""The part of models that are trained without the users of the target's sequences: reference, and null model."""
+"""The part of models that are trained without the users of the target's sequences: the reference, which also plays the
+target where nothing was seen, and a model that judges it there."""
 UNSEEN = "unseen"
 """The part of corpora that hold the users whom a model was trained without."""
 DRAWN = "drawn"
@@ -77,13 +78,20 @@ def _learners(evidence: Evidence, units: Sequence[str]) -> frozenset[str]:
 def _together(
     evidence: Evidence, units: Sequence[str], learners: frozenset[str], owners: Collection[str], drawn: int
 ) -> Left:
-    """A reference without all owners of sequences; and, where users are drawn, a null model without the same."""
+    """A reference without all owners of sequences; where users are drawn, it plays the target for them.
+
+    It is then judged by a second model that has seen as many users fewer than it as it has seen fewer than the target:
+    two models that were trained on the very same users are more alike than a target and its reference ever are.
+    """
     corpus = evidence.corpora[AUDITED]
     random = groups(units, {DRAWN: drawn}, seed=evidence.seed, name="leakage")[DRAWN] if drawn else ()
     away = {*owners, *random}
-    members = {f"{RETRAINED}-{i}": sorted(learners - away) for i in range(2 if drawn else 1)}
+    left = sorted(learners - away)
+    members = {f"{RETRAINED}-0": left}
     corpora = {UNSEEN: corpus.of_users(away, name=f"{corpus.name} (unseen)")}
     if drawn:
+        fewer = groups(left, {"fewer": max(1, min(len(away), len(left) // 2))}, seed=evidence.seed, name="leakage")
+        members[f"{RETRAINED}-1"] = sorted(set(left).difference(fewer["fewer"]))
         corpora[DRAWN] = corpus.of_users(random, name=f"{corpus.name} (drawn)")
     return Left(corpora, _cohorts(evidence, members))
 

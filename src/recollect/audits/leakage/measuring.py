@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.leakage.comparing import Asked, Judges, Source
+from recollect.audits.leakage.comparing import Asked, Judges
 from recollect.audits.leakage.runs import Pieces, Runs
+from recollect.audits.leakage.said import ROW, Rows, Said, best_of
 from recollect.audits.leakage.words import Words
 from recollect.corpora.record import Record
-from recollect.models.answers import Answers
 from recollect.models.store import blocks
 from recollect.signals.evidence import Evidence
 
@@ -54,135 +54,126 @@ class Leak:
         """The same for each word: the log of the ratio of perplexities."""
         return self.gain / self.words
 
-    @property
-    def order(self) -> tuple[float, str, int]:
-        """The greater of two occurrences gives away more; equal ones are told apart by where they stand."""
-        return (-math.inf if math.isnan(self.gain) else self.gain, self.record, self.start)
 
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Read:
-    """How much was read."""
+    """How much was read, and where which runs are said."""
 
     words: int
     unknown: int
     """Words that the model knows only as `<unk>`, in part or in whole: it cannot say them, and each ends a run."""
     sequences: int
     """Different runs among the largest number of likeliest words."""
+    said: Said
 
 
 def collect(evidence: Evidence, asked: Asked, numbers: Numbers, ks: Sequence[int], least: int) -> Read:
-    """Take the distinct runs of those who speak into account; returns how much was read.
-
-    Args:
-        evidence: Holds their answers.
-        asked: Who speaks about whom.
-        numbers: The runs so far; new ones are added.
-        ks: For each of these, in ascending order, words among so many likeliest.
-        least: How many words a run must have.
-    """
-    words = unknown = 0
-    distinct = set[int]()
-    for records, judges in _parts(evidence, asked):
-        pieces = Pieces.of(records, Words.of(records), _answers(evidence, judges.speaker, records))
-        words, unknown = words + len(pieces.words), unknown + pieces.unknown
-        for k in ks:
-            met = [numbers.setdefault(text, len(numbers)) for text in pieces.runs(k, least=least).texts()]
-        distinct.update(met)
-    return Read(words=words, unknown=unknown, sequences=len(distinct))
-
-
-def leaks(
-    evidence: Evidence, asked: Asked, numbers: Numbers, unique: NDArray[np.bool_], *, ks: Sequence[int], least: int
-) -> dict[int, dict[int, Leak]]:
-    """The sequences of one user that a model says, by k and by their numbers, each where it gives away most.
+    """Read what those say who speak: the distinct runs are numbered, and their places kept.
 
     Args:
         evidence: Holds the answers.
         asked: Who speaks about whom, and who judges.
-        numbers: All runs that may occur.
-        unique: Which of them are one user's alone.
-        ks: For each of these, words among so many likeliest.
-        least: How many words a sequence must have.
+        numbers: The runs so far; new ones are added.
+        ks: For each of these, in ascending order, words among so many likeliest.
+        least: How many words a run must have.
     """
-    best: dict[int, dict[int, Leak]] = {k: {} for k in ks}
-    for records, judges in _parts(evidence, asked):
-        words = Words.of(records)
-        pieces = Pieces.of(records, words, _answers(evidence, judges.speaker, records))
-        compared = _Compared.of(evidence, records, pieces, judges.reference)
-        for k in ks:
-            runs = pieces.runs(k, least=least)
-            number = np.array([numbers[text] for text in runs.texts()], dtype=np.int64)
-            chosen = unique[number]
-            for leak in compared.told(runs.take(chosen), number[chosen]):
-                _take(best[k], leak)
-    return best
-
-
-def _take(best: dict[int, Leak], leak: Leak) -> None:
-    """Keep the occurrence of a run that gives away most, and how many there are."""
-    known = best.get(leak.run)
-    if known is None:
-        best[leak.run] = leak
-    else:
-        best[leak.run] = replace(max(known, leak, key=lambda each: each.order), predicted=known.predicted + 1)
-
-
-def _parts(evidence: Evidence, asked: Asked) -> Iterator[tuple[list[Record], Judges]]:
-    """The records of a corpus, some at a time, with those who speak about them and judge."""
+    words = unknown = before = 0
+    distinct, said = set[int](), Said()
     for block in blocks(evidence.corpora[asked.corpus], BLOCK):
-        for judges, records in asked.parts(block):
-            yield records, judges
-
-
-def _answers(evidence: Evidence, source: Source, records: Sequence[Record]) -> Answers:
-    """What a model showed about some records."""
-    return evidence.answers[source].answers(records)
+        for judges, places in asked.parts(block):
+            heard = _Heard.of(evidence, [block[i] for i in places], judges)
+            words, unknown = words + len(heard.speaker.words), unknown + heard.speaker.unknown
+            for k in ks:
+                runs = heard.speaker.runs(k, least=least)
+                number = [numbers.setdefault(text, len(numbers)) for text in runs.texts()]
+                said.add(heard.rows(runs, number, np.array(places) + before, k))
+            distinct.update(number)
+        before += len(block)
+    return Read(words=words, unknown=unknown, sequences=len(distinct), said=said)
 
 
 @dataclass(frozen=True, eq=False)
-class _Compared:
-    """Some records with what those who speak, and a reference, showed about them."""
+class _Heard:
+    """What those who speak, and a reference, showed about some records."""
 
-    records: Sequence[Record]
     speaker: Pieces
     reference: Pieces | None
     """None if there is none, or one of the two shows no probabilities."""
 
     @classmethod
-    def of(cls, evidence: Evidence, records: Sequence[Record], speaker: Pieces, reference: Source | None) -> _Compared:
-        """Compared with a reference, if there is one and both show probabilities."""
-        if reference is None or speaker.answers.logprob is None:
-            return cls(records, speaker, None)
-        answers = _answers(evidence, reference, records)
-        return cls(
-            records, speaker, Pieces.of(records, speaker.words, answers) if answers.logprob is not None else None
-        )
+    def of(cls, evidence: Evidence, records: Sequence[Record], judges: Judges) -> _Heard:
+        """What was shown about these records."""
+        words = Words.of(records)
+        speaker = Pieces.of(records, words, evidence.answers[judges.speaker].answers(records))
+        if judges.reference is None or speaker.answers.logprob is None:
+            return cls(speaker, None)
+        answers = evidence.answers[judges.reference].answers(records)
+        return cls(speaker, None if answers.logprob is None else Pieces.of(records, words, answers))
 
-    def told(self, runs: Runs, number: NDArray[np.int64]) -> Iterator[Leak]:
-        """The runs as leaks."""
-        nothing = np.full(len(runs), np.nan)
-        nats = nothing if self.reference is None else self.speaker.nats(runs)
-        reference = nothing if self.reference is None else self.reference.nats(runs)
-        words = runs.words
-        place = words.record[runs.first]
-        start = runs.start - words.base[place]
-        columns = (number, runs.lengths, place, start, nats, reference)
-        for text, run, length, which, begin, ours, theirs in zip(
-            runs.texts(), *(column.tolist() for column in columns), strict=True
-        ):
-            record = self.records[which]
-            yield Leak(
-                run=run,
-                user=record.owner,
-                text=text,
-                words=length,
-                record=record.id,
-                start=begin,
-                context=record.predicted[max(0, begin - CONTEXT) : begin],
-                nats=ours,
-                reference_nats=theirs,
-            )
+    def rows(self, runs: Runs, number: list[int], places: NDArray[np.int64], k: int) -> Rows:
+        """The runs as rows; `places` are those of the records in the corpus."""
+        record = runs.words.record[runs.first]
+        rows = np.empty(len(runs), dtype=ROW)
+        rows["k"], rows["run"], rows["record"], rows["words"] = k, number, places[record], runs.lengths
+        rows["start"] = runs.start - runs.words.base[record]
+        for name, pieces in (("nats", self.speaker), ("reference", self.reference)):
+            rows[name] = np.nan if self.reference is None or pieces is None else pieces.nats(runs)
+        return rows
+
+
+def leaks(
+    evidence: Evidence, asked: Asked, read: Read, names: Sequence[str], unique: NDArray[np.bool_]
+) -> dict[int, dict[int, Leak]]:
+    """The sequences of one user that a model says, by k and by their numbers, each where it gives away most.
+
+    Args:
+        evidence: Holds the records.
+        asked: Who spoke about whom; of users who have no judges nothing is said.
+        read: What was read of them.
+        names: The runs by their numbers.
+        unique: Which of them are one user's alone.
+    """
+    rows, sizes = best_of(read.said.of(unique))
+    wanted = _by_record(rows)
+    best: dict[int, dict[int, Leak]] = {}
+    for place, record in enumerate(evidence.corpora[asked.corpus] if wanted else ()):
+        if asked.place is not None and record.owner not in asked.place:
+            continue
+        for row in wanted.get(place, ()):
+            leak = _told(record, row, names[row[1]], sizes[row[:2]])
+            known = best.setdefault(row[0], {}).get(leak.run)
+            # equal occurrences are told apart by where they stand, whatever the order of the records
+            if known is None or (leak.record, leak.start) > (known.record, known.start):
+                best[row[0]][leak.run] = leak
+    return best
+
+
+Row = tuple[int, int, int, int, int, float, float]
+
+
+def _by_record(rows: Rows) -> dict[int, list[Row]]:
+    """Rows by the place of their record."""
+    found: dict[int, list[Row]] = {}
+    for row in rows.tolist():
+        found.setdefault(row[2], []).append(row)
+    return found
+
+
+def _told(record: Record, row: Row, text: str, predicted: int) -> Leak:
+    """A row as a leak."""
+    _, run, _, start, words, nats, reference = row
+    return Leak(
+        run=run,
+        user=record.owner,
+        text=text,
+        words=words,
+        record=record.id,
+        start=start,
+        context=record.predicted[max(0, start - CONTEXT) : start],
+        nats=nats,
+        reference_nats=reference,
+        predicted=predicted,
+    )
 
 
 def by_user(found: Mapping[int, Leak], *, in_nats: bool) -> dict[str, float]:

@@ -13,6 +13,8 @@ from stdnum import iban, luhn
 
 REGIONS = (None, "US", "GB", "DE", "FR", "IN")
 """Numbers are read as international ones, and as they are written within these countries."""
+SHORTEST = 7
+"""No telephone number that names a person has fewer digits."""
 
 _EMAIL = re.compile(r"[^\s@<>()]+@[^\s@<>()]+\.[A-Za-z]{2,}")
 _CARD = re.compile(r"(?<!\d)\d(?:[ -]?\d){12,18}(?!\d)")
@@ -41,7 +43,7 @@ def personal(text: str) -> tuple[str, ...]:
     >>> personal("I live at 12 Acacia Avenue")
     ('address',)
     """
-    digits = any(sign.isdigit() for sign in text)
+    digits = sum(sign.isdigit() for sign in text)
     rest = _IBAN.sub("", text)  # the groups of an account number look like telephone numbers
     cards = [match.group() for match in _CARD.finditer(rest) if luhn.is_valid(re.sub("[ -]", "", match.group()))]
     for card in cards:
@@ -50,7 +52,7 @@ def personal(text: str) -> tuple[str, ...]:
         "e-mail": bool(_EMAIL.search(text)),
         "card": bool(cards),
         "iban": any(iban.is_valid(match.group()) for match in _IBAN.finditer(text)),
-        "phone": digits and any(PhoneNumberMatcher(rest, region).has_next() for region in REGIONS),
-        "address": digits and any(pattern.search(text) for pattern in _ADDRESSES),
+        "phone": digits >= SHORTEST and any(PhoneNumberMatcher(rest, region).has_next() for region in REGIONS),
+        "address": digits > 0 and any(pattern.search(text) for pattern in _ADDRESSES),
     }
     return tuple(kind for kind, is_there in found.items() if is_there)

@@ -55,9 +55,7 @@ def _by_retrained(evidence: Evidence) -> Comparison:
     if _has_controls(evidence):
         null = _one_reference(CONTROLS, TARGET, reference)
     else:
-        null = Asked(
-            corpus=DRAWN, judges=(Judges(speaker=(others[0], DRAWN), reference=(reference, UNSEEN)),), place=None
-        )
+        null = Asked(corpus=DRAWN, judges=(Judges(speaker=(reference, UNSEEN), reference=(others[0], DRAWN)),))
     return Comparison(target=target, null=null, way="retrained without the users of the sequences")
 
 

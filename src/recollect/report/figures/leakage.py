@@ -1,0 +1,140 @@
+"""Figures of the leakage audit: users ranked, sequences beside chance, and epsilon by repetitions and by length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from recollect.report.figures.blocks import bins
+from recollect.report.figures.columns import column
+from recollect.report.figures.figure import Figure
+from recollect.report.figures.panel import Panel
+from recollect.report.figures.scale import Floats, Scale
+from recollect.results.result import Result
+from recollect.results.summary import number
+
+PER_WORD = "epsilon, nats per word"
+MOST_GROUPS = 12
+"""Lengths or numbers of repetitions that have a name each; the rest are drawn and not named."""
+
+
+def leakage_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
+    """What the tables at hand allow to draw; nothing where there is no epsilon."""
+    sequences, users = tables.get("sequences"), tables.get("users")
+    if sequences is None or users is None or not np.isfinite(_epsilons(sequences)).any():
+        return []
+    figures = [_ranked(result, users)]
+    if "chance" in tables:
+        figures.append(_beside_chance(_epsilons(sequences), _epsilons(tables["chance"])))
+    kinds = [("by_times", "times_up_to", "written up to so many times"), ("by_length", "words", "words of a sequence")]
+    panels = [_by(tables[name], key, label) for name, key, label in kinds if name in tables and tables[name].num_rows]
+    return [*figures, *([_grouped(tuple(panels), tables)] if panels else [])]
+
+
+def _epsilons(table: pa.Table) -> Floats:
+    """The epsilons of a table; none if it has no such column."""
+    return column(table, "epsilon") if "epsilon" in table.column_names else np.empty(0)
+
+
+def _ranked(result: Result, users: pa.Table) -> Figure:
+    """The largest epsilon of every user, in descending order."""
+    epsilon, p = _epsilons(users), column(users, "p_corrected")
+    known = np.isfinite(epsilon)
+    order = np.argsort(-epsilon[known], kind="stable")
+    values, flagged = epsilon[known][order], (p <= _level(result))[known][order]
+    deniable = result.settings.get("deniable_at")
+    level = float(deniable) if isinstance(deniable, int | float) else 1.0
+    places = np.arange(1, len(values) + 1)
+    panel = Panel(
+        Scale.over([0], places, label=f"users of whom something comes out, {len(values):,} of {len(epsilon):,}"),
+        Scale.over(values, [0.0, level], label=PER_WORD),
+    )
+    panel.level(level, f"deniable up to {level:g}")
+    groups: tuple[NDArray[np.bool_], NDArray[np.bool_]] = (~flagged, flagged)
+    for chosen, kind in zip(groups, ("chance", "found"), strict=True):
+        told = [f"user {place}: {value:.2f}" for place, value in zip(places[chosen], values[chosen], strict=True)]
+        panel.dots(places[chosen], values[chosen], "found" if kind == "found" else "chance", told)
+    return Figure(
+        title="Users, by the most that is given away of them",
+        reading="Each dot is a user: the largest log-ratio of perplexities, reference over model, among the sequences "
+        "that nobody else wrote. Above the dashed line denying is not plausible. Filled in the colour of findings are "
+        "users of whom more comes out than chance explains.",
+        description=f"{int((values > level).sum()):,} users above {level:g}; {int(flagged.sum()):,} flagged; "
+        f"largest epsilon {number(float(values[0]))}.",
+        panels=(panel,),
+        legend=(("found", "flagged: only training explains it"), ("chance", "not flagged")),
+    )
+
+
+def _level(result: Result) -> float:
+    """Up to which corrected p-value a user was flagged: what the finding says is flagged."""
+    flagged = {finding.name: finding.value for finding in result.findings}.get("flagged_users", 0.0)
+    alpha = result.settings.get("alpha")
+    return 0.9 * float(alpha) if flagged and isinstance(alpha, int | float) else 0.0
+
+
+def _beside_chance(said: Floats, chance: Floats) -> Figure:
+    """How the sequences are distributed, beside those that come out where nothing was seen."""
+    groups = [each[np.isfinite(each)] for each in (said, chance)]
+    x = Scale.over(*groups, label=PER_WORD)
+    edges = bins(np.concatenate(groups), x)
+    counts = [np.histogram(group, edges)[0] for group in groups]
+    panel = Panel(x, Scale.over(*counts, label="sequences", zero=True), height=260)
+    panel.bars(edges, counts[0], "found", of="sequences of the model")
+    panel.bars(edges, counts[1], "chance", of="sequences by chance")
+    beyond = int((groups[0] > groups[1].max()).sum()) if groups[1].size else groups[0].size
+    return Figure(
+        title="Sequences beside chance",
+        reading="What the model says of its users, beside what is said where nothing was seen. Epsilon is positive by "
+        "chance as well, because sequences count that come out; only what lies right of chance is evidence.",
+        description=f"{groups[0].size:,} sequences of the model, median {_middle(groups[0])}; {groups[1].size:,} by "
+        f"chance, median {_middle(groups[1])}. Beyond all chance: {beyond:,}.",
+        panels=(panel,),
+        legend=(("found", "sequences of the model"), ("chance", "where nothing was seen")),
+    )
+
+
+def _middle(values: Floats) -> str:
+    """The median in words."""
+    return number(float(np.median(values))) if values.size else "none"
+
+
+def _by(table: pa.Table, key: str, label: str) -> Panel:
+    """The largest epsilon of each group as a dot, the median as a line."""
+    keys, largest, middle = (column(table, name) for name in (key, "epsilon", "epsilon_median"))
+    sequences = column(table, "sequences")
+    places = np.arange(len(keys)) + 0.5
+    every = max(1, -(-len(keys) // MOST_GROUPS))
+    named = tuple((float(at), f"{value:.0f}") for at, value in list(zip(places, keys, strict=True))[::every])
+    panel = Panel(
+        Scale(low=0, high=len(keys), named=named, label=label),
+        Scale.over(largest, middle, [0.0], label=PER_WORD),
+        width=400,
+        height=300,
+    )
+    known = np.isfinite(largest)
+    told = [f"{k:.0f}: {n:.0f} sequences, at most {e:.2f}" for k, n, e in zip(keys, sequences, largest, strict=True)]
+    panel.dots(places[known], largest[known], "found", [tip for tip, there in zip(told, known, strict=True) if there])
+    panel.means(places[known], middle[known], width=0.6)
+    return panel
+
+
+def _grouped(panels: tuple[Panel, ...], tables: Mapping[str, pa.Table]) -> Figure:
+    """Epsilon by repetitions and by length."""
+    times = tables.get("by_times")
+    said = ""
+    if times is not None and times.num_rows:
+        pairs = zip(column(times, "times_up_to"), _epsilons(times), strict=True)
+        said = "; ".join(f"up to {key:.0f} times: {number(float(value))}" for key, value in pairs if np.isfinite(value))
+    return Figure(
+        title="Epsilon by repetitions and by length",
+        reading="The dot is the largest epsilon of a group, the thick line its median. What a user wrote again and "
+        "again is learnt best: where the dots rise to the right, removing repetitions (recollect sanitise) helps.",
+        description=f"Largest epsilon of sequences written {said}." if said else "Largest epsilon by length.",
+        panels=panels,
+        legend=(("found", "largest epsilon"),),
+        beside=True,
+    )
