@@ -16,6 +16,7 @@ from recollect.report.figures.figure import Figure
 from recollect.report.figures.leakage import leakage_figures
 from recollect.report.figures.membership import membership_figures
 from recollect.report.figures.provenance import provenance_figures
+from recollect.report.figures.removal import removal_figures
 from recollect.report.following import read_followed
 from recollect.results.folders import FOLLOWED
 from recollect.results.result import Result
@@ -130,6 +131,24 @@ VIEWS: Mapping[str, View] = {
             "by_k": _epsilons_by("top_k", "Top k", "By how many symbols the model shows"),
         },
         drawn=frozenset({"chance"}),
+    ),
+    "removal": View(
+        figures=removal_figures,
+        tables={
+            "users": TableView(
+                caption="People, those who show most that they are still there first",
+                columns={
+                    "user": "User",
+                    "said": "Verdict",
+                    "score": "Score",
+                    "p_still_there": "p still there",
+                    "p_still_there_corrected": "p, corrected",
+                    "p_gone": "p gone",
+                },
+                first="score",
+            ),
+        },
+        drawn=frozenset({"audited", "controls", "members"}),
     ),
     "provenance": View(
         figures=provenance_figures,

@@ -1,0 +1,36 @@
+"""Figures of the removal audit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from recollect.report.figures.removal import removal_figures
+from recollect.results.result import Result
+
+RESULT = Result(audit="removal", question="Gone?", verdict="Gone.", outcome="not found")
+
+
+def table(scores, line=0.0):
+    values = np.asarray(scores, dtype=float)
+    return pa.table({"score": values, "unsure": values < line})
+
+
+def test_the_query_set_and_members_are_drawn_beside_the_controls_with_the_line():
+    rng = np.random.default_rng(0)
+    tables = {"audited": table(rng.normal(1, 1, 50)), "controls": table(rng.normal(0, 1, 50))}
+    assert removal_figures(RESULT, tables) == []
+    tables["members"] = table(rng.normal(4, 1, 50))
+    figures = removal_figures(RESULT, tables)
+    assert [figure.title for figure in figures] == [
+        "The query set among records never seen",
+        "How members would look",
+    ]
+    assert "query set" in figures[0].description
+    svg = str(figures[0].panels[0].svg("described"))
+    assert "threshold" in svg
+
+
+def test_without_calibration_models_only_the_query_set_is_drawn():
+    tables = {"audited": table([1.0, 2.0]), "controls": table([0.0, 3.0]), "members": table([])}
+    assert [figure.title for figure in removal_figures(RESULT, tables)] == ["The query set among records never seen"]
