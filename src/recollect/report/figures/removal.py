@@ -18,8 +18,8 @@ NEEDED = frozenset({"score", "unsure"})
 SIDES = ("audited", "controls", "members")
 LABEL = "how sure the model is"
 READING = (
-    "Left of the threshold a model is unsure, which it hardly ever is of what it was trained on. If the query set is gone, "
-    "as much of it lies there as of records like it that were never seen."
+    "Left of the threshold a model is unsure, which it hardly ever is of what it was trained on. If the query set is "
+    "gone, as much of it lies there as of records like it that were never seen."
 )
 
 
