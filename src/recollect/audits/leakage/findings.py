@@ -26,7 +26,7 @@ from recollect.stats.intervals import proportion
 if TYPE_CHECKING:
     from recollect.audits.leakage.audit import LeakageAudit
 
-MAXIMUM = "It is a maximum over sequences that were chosen because the model says them; no interval would be honest."
+MAXIMUM = "A maximum over sequences that were chosen because the model says them has no honest interval."
 _LIMITS = (
     "Only the training texts themselves were used as prompts; other prompts may bring out more.",
     "A sequence that somebody else wrote too is not counted, though it may still be private.",

@@ -43,8 +43,8 @@ def verdict(judged: Judged) -> str:
         return f"{_said(judged)}; no more is given away of them than of users whom it has not seen."
     if flagged:
         theirs = _up_to(leak for leak in judged.leaked.values() if leak.user in flagged)
-        chance = _up_to(compared.null.values())
-        beside = f" ({theirs}{f'; {chance} by chance' if chance else ''})" if theirs else ""
+        chance = _up_to(compared.null.values()).removeprefix("ε_l ")
+        beside = f" ({theirs}{f'; by chance {chance}' if chance else ''})" if theirs else ""
         return (
             f"{len(flagged):,} of {len(compared.users):,} users have sequences that only the model's training on them "
             f"explains{beside}. {_said(judged)}."

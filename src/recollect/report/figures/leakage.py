@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recollect.report.figures.blocks import bins
 from recollect.report.figures.columns import column
 from recollect.report.figures.figure import Figure
-from recollect.report.figures.panel import Panel
+from recollect.report.figures.panel import Kind, Panel
 from recollect.report.figures.scale import Floats, Scale
 from recollect.results.result import Result
 from recollect.results.summary import number
@@ -53,19 +53,19 @@ def _ranked(result: Result, users: pa.Table) -> Figure:
         Scale.over(values, [0.0, level], label=PER_WORD),
     )
     panel.level(level, f"deniable up to {level:g}")
-    groups: tuple[NDArray[np.bool_], NDArray[np.bool_]] = (~flagged, flagged)
-    for chosen, kind in zip(groups, ("chance", "found"), strict=True):
+    groups: dict[Kind, NDArray[np.bool_]] = {"control": ~flagged, "found": flagged}
+    for kind, chosen in groups.items():
         told = [f"user {place}: {value:.2f}" for place, value in zip(places[chosen], values[chosen], strict=True)]
-        panel.dots(places[chosen], values[chosen], "found" if kind == "found" else "chance", told)
+        panel.dots(places[chosen], values[chosen], kind, told)
     return Figure(
         title="Users, by the most that is given away of them",
         reading="Each dot is a user: the largest log-ratio of perplexities, reference over model, among the sequences "
-        "that nobody else wrote. Above the dashed line denying is not plausible. Filled in the colour of findings are "
-        "users of whom more comes out than chance explains.",
+        "that nobody else wrote. Above the dashed line denying is not plausible. Flagged users are those of "
+        "whom more comes out than chance explains.",
         description=f"{int((values > level).sum()):,} users above {level:g}; {int(flagged.sum()):,} flagged; "
         f"largest epsilon {number(float(values[0]))}.",
         panels=(panel,),
-        legend=(("found", "flagged: only training explains it"), ("chance", "not flagged")),
+        legend=(("found", "flagged: only training explains it"), ("control", "not flagged")),
     )
 
 
@@ -81,10 +81,11 @@ def _beside_chance(said: Floats, chance: Floats) -> Figure:
     groups = [each[np.isfinite(each)] for each in (said, chance)]
     x = Scale.over(*groups, label=PER_WORD)
     edges = bins(np.concatenate(groups), x)
-    counts = [np.histogram(group, edges)[0] for group in groups]
-    panel = Panel(x, Scale.over(*counts, label="sequences", zero=True), height=260)
-    panel.bars(edges, counts[0], "found", of="sequences of the model")
-    panel.bars(edges, counts[1], "chance", of="sequences by chance")
+    shares = [np.histogram(group, edges)[0] / max(1, group.size) for group in groups]
+    top = Scale.over(*shares, label="", zero=True).high
+    panel = Panel(x, Scale(low=0.0, high=top, label="share of the sequences", percent=True), height=260)
+    panel.bars(edges, shares[1], "chance", of="of the sequences by chance")
+    panel.bars(edges, shares[0], "found", of="of the sequences of the model")
     beyond = int((groups[0] > groups[1].max()).sum()) if groups[1].size else groups[0].size
     return Figure(
         title="Sequences beside chance",
