@@ -37,14 +37,14 @@ class Document:
         """
         try:
             node, settings = yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text)
+            repeated = next(_repeated(node), None)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise PlanError(f"{name} is not YAML: {error}", do=do) from error
         if not isinstance(settings, dict):
             raise PlanError(f"{name} does not hold settings.", do=do)
-        for key in _repeated(node):
-            raise PlanError(
-                f"{name} line {key.start_mark.line + 1}: {key.value!r} stands twice.", do="Keep one of them."
-            )
+        if repeated is not None:
+            line = repeated.start_mark.line + 1
+            raise PlanError(f"{name} line {line}: {repeated.value!r} stands twice.", do="Keep one of them.")
         return cls(name, settings, node)
 
     def place(self, path: Sequence[str]) -> str:

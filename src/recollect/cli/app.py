@@ -16,6 +16,7 @@ from recollect.cli import (
     leakage,
     listing,
     membership,
+    plans,
     plant,
     provenance,
     removal,
@@ -52,6 +53,8 @@ def recollect(
 
 
 app.command("demo", rich_help_panel="Start here")(verb(demo.demo))
+app.command("run", rich_help_panel="Start here")(verb(plans.run))
+app.command("check", rich_help_panel="Start here")(verb(plans.check))
 app.command("plant", rich_help_panel="Prepare")(verb(plant.plant))
 app.command("sanitise", rich_help_panel="Prepare")(verb(sanitise.sanitise))
 app.command("train", rich_help_panel="Prepare")(verb(train.train))

@@ -220,11 +220,22 @@ def end_as_found(result: Result, plan: Plan) -> None:
         typer.Exit: A limit was passed, or something could not be done.
         PlanError: A limit cannot be judged.
     """
+    if status := ending(result, plan):
+        raise typer.Exit(status)
+
+
+def ending(result: Result, plan: Plan) -> int:
+    """The status that says whether limits were kept and all that was planned was done; what was not, is said.
+
+    Raises:
+        PlanError: A limit cannot be judged.
+    """
     from recollect.pipeline.limits import passed_limits
 
     if passed := passed_limits(plan.limits, result):
         complain("\n".join(passed))
-        raise typer.Exit(LIMIT_PASSED)
+        return LIMIT_PASSED
     if result.failed or any(skipped.finding is None for skipped in result.skipped):
-        complain("Not all of the audit could be done; see above.")
-        raise typer.Exit(COULD_NOT)
+        complain(f"Not all of the {result.audit} audit could be done; see above.")
+        return COULD_NOT
+    return 0

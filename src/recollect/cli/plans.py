@@ -1,0 +1,129 @@
+"""`recollect run` and `recollect check`: a whole audit as one file plans it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.cli import console
+from recollect.cli.auditing import RunOptions, ending, report_run, show_result
+from recollect.cli.options import AsJson
+from recollect.cli.verbs import COULD_NOT, complain
+
+if TYPE_CHECKING:
+    from recollect.pipeline.forecast import Forecast
+    from recollect.pipeline.plan import Plan
+    from recollect.pipeline.planning import Planned
+    from recollect.results.result import Result
+
+PlanPath = Annotated[
+    Path, typer.Argument(metavar="PLAN", help="A YAML file; paths in it are relative to it.", show_default=False)
+]
+Only = Annotated[
+    list[str] | None, typer.Option("--only", metavar="AUDIT", help="Only this audit of the plan; may be repeated.")
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="SETTING=VALUE", help="Change the plan: --set audits.leakage.top_k=3."),
+]
+
+
+def run(
+    plan: PlanPath,
+    only: Only = None,
+    changes: Changes = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The run folder. (default: the plan's, else PLAN-run)")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Run every audit that a plan names, into one run folder with one report.
+
+    Killed at any moment and run again, it goes on where it was. Ends with status 1 if a limit of the plan was passed,
+    and with 2 if something could not be done.
+
+    `recollect run audit.yaml --only leakage --set seed=1`
+    """
+    from recollect.pipeline.series import run_all
+
+    planned = _planned(plan, only, changes, out)
+    with console.stages() as progress:
+        results = list(run_all(planned, progress=progress))
+    if json:
+        console.print_json([result.model_dump(mode="json") for result in results])
+    else:
+        for result in results:
+            show_result(result, RunOptions(out=planned.out))
+    report_run(planned.out, results[0])
+    if status := max(map(_ending, results, planned.plans)):
+        raise typer.Exit(status)
+
+
+def check(plan: PlanPath, only: Only = None, changes: Changes = None, json: AsJson = False) -> None:
+    """Say what a plan will train and ask, and roughly how long that takes, before anything starts.
+
+    The plan is read, its models and corpora are loaded, and each model is asked about a few records to see how fast it
+    is. Nothing is written.
+
+    `recollect check audit.yaml`
+    """
+    from dataclasses import asdict
+
+    from recollect.pipeline.forecast import forecast
+
+    found = [forecast(each) for each in _planned(plan, only, changes, None).plans]
+    if json:
+        console.print_json([asdict(each) for each in found])
+        return
+    rows = [
+        [
+            each.audit,
+            ", ".join(_trained(each)) or "–",
+            f"{each.asked:,}",
+            f"{each.queries:,}",
+            _duration(each.seconds) + (" or more" if each.later else ""),
+        ]
+        for each in found
+    ]
+    headings = ["audit", "models trained", "records asked of all models", "of the target", "roughly"]
+    console.print_table(f"{plan.name} can be run", headings, rows)
+
+
+def _trained(found: Forecast) -> list[str]:
+    """The models that are trained, and those that may be."""
+    sure = [f"{count} on the {part} corpus" for part, count in found.trained.items()]
+    return sure + [f"perhaps {count} ({part})" for part, count in found.later.items()]
+
+
+def _ending(result: Result, plan: Plan) -> int:
+    """The status of one audit; a limit that cannot be judged does not keep the others from being judged."""
+    from recollect.errors import PlanError
+
+    try:
+        return ending(result, plan)
+    except PlanError as error:
+        complain(str(error))
+        return COULD_NOT
+
+
+def _planned(plan: Path, only: list[str] | None, changes: list[str] | None, out: Path | None) -> Planned:
+    """What the file asks for, and where it goes."""
+    from dataclasses import replace
+
+    from recollect.pipeline.planning import read_plan
+
+    planned = read_plan(plan, changes or (), only=only or ())
+    return planned if out is None else replace(planned, out=out)
+
+
+def _duration(seconds: float) -> str:
+    """So many seconds, in words.
+
+    >>> _duration(5), _duration(300), _duration(9000)
+    ('10 seconds', '5 minutes', '2.5 hours')
+    """
+    if seconds < 90:
+        return f"{max(10, round(seconds / 10) * 10)} seconds"
+    return f"{round(seconds / 60)} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

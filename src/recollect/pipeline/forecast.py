@@ -1,0 +1,100 @@
+"""What a plan will cost, found out before it is run: models to train, records to ask about, roughly how long."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from recollect.audits.audit import Needs
+from recollect.audits.rounds import refuse_impossible
+from recollect.corpora.corpus import Corpus
+from recollect.models.model import Model
+from recollect.pipeline.plan import Plan
+from recollect.recipes.forecast import seconds_to_train
+from recollect.signals.evidence import TARGET, Evidence
+
+SAMPLE = 8
+"""Records that a model is asked about, to see how long it takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """What is known of an audit's cost before it begins; later rounds may need more."""
+
+    audit: str
+    trained: Mapping[str, int]
+    """How many models are trained, by the corpus that they are trained on."""
+    asked: int
+    """Records that all models together are asked about."""
+    queries: int
+    """Records that the target is asked about."""
+    seconds: float
+    """Roughly, on this machine, if nothing was done before."""
+    later: Mapping[str, int]
+    """Models that may have to be trained besides, by their part, depending on what the first answers say."""
+
+
+def forecast(plan: Plan) -> Forecast:
+    """What a plan will cost. Models and corpora are loaded, and the target is asked about a few records.
+
+    Raises:
+        AccessError: A model does not show what the audit needs.
+        PlanError: Something is missing from the plan.
+    """
+    plan.refuse_incomplete()
+    given = plan.evidence()
+    first = refuse_impossible(plan.audit, given)
+    needs = plan.audit.needs(given)
+    corpora = {**given.corpora, **needs.corpora}
+    trained = {
+        part: len([name for name in cohorts.models if name not in given.models])
+        for part, cohorts in needs.train.items()
+    }
+    # what only the first answers can say, or whether it is needed at all
+    later = {part: count for part, count in first.fleet.items() if not given.playing(part) and plan.recipe is not None}
+    later = {} if any(trained.values()) else later
+    asked = {(model, part): len(corpora[part]) for model, part in needs.ask if part in corpora}
+    return Forecast(
+        audit=plan.audit.name,
+        trained={part: count for part, count in trained.items() if count},
+        asked=sum(asked.values()),
+        queries=sum(count for (model, _), count in asked.items() if model == TARGET),
+        seconds=_asking(given, corpora, asked) + _training(plan, needs, corpora, given),
+        later=later,
+    )
+
+
+def _asking(given: Evidence, corpora: Mapping[str, Corpus], asked: Mapping[tuple[str, str], int]) -> float:
+    """How long asking takes: models that are still to be trained are taken to be as fast as the target."""
+    found, known = 0.0, dict[tuple[str, str], float]()
+    for (name, part), count in asked.items():
+        model = given.models.get(name, given.models.get(TARGET))
+        if model is None or not count:
+            continue
+        key = name if name in given.models else TARGET, part
+        if key not in known:
+            known[key] = _per_record(model, corpora[part])
+        found += known[key] * count
+    return found
+
+
+def _per_record(model: Model, corpus: Corpus) -> float:
+    """Seconds that a model takes for a record, from a few; the first call, which warms up, does not count."""
+    records = list(islice(iter(corpus), SAMPLE))
+    model.answer(records[:1])
+    began = time.monotonic()
+    model.answer(records)
+    return (time.monotonic() - began) / len(records)
+
+
+def _training(plan: Plan, needs: Needs, corpora: Mapping[str, Corpus], given: Evidence) -> float:
+    """How long training takes, from a few steps of one model."""
+    found = 0.0
+    for part, cohorts in needs.train.items():
+        new = [name for name in cohorts.models if name not in given.models]
+        if new and plan.recipe is not None:
+            one = cohorts.corpus_of(corpora[part], new[0])
+            found += len(new) * seconds_to_train(plan.recipe, one)
+    return found

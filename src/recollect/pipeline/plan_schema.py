@@ -1,0 +1,46 @@
+"""The JSON Schema of plan files, for editors: generated from the models and the audits' settings."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from recollect.audits.registry import AUDITS
+from recollect.pipeline.planfile import OWN, Given, PlanFile
+
+PUBLISHED = Path(str(files("recollect.pipeline"))) / "plan.schema.json"
+"""The schema that editors may rely on; a test keeps it equal to the generated one."""
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a plan file, with the settings of all audits of ours.
+
+    >>> schema()["$id"]
+    'urn:recollect:plan:1'
+    """
+    described = PlanFile.model_json_schema()
+    definitions: dict[str, Any] = {**described.pop("$defs", {}), "Given": Given.model_json_schema()}
+    definitions |= definitions["Given"].pop("$defs", {})
+    audits: dict[str, Any] = {}
+    for name in AUDITS.table:
+        settings = TypeAdapter(AUDITS.load(name)).json_schema()
+        definitions |= settings.pop("$defs", {})
+        settings.pop("required", None)
+        settings["properties"] = {**settings.get("properties", {}), OWN: {"$ref": "#/$defs/Given"}}
+        audits[name] = {"anyOf": [{**settings, "additionalProperties": False}, {"type": "null"}]}
+    described["properties"]["audits"] = {"type": "object", "minProperties": 1, "properties": audits}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:recollect:plan:1",
+        **described,
+        "$defs": definitions,
+    }
+
+
+def publish() -> None:
+    """Write the schema; to be done after every change of the models or of an audit's settings."""
+    PUBLISHED.write_text(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

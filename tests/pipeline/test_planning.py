@@ -1,0 +1,169 @@
+"""Plan files: what they mean, and what is said about those that mean nothing."""
+
+import contextlib
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from recollect.audits.registry import AUDITS
+from recollect.errors import PlanError, RecollectError
+from recollect.pipeline import plan_schema
+from recollect.pipeline.planfile import resolved
+from recollect.pipeline.planning import read_plan
+
+PLAN = """\
+models:
+  target: model
+  reference: {model: gpt2, window: 64}
+corpora:
+  audited: {corpus: mine.jsonl, user: author, split: {by: windows, words: 20}}
+  controls: others.jsonl
+cohorts: {audited: cohorts.json}
+recipe: {recipe: word-lstm, set: {training.epochs: 2}}
+audits:
+  membership: {signal: loss, fpr: [0.1, 0.2]}
+  leakage:
+    top_k: 3
+    with:
+      models: {reference: elsewhere}
+      corpora: {audited: mine.jsonl}
+limits:
+  membership: ["auc.lower>0.6"]
+seed: 7
+"""
+
+
+@pytest.fixture
+def home(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "mine.jsonl").touch()
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    return tmp_path
+
+
+def changed(home, old, new):
+    assert old in PLAN
+    (home / "plan.yaml").write_text(PLAN.replace(old, new))
+    return home / "plan.yaml"
+
+
+def test_a_plan_file_means_one_plan_per_audit(home):
+    planned = read_plan(home / "plan.yaml")
+    membership, leakage = planned.plans
+    assert (membership.audit.name, membership.audit.fpr, membership.audit.signal) == ("membership", (0.1, 0.2), "loss")
+    assert membership.models["target"].ref == str(home / "model")
+    assert (membership.models["reference"].ref, membership.models["reference"].question.window) == ("gpt2", 64)
+    corpus = membership.corpora["audited"]
+    assert (corpus.ref, corpus.columns.user, corpus.split.words) == (str(home / "mine.jsonl"), "author", 20)
+    assert (membership.recipe.training.epochs, membership.seed) == (2, 7)
+    assert [str(limit) for limit in membership.limits] == ["auc.lower>0.6"]
+    assert not leakage.limits
+    assert planned.out == home / "plan-run"
+    assert membership.work == home / ".recollect"
+
+
+def test_what_is_given_to_one_audit_alone_does_not_reach_the_others(home):
+    membership, leakage = read_plan(home / "plan.yaml").plans
+    assert leakage.audit.top_k == 3
+    assert leakage.models["reference"].ref == "elsewhere"
+    assert leakage.models["target"] == membership.models["target"]
+    assert leakage.corpora["audited"].split is None
+    assert membership.corpora["audited"].split is not None
+
+
+def test_settings_are_changed_and_audits_chosen_from_outside(home):
+    (leakage,) = read_plan(home / "plan.yaml", ["audits.leakage.top_k=5", "seed=1"], only=["leakage"]).plans
+    assert (leakage.audit.top_k, leakage.seed) == (5, 1)
+    with pytest.raises(PlanError, match="plans no exposure audit"):
+        read_plan(home / "plan.yaml", only=["exposure"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ("top_k: 3", "topk: 3", 12, "Did you mean 'top_k'?"),
+        ("  leakage:", "  leakge:", 11, "Did you mean 'leakage'?"),
+        ("user: author", "usr: author", 5, "Did you mean 'user'?"),
+        ("words: 20", "word: 20", 5, "Did you mean 'words'?"),
+        ("fpr: [0.1, 0.2]", "fpr: often", 10, "fpr is 'often'"),
+        ("fpr: [0.1, 0.2]", "fpr: [2]", 10, "between 0 and 1"),
+        ("{model: gpt2, window: 64}", "{window: 64}", 3, "models.reference.model is missing"),
+        ("limits:", "limts:", 16, "Did you mean 'limits'?"),
+        ("auc.lower>0.6", "auc=0.6", 17, "is no limit"),
+        ("  membership: [", "  membrship: [", 17, "Did you mean 'membership'?"),
+        ("corpora: {audited", "corpra: {audited", 15, "Did you mean 'corpora'?"),
+        ("seed: 7", "seed: 7\nseed: 8", 19, "stands twice"),
+        ("seed: 7", "seed: soon", 18, "seed is 'soon'"),
+        ("seed: 7", "workers: 0", 18, "workers is 0"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_file_and_line(home, old, new, line, said):
+    with pytest.raises(PlanError) as refusal:
+        read_plan(changed(home, old, new))
+    assert f"plan.yaml line {line}:" in str(refusal.value)
+    assert said in str(refusal.value)
+
+
+@pytest.mark.parametrize("text", ["", "3", "- a", "{", "audits: {}", "\0", "a: &a [*a]", "audits: {membership: 3}"])
+def test_files_that_are_no_plans_are_refused(tmp_path, text):
+    (tmp_path / "plan.yaml").write_text(text)
+    with pytest.raises(PlanError):
+        read_plan(tmp_path / "plan.yaml")
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path):
+    (tmp_path / "plan.yaml").write_bytes(b"\xff\xfe\x00")
+    for name in ("plan.yaml", "absent.yaml", "."):
+        with pytest.raises(PlanError):
+            read_plan(tmp_path / name)
+
+
+KEYS = st.sampled_from(
+    ["models", "corpora", "audits", "limits", "seed", "recipe", "files", "out", "membership", "with"]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.text(max_size=5) | st.floats(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS | st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(settings=st.dictionaries(KEYS, VALUES, max_size=5))
+def test_rubbish_gets_one_clear_error_or_means_something(home, settings):
+    (home / "plan.yaml").write_text(yaml.safe_dump({"audits": {"membership": None}, **settings}))
+    with contextlib.suppress(RecollectError):
+        read_plan(home / "plan.yaml")
+
+
+def test_paths_are_those_beside_the_plan_and_all_else_stays(home):
+    for ref, found in {
+        "model": str(home / "model"),
+        "recorded:model": f"recorded:{home / 'model'}",
+        "model+model": f"{home / 'model'}+{home / 'model'}",
+        "gpt2": "gpt2",
+        "hf:wikitext:train": "hf:wikitext:train",
+        "python:a.b:c": "python:a.b:c",
+        "*.jsonl": str(home / "*.jsonl"),
+        "/tmp": "/tmp",  # noqa: S108 - not used
+    }.items():
+        assert resolved(ref, home) == found
+
+
+def test_the_published_schema_is_the_generated_one_and_names_every_audit():
+    published = json.loads(plan_schema.PUBLISHED.read_text())
+    assert published == plan_schema.schema(), "run recollect.pipeline.plan_schema.publish()"
+    assert set(published["properties"]["audits"]["properties"]) == set(AUDITS.table)
+
+
+def test_the_schema_accepts_what_the_reader_accepts():
+    jsonschema.validate(yaml.safe_load(PLAN), plan_schema.schema())
+    for old, new in (("top_k: 3", "topk: 3"), ("limits:", "limts:"), ("seed: 7", "seed: soon")):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(yaml.safe_load(PLAN.replace(old, new)), plan_schema.schema())
+    assert Path(plan_schema.PUBLISHED).suffix == ".json"
