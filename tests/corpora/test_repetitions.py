@@ -60,3 +60,10 @@ def test_pairs_and_labels_are_compared_whole():
 def test_a_passage_of_one_word_is_refused():
     with pytest.raises(PlanError, match="passage"):
         by_duplicates(texts("a"), passage=1)
+
+
+def test_users_who_repeat_themselves_are_told_from_users_who_repeat_others():
+    rows = [("0", "ann", "hello there"), ("1", "ann", "Hello there"), ("2", "bob", "hello  there"), ("3", "bob", "bye")]
+    found = by_duplicates(Corpus.of([Record(id=i, user=user, text=text) for i, user, text in rows]))
+    reasons = {"repeats an earlier record of the same user": 1, "repeats an earlier record of another user": 1}
+    assert found.counts == reasons

@@ -19,6 +19,7 @@ def by_duplicates(corpus: Corpus, *, passage: int | None = None) -> Sanitised:
     """The corpus without records that repeat an earlier one; the first copy stays.
 
     Two texts are the same if they are after Unicode normalisation (NFKC), whatever their capitals and white space.
+    Where users are known, the reasons tell users who repeat themselves from users who repeat others.
 
     Args:
         corpus: What to sanitise.
@@ -32,15 +33,16 @@ def by_duplicates(corpus: Corpus, *, passage: int | None = None) -> Sanitised:
         for _, key in keys(record):
             hashes.add(key)
     repeated = {number for part in hashes.repeated() for number in part.tolist()}
-    first, changes = dict[str, str](), list[Change]()
+    first, changes = dict[str, tuple[str, str | None]](), list[Change]()
     for record in corpus:
         # the full digests of the few that may repeat make it certain
         found = [(reason, _digest(key)) for reason, key in keys(record) if _number(key) in repeated]
         again = next(((reason, first[key]) for reason, key in found if key in first), None)
         if again is not None:
-            changes.append(Change(record=record.id, action="removed", reason=again[0], like=again[1]))
+            reason, (like, user) = again
+            changes.append(Change(record=record.id, action="removed", reason=reason + _whose(record, user), like=like))
         else:
-            first.update((key, record.id) for _, key in found)
+            first.update((key, (record.id, record.user)) for _, key in found)
     return without(corpus, changes)
 
 
@@ -62,6 +64,13 @@ class _Keys:
             for i in range(len(words) - self.passage + 1):
                 passage = "\x1f".join(words[i : i + self.passage])
                 yield f"repeats {self.passage} words of an earlier record", passage
+
+
+def _whose(record: Record, user: str | None) -> str:
+    """Whether users repeat themselves, which makes a model learn them by heart, or others; nothing without users."""
+    if record.user is None or user is None:
+        return ""
+    return " of the same user" if record.user == user else " of another user"
 
 
 def normalised(text: str) -> str:

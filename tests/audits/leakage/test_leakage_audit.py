@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -26,8 +26,11 @@ def result_of(audit, world, target, **changes):
     return audit.run(gathered(audit, given, ask=world.ask, train=world.train), stream(0, audit.name))
 
 
+@dataclass(frozen=True, kw_only=True)
 class Silent(Null):
     """A model that never finds a true word likeliest."""
+
+    name: str = "silent"
 
     def say(self, record, words):
         return self.believing(record, np.full(len(words), 1e-4))
