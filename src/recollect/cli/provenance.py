@@ -30,7 +30,9 @@ def provenance(
     method: Annotated[
         Literal["calibrated", "histogram"], typer.Option(help="calibrated: ours. histogram: the paper's Algorithm 1.")
     ] = "calibrated",
-    shadows: Annotated[int, typer.Option(help="Shadow models, each trained on half of the controls' users.")] = 10,
+    shadows: Annotated[
+        int, typer.Option(help="Shadow models, each trained on half of the users who do not calibrate.")
+    ] = 10,
     queries: Annotated[int, typer.Option(min=0, help="Texts of each person; 0 for all.", rich_help_panel=_ASKED)] = 32,
     budget: Annotated[
         int | None,
@@ -52,15 +54,24 @@ def provenance(
             min=1, help="Look at so many of its likeliest words only. (default: all it shows)", rich_help_panel=_ASKED
         ),
     ] = None,
+    calibration: Annotated[
+        float, typer.Option(help="The share of the controls' users who calibrate and train no shadow.")
+    ] = 0.25,
     alpha: Annotated[float, typer.Option(help="The share of findings that may be false.")] = 0.05,
 ) -> None:
-    """Find out whether a person's texts were used to train a model that shows ranked words only.
+    """Find out whether a person's texts were used to train a model that shows ranked words, or only its first guess.
 
-    The corpus is one person's, or has a user column: then everybody in it is judged. The controls are reference users
-    known not to be in training: some train shadow models with --recipe, some are asked of the target and say what is
-    chance. Shadows are kept in --work, and serve the next person.
+    CORPUS is one person's texts, or has a user column: then everybody in it is judged. --controls are texts of at least
+    76 people who are known not to be in training and who write as the person does. Three quarters of them train shadow
+    models with --recipe, which say how hard each word is. One quarter calibrates: the target is asked about them as
+    about the person, and they say what chance is.
 
-    `recollect provenance their-model my-posts.jsonl --controls others.jsonl --recipe word-lstm --top-k 50 --out run`
+    The answer is a p-value: how often somebody who was not in training is predicted as well as this person. Shadows are
+    kept in --work and serve the next person, who then waits for seconds.
+
+    `recollect provenance their-model/ my-posts.jsonl --controls others.jsonl --recipe word-lstm --out run/`
+
+    A model that shows one word, and few questions: add `--top-k 1 --queries 8 --budget 400`.
     """
     from recollect.audits.provenance.audit import ProvenanceAudit
     from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
@@ -72,6 +83,7 @@ def provenance(
         budget=budget,
         select=select,
         top_k=top_k,
+        calibration=calibration,
         alpha=alpha,
     )
     plan = planned(

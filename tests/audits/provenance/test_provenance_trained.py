@@ -110,6 +110,45 @@ def test_members_of_a_small_target_are_found_and_others_are_not(targets, people,
     assert np.mean([by_user[user] for user in others]) > 0.2
 
 
+def test_a_target_of_subwords_is_audited_with_shadows_of_words(people, judged, work):
+    """What the target cuts up is put together again; words that a shadow does not know are left out, and counted."""
+    of, _, groups = people
+    members, others, calibrating = groups[1]
+    pieces = ["n_embd=32", "n_layer=1", "n_head=2", "epochs=40", "learning_rate=0.01", "batch_size=16"]
+    recipe = load_recipe("causal-transformer", [*pieces, "tokenizer.size=400"])
+    target = train(recipe, of(members, "members"), work / "subwords", seed=0, threads=1)
+    audited = [*members[:10], *others]
+    found = judged(ProvenanceAudit(shadows=4), target, audited, calibrating)
+    rows = {row["user"]: row for row in found.held["users"].to_pylist()}
+    learnt, unseen = ([rows[user]["score"] for user in users] for users in (members[:10], others))
+    assert np.mean(np.array(learnt)[:, None] > unseen) > 0.8
+    assert sum(row["unknown_words"] for row in rows.values()) > 0
+    assert any("some model does not know them" in note for note in found.notes)
+
+
+def test_dialogues_are_audited_by_the_words_of_the_reply(tmp_path):
+    pairs = synthetic.pairs(people=110, each=5, seed=2)
+    users = list(dict.fromkeys(record.user for record in pairs))
+    members, others, controls = users[:15], users[15:30], users[30:]
+    small = ["units=32", "embedding=16", "dropout=0.0", "learning_rate=0.02", "batch_size=16", "epochs=15"]
+    recipe = load_recipe("seq2seq", [*small, "tokenizer.size=500"])
+    target = train(recipe, pairs.of_users(members), tmp_path / "target", seed=0, threads=1)
+    plan = Plan(
+        audit=ProvenanceAudit(shadows=2),
+        models={TARGET: str(target)},
+        corpora={AUDITED: pairs.of_users([*members, *others]), CONTROLS: pairs.of_users(controls)},
+        recipe=recipe,
+        work=tmp_path,
+        workers=1,
+        threads=1,
+    )
+    rows = {row["user"]: row for row in run(plan).held["users"].to_pylist()}
+    assert np.mean([rows[user]["p_value"] for user in members]) < 0.1
+    assert np.mean([rows[user]["p_value"] for user in others]) > 0.2
+    written = {user: sum(len(r.target.split()) for r in pairs.of_users([user])) for user in members}
+    assert all(rows[user]["words"] <= 2 * written[user] for user in members)  # of the replies alone, and their stops
+
+
 @pytest.mark.slow
 def test_nobody_is_accused_by_targets_that_never_saw_them(targets, people, judged, record_property):
     """Every target has people and calibration users of its own: p-values of different targets are independent."""

@@ -58,10 +58,11 @@ def chosen_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Refere
 def _too_few(audit: ProvenanceAudit, found: int) -> NotEnoughData:
     """Why there is no p-value, and how many users would do."""
     needed = controls_for_p(audit.alpha)
+    users = int(np.ceil(needed / audit.calibration))
     return NotEnoughData(
         f"A p-value of {audit.alpha:g} needs at least {needed} calibration users, and there are {found}: a share of "
         f"{audit.calibration:g} of the reference users, whom no shadow model may see.",
-        do=f"Give controls with at least {int(np.ceil(needed / audit.calibration))} users, or a larger share.",
+        do=f"Give controls with at least {users} users, or let a larger share calibrate.",
     )
 
 

@@ -20,6 +20,8 @@ FAR = 4.0
 """So many times the usual spread of the calibration users, and beyond all of them, is unlike them."""
 GROUP = 20
 """So many people, at least, are compared as a group: with fewer, chance alone tells them apart."""
+APART = 0.6
+"""From this AUC on a difference of words is worth a word: with many people a smaller one is soon significant."""
 _QUARTILES = 1.349
 """How far apart the quartiles of a normal distribution are, in standard deviations."""
 
@@ -80,7 +82,7 @@ def group_shift(people: Corpus, calibration: Corpus) -> str:
         told = told_apart(sides[0], sides[1], confidence=0.95)
     except NotEnoughData:
         return ""
-    if told.p > SHIFTED:
+    if told.p > SHIFTED or told.effect.value < APART:
         return ""
     return (
         f"The audited people can be told from the calibration users by their words alone (AUC {told.effect.value:.2f}, "
