@@ -8,6 +8,7 @@ import typer
 
 from recollect import __version__
 from recollect.cli import (
+    compare,
     demo,
     doctor,
     evaluate,
@@ -66,6 +67,7 @@ app.command("leakage", rich_help_panel="Audit")(verb(leakage.leakage))
 app.command("membership", rich_help_panel="Audit")(verb(membership.membership))
 app.command("removal", rich_help_panel="Audit")(verb(removal.removal))
 app.command("report", rich_help_panel="Look")(verb(report.report))
+app.command("compare", rich_help_panel="Look")(verb(compare.compare))
 app.command("evaluate", rich_help_panel="Look")(verb(evaluate.evaluate))
 app.command("list", rich_help_panel="Look")(verb(listing.list_parts))
 app.command("doctor", rich_help_panel="Look")(verb(doctor.doctor))

@@ -12,7 +12,7 @@ import hashlib
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from recollect.report.annex import CAVEATS, NOTHING, OPINION
@@ -23,17 +23,21 @@ from recollect.report.words import fit
 
 def html(report: Report) -> str:
     """The report as a page."""
+    constants = {"caveats": CAVEATS, "nothing": NOTHING, "opinion": OPINION, "not_asked": NOT_ASKED}
+    return guarded(environment().get_template("report.html"), report=report, **constants)
+
+
+def guarded(page: Template, **values: Any) -> str:
+    """A page of ours with these values, our style and our script, and the policy that lets nothing else run."""
     style, script = _ours("report.css"), _ours("report.js")
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    constants = {"caveats": CAVEATS, "nothing": NOTHING, "opinion": OPINION, "not_asked": NOT_ASKED}
-    page = _environment().get_template("report.html")
-    return page.render(report=report, policy=policy, style=style, script=script, **constants) + "\n"
+    return page.render(policy=policy, style=style, script=script, **values) + "\n"
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
     """The template engine: it escapes always, and knows no value that is missing."""
     return Environment(
         loader=PackageLoader("recollect.report"),

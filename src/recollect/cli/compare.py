@@ -1,0 +1,46 @@
+"""`recollect compare`: two runs side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recollect.cli import console
+from recollect.cli.options import AsJson
+
+Before = Annotated[Path, typer.Argument(metavar="RUN_A", help="The run folder before.", show_default=False)]
+After = Annotated[Path, typer.Argument(metavar="RUN_B", help="The run folder after.", show_default=False)]
+
+
+def compare(
+    before: Before,
+    after: After,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the comparison as an HTML page.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Set two runs side by side: before and after differential privacy, sanitising, or a removal.
+
+    Every finding that both have, with an interval of the difference where both have one.
+
+    `recollect compare run-before run-after --out compared.html`
+    """
+    from dataclasses import asdict
+
+    from recollect.files import write_text
+    from recollect.report.comparison import HEADINGS, comparison_page, comparison_rows, headline
+    from recollect.results.comparing import compared
+    from recollect.results.folders import RunFolder
+
+    found = compared(RunFolder(before).read_results(), RunFolder(after).read_results())
+    if json:
+        told = [{**asdict(each), "difference": each.value, "differs": each.differs} for each in found.differences]
+        console.print_json({**asdict(found), "differences": told})
+    else:
+        console.print_table(headline(found), list(HEADINGS), comparison_rows(found))
+        for line in (*found.notes, *found.missing):
+            console.say(f"Note: {line}")
+    if out is not None:
+        write_text(out, comparison_page(found, (str(before), str(after))))
+        console.say(f"The comparison is in {out}.")
