@@ -18,7 +18,7 @@ def comparison_rows(comparison: Comparison) -> list[list[str]]:
             f"{number(each.before)} {each.unit}",
             f"{number(each.after)} {each.unit}",
             f"{each.value:+.3g}",
-            each.why_no_interval if each.interval is None else f"{each.interval[0]:+.3g} and {each.interval[1]:+.3g}",
+            "–" if each.interval is None else f"{each.interval[0]:+.3g} and {each.interval[1]:+.3g}",
             {None: "–", True: "yes", False: "no"}[each.differs],
         ]
         for each in comparison.differences
