@@ -13,7 +13,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from common.running import reproduce
 from laboratory import Laboratory
 
-STUDIES = ("table2_benchmark", "table4_tests", "table5_sizes", "shares")
+STUDIES = ("table2_benchmark", "table4_tests", "table5_sizes", "shares", "figure2_metrics")
 
 
 if __name__ == "__main__":
