@@ -44,3 +44,37 @@ def test_a_reference_gives_an_epsilon_of_zero_for_the_very_same_model(folder, tm
     values = {each["name"]: each["value"] for each in json.loads(found.stdout)["findings"]}
     assert values["unique_sequences"] > 0
     assert values["leakage_epsilon"] == 0
+
+
+def test_help_says_what_is_compared_and_shows_a_command():
+    told = call("leakage", "--help").output
+    for word in ("--controls", "--removable", "--folds", "recollect leakage my-model train.jsonl"):
+        assert word in told
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--alpha", "2"], "alpha"),
+        (["--folds", "2"], "folds"),
+        (["--removable", "0.9"], "removable"),
+        (["--deniable-at", "-1"], "deniable_at"),
+        (["--set", "epochs=1"], "--recipe"),
+        (["--recipe", "word-gruu"], "Did you mean 'word-gru'"),
+        (["--recipe", "word-gru", "--folds", "8"], "8 folds need at least as many users, and there are 4"),
+    ],
+)
+def test_rubbish_is_refused_in_one_message(folder, tmp_path, words, said):
+    found = call(
+        "leakage", folder / "model", folder / "train.jsonl", "--work", tmp_path / "work", "--top-k", 200, *words
+    )
+    assert found.exit_code == 2, found.output
+    assert said in found.output + found.stderr
+    assert "Traceback" not in found.output
+
+
+def test_a_corpus_without_users_is_told(folder, tmp_path):
+    (tmp_path / "plain.txt").write_text("\n".join(TEXTS))
+    found = call("leakage", folder / "model", tmp_path / "plain.txt", "--work", tmp_path / "work")
+    assert found.exit_code == 0, found.output
+    assert "every record counts as a user of its own" in found.output + found.stderr

@@ -36,7 +36,12 @@ def leakage(
     reference: References = None,
     controls: Controls = None,
     members: Members = None,
-    top_k: Annotated[int, typer.Option(min=1, help="A word is said if it is among so many likeliest.")] = 1,
+    top_k: Annotated[
+        int,
+        typer.Option(
+            min=1, help="A word is said if all of it is among so many likeliest; also told for 1, 3, 5 … below."
+        ),
+    ] = 1,
     min_length: Annotated[int, typer.Option(min=1, help="How many words a sequence must have.")] = 1,
     folds: Annotated[
         int,
@@ -52,17 +57,26 @@ def leakage(
             help="With --recipe: up to this share of users with runs, one reference without all of them; 0 for folds.",
         ),
     ] = 0.1,
-    deniable_at: Annotated[float, typer.Option(help="Up to which epsilon a user can plausibly deny.")] = 1.0,
+    deniable_at: Annotated[
+        float, typer.Option(help="Up to which epsilon (nats per word) a user can plausibly deny.")
+    ] = 1.0,
     alpha: Annotated[float, typer.Option(help="How often a model that saw nobody may be accused.")] = 0.05,
     show_text: ShowText = False,
 ) -> None:
     """Find out which sequences of which user come out of a model when it is prompted with their texts.
 
-    The corpus is the training data, with a user column. References are models that have not seen these users: given
-    (--reference), or trained without a part of them (--recipe). What is chance comes from users known not to be in
-    training (--controls), or else from a second reference. Without any, sequences are counted and nothing is tested.
+    The corpus is the training data, with a user column. Words in a row that the model finds likeliest are a run; runs
+    that one user alone wrote are what may leak. Leakage epsilon says how much likelier the model finds them than a
+    reference that has not seen the user: given (--reference), or trained without them (--recipe, with --folds and
+    --removable).
+
+    It is positive without any leak. What is chance comes from users known not to be in training (--controls, the most
+    certain), from a second --reference, or from a second model of the recipe. Without any of these, sequences are
+    counted and nothing is tested.
 
     `recollect leakage my-model train.jsonl --recipe word-gru --controls others.jsonl --out run`
+
+    `recollect leakage my-model train.jsonl --reference public-model --top-k 3 --fail-if 'flagged_users>0'`
     """
     from recollect.audits.leakage.audit import LeakageAudit
     from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET

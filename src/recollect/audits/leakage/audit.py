@@ -132,7 +132,12 @@ class LeakageAudit:
                 in_nats=bool(comparison.way) and evidence.models[TARGET].access.logprob != "none",
             ),
             counts,
-            Told(read=read, way=comparison.way, reason=_reason(evidence, comparison)),
+            Told(
+                read=read,
+                way=comparison.way,
+                reason=_reason(evidence, comparison),
+                by_record=not evidence.corpora[AUDITED].summary.users,
+            ),
         )
 
     def _lacks_references(self, evidence: Evidence) -> bool:

@@ -19,6 +19,8 @@ class Told:
     """How the references came about; empty if there are none."""
     reason: str
     """Why there is no leakage epsilon; empty if there is."""
+    by_record: bool
+    """Whether the corpus has no users, so that every record counts as one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,6 +81,8 @@ def notes(judged: Judged, told: Told, *, level: float, everybody: int) -> tuple[
     """
     compared, seen = judged.compared, everybody - len(judged.compared.users)
     said = [f"{seen} users are left out: a reference has seen them."] if seen else []
+    if told.by_record:
+        said.append("The corpus has no users: every record counts as a user of its own (see --user-column).")
     if told.way:
         said.append(f"References: {told.way}.")
     if told.read.unknown:
