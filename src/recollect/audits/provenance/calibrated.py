@@ -64,9 +64,9 @@ def alike(frequency: Floats, hardness: Floats) -> Codes:
     columns = max(1, int(groups / rows))
     row = _grouped(frequency, rows)
     found = np.empty(len(row), dtype=np.int64)
-    for each in np.unique(row).tolist():
-        inside = np.flatnonzero(row == each)
-        found[inside] = each * columns + _grouped(hardness[inside], columns)
+    ends = np.cumsum(np.bincount(row, minlength=rows))
+    for place, inside in enumerate(np.split(np.argsort(row, kind="stable"), ends[:-1])):
+        found[inside] = place * columns + _grouped(hardness[inside], columns)
     return found
 
 
