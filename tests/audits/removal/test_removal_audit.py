@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from recollect.audits.removal.audit import RemovalAudit
+from recollect.audits.removal.calibrated import Case
+from recollect.audits.removal.judging import ALL_BUT_SURE
+from recollect.audits.removal.rates import Rate
+from recollect.audits.removal.reporting import said_plainly
 from recollect.audits.rounds import gathered
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -145,6 +150,20 @@ def test_a_far_set_that_the_model_knows_nothing_of_is_gone():
     result = judged(FEW_MODELS, unsure, far, CONTROL)
     assert result.settings["said"] == "gone"
     assert any("like no control" in note for note in result.notes)
+
+
+def test_a_far_set_is_gone_also_if_the_few_that_are_near_tell_nothing():
+    told_nothing = Case(unsure=0, size=3, members=Rate(value=0.0, size=100), never=Rate(value=0.0, size=9))
+    whole = Case(unsure=95, size=100, members=Rate(value=0.0, size=100), never=ALL_BUT_SURE)
+    found = SimpleNamespace(case=told_nothing, whole=whole, found=SimpleNamespace(audited=range(100)))
+    assert said_plainly("gone", found, FEW_MODELS).startswith("Gone: no sign of the 100 audited records; at most")
+
+
+def test_a_model_that_was_damaged_as_a_whole_is_not_called_clean():
+    everything = [*QUERY, *CONTROL]
+    result = judged(FEW_MODELS, known_by_heart(everything, certainty=1e-6), QUERY, CONTROL)
+    assert result.settings["said"] == "cannot tell"
+    assert any("damaged" in note for note in result.notes)
 
 
 def language(learnt, **given):

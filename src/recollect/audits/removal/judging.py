@@ -21,7 +21,7 @@ from recollect.errors import NotEnoughData
 from recollect.results.result import Outcome, Result, Skipped
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET, Evidence
 from recollect.stats.comparisons import mann_whitney
-from recollect.stats.significance import Alternative
+from recollect.stats.significance import Alternative, bonferroni
 
 if TYPE_CHECKING:
     from recollect.audits.removal.audit import RemovalAudit
@@ -68,15 +68,21 @@ class Judged:
         """What can be said."""
         if self.case is None:
             return self._without_members()
-        found = self.case.verdict
-        if found == "still there" and self.near is None and self.shifted:
-            return "cannot tell"
-        if found == "still there":
-            return found
+        if self._still_there(self.case):
+            return "still there"
         if not self.shifted and self.p_below <= OVER * self.level:
             return "over-unlearned"
+        if self.found.damaged or (self.near is None and self.p_above <= self.level):
+            return "cannot tell"
         cleared = self.whole is not None and self.whole.excludes(self.whole.tolerance)
-        return "gone" if cleared else found
+        return "gone" if cleared or self.case.verdict == "gone" else "cannot tell"
+
+    def _still_there(self, case: Case) -> bool:
+        """Whether the set is known too well; without neighbours all ranks are a second test, which is paid for."""
+        if self.near is not None:
+            return case.verdict == "still there"
+        tests = [self.p_above, *([case.p_still] if case.told else [])]
+        return not self.shifted and float(bonferroni(tests).min()) <= self.level
 
     def _without_members(self) -> Verdict:
         """What can be said if nobody knows how members look: never that a set is gone."""
@@ -128,7 +134,12 @@ def _judged(audit: RemovalAudit, evidence: Evidence, ledger: Ledger) -> tuple[Ju
     classifier = evidence.models[TARGET].kind == "classifier"
     found = standing(evidence, unit=unit, compared=not (classifier and calibrated))
     near = _near(audit, evidence, found, unit)
-    shifted, notes = (near.shifted, _remarks(near)) if near else guarded(evidence, audit, ledger)
+    shifted, notes = (near.shifted, _remarks(near)) if near is not None else guarded(evidence, audit, ledger)
+    if found.damaged:
+        notes.append(
+            "The target is far less sure of records it never saw than calibration models are: it was damaged as a "
+            "whole, or trained otherwise. It is not called clean."
+        )
     sides = found.audited.values, found.controls.values
     below, above = (mann_whitney(*sides, alternative=way).p for way in _WAYS)
     level = line(found.members.values, found.controls.values) if calibrated else -np.inf

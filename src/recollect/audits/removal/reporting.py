@@ -120,7 +120,7 @@ def said_plainly(verdict: Verdict, found: Judged, audit: RemovalAudit) -> str:
 
 def _bound(found: Judged, audit: RemovalAudit) -> str:
     """The largest share that may still be in."""
-    cases = [case for case in (found.case, found.whole) if case is not None]
+    cases = [case for case in (found.case, found.whole) if case is not None and case.told]
     limits = [limit.high for case in cases if (limit := case.share_in(1 - 2 * audit.level).interval) is not None]
     return f"at most {min(limits):.0%}"
 
@@ -129,6 +129,8 @@ def _wanted(found: Judged) -> str:
     """What would do."""
     if found.case is None:
         return "a recipe for calibration models would tell how members look"
+    if found.found.damaged:
+        return "the target is damaged, and calibration models do not show how its members look"
     if found.near is None and found.shifted:
         return "controls of the same kind as the audited records would do"
     enough = found.case.enough()

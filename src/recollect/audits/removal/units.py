@@ -31,7 +31,21 @@ class Standing:
     """Under the target."""
     members: Scores
     """Under each calibration model, of the controls that trained it; a unit's name carries the model's."""
+    others: Floats
+    """Under each calibration model, of the controls that did not train it."""
     dropped: dict[str, int]
+
+    @property
+    def damaged(self) -> bool:
+        """Whether the target is less sure of records never seen than calibration models are, by all that training gives.
+
+        Then something has spoilt it, such as gradient ascent, and how members look in calibration models says nothing.
+        """
+        if not len(self.members) or not len(self.others):
+            return False
+        unseen = float(np.median(self.others))
+        gain = float(np.median(self.members.values)) - unseen
+        return float(np.median(self.controls.values)) < unseen - max(gain, 0.0)
 
 
 def unit_of(evidence: Evidence) -> Unit:
@@ -97,8 +111,13 @@ def standing(evidence: Evidence, *, unit: Unit, compared: bool) -> Standing:
         for model, flags in seen.items()
     ]
     audited = sure[TARGET, AUDITED].with_values(scores[TARGET, AUDITED])
+    others = [scores[model, CONTROLS][~flags] for model, flags in seen.items()]
     return Standing(
-        audited=audited, controls=controls, members=Scores.joined(members), dropped=_dropped(evidence, unit, sure)
+        audited=audited,
+        controls=controls,
+        members=Scores.joined(members),
+        others=np.concatenate([np.empty(0), *others]),
+        dropped=_dropped(evidence, unit, sure),
     )
 
 

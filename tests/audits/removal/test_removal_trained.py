@@ -1,0 +1,107 @@
+"""Language models that were really trained with and without twenty people, and made to unlearn them."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from recollect.audits.removal.audit import RemovalAudit
+from recollect.corpora import synthetic
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.dividing import groups, units_of
+from recollect.pipeline.plan import Plan
+from recollect.pipeline.run import run
+from recollect.recipes.reading import load_recipe
+from recollect.recipes.training import train
+from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
+
+pytestmark = pytest.mark.slow
+RECIPE = load_recipe(
+    "causal-transformer",
+    [
+        *("tokenizer.size=400", "training.epochs=25", "training.learning_rate=0.01", "training.batch_size=16"),
+        *("n_embd=32", "n_layer=1", "n_head=2"),
+    ],
+)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Twenty people, forty others, forty controls, and models of them."""
+
+    folder: Path
+    query: Corpus
+    rest: Corpus
+    controls: Corpus
+
+    def model(self, name: str) -> Path:
+        """A model with the people, without them, or made to unlearn them."""
+        out = self.folder / name
+        if name == "with":
+            both = Corpus.of([*self.query, *self.rest], name="everybody")
+            return train(RECIPE, both, out, threads=1)
+        if name == "without":
+            return train(RECIPE, self.rest, out, threads=1)
+        return out if out.exists() else unlearnt(self.model("with"), out, self, ascend=name == "ascent")
+
+    def verdict(self, name: str, audit: RemovalAudit, **models: str) -> str:
+        """What the audit says of a model."""
+        plan = Plan(
+            audit=audit,
+            models={TARGET: str(self.model(name)), **models},
+            corpora={AUDITED: self.query, CONTROLS: self.controls},
+            recipe=RECIPE if audit.models else None,
+            workers=1,
+            work=self.folder / "work",
+        )
+        return str(run(plan).settings["said"])
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    corpus = synthetic.texts(people=120, each=6, seed=1)
+    parts = groups(units_of(corpus, "user"), {"query": 20, "rest": 40, "controls": 60}, seed=0)
+    return Trained(tmp_path_factory.mktemp("people"), *(corpus.of_users(chosen) for chosen in parts.values()))
+
+
+def unlearnt(source: Path, out: Path, people: Trained, *, ascend: bool) -> Path:
+    """The model after fine-tuning on the rest, or after gradient ascent on the people who are to go."""
+    torch.manual_seed(0)
+    shutil.copytree(source, out)
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(source), AutoTokenizer.from_pretrained(source)
+    texts = [str(record.text) for record in (people.query if ascend else people.rest)]
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
+    for _ in range(5 if ascend else 2):
+        for first in range(0, len(texts), 16):
+            ids = [torch.tensor(tokenizer(text)["input_ids"]) for text in texts[first : first + 16]]
+            batch = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True)
+            mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(each) for each in ids], batch_first=True)
+            loss = model(input_ids=batch, attention_mask=mask, labels=batch.masked_fill(mask == 0, -100)).loss
+            optimiser.zero_grad()
+            (-loss if ascend else loss).backward()
+            optimiser.step()
+    model.save_pretrained(out)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [("with", "still there"), ("without", "gone"), ("fine-tuned", "still there")],
+)
+def test_what_became_of_twenty_people_is_told(people, name, verdict):
+    assert people.verdict(name, RemovalAudit(models=4)) == verdict
+
+
+def test_gradient_ascent_does_not_make_a_model_clean(people):
+    # it spoils what the model says of everybody, and the twenty people stand out all the same
+    assert people.verdict("ascent", RemovalAudit(models=4)) != "gone"
+
+
+def test_a_retrained_model_shows_it_too(people):
+    alone, retrained = RemovalAudit(models=0), str(people.model("without"))
+    assert people.verdict("with", alone, **{REFERENCE: retrained}) == "still there"
