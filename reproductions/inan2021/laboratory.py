@@ -1,10 +1,10 @@
 """What the studies share: groups of people, models of their texts, and what the leakage audit finds of them.
 
-Everybody is in one group. One group trains the models that are audited, another the references, a third plays models
-that saw neither; the fourth is nobody's training data and is asked about as controls. All models share a vocabulary
-that was counted elsewhere, so that none of them knows a word that the others do not. Everything is kept in the work
-folder under an address of all that it depends on, so that a run that was killed goes on, and two studies that want the
-same model train it once.
+Nobody is in two groups. One group trains the models that are audited, another the references, a third a null model,
+which plays the private one though it saw nobody of its users; no model sees anything of the strangers and of the
+controls. All models share a vocabulary that was counted elsewhere, so that none knows a word that the others do not.
+Everything is kept in the work folder under an address of all that it depends on, so that a run that was killed goes on,
+and two studies that want the same model train it once.
 """
 
 from __future__ import annotations
@@ -41,29 +41,31 @@ from recollect.results.result import Result
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
 
 Row = dict[str, Any]
-Group = Literal["private", "reference", "strangers", "controls"]
-SIZE, COMMENTS = 500, 10
-"""Reddit users in each group, and comments of each; users of no group lend their words to the vocabulary."""
-WORDS = 3000
+Group = Literal["private", "reference", "strangers", "controls", "null"]
+SIZES: dict[str, int] = dict.fromkeys(("private", "reference", "strangers", "controls", "null"), 500)
+"""Reddit users in each group."""
+COMMENTS = 10
+"""Of each user."""
+WORDS, LENDERS = 3000, 1000
+"""The vocabulary, and how many further users lend their words to it."""
 BOTS = {"ubottu": 200, "FloodBot1": 100}
 """Two bots of a chat room stand among the private users, with so many messages: they repeat themselves, as the paper's
 did. The users of this Reddit sample hardly do."""
-ARTICLES = 5000
-"""Lines of the encyclopedia that the public model reads: a fifth."""
+ARTICLES = 8000
+"""Lines of the encyclopedia that the public model reads: a third."""
 PASSAGE = 8
-"""Without repetitions: no record shares so many words in a row with an earlier one. The bots address somebody else
-each time, so that whole records hardly repeat."""
+"""So many words in a row are a repetition. The bots address somebody else each time: whole records hardly repeat."""
 SMALLER = ("units=96", "embedding=48", "sequences.length=100")
 """What is smaller or shorter than in the paper, for every model."""
-PACE = ("learning_rate=0.005", "batch_size=32", "training.epochs=10")
-"""A few hundred users are not four million: smaller batches and larger steps."""
+PACE = ("learning_rate=0.02", "batch_size=16", "training.epochs=10")
+"""Hundreds of users are not four million: smaller batches and larger steps."""
 
-PRIVATE_PACE = ("learning_rate=0.05", "rate=0.2", "training.epochs=7", "sequences.length=30", "most_sequences=3")
-"""With differential privacy: 35 steps, each of a fifth of the users and of three pieces of their comments."""
+PRIVATE_PACE = ("rate=0.25", "training.epochs=12", "sequences.length=30", "most_sequences=3")
+"""With differential privacy: 48 steps, each of a quarter of the users and three pieces of their comments."""
 
 SCALE = (
-    f"{SIZE} Reddit users, {COMMENTS} comments each, and two bots in place of 4.4 million users; a GRU of 96 units and "
-    f"{WORDS:,} words in place of 512 and 10,000."
+    f"{SIZES['private']} Reddit users with {COMMENTS} comments each and two bots, in place of 4.4 million users; a GRU "
+    f"of 96 units and {WORDS:,} words, in place of 512 and 10,000."
 )
 
 
@@ -72,25 +74,26 @@ class Setting:
     """One model: how it is trained, and on whom."""
 
     group: Group | Literal["public", "distinct"]
-    """`distinct`: the private group without records that repeat passages of others. `public`: an encyclopedia."""
+    """`public`: an encyclopedia. `distinct`: the private group without records that repeat passages of others."""
     recipe: str = "word-gru"
     changes: tuple[str, ...] = PACE
     public_start: bool = False
     """Whether it goes on from the public model."""
 
 
-PRIVATE, OTHERS = Setting(group="private"), Setting(group="reference")
-DISTINCT = Setting(group="distinct")
+PRIVATE, OTHERS, NULL, DISTINCT = (Setting(group=group) for group in ("private", "reference", "null", "distinct"))
 RANDOM_BUDGETS, PUBLIC_BUDGETS = (3.28, 4.68, 6.20), (2.98, 6.68)
 """The paper's ε, from either start."""
-PUBLIC = Setting(group="public", changes=(*PACE[:2], "training.epochs=1"))
+PUBLIC = Setting(group="public", changes=("learning_rate=0.005", "batch_size=32", "training.epochs=1"))
 
 
 def private_start(group: Group, *, public: bool) -> Setting:
     """A model with user-level differential privacy, which is kept at each of the paper's budgets."""
     budgets = PUBLIC_BUDGETS if public else RANDOM_BUDGETS
+    # what the public model knows is soon lost if steps are large
+    rate = f"learning_rate={0.02 if public else 0.05}"
     spent = (f"privacy.epsilon={budgets[-1]}", f"privacy.snapshots={list(budgets)}")
-    return Setting(group=group, recipe="word-gru-user-dp", changes=(*PRIVATE_PACE, *spent), public_start=public)
+    return Setting(group=group, recipe="word-gru-user-dp", changes=(*PRIVATE_PACE, rate, *spent), public_start=public)
 
 
 def at_budget(folder: Path, epsilon: float) -> Path:
@@ -136,14 +139,14 @@ class Laboratory(Bench):
         if group == "public":
             lines = read_corpus(self.file("wikitext2/wiki.train.raw.gz"), format="txt", skip_bad=True)
             return Corpus.of(itertools.islice(iter(lines), ARTICLES), name=f"the first {ARTICLES} lines of wikitext2")
-        at = ("private", "reference", "strangers", "controls").index(group) * SIZE
-        chosen = {user: self.texts[user][:COMMENTS] for user in self.users[at : at + SIZE]}
+        at = sum(SIZES[before] for before in list(SIZES)[: list(SIZES).index(group)])
+        chosen = {user: self.texts[user][:COMMENTS] for user in self.users[at : at + SIZES[group]]}
         return _corpus(chosen | self.bots if group == "private" else chosen, name=group)
 
     @cached_property
     def vocabulary(self) -> str:
         """The most frequent words of the bots and of Reddit users who are in no group."""
-        others = (text for user in self.users[4 * SIZE :] for text in self.texts[user])
+        others = (text for user in self.users[-LENDERS:] for text in self.texts[user])
         bots = (text for texts in self.bots.values() for text in texts)
         tokenizer = word_tokenizer([*others, *bots], WORDS, lower=True)
         return " ".join(sorted(set(tokenizer.get_vocab()).difference(MARKS)))
@@ -203,6 +206,10 @@ class Laboratory(Bench):
         return kept
 
 
+COLUMNS = ["user", "record", "start", "words", "times", "epsilon", "epsilon_sum"]
+"""Of the table of sequences, what is kept: where they stand, and not what they say."""
+
+
 def value(row: Row, finding: str) -> float | None:
     """A finding's value; None if it was not made."""
     found: Row = row["findings"].get(finding, {})
@@ -217,7 +224,7 @@ def _kept(result: Result) -> Row:
         "verdict": result.verdict,
         "notes": list(result.notes),
         "seconds": result.provenance.seconds if result.provenance else None,
-        "sequences": result.held["sequences"].select(["user", "words", "times", "epsilon", "epsilon_sum"]).to_pylist(),
+        "sequences": result.held["sequences"].select(COLUMNS).to_pylist(),
         "users": result.held["users"].to_pylist(),
         "by_k": result.held["by_k"].to_pylist(),
     }

@@ -23,9 +23,8 @@ from laboratory import (
     value,
 )
 
+from recollect.audits.leakage.audit import LeakageAudit
 from recollect.audits.leakage.null import TOGETHER
-
-ALPHA = 0.05
 
 
 def study(lab: Laboratory) -> Outcome:
@@ -39,7 +38,11 @@ def study(lab: Laboratory) -> Outcome:
         last = budgets[-1]
         pairs[f"DP from {name}, ε = {last:g}"] = at_budget(model, last), at_budget(reference, last)
         pairs[f"DP from {name}, ε = {last:g}, changed places"] = at_budget(reference, last), at_budget(model, last)
-    rows = {name: lab.leakage(*models, audited="strangers", alpha=ALPHA) for name, models in pairs.items()}
+    rows = {
+        f"{name}, top {k}": lab.leakage(*models, audited="strangers", top_k=k)
+        for name, models in pairs.items()
+        for k in (1, 5)
+    }
     epsilons = [found for row in rows.values() if (found := value(row, "leakage_epsilon")) is not None]
     above = [found for row in rows.values() if (found := value(row, "leakage_epsilon_excess")) is not None]
     return Outcome(
@@ -50,6 +53,7 @@ def study(lab: Laboratory) -> Outcome:
             Figure("ε_l, lowest", None, min(epsilons, default=None)),
             Figure("ε_l, highest", None, max(epsilons, default=None)),
             Figure("ε_l above that of the controls, median", None, median(above) if above else None),
+            Figure("audits in which anything comes out", None, sum(bool(row["sequences"]) for row in rows.values())),
             Figure("audits whose excess covers 0", None, sum(covers_zero(row) for row in rows.values())),
             Figure("audits that flag anybody", None, sum(bool(value(row, "flagged_users")) for row in rows.values())),
             Figure("audits that find a leak", None, sum(finds(row) for row in rows.values())),
@@ -68,4 +72,4 @@ def covers_zero(row: Row) -> bool:
 def finds(row: Row) -> bool:
     """Whether the audit says that its users are given away."""
     p, flagged = value(row, "leakage_p"), value(row, "flagged_users")
-    return bool(p is not None and p <= ALPHA * TOGETHER) or bool(flagged)
+    return bool(p is not None and p <= LeakageAudit().alpha * TOGETHER) or bool(flagged)

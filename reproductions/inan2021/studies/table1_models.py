@@ -6,6 +6,7 @@ from pathlib import Path
 
 from common.outcomes import Figure, Number, Outcome
 from laboratory import (
+    NULL,
     OTHERS,
     PRIVATE,
     PUBLIC,
@@ -19,6 +20,8 @@ from laboratory import (
     value,
 )
 
+MORE = 5
+"""At the likeliest word alone, models with differential privacy say next to nothing; so here is also this many."""
 PAPER: dict[str, tuple[Number, Number, Number, Number]] = {
     "private": (69.4, 23.7, 3757, 17.75),
     "DP from random, ε = 3.28": (290.0, 14.5, 0, None),
@@ -38,26 +41,32 @@ def study(lab: Laboratory) -> Outcome:
         model, reference = (lab.trained(private_start(group, public=public)) for group in ("private", "reference"))
         for epsilon in budgets:
             pairs[f"DP from {name}, ε = {epsilon:g}"] = at_budget(model, epsilon), at_budget(reference, epsilon)
-    rows = {name: lab.good(pairs[name][0]) | lab.leakage(*pairs[name]) for name in PAPER}
-    return Outcome(
-        title="Table 1: what models give away of their users",
-        scale=SCALE,
-        figures=[figure for name, row in rows.items() for figure in figures(name, row)],
-        details=dict(rows),
-    )
+    figures, details = [], {}
+    for name, paper in PAPER.items():
+        good = lab.good(pairs[name][0])
+        rows = {k: lab.leakage(*pairs[name], top_k=k) for k in (1, MORE)}
+        figures += [
+            Figure(f"{name}: validation perplexity", paper[0], good["perplexity"]),
+            Figure(f"{name}: validation accuracy, %", paper[1], 100 * good["accuracy"]),
+            *described(name, rows[1], paper),
+            *described(f"{name}, top {MORE}", rows[MORE], (None,) * 4),
+        ]
+        details[name] = {**good, **{f"top {k}": row for k, row in rows.items()}}
+    beside = lab.leakage(*pairs["private"], lab.trained(NULL))
+    figures += described("private, beside a null model", beside, (None,) * 4)[2:]
+    details["private, beside a null model"] = beside
+    return Outcome(title="Table 1: what models give away of their users", scale=SCALE, figures=figures, details=details)
 
 
-def figures(name: str, row: Row) -> list[Figure]:
-    """The cells of one row: the paper's, and what stands beside them here."""
-    perplexity, accuracy, sequences, epsilon = PAPER[name]
-    low, high = (row["findings"]["leakage_excess"]["interval"]) or (None, None)
+def described(name: str, row: Row, paper: tuple[Number, Number, Number, Number]) -> list[Figure]:
+    """What leaks: the paper's cells, and what stands beside them here."""
+    low, high = row["findings"]["leakage_excess"]["interval"] or (None, None)
+    unit = "words" if name.startswith("public") else "nats"
     return [
-        Figure(f"{name}: validation perplexity", perplexity, row["perplexity"]),
-        Figure(f"{name}: validation accuracy, %", accuracy, 100 * row["accuracy"]),
-        Figure(f"{name}: unique sequences", sequences, value(row, "unique_sequences")),
-        Figure(f"{name}: ε_l", epsilon, value(row, "leakage_epsilon")),
+        Figure(f"{name}: unique sequences", paper[2], value(row, "unique_sequences")),
+        Figure(f"{name}: ε_l", paper[3], value(row, "leakage_epsilon")),
         Figure(f"{name}: ε_l of users not seen", None, value(row, "leakage_epsilon_null")),
-        Figure(f"{name}: excess, {'words' if name == 'public' else 'nats'}", None, value(row, "leakage_excess")),
+        Figure(f"{name}: excess, {unit}", None, value(row, "leakage_excess")),
         Figure(f"{name}: excess, lower limit", None, low),
         Figure(f"{name}: excess, upper limit", None, high),
         Figure(f"{name}: users flagged, share", None, value(row, "flagged_users")),
