@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from recollect.cli.app import app
 from recollect.corpora.dividing import cohorts_of
 from recollect.corpora.validating import read_corpus
+from recollect.models.store import AnswerStore
 from recollect.recipes.reading import load_recipe
 from recollect.recipes.training import train
 from recollect.signals.evidence import AUDITED, CONTROLS
@@ -36,6 +37,7 @@ def folder(tmp_path_factory):
     cohorts.save(made / "members.json")
     train(load_recipe("word-lstm", SMALL), audited, made / "target", cohort=(cohorts, "target"), threads=1)
     write(made / "me.jsonl", [record for record in world.learnt if record.user == "member-3"])
+    write(made / "next.jsonl", World(members=0, others=1, seed=9).corpora[AUDITED])
     return made
 
 
@@ -65,6 +67,18 @@ def test_a_person_learns_whether_their_texts_were_used_and_the_next_needs_no_new
     values = {each["name"]: each["value"] for each in result["findings"]}
     assert values["auc"] > 0.9
     assert result["provenance"]["queries"] == 16 * 3 + 30 * 3
+
+
+def test_the_next_person_costs_only_their_own_queries(folder):
+    def answered():
+        return sum(len(AnswerStore.open(store)) for store in (folder / "work" / "answers").iterdir())
+
+    first = call("provenance", folder / "target", folder / "me.jsonl", *options(folder))
+    assert first.exit_code == 0, first.output
+    before = answered()
+    following = call("provenance", folder / "target", folder / "next.jsonl", *options(folder))
+    assert following.exit_code == 0, following.output
+    assert answered() - before == 3 * 5  # three texts, asked of the target and four shadows
 
 
 def test_the_papers_method_runs_on_the_same_shadows(folder):
