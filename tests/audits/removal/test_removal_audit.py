@@ -155,7 +155,7 @@ def test_a_far_set_that_the_model_knows_nothing_of_is_gone():
 def test_a_far_set_is_gone_also_if_the_few_that_are_near_tell_nothing():
     told_nothing = Case(unsure=0, size=3, members=Rate(value=0.0, size=100), never=Rate(value=0.0, size=9))
     whole = Case(unsure=95, size=100, members=Rate(value=0.0, size=100), never=ALL_BUT_SURE)
-    found = SimpleNamespace(case=told_nothing, whole=whole, found=SimpleNamespace(audited=range(100)))
+    found = SimpleNamespace(case=told_nothing, whole=whole, found=SimpleNamespace(audited=range(100), damaged=False))
     assert said_plainly("gone", found, FEW_MODELS).startswith("Gone: no sign of the 100 audited records; at most")
 
 
@@ -164,6 +164,7 @@ def test_a_model_that_was_damaged_as_a_whole_is_not_called_clean():
     result = judged(FEW_MODELS, known_by_heart(everything, certainty=1e-6), QUERY, CONTROL)
     assert result.settings["said"] == "cannot tell"
     assert any("damaged" in note for note in result.notes)
+    assert "fraction_still_in" not in {finding.name for finding in result.findings}
 
 
 def language(learnt, **given):

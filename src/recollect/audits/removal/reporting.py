@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from recollect.audits.membership.ledger import Ledger
 from recollect.audits.removal.calibrated import Case, Verdict
+from recollect.errors import NotEnoughData
 from recollect.results.result import Finding
 from recollect.stats.auc import auc
 
@@ -21,10 +22,18 @@ LIMITS: Final = (
 )
 
 
+_DAMAGED = NotEnoughData(
+    "The target is damaged as a whole, and calibration models do not show how its members look.",
+    do="Compare it with a model that was retrained.",
+)
+
+
 def add_findings(ledger: Ledger, found: Judged, audit: RemovalAudit) -> None:
     """How much is still in, both p-values, the power of both verdicts, and the rates that they come from."""
     standing, confidence = found.found, audit.confidence
-    if found.case is not None:
+    if standing.damaged:
+        ledger.refused("fraction_still_in", _DAMAGED)
+    elif found.case is not None:
         _add_case(ledger, found.case, audit)
     ledger.tried(
         "auc_against_controls",
@@ -101,7 +110,8 @@ def said_plainly(verdict: Verdict, found: Judged, audit: RemovalAudit) -> str:
     case = found.case
     share = case.share_in(audit.confidence) if case is not None and case.told else None
     if verdict == "still there":
-        if share is None or share.interval is None or case is None:
+        by_ranks = found.found.damaged or case is None or case.p_still > audit.level
+        if share is None or share.interval is None or case is None or by_ranks:
             return f"Still there: the model is surer of the {many} than of the controls (p = {found.p_above:.2g})."
         low, high = share.interval.low, share.interval.high
         return (

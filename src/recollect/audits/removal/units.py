@@ -37,7 +37,7 @@ class Standing:
 
     @property
     def damaged(self) -> bool:
-        """Whether the target is less sure of records never seen than calibration models are, by all that training gives.
+        """Whether the target is less sure of records never seen than calibration models are, by all that members gain.
 
         Then something has spoilt it, such as gradient ascent, and how members look in calibration models says nothing.
         """
