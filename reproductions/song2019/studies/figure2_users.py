@@ -10,6 +10,7 @@ SETTINGS = {
     "everything": {},
     "top-50": {"top_k": 50},
     "top-5": {"top_k": 5},
+    "top-1": {"top_k": 1},
     "4 texts at random": {"queries": 4, "select": "random"},
     "1 text at random": {"queries": 1, "select": "random"},
 }

@@ -21,7 +21,7 @@ LONG = 200
 def paragraphs(lab: Laboratory) -> Corpus:
     """Paragraphs of Wikipedia, given to artificial users as in the paper's section 4.1."""
     kept = []
-    for record in read_corpus(lab.file("wikitext2/wiki.train.raw.gz"), format="txt"):
+    for record in read_corpus(lab.file("wikitext2/wiki.train.raw.gz"), format="txt", skip_bad=True):
         if len(record.predicted) >= LONG:
             kept.append(record)
         if len(kept) == USERS * PARAGRAPHS:
