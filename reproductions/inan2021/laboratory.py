@@ -1,10 +1,9 @@
 """What the studies share: groups of people, models of their texts, and what the leakage audit finds of them.
 
-Nobody is in two groups. One group trains the models that are audited, another the references, a third a null model,
-which plays the private one though it saw nobody of its users; no model sees anything of the strangers and of the
-controls. All models share a vocabulary that was counted elsewhere, so that none knows a word that the others do not.
-Everything is kept in the work folder under an address of all that it depends on, so that a run that was killed goes on,
-and two studies that want the same model train it once.
+Nobody is in two groups. One group trains the models that are audited, another the references; no model sees anything
+of the strangers and of the controls. All models share a vocabulary that was counted elsewhere, so that none knows a
+word that the others do not. Everything is kept in the work folder under an address of all that it depends on, so that a
+run that was killed goes on, and two studies that want the same model train it once.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ from recollect.results.result import Result
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
 
 Row = dict[str, Any]
-Group = Literal["private", "reference", "strangers", "controls", "null"]
-SIZES: dict[str, int] = dict.fromkeys(("private", "reference", "strangers", "controls", "null"), 500)
+Group = Literal["private", "reference", "strangers", "controls"]
+SIZES: dict[str, int] = dict.fromkeys(("private", "reference", "strangers", "controls"), 500)
 """Reddit users in each group."""
 COMMENTS = 10
 """Of each user."""
@@ -81,7 +80,7 @@ class Setting:
     """Whether it goes on from the public model."""
 
 
-PRIVATE, OTHERS, NULL, DISTINCT = (Setting(group=group) for group in ("private", "reference", "null", "distinct"))
+PRIVATE, OTHERS, DISTINCT = (Setting(group=group) for group in ("private", "reference", "distinct"))
 RANDOM_BUDGETS, PUBLIC_BUDGETS = (3.28, 4.68, 6.20), (2.98, 6.68)
 """The paper's ε, from either start."""
 PUBLIC = Setting(group="public", changes=("learning_rate=0.005", "batch_size=32", "training.epochs=1"))

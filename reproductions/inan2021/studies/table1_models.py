@@ -6,7 +6,6 @@ from pathlib import Path
 
 from common.outcomes import Figure, Number, Outcome
 from laboratory import (
-    NULL,
     OTHERS,
     PRIVATE,
     PUBLIC,
@@ -52,9 +51,6 @@ def study(lab: Laboratory) -> Outcome:
             *described(f"{name}, top {MORE}", rows[MORE], (None,) * 4),
         ]
         details[name] = {**good, **{f"top {k}": row for k, row in rows.items()}}
-    beside = lab.leakage(*pairs["private"], lab.trained(NULL))
-    figures += described("private, beside a null model", beside, (None,) * 4)[2:]
-    details["private, beside a null model"] = beside
     return Outcome(title="Table 1: what models give away of their users", scale=SCALE, figures=figures, details=details)
 
 
