@@ -35,7 +35,7 @@ QUALITIES = (100, 90, 80, 70, 60, 50)
 CALIBRATION_MODELS = 8
 NOISE = 0.3
 """Standard deviation of the noise, where white is 1; the paper is silent."""
-TRAININGS = 5
+TRAININGS = 2
 """How often everything is drawn and trained anew."""
 
 Images = NDArray[np.uint8]

@@ -33,7 +33,7 @@ def study(lab: Laboratory) -> Outcome:
                 figures.append(Figure(f"calibrated, k = {quality}, {name}: share still in", None, mean))
     return Outcome(
         title="Table 2: the benchmark, 2,000 queried images",
-        scale=f"{scale(rows)} Fashion-MNIST in place of SVHN. KS in {KS_TRAININGS} of the trainings.",
+        scale=f"{scale(rows)} Fashion-MNIST in place of SVHN (S). KS in {KS_TRAININGS} of the trainings.",
         figures=figures,
         details={"rows": rows},
     )
