@@ -50,7 +50,7 @@ def test_by_format_with_masks(folder):
 
 def test_by_duplicates(folder):
     done = run("a.jsonl", "--out", "b.jsonl", "--by", "duplicates", "--json")
-    assert json.loads(done.stdout)["reasons"] == {"repeats an earlier record": 1}
+    assert json.loads(done.stdout)["reasons"] == {"repeats an earlier record of another user": 1}
     (change,) = json.loads((folder / "b.changes.json").read_text())
     assert (change["record"], change["like"]) == ("2", "0")
 

@@ -11,6 +11,7 @@ from recollect.audits.provenance import calibrated
 from recollect.audits.provenance.calibrated import ASPECT, Calibrated, alike, quantiles
 from recollect.audits.provenance.histogram import Histogram, binned
 from recollect.audits.provenance.words import Words
+from recollect.errors import NotEnoughData
 
 
 def made_words(rng, users, models=1, each=30, texts=3):
@@ -48,6 +49,14 @@ def test_histograms_agree_with_counting_by_hand(k, most):
 
 def test_the_last_rank_is_not_dropped_and_what_is_not_shown_has_its_own_place():
     assert binned(np.array([1.0, 1000, 2000, np.inf]), 10, 1000).tolist() == [0, 9, 9, 10]
+
+
+def test_shadows_that_saw_everybody_they_are_asked_about_teach_nothing():
+    rng = np.random.default_rng(1)
+    words, shadow = made_words(rng, 5), made_words(rng, 40)
+    machine = Histogram(words=words, shadows=[(shadow, np.ones(40, bool))], vocabulary=200, k=None)
+    with pytest.raises(NotEnoughData, match="of one kind"):
+        machine.scores(3)
 
 
 def test_plain_counts_are_what_the_paper_prints():

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.audits.provenance.words import Codes, Floats, Words
+from recollect.errors import NotEnoughData
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -57,6 +58,12 @@ class Histogram:
         seen = np.concatenate([saw for _, saw in self.shadows])
         features = np.concatenate([self._features(words, most) for words, _ in self.shadows])
         written = features.sum(axis=1) > 0
+        if len(set(seen[written].tolist())) < 2:
+            raise NotEnoughData(
+                "The histogram's machine learns from shadows' users whom some shadow saw and others whom it did not; "
+                f"here all {int(written.sum())} are of one kind.",
+                do="Give at least two shadows that were trained on different halves, or a recipe.",
+            )
         scaling = [Normalizer(), StandardScaler()] if self.features == "scaled" else []
         machine = LinearSVC(random_state=self.seed % 2**32, max_iter=10_000, dual="auto")
         return make_pipeline(*scaling, machine).fit(features[written], seen[written])

@@ -30,6 +30,10 @@ _LIMITS = (
     "No sign of training is no proof that a person's texts were not used: texts that were used once among many, or "
     "under differential privacy, leave no trace that this audit could see.",
 )
+_CHOSEN = (
+    "Whoever has no more texts than are asked about is compared, with all of theirs, with texts of calibration users that "
+    "were chosen from more: the p-value is then near the truth, not exact. `--select random` chooses alike."
+)
 _HISTOGRAM = "The support vector machine's own decisions promise no rate of false alarms; the p-values do."
 
 
@@ -63,7 +67,11 @@ class Told:
             findings=findings,
             skipped=skipped,
             notes=tuple(self._notes()),
-            limits=(*_LIMITS, *((_HISTOGRAM,) if audit.method == "histogram" else ())),
+            limits=(
+                *_LIMITS,
+                *((_CHOSEN,) if audit.select != "random" else ()),
+                *((_HISTOGRAM,) if audit.method == "histogram" else ()),
+            ),
         ).with_tables(users=self._table(), calibration=pa.table({"score": found.controls}))
 
     def _findings(self) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
