@@ -31,8 +31,8 @@ _LIMITS = (
     "under differential privacy, leave no trace that this audit could see.",
 )
 _CHOSEN = (
-    "Whoever has no more texts than are asked about is compared, with all of theirs, with texts of calibration users that "
-    "were chosen from more: the p-value is then near the truth, not exact. `--select random` chooses alike."
+    "Whoever has no more texts than are asked about is compared, with all of theirs, with texts of calibration users "
+    "that were chosen from more: the p-value is then near the truth, not exact. `--select random` chooses alike."
 )
 _HISTOGRAM = "The support vector machine's own decisions promise no rate of false alarms; the p-values do."
 
