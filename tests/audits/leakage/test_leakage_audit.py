@@ -183,6 +183,9 @@ def test_users_whom_a_reference_has_seen_are_left_out():
     assert {row["user"] for row in result.held["users"].to_pylist()} == {"member-2", "member-3"}
     assert {row["user"] for row in result.held["sequences"].to_pylist()} == {"member-2", "member-3"}
     assert any("2 users are left out" in note for note in result.notes)
+    everybody = {**members, "reference": members[TARGET]}
+    with pytest.raises(PlanError, match="has seen all 4 audited users"):
+        result_of(LeakageAudit(), world, world.memoriser(), cohorts={AUDITED: world._cohorts(everybody)})
 
 
 def test_ranks_alone_give_sequences_and_no_epsilon():

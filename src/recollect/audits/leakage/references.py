@@ -7,6 +7,7 @@ from pathlib import Path
 from recollect.audits.leakage.comparing import Asked, Comparison, Judges
 from recollect.audits.leakage.leaving import DRAWN, LEFT_OUT, RETRAINED, UNSEEN, controls_part, controls_placed, placed
 from recollect.corpora.corpus import Corpus
+from recollect.errors import PlanError
 from recollect.files import read_json
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
 
@@ -34,6 +35,12 @@ def _by_given(evidence: Evidence, given: tuple[str, ...]) -> Comparison:
     place = None
     if seen:
         place = {record.owner: 0 for record in evidence.corpora[AUDITED] if record.owner not in seen}
+        if not place:
+            raise PlanError(
+                f"The reference has seen all {len(seen)} audited users, as its card or the cohorts say: nothing can be "
+                "told by comparing with it.",
+                do="Give a reference that has seen none of them, or --recipe to train some.",
+            )
     null = None
     if _has_controls(evidence):
         null = _one_reference(CONTROLS, TARGET, given[0])
