@@ -12,7 +12,7 @@ from recollect.audits.rounds import refuse_impossible
 from recollect.corpora.corpus import Corpus
 from recollect.models.model import Model
 from recollect.pipeline.plan import Plan
-from recollect.recipes.forecast import seconds_to_train
+from recollect.recipes.trial import seconds_to_train
 from recollect.signals.evidence import TARGET, Evidence
 
 SAMPLE = 8

@@ -1,4 +1,4 @@
-"""A short trial: how many processes with how many threads each train a fleet fastest on this machine."""
+"""A short trial: what trains a fleet fastest on this machine, and roughly how long one model takes."""
 
 from __future__ import annotations
 
@@ -38,14 +38,20 @@ def pick_layout(recipe: Recipe, corpus: Corpus, *, models: int) -> Layout:
     cores = threads_for(workers=1)
     if cores == 1 or models == 1:
         return Layout(workers=1, threads=cores)
-    alone, together = _seconds(recipe, corpus, (1, cores))
+    (alone, together), _ = _seconds(recipe, corpus, (1, cores))
     if alone / together >= WORTH * cores:
         return Layout(workers=1, threads=cores)
     return Layout(workers=cores, threads=1)
 
 
-def _seconds(recipe: Recipe, corpus: Corpus, threads: tuple[int, ...]) -> list[float]:
-    """Seconds per step with so many threads each."""
+def seconds_to_train(recipe: Recipe, corpus: Corpus) -> float:
+    """Roughly how many seconds one model takes alone, from its first steps."""
+    (each,), steps = _seconds(recipe, corpus, (threads_for(workers=1),))
+    return each * steps
+
+
+def _seconds(recipe: Recipe, corpus: Corpus, threads: tuple[int, ...]) -> tuple[list[float], int]:
+    """Seconds per step with so many threads each, and how many steps the whole training has."""
     from recollect.recipes.assembling import prepare
     from recollect.recipes.job import Job
 
@@ -58,7 +64,7 @@ def _seconds(recipe: Recipe, corpus: Corpus, threads: tuple[int, ...]) -> list[f
             for times, count in zip(measured, threads, strict=True):
                 with computing_with(count):
                     times.append(_timed(loop, draws))
-    return [min(times) for times in measured]
+    return [min(times) / max(1, len(draws)) for times in measured], loop.sampler.steps * loop.epochs
 
 
 def _timed(loop: Loop, draws: list[Indices]) -> float:
