@@ -35,12 +35,12 @@ def result(*findings, corpus="0" * 32, **settings):
 
 
 def test_a_difference_is_after_minus_before_with_its_interval():
-    before = result(finding("auc", 0.8, (0.7, 0.9)), finding("count", 3, None), finding("gone", 1, None))
-    after = result(finding("auc", 0.5, (0.45, 0.55)), finding("count", 5, None), finding("new", 1, None))
+    before = result(finding("auc", 0.8, (0.7, 0.84)), finding("count", 3, None), finding("gone", 1, None))
+    after = result(finding("auc", 0.5, (0.45, 0.58)), finding("count", 5, None), finding("new", 1, None))
     found = compared({"leakage": before}, {"leakage": after})
     auc, count = found.differences
     assert auc.value == pytest.approx(-0.3)
-    assert auc.interval == pytest.approx((-0.3 - math.hypot(0.05, 0.1), -0.3 + math.hypot(0.05, 0.1)))
+    assert auc.interval == pytest.approx((-0.3 - math.hypot(0.05, 0.04), -0.3 + math.hypot(0.08, 0.1)))
     assert auc.differs is True
     assert (count.value, count.interval, count.differs) == (2, None, None)
     assert found.missing == (

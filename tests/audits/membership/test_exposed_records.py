@@ -74,6 +74,9 @@ def test_where_looks_say_nothing_nothing_is_predicted_better_than_by_chance():
         detected = np.random.default_rng(seed).random(300) < 0.5
         found = predicted(detected, members, seed=seed)
         covered += 0.5 in found.precision.interval
+        best = found.table.to_pylist()[-1]
+        assert (found.precision.value, found.recall.value) == (best["test_precision"], best["test_recall"])
+        assert best["test_precision"] != best["train_precision"]
     assert covered >= 16
 
 
