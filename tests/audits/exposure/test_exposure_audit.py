@@ -77,6 +77,22 @@ def test_a_model_that_saw_nothing_is_seldom_accused(tmp_path):
     assert binomial_p(accused, models, audit.alpha) > 0.001
 
 
+def test_where_single_secrets_and_groups_are_tested_each_has_half_of_alpha(tmp_path):
+    manifest(tmp_path / "c.json", planted=5, controls=20)
+
+    def outcome(alpha, seed):
+        return judge(ExposureAudit(draws=200, alpha=alpha), Null(seed=seed), files={CANARIES: tmp_path / "c.json"})
+
+    def least(result):
+        single = [row["p_corrected"] for row in rows(result).values() if row["p_corrected"] is not None]
+        return min([result.finding("memorisation_p_planted_1").value, *single])
+
+    seed, p = min(((seed, least(outcome(0.05, seed))) for seed in range(8)), key=lambda found: found[1])
+    assert p < 0.4
+    assert outcome(1.5 * p, seed).outcome == "not found"
+    assert outcome(2.5 * p, seed).outcome == "found"
+
+
 def test_controls_have_the_exposure_of_chance(tmp_path):
     manifest(tmp_path / "c.json", planted=2, controls=400)
     result = judge(ExposureAudit(draws=2000, method="sampled"), Null(), files={CANARIES: tmp_path / "c.json"})
