@@ -93,3 +93,13 @@ def test_a_ledger_goes_on_from_its_own_words(method):
     assert second.history == whole.history
     assert second.steps == 12
     assert second.epsilon() == whole.epsilon() > first.epsilon()
+
+
+def test_a_budget_too_large_for_prv_is_refused_at_once_and_rdp_counts_it():
+    setting = {"rate": 0.5, "steps": 120, "delta": 1e-3}
+    with pytest.raises(PlanError, match=r"accountant=rdp"):
+        noise_for(epsilon=1e6, **setting)
+    with pytest.raises(PlanError, match=r"accountant=rdp"):
+        epsilon_of(noise=0.01, **setting)
+    noise = noise_for(epsilon=1e4, method="rdp", **setting)
+    assert 0.9e4 <= epsilon_of(noise=noise, method="rdp", **setting) <= 1e4

@@ -38,6 +38,9 @@ _FEW_ORDERS = (1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 5
 _SHARE_OF_EPSILON = 1 / 400
 """How finely `prv` computes, as a share of a rough ε; its answer is about that much too large."""
 
+MOST_BY_PRV = 500.0
+"""The largest ε that `prv` counts here."""
+
 
 def default_delta(units: int) -> float:
     """A δ below one over the number of units: a tenth of it.
@@ -68,9 +71,10 @@ def _epsilon(history: tuple[tuple[float, float, int], ...], delta: float, method
         return _by_rdp(history, delta, ORDERS)
     prv = PRVAccountant()
     prv.history = list(history)
-    error = max(_by_rdp(history, delta, _FEW_ORDERS) * _SHARE_OF_EPSILON, 1e-6)
+    rough = _by_rdp(history, delta, _FEW_ORDERS)
+    _check_countable(rough)
     with _quiet():
-        return float(prv.get_epsilon(delta, eps_error=error))
+        return float(prv.get_epsilon(delta, eps_error=max(rough * _SHARE_OF_EPSILON, 1e-6)))
 
 
 def _by_rdp(history: tuple[tuple[float, float, int], ...], delta: float, orders: Sequence[float]) -> float:
@@ -79,6 +83,19 @@ def _by_rdp(history: tuple[tuple[float, float, int], ...], delta: float, orders:
     rdp.history = list(history)
     with _quiet():
         return float(rdp.get_epsilon(delta, alphas=list(orders)))
+
+
+def _check_countable(epsilon: float) -> None:
+    """Refuse an ε that `prv` cannot count: it takes exponentials of ε, and overflows or runs for hours.
+
+    Raises:
+        PlanError: If ε is too large for it.
+    """
+    if epsilon > MOST_BY_PRV:
+        raise PlanError(
+            f"The accountant `prv` counts up to ε = {MOST_BY_PRV:g}, and not to {epsilon:.4g}.",
+            do="Set privacy.accountant=rdp, or choose a smaller epsilon: so large a one protects nobody.",
+        )
 
 
 @contextmanager
@@ -96,8 +113,10 @@ def noise_for(*, epsilon: float, rate: float, steps: int, delta: float, method: 
     """The least noise multiplier with which so many steps stay within the budget.
 
     Raises:
-        PlanError: If no amount of noise that helps anybody would do.
+        PlanError: If no amount of noise that helps anybody would do, or the accountant cannot count so far.
     """
+    if method == "prv":
+        _check_countable(epsilon)
     exact = {"alphas": list(ORDERS)} if method == "rdp" else {"eps_error": epsilon * _SHARE_OF_EPSILON}
     try:
         with _quiet():
