@@ -1,5 +1,7 @@
 """Which records are exposed: the paper's Table 7, on records whose exposure follows from their looks, or does not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from recollect.audits.membership.audit import MembershipAudit
 from recollect.audits.membership.features import handmade, word_frequencies
 from recollect.audits.membership.susceptible import susceptibility
 from recollect.corpora.cohorts import Cohorts
+from recollect.corpora.dividing import groups
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData, PlanError
 from recollect.models.causal import Causal
@@ -78,6 +81,21 @@ def test_where_looks_say_nothing_nothing_is_predicted_better_than_by_chance():
         assert (found.precision.value, found.recall.value) == (best["test_precision"], best["test_recall"])
         assert best["test_precision"] != best["train_precision"]
     assert covered >= 16
+
+
+def test_words_are_counted_in_the_half_that_is_fitted_to_and_nowhere_else():
+    members = texts(400, seed=1)
+    chosen = groups(sorted({r.owner for r in members}), {"fitted": 0.5, "judged": 0.5}, seed=0, name="susceptible")
+    said = {"judged": "papers noon again " * 40, "fitted": "papers noon again"}
+    likely = {}
+    for half, words in said.items():
+        users = set(chosen[half])
+        others = [replace(r, text=f"{r.text} {words}") if r.owner in users else r for r in members]
+        likely[half] = predicted(marked(members), others).likely
+    plain = predicted(marked(members), members).likely
+    # what the judging half says must not move a prediction by anything; what the fitted half says may
+    assert likely["judged"] == plain
+    assert likely["fitted"] != plain
 
 
 def test_an_embedding_has_one_row_per_record_whatever_the_batches():
