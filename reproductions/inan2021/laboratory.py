@@ -41,8 +41,11 @@ from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
 
 Row = dict[str, Any]
 Group = Literal["private", "reference", "strangers", "controls"]
+Few = Literal["few private", "few reference"]
 SIZES: dict[str, int] = dict.fromkeys(("private", "reference", "strangers", "controls"), 500)
 """Reddit users in each group."""
+FEW = 30
+"""Users of a group, where the budget is all that differs: so few are learnt by heart in minutes."""
 COMMENTS = 10
 """Of each user."""
 WORDS, LENDERS = 3000, 1000
@@ -72,8 +75,9 @@ SCALE = (
 class Setting:
     """One model: how it is trained, and on whom."""
 
-    group: Group | Literal["public", "distinct"]
-    """`public`: an encyclopedia. `distinct`: the private group without records that repeat passages of others."""
+    group: Group | Few | Literal["public", "distinct"]
+    """`public`: an encyclopedia. `distinct`: the private group without records that repeat passages of others. `few …`:
+    some users of a group, and no bots."""
     recipe: str = "word-gru"
     changes: tuple[str, ...] = PACE
     public_start: bool = False
@@ -138,6 +142,9 @@ class Laboratory(Bench):
         if group == "public":
             lines = read_corpus(self.file("wikitext2/wiki.train.raw.gz"), format="txt", skip_bad=True)
             return Corpus.of(itertools.islice(iter(lines), ARTICLES), name=f"the first {ARTICLES} lines of wikitext2")
+        if group.startswith("few "):
+            everybody = _by_user(self.people(group.removeprefix("few ")))
+            return _corpus({user: everybody[user] for user in list(everybody)[:FEW]}, name=group)
         at = sum(SIZES[before] for before in list(SIZES)[: list(SIZES).index(group)])
         chosen = {user: self.texts[user][:COMMENTS] for user in self.users[at : at + SIZES[group]]}
         return _corpus(chosen | self.bots if group == "private" else chosen, name=group)

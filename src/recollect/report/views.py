@@ -172,7 +172,7 @@ VIEWS: Mapping[str, View] = {
                 first="score",
             ),
         },
-        drawn=frozenset({"calibration"}),
+        drawn=frozenset({"calibration", "frequency"}),
     ),
     "membership": View(
         figures=membership_figures,

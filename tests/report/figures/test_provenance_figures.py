@@ -56,3 +56,29 @@ def test_the_line_stands_where_chance_for_one_person_ends():
     controls = np.random.default_rng(1).normal(size=59)
     end = chance_ends(controls, 0.05)
     assert conformal_p([end + 1e-9], controls)[0] <= 0.05 < conformal_p([end - 1e-9], controls)[0]
+
+
+def frequency(ranks=(3.0, 40.0, None), chance=(3.0, 90.0, 800.0)):
+    return pa.table(
+        {
+            "written": [1000, 10, 1],
+            "words": [50] * 3,
+            "rank": pa.array(ranks, pa.float64()),
+            "calibration_words": [60] * 3,
+            "calibration_rank": pa.array(chance, pa.float64()),
+        }
+    )
+
+
+def test_ranks_of_rare_words_are_drawn_beside_those_of_calibration_users():
+    *_, ranks = figures(users=people(), calibration=calibration(), frequency=frequency())
+    assert ranks.title == "Frequent and rare words"
+    assert "words of people found and of calibration users" in ranks.description
+    assert "written 10 times or more: 40 and 90; written once or more: not shown and 800" in ranks.description
+    (svg,) = ranks.svgs
+    assert svg.count("<circle") == 5
+
+
+def test_ranks_of_a_single_band_are_no_figure():
+    found = figures(users=people(), calibration=calibration(), frequency=frequency(ranks=(3.0, None, None)))
+    assert "Frequent and rare words" not in [figure.title for figure in found]

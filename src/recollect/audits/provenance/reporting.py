@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from recollect.audits.provenance.frequency import by_frequency
 from recollect.audits.provenance.judging import Decisions
 from recollect.audits.provenance.verdicts import verdict
 from recollect.audits.provenance.words import Words
@@ -72,7 +73,9 @@ class Told:
                 *((_CHOSEN,) if audit.select != "random" else ()),
                 *((_HISTOGRAM,) if audit.method == "histogram" else ()),
             ),
-        ).with_tables(users=self._table(), calibration=pa.table({"score": found.controls}))
+        ).with_tables(
+            users=self._table(), calibration=pa.table({"score": found.controls}), frequency=self._by_frequency()
+        )
 
     def _findings(self) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
         """What holds for all people together."""
@@ -139,6 +142,15 @@ class Told:
                 "people at once, would change that."
             )
         return notes
+
+    def _by_frequency(self) -> pa.Table:
+        """The ranks of frequent and rare words: of those who were found, or of everybody if nobody was."""
+        found = self.decisions
+        flagged = found.flagged if found.flagged.any() else np.ones(len(found.users), np.bool_)
+        others = np.zeros(len(found.controls), np.bool_)
+        return by_frequency(
+            self.words, np.append(flagged, others), np.append(np.zeros(len(flagged), np.bool_), ~others)
+        )
 
     def _table(self) -> pa.Table:
         """One row per person."""

@@ -1,4 +1,4 @@
-"""Figures of the provenance audit: people among calibration users; members among others, where the truth is known."""
+"""Figures of the provenance audit: people among calibration users, members among others, frequent and rare words."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def provenance_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[F
     members, others = (np.isfinite(score) & [each is wanted for each in truth] for wanted in (True, False))
     if members.any() and others.any():
         figures.append(roc(score[members], score[others]))
-    return figures
+    return figures + ([_ranks(users, tables["frequency"])] if _ranked(tables) else [])
 
 
 def chance_ends(controls: Floats, alpha: float) -> float | None:
@@ -90,3 +90,55 @@ def _in_words(groups: Mapping[str, NDArray[np.bool_]], controls: Floats, thresho
     said += "." if threshold is None else f"; chance for one person ends at {threshold:.3g}."
     said += " People: " + ", ".join(f"{int(chosen.sum())} {name}" for name, chosen in groups.items()) + "."
     return said + (f" {left_out} people with fewer texts are not drawn." if left_out else "")
+
+
+def _ranked(tables: Mapping[str, pa.Table]) -> bool:
+    """Whether there are ranks of frequent and rare words to compare, in two bands at least."""
+    if "frequency" not in tables:
+        return False
+    ranks = [column(tables["frequency"], name) for name in ("rank", "calibration_rank")]
+    return bool(np.isfinite(ranks).all(axis=0).sum() > 1)
+
+
+def _ranks(users: pa.Table, table: pa.Table) -> Figure:
+    """Median ranks by how often others write a word."""
+    written = column(table, "written")
+    own, chance = column(table, "rank"), column(table, "calibration_rank")
+    places = np.arange(len(written), dtype=np.float64)
+    names = tuple((float(at), _times(count)) for at, count in zip(places, written, strict=True))
+    x = Scale(low=-0.4, high=len(names) - 0.6, label="how often the shadows' users wrote the word", named=names)
+    highest = 10 ** np.ceil(np.log10(np.nanmax([own, chance])) + 0.01)
+    panel = Panel(x, Scale(low=1.0, high=float(highest), label="median rank, 1 is the first guess", log=True))
+    who = "people found" if "member" in users.column("decision").to_pylist() else "people asked about"
+    lines: tuple[tuple[Floats, Kind, str], ...] = ((chance, "chance", "calibration users"), (own, "found", who))
+    for ranks, kind, whose in lines:
+        shown = np.isfinite(ranks)
+        panel.line(places[shown], ranks[shown], kind)
+        panel.dots(places[shown], ranks[shown], kind, [f"{whose}: rank {each:,.0f}" for each in ranks[shown]])
+    return Figure(
+        title="Frequent and rare words",
+        reading="Frequent words are easy for any model. Where the lower line leaves the upper one, at rare words, the "
+        "target places these people's words better than those of people it has not seen: that is memory.",
+        description=_ranks_in_words(who, names, own, chance),
+        panels=(panel,),
+        legend=(("found", who), ("chance", "calibration users")),
+    )
+
+
+def _times(written: float) -> str:
+    """A band of counts in words."""
+    return {0: "never, or unknown", 1: "once or more"}.get(int(written), f"{written:,.0f} times or more")
+
+
+def _ranks_in_words(who: str, names: tuple[tuple[float, str], ...], own: Floats, chance: Floats) -> str:
+    """What the figure shows."""
+    said = [
+        f"written {name}: {_rank(mine)} and {_rank(theirs)}"
+        for (_, name), mine, theirs in zip(names, own, chance, strict=True)
+    ]
+    return f"Median rank of words of {who} and of calibration users; {'; '.join(said)}."
+
+
+def _rank(value: float) -> str:
+    """A median rank in words."""
+    return f"{value:,.0f}" if np.isfinite(value) else "not shown"
