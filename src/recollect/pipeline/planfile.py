@@ -38,6 +38,8 @@ class ModelEntry(_Section):
     """Masked models: the seed of the patterns."""
     precision: Literal["float32", "float64", "float16", "bfloat16"] = "float32"
     """What it computes in."""
+    top_k: int | None = Field(default=None, ge=1)
+    """Let it show no more than so many ranked symbols and no probabilities, as a deployment does."""
 
 
 class SplitEntry(_Section):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -72,7 +72,18 @@ def read_plan(path: Path, overrides: Overrides = (), *, only: Collection[str] = 
     written = Document.read(text, name=path.name, do=_HINT)
     for key, value in changes(overrides):
         put(written.settings, key.split("."), value)
+    if any("\0" in word for word in _words(written.settings)):
+        raise PlanError(f"{path.name} holds a NUL sign, which no name of a file can have.", do="Take it out.")
     return _Reader(document=written, home=path.parent).planned(path, frozenset(only))
+
+
+def _words(settings: Any) -> Iterator[str]:
+    """All names and texts in settings."""
+    if isinstance(settings, str):
+        yield settings
+    elif isinstance(settings, dict | list):
+        for each in settings.items() if isinstance(settings, dict) else settings:
+            yield from _words(list(each) if isinstance(each, tuple) else each)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +117,13 @@ class _Reader:
         own = self._checked(Given, settings.get(OWN) or {}, ("audits", name, OWN))
         rest = {key: value for key, value in settings.items() if key != OWN}
         recipe = own.recipe or file.recipe
+        # who trained what is known of one corpus, and not of another that plays the same part in this audit
+        cohorts = {part: ref for part, ref in file.cohorts.items() if part not in own.corpora} | own.cohorts
         return Plan(
             audit=self._audit(name, rest),
             models={part: self._model(entry) for part, entry in {**file.models, **own.models}.items()},
             corpora={part: self._corpus(entry) for part, entry in {**file.corpora, **own.corpora}.items()},
-            cohorts={part: Path(resolved(ref, self.home)) for part, ref in {**file.cohorts, **own.cohorts}.items()},
+            cohorts={part: Path(resolved(ref, self.home)) for part, ref in cohorts.items()},
             files={part: Path(resolved(ref, self.home)) for part, ref in {**file.files, **own.files}.items()},
             recipe=None if recipe is None else self._recipe(recipe),
             seed=file.seed,
@@ -171,7 +184,8 @@ class _Reader:
             precision=entry.precision,
             **asked,
         )
-        return NamedModel(ref=resolved(entry.model, self.home), question=question, kind=entry.kind, device=entry.device)
+        ref = resolved(entry.model, self.home)
+        return NamedModel(ref=ref, question=question, kind=entry.kind, device=entry.device, top_k=entry.top_k)
 
     def _corpus(self, entry: CorpusEntry) -> NamedCorpus:
         """A corpus by its name."""
@@ -186,8 +200,14 @@ class _Reader:
         )
 
     def _recipe(self, entry: RecipeEntry) -> Recipe:
-        """The recipe; a file, if it is one."""
-        return load_recipe(resolved(entry.recipe, self.home), entry.set)
+        """The recipe; a file, if it is one. A checkpoint that it goes on from may lie beside the plan, too."""
+        recipe = load_recipe(resolved(entry.recipe, self.home), entry.set)
+        start = recipe.model.start
+        if start is None or not (self.home / start).exists():
+            return recipe
+        # models are found again by their recipe, so from wherever the plan is run its paths are the same
+        begun = recipe.model.model_copy(update={"start": str((self.home / start).resolve())})
+        return recipe.model_copy(update={"model": begun})
 
     def _refuse_unknown(self, audits: Collection[str]) -> None:
         """Refuse audits that there are not."""

@@ -27,12 +27,17 @@ class NamedModel:
     """What it predicts, where its configuration does not say."""
     device: str | None = None
     """Where it computes; None for the best there is."""
+    top_k: int | None = None
+    """How many ranked symbols it shows, and nothing else; None for all that it can show."""
 
     def load(self) -> Model:
-        """The model itself."""
+        """The model itself, or as much of it as is to be seen."""
+        from recollect.models.access import Access
+        from recollect.models.limited import limited
         from recollect.models.loading import load_model
 
-        return load_model(self.ref, question=self.question, kind=self.kind, device=self.device)
+        model = load_model(self.ref, question=self.question, kind=self.kind, device=self.device)
+        return model if self.top_k is None else limited(model, Access.top(self.top_k))
 
 
 @dataclass(frozen=True, kw_only=True)

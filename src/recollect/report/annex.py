@@ -72,7 +72,7 @@ MATTERS = (
     Matter(
         about="Documentation of tests and of residual risk",
         remark="Settings, limits, counts, intervals and digests of all that was used are in this report and in "
-        "results/*.json.",
+        "results/*.json. How grave the remaining risk is, they do not say.",
     ),
 )
 

@@ -60,11 +60,11 @@ def gathered(folder: RunFolder, *, show_text: bool = False) -> Report:
     if not results:
         raise StoreError(f"{str(folder.path)!r} holds no results.", do="Run an audit with --out first.")
     answers = {name: answer_of(folder, result, show_text=show_text) for name, result in results.items()}
-    asked = _asked(answers)
+    asked, subject = _asked(answers), subject_of(folder, results)
     return Report(
         asked=asked,
-        subject=subject_of(folder, results),
-        warnings=_warnings(results),
+        subject=subject,
+        warnings=_warnings(results, subject),
         untested=_untested(asked, results),
         annex=tuple(evidence_of(results)),
     )
@@ -83,14 +83,15 @@ def _asked(answers: Mapping[str, Answer]) -> tuple[Asked, ...]:
     return (*ours, *(Asked(question=answer.result.question, answers=(answer,)) for answer in others))
 
 
-def _warnings(results: Mapping[str, Result]) -> tuple[str, ...]:
+def _warnings(results: Mapping[str, Result], subject: Mapping[str, str]) -> tuple[str, ...]:
     """What a reader must know before reading on."""
     models = {result.provenance.model for result in results.values() if result.provenance and result.provenance.model}
-    said = []
+    said, named = [], len({words for name, words in subject.items() if name.startswith("target model")})
     if len(models) > 1:
+        whose = "the plan names them above" if named >= len(models) else "the names are those of the last run"
         said.append(
-            f"The results in this folder are about {len(models)} different models, and the names are those of the "
-            "last run. Read each answer with the digests beneath it."
+            f"The results in this folder are about {len(models)} different models, and {whose}. "
+            "Read each answer with the digests beneath it."
         )
     said += [f"{name}: {failed.error}" for name, result in results.items() for failed in result.failed]
     return tuple(said)

@@ -15,9 +15,12 @@ def subject_of(folder: RunFolder, results: Mapping[str, Result]) -> dict[str, st
     """What was audited: each thing by its name."""
     traces = [result.provenance for result in results.values() if result.provenance is not None]
     plan = _plan(folder)
+    own = {audit: _own(settings) for audit, settings in _parts(plan.get("audits")).items() if audit in results}
     said = {f"{part} model": name for part, name in _names(plan.get("models")).items()}
+    said |= {f"{part} model of {audit}": name for audit in own for part, name in _names(own[audit]["models"]).items()}
     said |= {"digest of the target model": ", ".join(sorted({trace.model for trace in traces if trace.model}))}
     said |= {f"{part} corpus": name for part, name in _names(plan.get("corpora")).items()}
+    said |= {f"{part} corpus of {audit}": name for audit in own for part, name in _names(own[audit]["corpora"]).items()}
     said |= {"digest of the corpus": ", ".join(sorted({trace.corpus for trace in traces if trace.corpus}))}
     said |= {"audits": ", ".join(results), "made with": _versions(results)}
     return {name: words for name, words in said.items() if words}
@@ -38,8 +41,25 @@ def _plan(folder: RunFolder) -> dict[str, Any]:
     return plan if isinstance(plan, dict) else {}
 
 
+def _parts(section: Any) -> dict[Any, Any]:
+    """A section of a plan; a damaged one is empty."""
+    return section if isinstance(section, dict) else {}
+
+
+def _own(settings: Any) -> dict[str, Any]:
+    """The models and corpora that a plan gives to one audit alone."""
+    given = _parts(_parts(settings).get("with"))
+    return {section: given.get(section) for section in ("models", "corpora")}
+
+
 def _names(parts: Any) -> dict[str, str]:
     """What a plan calls its models or corpora, by their parts."""
-    named = parts.items() if isinstance(parts, dict) else ()
-    found = {part: each.get("ref", each.get("object")) if isinstance(each, dict) else each for part, each in named}
+    found = {part: _name(each) for part, each in _parts(parts).items()}
     return {str(part): str(name) for part, name in found.items() if name is not None}
+
+
+def _name(entry: Any) -> Any:
+    """What one model or corpus is called: by a plan file, by the plan of one audit, or as an object."""
+    if not isinstance(entry, dict):
+        return entry
+    return next((entry[key] for key in ("ref", "model", "corpus", "object") if key in entry), None)

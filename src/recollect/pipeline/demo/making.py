@@ -1,0 +1,55 @@
+"""Data that is nobody's: made-up people's texts, and scikit-learn's digits, divided into files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from recollect.corpora import synthetic
+from recollect.corpora.dividing import groups, units_of
+from recollect.corpora.writing import write_corpus
+from recollect.files import private_folder, written_whole
+from recollect.streams import stream
+
+WRONG = 0.2
+"""The share of digits that are labelled at random, as by somebody in a hurry: what only memory can know."""
+
+
+def write_people(
+    folder: Path, sizes: Mapping[str, int], *, each: int = 20, seed: int = 0
+) -> dict[str, tuple[str, ...]]:
+    """Write the texts of made-up people into one file per group, and tell who is in which.
+
+    Args:
+        folder: Gets a `GROUP.jsonl` for each group.
+        sizes: How many people each group has.
+        each: How many texts each of them writes.
+        seed: The seed of all of it.
+    """
+    texts = synthetic.texts(people=sum(sizes.values()), each=each, seed=seed)
+    chosen = groups(units_of(texts, "user"), sizes, seed=seed)
+    for name, users in chosen.items():
+        write_corpus(texts.of_users(users), folder / f"{name}.jsonl")
+    return chosen
+
+
+def write_digits(folder: Path, sizes: Mapping[str, int], *, seed: int = 0) -> None:
+    """Write scikit-learn's pictures of digits, a fifth of them labelled at random, into one file per group.
+
+    Args:
+        folder: Gets a `GROUP.npz` for each group.
+        sizes: How many of the 1,797 pictures each group has.
+        seed: The seed of all of it.
+    """
+    from sklearn.datasets import load_digits
+
+    data, rng = load_digits(), stream(seed, "digits")
+    wrong, guessed = rng.random(len(data.target)) < WRONG, rng.integers(10, size=len(data.target))
+    labels = np.where(wrong, guessed, data.target)
+    chosen = groups([f"{place:04d}" for place in range(len(labels))], sizes, seed=seed, name="digits")
+    for name, members in chosen.items():
+        places = np.array([int(member) for member in members])
+        with written_whole(private_folder(folder) / f"{name}.npz") as part, part.open("wb") as file:
+            np.savez(file, x=(data.images[places] / 16).astype(np.float32), y=labels[places])

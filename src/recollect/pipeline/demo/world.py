@@ -1,0 +1,103 @@
+"""The demonstration's world: who exists, what is planted, and which model learns what. All of it is made up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from recollect.audits.desk import Progress
+from recollect.corpora.canaries.planting import Planting, plant
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.dividing import cohorts_of
+from recollect.corpora.validating import read_corpus
+from recollect.corpora.writing import write_corpus
+from recollect.pipeline.demo.making import write_digits, write_people
+from recollect.recipes.loop import Moment
+from recollect.recipes.recipe import Privacy, Recipe
+from recollect.recipes.training import train
+from recollect.signals.evidence import TARGET
+from recollect.streams import seed_of
+
+WRITERS = {"members": 30, "others": 30, "controls": 100, "elsewhere": 30}
+"""People whose texts train the language model, and people whose texts do not."""
+PATIENTS = {"treated": 20, "untreated": 20, "other-patients": 60}
+"""People whose notes train the masked language model, and people whose notes do not."""
+NOTES = 8
+DIGITS = {"deleted": 200, "rest": 400, "other-digits": 1000}
+FORMAT, REPEAT = "my locker code is {digits:6}", (1, 4, 16)
+BASE = "base-language-model"
+"""Learnt the texts of people elsewhere. The others go on from it with its vocabulary: one that was made from private
+texts would give away what is frequent in them, whatever noise comes later."""
+PRIVACY = Privacy(unit="user", epsilon=2.0)
+"""Bounds what all texts of a person do to the model, and all copies of a planted secret."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """A folder with the data and the models of the demonstration."""
+
+    folder: Path
+    seed: int
+
+    @property
+    def data(self) -> Path:
+        """Where the corpora are."""
+        return self.folder / "data"
+
+    def write_data(self) -> None:
+        """Make up people, plant secrets among those who train, and divide the digits."""
+        writers = write_people(self.data, WRITERS, seed=self.seed)
+        planting = Planting(format=FORMAT, secrets=5, repeat=REPEAT, seed=self.seed)
+        planted, canaries = plant(self.corpus("members.jsonl"), planting)
+        write_corpus(planted, self.data / "planted.jsonl")
+        canaries.save(self.data / "planted.canaries.json")
+        self._join(["members", "others"], "people", writers["members"])
+        patients = write_people(self.data, PATIENTS, each=NOTES, seed=self.seed + 1)
+        self._join(["treated", "untreated"], "patients", patients["treated"])
+        write_digits(self.data, DIGITS, seed=self.seed)
+
+    def train(self, recipes: Mapping[str, Recipe], progress: Progress) -> None:
+        """Train the models; one that is trained is left as it is, and one that was interrupted goes on.
+
+        Args:
+            recipes: By audit, how the models are trained that it asks.
+            progress: Told how far it is.
+        """
+        digits, planted, rest = recipes["removal"], self.corpus("planted.jsonl"), self.corpus("rest.npz")
+        fresh, texts = self._from(recipes["provenance"], None), self._from(recipes["provenance"], BASE)
+        everything = Corpus.of([*self.corpus("deleted.npz"), *rest], name="all digits")
+        jobs = {
+            BASE: (fresh, self.corpus("elsewhere.jsonl")),
+            "language-model": (texts, planted),
+            "private-language-model": (texts.model_copy(update={"privacy": PRIVACY}), planted),
+            "masked-language-model": (recipes["membership"], self.corpus("treated.jsonl")),
+            "classifier": (digits, everything),
+            "retrained-classifier": (digits, rest),
+        }
+        for name, (recipe, corpus) in jobs.items():
+            seed = seed_of(self.seed, "demo", name) % 2**31
+            told = partial(_tell, progress, f"training the {name.replace('-', ' ')}")
+            train(recipe, corpus, self.folder / "models" / name, seed=seed, threads=1, progress=told)
+
+    def corpus(self, name: str) -> Corpus:
+        """A corpus of the demonstration."""
+        return read_corpus(str(self.data / name))
+
+    def _from(self, recipe: Recipe, model: str | None) -> Recipe:
+        """The recipe, going on from a model, or from none."""
+        start = None if model is None else str((self.folder / "models" / model).resolve())
+        return recipe.model_copy(update={"model": recipe.model.model_copy(update={"start": start})})
+
+    def _join(self, parts: Sequence[str], name: str, members: Sequence[str]) -> None:
+        """Write two groups as one corpus, and beside it who of them trains the target."""
+        both = [record for part in parts for record in self.corpus(f"{part}.jsonl")]
+        write_corpus(both, self.data / f"{name}.jsonl")
+        truth = cohorts_of(self.corpus(f"{name}.jsonl"), {TARGET: members}, unit="user", seed=self.seed)
+        truth.save(self.data / f"{name}-cohorts.json")
+
+
+def _tell(progress: Progress, what: str, moment: Moment) -> None:
+    """How far a training is."""
+    progress(what, moment.step, moment.steps)
