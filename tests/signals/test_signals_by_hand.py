@@ -252,6 +252,15 @@ def test_rmia_measures_each_record_against_what_its_shadows_expect(offline):
             assert scores[name.partition("\x1f")[2]] == pytest.approx(share)
 
 
+@pytest.mark.parametrize(("kind", "usual"), [("classifier", 2.0), ("causal", 1.0), ("masked", 1.0)])
+def test_rmia_asks_twice_as_much_of_labels_as_the_paper_does_and_as_much_of_texts(kind, usual):
+    world = World(kind=kind, members=6, others=6, controls=12)
+    given = world.evidence(world.memoriser())
+    default, plain, double = (scored(Rmia(gamma=gamma), given).values.tolist() for gamma in (None, 1.0, 2.0))
+    assert default == {1.0: plain, 2.0: double}[usual]
+    assert plain != double
+
+
 def test_the_ensemble_compares_with_shadows_that_did_not_see_the_record_and_learns_from_shadows_alone():
     rng = np.random.default_rng(3)
     own = [rng.normal(size=(5, 2)) for _ in range(4)]  # of the target and three shadows

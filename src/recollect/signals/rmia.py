@@ -30,8 +30,9 @@ class Rmia:
     saw the record and models that did not. The population are the controls. By sorting: the pairs are never formed.
     """
 
-    gamma: float = 1.0
-    """By what factor a record has to outdo one of the population; above 1 many records score alike."""
+    gamma: float | None = None
+    """By what factor a record has to outdo one of the population. None for the paper's 2 for classifiers, and 1 for
+    texts, whose probabilities are means over symbols and differ too little: at 2 most of them score alike."""
     offline: bool = False
     """Whether only shadows that did not see a record count; those that saw it are then guessed by `line`."""
     line: float | None = None
@@ -43,7 +44,7 @@ class Rmia:
     needs: ClassVar[Mapping[str, Access]] = {TARGET: ANY_LOGPROB, SHADOW: ANY_LOGPROB}
 
     def __post_init__(self) -> None:
-        at_least(1, gamma=self.gamma)
+        at_least(1, gamma=1 if self.gamma is None else self.gamma)
         if self.line is not None:
             between(0, 1, line=self.line)
 
@@ -54,7 +55,9 @@ class Rmia:
         found = believed(evidence, corpus)
         ratios = np.exp(found.scores.values) / self._expected(found)
         population = np.array([record.startswith(f"{CONTROLS}\x1f") for record in found.scores.records])
-        return found.answer(outdone(ratios, ratios[population], gamma=self.gamma))
+        usual = 2.0 if evidence.models[TARGET].kind == "classifier" else 1.0
+        gamma = usual if self.gamma is None else self.gamma
+        return found.answer(outdone(ratios, ratios[population], gamma=gamma))
 
     def _expected(self, found: Believed) -> Floats:
         """What shadow models expect of each record: the mean over having seen it and not."""
