@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 # Two test processes, one torch thread each: never more threads than cores.
 PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/pytest
 
-.PHONY: demo test test-all check format bench docs reproduce clean
+.PHONY: demo test test-all check format bench docs reproduce wheel clean
 
 $(VENV)/user: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -46,5 +46,15 @@ docs: $(VENV)/dev
 reproduce: $(VENV)/dev
 	$(BIN)/python reproductions/$(PAPER)/run.py $(STUDY) $(if $(DATA),--data $(DATA))
 
+# the wheel as users get it: built, installed into an environment of its own, and put to work outside of the checkout
+wheel:
+	rm -rf dist .venv-build .venv-wheel
+	$(PYTHON) -m venv .venv-build
+	.venv-build/bin/python -m pip install --quiet --disable-pip-version-check build
+	.venv-build/bin/python -m build --wheel
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
+	cd dist && ../.venv-wheel/bin/recollect demo
+
 clean:
-	rm -rf $(VENV) site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-build .venv-wheel node_modules site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -96,7 +96,13 @@ def test_results_of_different_models_are_not_passed_off_as_one(folder, exposed):
     folder.write_result(plugin(exposed).with_provenance(other))
     report = gathered(folder)
     assert "2 different models" in report.warnings[0]
-    assert report.subject["digest of the target model"] == "ab12, ff99"
+    assert "digest of the target model" not in report.subject
+    assert {answer.origin["model"] for answer in report.answers} == {"ab12", "ff99"}
+    plan = "audits: {fluency: {with: {models: {target: another}}}}\nmodels: {target: {model: shop-bot, window: 8}}\n"
+    folder.plan.write_text(plan)
+    named = gathered(folder)
+    assert "the plan names them" in named.warnings[0]
+    assert (named.subject["target model"], named.subject["target model of fluency"]) == ("shop-bot", "another")
 
 
 def test_the_plan_tells_the_names_and_a_report_can_do_without_it(folder):

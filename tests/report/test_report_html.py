@@ -7,9 +7,12 @@ import hashlib
 import itertools
 import re
 from html.parser import HTMLParser
+from importlib.resources import files
+from typing import get_args
 
 import pytest
 
+from recollect.report.figures.panel import Kind
 from recollect.report.html import html
 from recollect.report.report import gathered
 from recollect.report.words import fit
@@ -123,3 +126,10 @@ def test_words_are_made_fit(text, shown):
 
 def test_what_is_spelt_out_does_not_grow_without_end():
     assert len(fit("\u202e" * 2000)) < 2100
+
+
+def test_every_kind_of_mark_has_a_colour_of_its_own_in_light_and_dark():
+    style = (files("recollect.report") / "templates" / "report.css").read_text(encoding="utf-8")
+    for kind in get_args(Kind):
+        assert f".dot.{kind} {{" in style, kind
+        assert f".line.{kind} {{" in style, kind

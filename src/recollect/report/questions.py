@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recollect.results.result import Result
 
@@ -31,6 +31,8 @@ LIGHTS = {
     "not found": Light(colour="green", words="Not found"),
     "cannot tell": Light(colour="amber", words="Cannot tell"),
 }
+OWN_WORDS = {("removal", "found"): "Not gone", ("removal", "not found"): "No sign of it"}
+"""Where “found” would be no answer to the question."""
 NOT_DONE = Light(colour="grey", words="Not done")
 NOT_ASKED = Light(colour="grey", words="Not asked")
 
@@ -38,4 +40,7 @@ NOT_ASKED = Light(colour="grey", words="Not asked")
 def light_of(result: Result) -> Light:
     """The light of a result; what failed or was skipped as a whole is no answer, whatever its outcome says."""
     undone = bool(result.failed) or any(skipped.finding is None for skipped in result.skipped)
-    return NOT_DONE if undone and not result.findings else LIGHTS[result.outcome]
+    if undone and not result.findings:
+        return NOT_DONE
+    light = LIGHTS[result.outcome]
+    return replace(light, words=OWN_WORDS.get((result.audit, result.outcome), light.words))

@@ -18,12 +18,17 @@ def subject_of(folder: RunFolder, results: Mapping[str, Result]) -> dict[str, st
     own = {audit: _own(settings) for audit, settings in _parts(plan.get("audits")).items() if audit in results}
     said = {f"{part} model": name for part, name in _names(plan.get("models")).items()}
     said |= {f"{part} model of {audit}": name for audit in own for part, name in _names(own[audit]["models"]).items()}
-    said |= {"digest of the target model": ", ".join(sorted({trace.model for trace in traces if trace.model}))}
+    said |= {"digest of the target model": _only({trace.model for trace in traces if trace.model})}
     said |= {f"{part} corpus": name for part, name in _names(plan.get("corpora")).items()}
     said |= {f"{part} corpus of {audit}": name for audit in own for part, name in _names(own[audit]["corpora"]).items()}
-    said |= {"digest of the corpus": ", ".join(sorted({trace.corpus for trace in traces if trace.corpus}))}
+    said |= {"digest of the corpus": _only({trace.corpus for trace in traces if trace.corpus})}
     said |= {"audits": ", ".join(results), "made with": _versions(results)}
     return {name: words for name, words in said.items() if words}
+
+
+def _only(digests: set[str]) -> str:
+    """The digest that all answers share; where they have several, each answer names its own."""
+    return next(iter(digests)) if len(digests) == 1 else ""
 
 
 def _versions(results: Mapping[str, Result]) -> str:
