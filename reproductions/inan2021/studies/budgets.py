@@ -12,7 +12,7 @@ from pathlib import Path
 from common.outcomes import Figure, Outcome
 from laboratory import COMMENTS, FEW, SIZES, Few, Laboratory, Setting, value
 
-BUDGETS = (None, 100_000, 10_000, 1_000)
+BUDGETS = (None, 10_000_000, 1_000_000, 100_000)
 """ε; None clips, and adds no noise."""
 STEPS = 120
 """Each of all users: one epoch."""
