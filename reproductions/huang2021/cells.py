@@ -5,7 +5,7 @@ What models say is asked once for all images of a training and held in memory; c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,18 +90,24 @@ def bench(lab: Laboratory, recipe: Recipe, target: str, calibration: Corpus, ima
     )
 
 
-def with_query_model(lab: Laboratory, recipe: Recipe, made: Bench, query: Corpus, seed: int) -> Bench:
-    """The bench with the two models that `ks` trains: on the query set, and on the whole calibration set."""
-    calibration = made.evidence.corpora[CONTROLS]
-    answers: Mapping[tuple[str, str], Any] = {
-        **made.evidence.answers,
-        (QUERY_MODEL, AUDITED): held(load_model(str(lab.trained(recipe, query, seed))), query),
-        (CALIBRATION_MODEL, AUDITED): held(load_model(str(lab.trained(recipe, calibration, seed))), query),
+def ks_row(lab: Laboratory, recipe: Recipe, target: str, calibration: Corpus, query: Corpus) -> Row:
+    """What `ks` says of a query set; it trains a model on it, and one on the whole calibration set.
+
+    Args:
+        lab: Where models are kept.
+        recipe: What trains them.
+        target: The folder of the target.
+        calibration: The calibration set.
+        query: The query set.
+    """
+    folders = {
+        TARGET: target,
+        QUERY_MODEL: str(lab.trained(recipe, query, 0)),
+        CALIBRATION_MODEL: str(lab.trained(recipe, calibration, 0)),
     }
-    evidence = made.evidence
-    return Bench(
-        evidence=Evidence(models=evidence.models, corpora=evidence.corpora, answers=answers, cohorts=evidence.cohorts)
-    )
+    answers = {(name, AUDITED): held(load_model(folder), query) for name, folder in folders.items()}
+    evidence = Evidence(models={}, corpora={CONTROLS: calibration}, answers=answers)
+    return Bench(evidence=evidence).row(RemovalAudit(method="ks"), query)
 
 
 def held(model: Model, corpus: Corpus) -> Held:

@@ -13,7 +13,17 @@ sys.path.append(str(Path(__file__).parents[1]))
 from common.running import reproduce
 from laboratory import Laboratory
 
-STUDIES = ("table2_benchmark", "table4_tests", "table5_sizes", "shares", "figure2_metrics")
+STUDIES = (
+    "table2_benchmark",
+    "table3_xray",
+    "table4_tests",
+    "table5_sizes",
+    "table6_sizes",
+    "shares",
+    "figure2_metrics",
+    "figure3_outputs",
+    "language_model",
+)
 
 
 if __name__ == "__main__":

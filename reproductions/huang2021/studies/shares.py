@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from cells import Row
 from common.outcomes import Figure, Outcome
+from counting import groups, scale, share_of
 from laboratory import Laboratory
-from mnist import SHARES, cells, scale
+from tables import MNIST, SHARES, SMALLEST_SHARED, cells
 
 
 def study(lab: Laboratory) -> Outcome:
-    rows = [row for row in cells(lab) if row["query"] == "drawn" and row["method"] == "calibrated" and row["share"]]
-    figures = []
-    for size in (2000, 500, 200):
-        for share in SHARES:
-            some = [row for row in rows if (row["size"], row["in"]) == (size, share)]
-            found = [row["share"] for row in some]
-            held = sum(low <= share <= high for _, low, high in found)
-            mean = sum(value for value, _, _ in found) / len(found)
-            figures += [
-                Figure(f"{size} images, {share:.0%} in: mean estimate", None, mean),
-                Figure(f"{size} images, {share:.0%} in: intervals that hold it, of {len(some)}", None, held),
-            ]
-    return Outcome(title="Partial removal", scale=scale(rows), figures=figures)
+    rows = [row for row in cells(lab, MNIST) if row["method"] == "calibrated" and row["query"] != MNIST.far]
+    sizes = [size for size in MNIST.query_sizes if size >= SMALLEST_SHARED]
+    figures = [figure for size in sizes for share in SHARES for figure in _of(rows, size, share)]
+    return Outcome(title="Partial removal", scale=scale(MNIST), figures=figures)
+
+
+def _of(rows: list[Row], size: int, share: float) -> Iterator[Figure]:
+    """Mean estimate, and how many intervals hold the truth."""
+    chosen = [row for row in rows if (row["size"], share_of(MNIST, row)) == (size, share) and row["share"]]
+    for group, some in groups(MNIST, chosen):
+        found = [row["share"] for row in some]
+        label = f"{size} images, {share:.0%} in, {group}"
+        yield Figure(f"{label}: mean estimate", None, sum(value for value, _, _ in found) / len(found))
+        held = sum(low <= share <= high for _, low, high in found)
+        yield Figure(f"{label}: intervals that hold it, of {len(found)}", None, held)

@@ -21,10 +21,11 @@ SURE, UNSURE = 0.002, 0.09
 """How often models are unsure of members and of records never seen, as on MNIST."""
 
 
-def drawn(rng, *, size, share, controls=600, members=1000, unsure=UNSURE):
-    """A case in which this share of the set is still in."""
+def drawn(rng, *, size, share, controls=600, members=1000, unsure=UNSURE, firmly=1.0):
+    """A case in which this share of the set is still in, and held less firmly than by calibration models."""
     inside = round(share * size)
-    hits = rng.binomial(inside, SURE) + rng.binomial(size - inside, unsure)
+    held = firmly * SURE + (1 - firmly) * unsure
+    hits = rng.binomial(inside, held) + rng.binomial(size - inside, unsure)
     return Case(
         unsure=int(hits),
         size=size,
@@ -46,6 +47,14 @@ def test_neither_wrong_verdict_comes_more_often_than_stated(size, unsure):
     assert not wrong([drawn(rng, size=size, share=0, unsure=unsure) for _ in range(150)], "still there")
     for share in (0.5, 1):
         assert not wrong([drawn(rng, size=size, share=share, unsure=unsure) for _ in range(150)], "gone")
+
+
+@pytest.mark.parametrize("size", [200, 2000])
+def test_gone_is_right_of_a_target_that_holds_its_members_half_as_firmly(size):
+    rng = np.random.default_rng(size)
+    assert not wrong([drawn(rng, size=size, share=1, firmly=0.5) for _ in range(200)], "gone")
+    # and not of one that hardly holds them: what the docs warn of is so
+    assert wrong([drawn(rng, size=2000, share=1, firmly=0.1) for _ in range(50)], "gone")
 
 
 @pytest.mark.parametrize("share", [0, 0.25, 0.5, 0.75, 1])

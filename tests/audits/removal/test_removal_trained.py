@@ -1,4 +1,4 @@
-"""Language models that were really trained with and without twenty people, and made to unlearn them."""
+"""Models of texts that were really trained: with and without twenty people, made to unlearn them, and classifiers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -14,10 +15,12 @@ from recollect.audits.removal.audit import RemovalAudit
 from recollect.corpora import synthetic
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.dividing import groups, units_of
+from recollect.corpora.record import Record
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.run import run
 from recollect.recipes.reading import load_recipe
 from recollect.recipes.training import train
+from recollect.results.result import Result
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
 
 pytestmark = pytest.mark.slow
@@ -49,17 +52,21 @@ class Trained:
             return train(RECIPE, self.rest, out, threads=1)
         return out if out.exists() else unlearnt(self.model("with"), out, self, ascend=name == "ascent")
 
-    def verdict(self, name: str, audit: RemovalAudit, **models: str) -> str:
-        """What the audit says of a model."""
+    def result(self, name: str, audit: RemovalAudit, query: Corpus, **models: str) -> Result:
+        """What the audit says of some people and a model."""
         plan = Plan(
             audit=audit,
             models={TARGET: str(self.model(name)), **models},
-            corpora={AUDITED: self.query, CONTROLS: self.controls},
+            corpora={AUDITED: query, CONTROLS: self.controls},
             recipe=RECIPE if audit.models else None,
             workers=1,
             work=self.folder / "work",
         )
-        return str(run(plan).settings["said"])
+        return run(plan)
+
+    def verdict(self, name: str, audit: RemovalAudit, **models: str) -> str:
+        """What the audit says of all of them."""
+        return str(self.result(name, audit, self.query, **models).settings["said"])
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +112,42 @@ def test_gradient_ascent_does_not_make_a_model_clean(people):
 def test_a_retrained_model_shows_it_too(people):
     alone, retrained = RemovalAudit(models=0), str(people.model("without"))
     assert people.verdict("with", alone, **{REFERENCE: retrained}) == "still there"
+
+
+@pytest.mark.parametrize(("name", "verdict"), [("with", "still there"), ("without", "gone")])
+def test_people_are_told_about_one_by_one(people, name, verdict):
+    # sixty controls are just enough for three people, corrected for many
+    few = people.query.of_users(sorted({str(record.user) for record in people.query})[:3])
+    result = people.result(name, RemovalAudit(by="user", models=4), few)
+    said = [row["said"] for row in result.held["users"].to_pylist()]
+    assert said.count(verdict) >= 2
+    assert set(said) <= {verdict, "cannot tell"}
+
+
+def opinions(count, seed):
+    """Short texts with a label that nothing but memory can know."""
+    rng = np.random.default_rng(seed)
+    words = [f"word{i}" for i in range(60)]
+    for i in range(count):
+        yield Record(id=f"{seed}-{i:03d}", text=" ".join(rng.choice(words, 8)), label=int(rng.integers(3)))
+
+
+@pytest.mark.parametrize(("seed", "verdict"), [(0, "still there"), (1, "gone")])
+def test_a_text_classifier_is_judged_too(tmp_path_factory, seed, verdict):
+    folder = tmp_path_factory.getbasetemp() / "classifier"
+    recipe = load_recipe(
+        "text-classifier",
+        [
+            *("hidden_size=32", "num_hidden_layers=1", "num_attention_heads=2", "intermediate_size=64"),
+            *("training.epochs=40", "training.learning_rate=0.003"),
+        ],
+    )
+    plan = Plan(
+        audit=RemovalAudit(models=2),
+        models={TARGET: str(train(recipe, Corpus.of(opinions(120, 0)), folder / "model", threads=1))},
+        corpora={AUDITED: Corpus.of(opinions(120, seed)), CONTROLS: Corpus.of(opinions(160, 2))},
+        recipe=recipe,
+        workers=1,
+        work=folder / "work",
+    )
+    assert run(plan).settings["said"] == verdict

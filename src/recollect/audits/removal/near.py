@@ -41,19 +41,28 @@ def _nearest(
     ours: Floats, theirs: Floats, labels: tuple[NDArray[np.int64], NDArray[np.int64]], count: int, *, itself: bool
 ) -> tuple[NDArray[np.int64], Floats]:
     """The places of the nearest [ours, count], and how far they are on average; a label too rare has no limit."""
-    found, far = [], []
-    squares = np.square(theirs).sum(axis=1)
-    for first in range(0, len(ours), BLOCK):
-        some = ours[first : first + BLOCK]
-        table = np.square(some).sum(axis=1)[:, None] + squares[None] - 2 * some @ theirs.T
-        table[labels[0][first : first + BLOCK, None] != labels[1][None]] = np.inf
-        if itself:
-            table[np.arange(len(some)), first + np.arange(len(some))] = np.inf
-        # by distance and then by place, so that equals are taken alike in any block
-        order = np.argsort(table, axis=1, kind="stable")[:, :count]
-        found.append(order)
-        far.append(np.sqrt(np.maximum(np.take_along_axis(table, order, axis=1), 0)).mean(axis=1))
-    return np.concatenate(found), np.concatenate(far)
+    found, far = np.empty((len(ours), count), dtype=np.int64), np.empty(len(ours))
+    for label in np.unique(labels[0]):
+        mine, same = np.flatnonzero(labels[0] == label), np.flatnonzero(labels[1] == label)
+        # where too few have the label, others stand in, infinitely far away
+        among = np.concatenate([same, np.flatnonzero(labels[1] != label)[:count]])
+        for places in np.split(mine, range(BLOCK, len(mine), BLOCK)):
+            table = _distances(ours[places], theirs[among])
+            table[:, len(same) :] = np.inf
+            if itself:
+                table[places[:, None] == among[None]] = np.nan  # sorted last
+            # by distance and then by place, so that equals are taken alike in any block
+            order = np.argsort(table, axis=1, kind="stable")[:, :count]
+            found[places] = among[order]
+            far[places] = np.take_along_axis(table, order, axis=1).mean(axis=1)
+    return found, far
+
+
+def _distances(ours: Floats, theirs: Floats) -> Floats:
+    """How far each of ours is from each of theirs [ours, theirs]."""
+    squares = np.square(ours).sum(axis=1)[:, None] + np.square(theirs).sum(axis=1)[None] - 2 * ours @ theirs.T
+    found: Floats = np.sqrt(np.maximum(squares, 0))
+    return found
 
 
 def _features(audited: Sequence[Record], controls: Sequence[Record]) -> tuple[Floats, Floats]:

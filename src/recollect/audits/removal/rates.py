@@ -8,7 +8,7 @@ records that were never seen are unsure as often as the target's own answers to 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
@@ -41,10 +41,16 @@ class Rate:
 
     def estimate(self, confidence: float) -> Estimate:
         """The share with its exact interval."""
-        interval = clopper_pearson(self.hits, self.size, confidence=confidence)
-        # the share itself may lie outside by a rounding error
-        held = Interval(min(interval.low, self.value), max(interval.high, self.value), confidence)
-        return Estimate(value=self.value, interval=held, n={"records": int(self.size)}, method="Clopper–Pearson")
+        return _exact(self, confidence)
+
+
+@lru_cache(maxsize=256)
+def _exact(rate: Rate, confidence: float) -> Estimate:
+    """The share with its exact interval; asked anew for every share still in that is tried, so it is remembered."""
+    interval = clopper_pearson(rate.hits, rate.size, confidence=confidence)
+    # the share itself may lie outside by a rounding error
+    held = Interval(min(interval.low, rate.value), max(interval.high, rate.value), confidence)
+    return Estimate(value=rate.value, interval=held, n={"records": int(rate.size)}, method="Clopper–Pearson")
 
 
 def line(members: Floats, never: Floats) -> float:

@@ -1,0 +1,36 @@
+"""Curves of the paper's figures, as SVG files that any browser shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.files import write_text
+from recollect.report.figures.panel import Kind, Panel
+from recollect.report.figures.scale import Scale
+
+Floats = NDArray[np.float64]
+KINDS: tuple[Kind, ...] = ("found", "control", "guide")
+STYLE = """<style>
+text { font: 12px sans-serif; fill: #333 } .grid { stroke: #ddd } .axis { stroke: #666 }
+.line { fill: none; stroke-width: 2 } .found { stroke: #b3261e } .control { stroke: #1f5fa8 }
+.guide { stroke: #555; stroke-dasharray: 5 4 }
+</style>"""
+POINTS = 201
+
+
+def cumulative(sides: Mapping[str, Floats], label: str, file: Path) -> None:
+    """Draw which share of each side lies at or below every value; at most three sides."""
+    x = Scale.over(*sides.values(), label=label)
+    panel = Panel(x, Scale(low=0, high=1, label="share at or below", percent=True))
+    places = np.linspace(x.low, x.high, POINTS)
+    for kind, values in zip(KINDS, sides.values(), strict=False):
+        panel.line(places, np.searchsorted(np.sort(values), places, side="right") / len(values), kind)
+    said = ", ".join(f"{name} {way}" for name, way in zip(sides, ("red", "blue", "dashed"), strict=False))
+    drawn = str(panel.svg(f"Cumulative shares of {label}: {said}."))
+    head, rest = drawn.split(">", 1)
+    title = f"<title>{label}: {said}</title>"
+    write_text(file, f'{head} xmlns="http://www.w3.org/2000/svg">{STYLE}{title}{rest}')

@@ -1,0 +1,232 @@
+"""The cells of the paper's tables: trainings, qualities of the calibration set, query sets and sizes, three methods.
+
+Both parts of the paper, digits and chest X-rays, are made alike; `Part` says how they differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from cells import Bench, Row, bench, everything, ks_row, part_of
+from laboratory import CALIBRATION_MODELS, QUALITIES, Drawn, Laboratory, Sizes, first, of_arrays, worsened
+
+from recollect.audits.removal.audit import RemovalAudit
+from recollect.corpora.corpus import Corpus
+from recollect.digests import digest
+from recollect.files import read_json, write_json
+from recollect.recipes.reading import load_recipe
+from recollect.recipes.recipe import Recipe
+
+FAR = "fashion_mnist/images.npz"
+"""Images of which no model saw anything alike."""
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+SPARSE = (100, 70, 50)
+SMALLEST_SHARED = 200
+"""Smaller sets are all in or all out."""
+AUDITS = {"calibrated": RemovalAudit(models=CALIBRATION_MODELS), "ema": RemovalAudit(method="ema")}
+REVISION = 3
+"""Raised when cells are made otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One of the two parts of the paper."""
+
+    name: str
+    letters: str
+    """Query sets are called by the first letter and a number; the far set by the second."""
+    files: tuple[str, ...]
+    sizes: Sizes
+    classes: int
+    recipe: str
+    changes: tuple[str, ...] = ()
+    """What is otherwise than in the recipe."""
+    rotate: bool
+    """Whether half of the spoilt calibration images are turned, rather than all of them made noisy."""
+    query_sizes: tuple[int, ...]
+    qualities: tuple[int, ...] = QUALITIES
+    trainings: tuple[int, ...]
+    sparse: tuple[int, ...] = ()
+    """Trainings of which three qualities alone are measured, for the sake of time."""
+    tuned_on: tuple[int, ...] = ()
+    """Trainings on which the settings of `calibrated` were chosen; all others are fresh."""
+    ks_trainings: tuple[int, ...]
+    """Trainings of which `ks` is asked, too: it needs a model for every query set."""
+
+    def qualities_of(self, seed: int) -> tuple[int, ...]:
+        """The qualities that are measured of a training."""
+        return SPARSE if seed in self.sparse else self.qualities
+
+    @property
+    def inside(self) -> tuple[str, ...]:
+        """The query sets that trained the target."""
+        return tuple(f"{self.letters[0]}{i + 1}" for i in range(self.sizes.folds))
+
+    @property
+    def outside(self) -> str:
+        """The query set of the same source that did not."""
+        return f"{self.letters[0]}{self.sizes.folds + 1}"
+
+    @property
+    def far(self) -> str:
+        """The query set of another source."""
+        return self.letters[1]
+
+    @property
+    def some(self) -> tuple[str, str, str]:
+        """One query set of each sort."""
+        return self.inside[0], self.outside, self.far
+
+    def trainer(self) -> Recipe:
+        """What trains all models."""
+        return load_recipe(self.recipe, list(self.changes))
+
+
+MNIST = Part(
+    name="mnist",
+    letters="MS",
+    files=("mnist/train.npz",),
+    sizes=Sizes(fold=2000, folds=5, calibration=1000, fresh=4000),
+    classes=10,
+    recipe="mlp",
+    rotate=True,
+    query_sizes=(2000, 500, 200, 50, 20, 5),
+    trainings=tuple(range(7)),
+    sparse=(0, 1, 3, 4, 5, 6),
+    tuned_on=(0, 1),
+    ks_trainings=(2,),
+)
+XRAY = Part(
+    name="xray",
+    letters="CR",
+    files=tuple(f"pneumoniamnist/{part}.npz" for part in ("train", "val", "test")),
+    sizes=Sizes(fold=200, folds=5, calibration=500, fresh=1600),
+    classes=2,
+    recipe="resnet18",
+    changes=("widths=[16,32,64,128]", "learning_rate=0.001"),
+    rotate=False,
+    query_sizes=(200, 50, 20, 5),
+    qualities=(100, 50),
+    trainings=(0, 1),
+    ks_trainings=(0,),
+)
+
+
+def cells(lab: Laboratory, part: Part) -> list[Row]:
+    """Every cell of `ema` and `calibrated`."""
+    return _kept(lab, part, part.name, part.trainings, _cells)
+
+
+def ks_cells(lab: Laboratory, part: Part) -> list[Row]:
+    """The cells of `ks`."""
+    return _kept(lab, part, f"{part.name}-ks", part.ks_trainings, _ks_cells)
+
+
+Make = Callable[[Laboratory, Part, int, int], list[Row]]
+
+
+def _kept(lab: Laboratory, part: Part, name: str, seeds: Iterable[int], make: Make) -> list[Row]:
+    """Cells of every training and quality, from the work folder where they are kept."""
+    rows: list[Row] = []
+    for seed in seeds:
+        for quality in part.qualities_of(seed):
+            file = lab.work / "cells" / f"{name}-{seed}-{quality}-{digest(REVISION)}.json"
+            if not file.exists():
+                write_json(file, make(lab, part, seed, quality))
+                lab.say(f"  {name}, training {seed}, quality {quality}")
+            rows += read_json(file)
+    return rows
+
+
+@cache
+def divided(lab: Laboratory, part: Part, seed: int) -> Drawn:
+    """The images of one training."""
+    return lab.drawn(part.files, part.sizes, seed)
+
+
+@cache
+def far_images(lab: Laboratory, part: Part) -> Corpus:
+    """As many images of clothes as a fold has; their labels mean nothing to the target."""
+    x, y = lab.images(FAR)
+    count = part.sizes.fold
+    return of_arrays(x[:count], y[:count] % part.classes, np.arange(count) + 100_000, "Fashion-MNIST")
+
+
+@cache
+def _images(lab: Laboratory, part: Part, seed: int) -> Corpus:
+    """All images of which the query sets of a training are made."""
+    return everything(divided(lab, part, seed), far_images(lab, part))
+
+
+def target_of(lab: Laboratory, part: Part, seed: int) -> str:
+    """The folder of the target of a training."""
+    return str(lab.trained(part.trainer(), divided(lab, part, seed).training, seed))
+
+
+def calibration_of(lab: Laboratory, part: Part, seed: int, quality: int) -> Corpus:
+    """The calibration set of a quality."""
+    return worsened(divided(lab, part, seed).calibration, quality, rotate=part.rotate, seed=seed)
+
+
+def queries(lab: Laboratory, part: Part, seed: int) -> dict[str, Corpus]:
+    """The query sets of a whole fold's size."""
+    drawn = divided(lab, part, seed)
+    folds = dict(zip(part.inside, drawn.folds, strict=True))
+    return {**folds, part.outside: first(drawn.fresh, part.sizes.fold), part.far: far_images(lab, part)}
+
+
+def _cells(lab: Laboratory, part: Part, seed: int, quality: int) -> list[Row]:
+    """The cells of one training and one calibration set."""
+    calibration = calibration_of(lab, part, seed, quality)
+    made = bench(lab, part.trainer(), target_of(lab, part, seed), calibration, _images(lab, part, seed))
+    rows = []
+    for name, query in queries(lab, part, seed).items():
+        for size in part.query_sizes if name in part.some else part.query_sizes[:1]:
+            some = query if size == len(query) else part_of(query, size, name, size)
+            rows += [{"query": name, "size": size, **each} for each in _methods(made, some)]
+    rows += _drawn_cells(made, part, divided(lab, part, seed))
+    return [{"training": seed, "quality": quality, **row} for row in rows]
+
+
+def _ks_cells(lab: Laboratory, part: Part, seed: int, quality: int) -> list[Row]:
+    """What `ks` says of one fold that is in, one that is not, and the far one: each costs a model."""
+    target, calibration = target_of(lab, part, seed), calibration_of(lab, part, seed, quality)
+    where: Row = {"training": seed, "quality": quality, "size": part.sizes.fold, "method": "ks"}
+    return [
+        {**where, "query": name, **ks_row(lab, part.trainer(), target, calibration, query)}
+        for name, query in queries(lab, part, seed).items()
+        if name in part.some
+    ]
+
+
+def _methods(made: Bench, query: Corpus) -> list[Row]:
+    """What `calibrated` and both tests of `ema` say."""
+    audits = {**AUDITS, "ema, KS test": RemovalAudit(method="ema", test="ks")}
+    return [{"method": name, **made.row(audit, query)} for name, audit in audits.items()]
+
+
+def _drawn_cells(made: Bench, part: Part, drawn: Drawn) -> list[Row]:
+    """More query sets of each size, all in, all out, and in part."""
+    rows = []
+    for size, share, draw in _further(part):
+        inside = round(share * size)
+        parts = [
+            *part_of(drawn.training, inside, "in", size, draw),
+            *part_of(drawn.fresh, size - inside, "out", size, draw),
+        ]
+        query = Corpus.of(parts, name=f"{share:.0%} in")
+        for name, audit in AUDITS.items():
+            found = made.row(audit, query)
+            rows.append({"query": "drawn", "in": share, "draw": draw, "size": size, "method": name, **found})
+    return rows
+
+
+def _further(part: Part) -> Iterator[tuple[int, float, int]]:
+    """Size, share in and number of every further set; more of fresh images, of which more can be said wrongly."""
+    for size in part.query_sizes:
+        for share in SHARES if size >= SMALLEST_SHARED else (0.0, 1.0):
+            for draw in range(2 if share == 0 and size < part.sizes.fold else 1):
+                yield size, share, draw
