@@ -1,7 +1,13 @@
-"""What all tests share."""
+"""What all tests share: public data, and a real browser to look at pages."""
 
 from __future__ import annotations
 
+import html
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,3 +21,73 @@ def shared_data() -> Path:
     if not DATA.is_dir():
         pytest.skip(f"no public data sets at {DATA}")
     return DATA
+
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+QUIET = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--enable-logging=stderr",
+    "--virtual-time-budget=3000",
+]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a browser made of a page."""
+
+    dom: str
+    console: list[str]
+
+
+@pytest.fixture
+def browser(tmp_path_factory):
+    """Opens a page in Chromium, lets its scripts run, and tells what became of it."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine: pages cannot be looked at")
+
+    def opened(page: Path, *more: str) -> Seen:
+        profile = tmp_path_factory.mktemp("profile")
+        words = [CHROMIUM, *QUIET, f"--user-data-dir={profile}", *(more or ["--dump-dom"]), page.as_uri()]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=90, check=True)  # noqa: S603
+        return Seen(dom=done.stdout, console=[line for line in done.stderr.splitlines() if "CONSOLE" in line])
+
+    return opened
+
+
+AXE = Path(__file__).resolve().parents[1] / "node_modules" / "axe-core" / "axe.min.js"
+ASK = """
+<script>{axe}</script><script>
+axe.run().then((found) => {{
+  const told = found.violations.map((each) => [each.impact, each.id, each.nodes.map((node) => node.target.join(" "))]);
+  const place = document.createElement("pre");
+  place.id = "axe-said";
+  place.textContent = JSON.stringify({{told, passed: found.passes.length, wide: document.documentElement.scrollWidth}});
+  document.body.append(place);
+}});
+</script></body>"""
+
+
+@pytest.fixture
+def faults(browser):
+    """Tells what axe-core finds seriously wrong with a page in a window so wide, and how wide the page came out."""
+    if not AXE.is_file():
+        pytest.skip("axe-core is not here (npm install --no-save axe-core): accessibility cannot be tested")
+
+    def found(page: Path, width: int) -> tuple[list[list[str]], int]:
+        open_page = re.sub("<meta http-equiv[^>]*>", "", page.read_text(encoding="utf-8"))
+        asked = open_page.replace("</body>", ASK.format(axe=AXE.read_text(encoding="utf-8")))
+        tested = page.with_name("tested.html")
+        tested.write_text(asked, encoding="utf-8")
+        seen = browser(tested, f"--window-size={width},1600", "--dump-dom")
+        said = json.loads(html.unescape(re.search(r'<pre id="axe-said">(.*?)</pre>', seen.dom, re.DOTALL)[1]))
+        assert said["passed"] > 10
+        return [fault for fault in said["told"] if fault[0] in ("serious", "critical")], said["wide"]
+
+    return found

@@ -78,13 +78,35 @@ def demo(folder):
     return told, done.stderr
 
 
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """What the demonstration shows, and where."""
+    folder = tmp_path_factory.mktemp("demo") / "one"
+    return folder, *demo(folder)
+
+
+PAGES = ("unprotected/report.html", "protected/report.html", "compared.html")
+
+
 @pytest.mark.slow
-def test_the_demo_is_right_and_the_same_every_time(tmp_path):
-    first, said = demo(tmp_path / "one")
+@pytest.mark.xdist_group("demo")
+def test_the_demo_is_right_and_the_same_every_time(shown):
+    folder, first, said = shown
     assert [each["result"]["audit"] for each in first if not each["right"]] == []
     assert len(first) == 8
-    for page in ("unprotected/report.html", "protected/report.html", "compared.html"):
-        assert (tmp_path / "one" / page).stat().st_size < 6_000_000
+    for page in PAGES:
+        assert (folder / page).stat().st_size < 6_000_000
         assert page in said
-    assert stat.S_IMODE((tmp_path / "one").stat().st_mode) == 0o700
-    assert demo(tmp_path / "one")[0] == first
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert demo(folder)[0] == first
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.xdist_group("demo")
+@pytest.mark.parametrize("page", PAGES)
+def test_its_pages_shut_nobody_out_on_a_desk_and_on_a_telephone(shown, faults, page):
+    for width in (1280, 500):
+        serious, wide = faults(shown[0] / page, width)
+        assert serious == []
+        assert wide <= width

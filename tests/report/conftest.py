@@ -1,11 +1,6 @@
-"""A run folder to report on, and a real browser to look at the page."""
+"""A run folder to report on."""
 
 from __future__ import annotations
-
-import shutil
-import subprocess
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,44 +8,6 @@ import pytest
 
 from recollect.results import Finding, Provenance, Result, RunFolder
 from recollect.stats import mean
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-QUIET = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--enable-logging=stderr",
-    "--virtual-time-budget=3000",
-]
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a browser made of a page."""
-
-    dom: str
-    console: list[str]
-
-
-@pytest.fixture
-def browser(tmp_path_factory):
-    """Opens a page in Chromium, lets its scripts run, and tells what became of it."""
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine: pages cannot be looked at")
-
-    def opened(page: Path, *more: str) -> Seen:
-        profile = tmp_path_factory.mktemp("profile")
-        words = [CHROMIUM, *QUIET, f"--user-data-dir={profile}", *(more or ["--dump-dom"]), page.as_uri()]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=90, check=True)  # noqa: S603
-        return Seen(dom=done.stdout, console=[line for line in done.stderr.splitlines() if "CONSOLE" in line])
-
-    return opened
-
 
 PROVENANCE = Provenance(recollect="0.1.0", torch="2.13.0", model="ab12", seed=7, queries=90, seconds=1.5)
 

@@ -48,9 +48,9 @@ def headline(comparison: Comparison) -> str:
     if not judged:
         return "No finding of both runs has an interval: nothing can be said about chance."
     said = f"{len(differing)} of {len(judged)} findings differ by more than chance explains"
-    return f"{said}: {', '.join(map(_told, differing[:3]))}." if differing else f"{said}."
+    return f"{said}. {'; '.join(map(_told, differing[:3]))}." if differing else f"{said}."
 
 
 def _told(each: Difference) -> str:
     """A difference in a few words."""
-    return f"{each.name} {number(each.before)} → {number(each.after)}"
+    return f"{each.name.replace('_', ' ')}: {number(each.before)} → {number(each.after)}"
