@@ -15,6 +15,7 @@ from recollect.errors import PlanError, RecollectError
 from recollect.pipeline import plan_schema
 from recollect.pipeline.planfile import resolved
 from recollect.pipeline.planning import read_plan
+from recollect.testing.tiny import save_tiny, tiny_model
 
 PLAN = """\
 models:
@@ -167,3 +168,39 @@ def test_the_schema_accepts_what_the_reader_accepts():
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(yaml.safe_load(PLAN.replace(old, new)), plan_schema.schema())
     assert Path(plan_schema.PUBLISHED).suffix == ".json"
+
+
+def test_cohorts_are_those_of_the_corpus_that_they_divide(home):
+    membership, leakage = read_plan(home / "plan.yaml").plans
+    assert set(membership.cohorts) == {"audited"}
+    assert not leakage.cohorts  # it has an audited corpus of its own
+    own = "corpora: {audited: mine.jsonl}\n      cohorts: {audited: theirs.json}"
+    leakage = read_plan(changed(home, "corpora: {audited: mine.jsonl}", own)).plans[1]
+    assert leakage.cohorts["audited"].name == "theirs.json"
+
+
+def test_a_checkpoint_may_lie_beside_the_plan_and_is_the_same_from_everywhere(home, monkeypatch):
+    start = "{recipe: word-lstm, set: {model.start: model}}"
+    path = changed(home, "{recipe: word-lstm, set: {training.epochs: 2}}", start)
+    recipe = read_plan(path).plans[0].recipe
+    assert recipe.model.start == str((home / "model").resolve())
+    monkeypatch.chdir(home)
+    assert read_plan(Path("plan.yaml")).plans[0].recipe.digest == recipe.digest
+
+
+def test_a_model_may_show_no_more_than_a_deployment_does(home):
+    save_tiny(tiny_model("gpt2"), home / "gpt")
+    (target,) = (
+        plan.models["target"]
+        for plan in read_plan(
+            changed(home, "target: model", "target: {model: gpt, top_k: 5}"), only=["membership"]
+        ).plans
+    )
+    assert (target.load().access.k, target.load().access.logprob) == (5, "none")
+    with pytest.raises(PlanError, match="top_k"):
+        read_plan(changed(home, "target: model", "target: {model: gpt, top_k: 0}"))
+
+
+def test_signs_that_no_file_name_can_have_are_refused(home):
+    with pytest.raises(PlanError, match="NUL"):
+        read_plan(changed(home, "controls: others.jsonl", 'controls: "a\\0b"'))
