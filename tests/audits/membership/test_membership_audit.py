@@ -214,6 +214,27 @@ def test_sides_that_differ_without_the_model_are_warned_of():
     assert not any("told apart" in note for note in plain.notes)
 
 
+@pytest.mark.parametrize("sides", [("member",), ("member", "other")])
+def test_names_that_no_two_people_share_are_seen_if_only_members_have_them(sides):
+    given = FEW.given(FEW.null())
+    rng = np.random.default_rng(0)
+    users = sorted({record.owner for record in given.corpora[AUDITED]})
+    names = {user: "".join(rng.choice(list("abcdefgh"), 8)).capitalize() for user in users}
+    named = [
+        replace(record, text=f"{names[record.owner]} {names[record.owner][::-1].capitalize()} {record.text.lower()}")
+        if record.owner.startswith(sides)
+        else replace(record, text=record.text.lower())
+        for record in given.corpora[AUDITED]
+    ]
+    corpus = Corpus.of(named)
+    members = [user for user in users if user.startswith("member")]
+    cohorts = Cohorts.of({TARGET: members}, units=users, unit="user", corpus=corpus.digest, seed=0)
+    result = judge(
+        MembershipAudit(), replace(given, corpora={**given.corpora, AUDITED: corpus}, cohorts={AUDITED: cohorts})
+    )
+    assert any("told apart without the model" in note for note in result.notes) == (sides == ("member",))
+
+
 def test_models_that_do_not_compare_are_refused_before_any_cost():
     world = World(kind="masked", members=4, others=4, controls=4)
     given = world.given(world.null())
