@@ -1,0 +1,81 @@
+"""Figures of the paper as SVG files that stand alone: histograms and ROC curves of the ratio and of the loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from laboratory import FPR, Row
+
+from recollect.files import write_text
+from recollect.report.figures.blocks import bins
+from recollect.report.figures.panel import Panel
+from recollect.report.figures.scale import Floats, Scale
+from recollect.stats.roc import roc_curve
+
+STYLE = """
+<style>
+svg { background: #fff; font-family: sans-serif; } .words { fill: #444b57; font-size: 12px; }
+.grid { stroke: #c4c9d2; stroke-width: 0.6; } .axis { stroke: #444b57; }
+.rule { stroke: #000; stroke-width: 1.2; stroke-dasharray: 5 4; } .line { fill: none; stroke-width: 2; }
+.line.guide { stroke: #444b57; stroke-dasharray: 5 4; stroke-width: 1.4; }
+.line.control { stroke: #4a5361; } .line.found { stroke: #b53f06; }
+.fill.chance { fill: #9dbcdb; } .fill.found { fill: #b53f06; fill-opacity: 0.55; }
+</style>
+"""
+
+
+def scores(row: Row) -> tuple[Floats, Floats]:
+    """The scores of members and of others."""
+    found = row["tables"]["candidates"]
+    members, others = ([each["score"] for each in found if each["trained"] is side] for side in (True, False))
+    return np.array(members), np.array(others)
+
+
+def example(ratio: Row, loss: Row) -> str | None:
+    """A member that the ratio flags and the loss does not, as in the paper's Figure 3: the first by its name."""
+    flag = f"flagged_at_fpr_{FPR:g}"
+    missed = {each["record"] for each in loss["tables"]["candidates"] if not each[flag]}
+    found = [each["record"] for each in ratio["tables"]["candidates"] if each[flag] and each["trained"]]
+    return min((record for record in found if record in missed), default=None)
+
+
+def hills(file: Path, row: Row, label: str, record: str | None) -> None:
+    """Figure 3: members (orange), others (blue), the threshold, and one member."""
+    members, others = scores(row)
+    x = Scale.over(members, others, label=f"{label}; higher is more evidence of training")
+    edges = bins(np.concatenate([members, others]), x)
+    shares = [np.histogram(side, edges)[0] / len(side) for side in (others, members)]
+    y = Scale.over(*shares, label="share of members (orange), others (blue)", zero=True)
+    panel = Panel(x, Scale(low=0.0, high=y.high, label=y.label, percent=True))
+    panel.bars(edges, shares[0], "chance")
+    panel.bars(edges, shares[1], "found")
+    panel.upright(next(each["threshold"] for each in row["tables"]["thresholds"]), f"threshold at {FPR:.0%}")
+    if record is not None:
+        at = next(each["score"] for each in row["tables"]["candidates"] if each["record"] == record)
+        panel.line([at, at], [0, y.high * 0.85], "control", name="a member")
+    _write(file, panel, f"Histograms of {label} of {len(members)} members and {len(others)} others.")
+
+
+def curves(file: Path, ratio: Row, loss: Row, *, log: bool) -> None:
+    """Figures 4 and 5: both curves, on plain or on logarithmic axes."""
+    found = {name: roc_curve(*scores(row)) for name, row in (("ratio", ratio), ("loss", loss))}
+    lowest = 1 / len(scores(ratio)[1]) if log else 0.0
+    axes = [
+        Scale(low=lowest, high=1.0, label=said, log=log, percent=True) for said in ("others flagged", "members found")
+    ]
+    panel = Panel(*axes, width=480, height=400)
+    places = np.geomspace(lowest, 1, 400) if log else np.linspace(0, 1, 400)
+    panel.line(places, places, "guide")
+    panel.line(places, found["loss"].at(places), "control")
+    panel.line(places, found["ratio"].at(places), "found")
+    told = ", ".join(f"{name} finds {float(curve.at(0.01)):.1%} of members at 1 %" for name, curve in found.items())
+    _write(file, panel, f"ROC curves of the ratio (orange) and of the loss (grey): {told} of others flagged.")
+
+
+def _write(file: Path, panel: Panel, said: str) -> None:
+    """The panel as a file."""
+    drawn = str(panel.svg(said))
+    head = drawn.index(">") + 1
+    opened = drawn[:head].replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    write_text(file, f"{opened}{STYLE}{drawn[head:]}\n")
