@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from recollect.audits.audit import Needs
+from recollect.audits.desk import BARE_DESK, Desk
 from recollect.cli import console
 from recollect.cli.auditing import (
     Controls,
@@ -29,13 +33,64 @@ from recollect.corpora import Record
 from recollect.corpora.dividing import cohorts_of
 from recollect.corpora.validating import read_corpus
 from recollect.corpora.writing import write_corpus
-from recollect.pipeline.demo import DemoAudit
+from recollect.errors import NotEnoughData
 from recollect.pipeline.plan import Plan
-from recollect.results.result import Failed, Result, Skipped
+from recollect.results.result import Failed, Finding, Outcome, Result, Skipped
 from recollect.results.schema import parsed
-from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
+from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
+from recollect.signals.registry import signal_named
+from recollect.signals.signal import scored
+from recollect.stats.auc import auc
 from recollect.testing.contracts import check_audit
 from recollect.testing.tiny import save_tiny, tiny_model
+
+
+@dataclass(frozen=True, kw_only=True)
+class TellingAudit:
+    """Whether a signal tells the people who trained a model from others, where it is known who did."""
+
+    signal: str = "loss"
+    name: ClassVar[str] = "telling"
+    question: ClassVar[str] = (
+        "Does the model predict the texts of the people it was trained on better than those of others?"
+    )
+    paper: ClassVar[str] = "Yeom et al. 2018, Privacy Risk in Machine Learning"
+
+    def needs(self, evidence: Evidence) -> Needs:
+        """The target's answers about everybody."""
+        return Needs(
+            access={TARGET: signal_named(self.signal).needs[TARGET]},
+            given=frozenset({TARGET, AUDITED}),
+            ask=frozenset({(TARGET, AUDITED)}),
+        )
+
+    def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
+        """What the scores say, where the truth is known."""
+        by_user, truth = scored(signal_named(self.signal), evidence).by_user(), evidence.cohorts[AUDITED]
+        members, others = by_user.of_users(truth.members(TARGET)), by_user.of_users(truth.others(TARGET))
+        try:
+            found = auc(members, others)
+        except NotEnoughData as refusal:
+            skipped = Skipped(audit=self.name, finding="auc", reason=refusal.found)
+            return self._result("cannot tell", refusal.found, skipped=(skipped,))
+        seen = found.interval is not None and found.interval.low > 0.5
+        finding = Finding.of(
+            found,
+            name="auc",
+            unit="probability",
+            reading="How often someone the model was trained on scores above someone it was not; 0.5 is chance. "
+            "It says nothing about what could be drawn out of the model.",
+        )
+        verdict = f"Its loss {'tells' if seen else 'does not tell'} members from others (AUC {found.value:.2f})."
+        result = self._result("found" if seen else "not found", verdict, findings=(finding,))
+        return result.with_tables(
+            users=by_user.table(trained_on=[user in set(members.users) for user in by_user.users])
+        )
+
+    def _result(self, outcome: Outcome, verdict: str, **more: Any) -> Result:
+        """The result with what is always said."""
+        limits = ("A tiny model.",)
+        return Result(audit=self.name, question=self.question, verdict=verdict, outcome=outcome, limits=limits, **more)
 
 
 def tell(  # noqa: PLR0917 - the parameters of a verb are its options
@@ -52,7 +107,7 @@ def tell(  # noqa: PLR0917 - the parameters of a verb are its options
 ) -> None:
     """Tell members from others."""
     plan = planned(
-        DemoAudit(signal=signal),
+        TellingAudit(signal=signal),
         models={TARGET: model, **numbered("reference", reference)},
         corpora={AUDITED: corpus, CONTROLS: controls},
         members=members,
@@ -90,14 +145,14 @@ def run(folder, *words):
 
 
 def test_the_audit_of_these_tests_keeps_the_contract():
-    check_audit(DemoAudit())
+    check_audit(TellingAudit())
 
 
 def test_json_alone_is_on_standard_output_and_the_same_in_the_run_folder(folder, tmp_path):
     done = run(folder, "--json", "--out", tmp_path / "run")
     assert done.exit_code == 0, done.stderr
     result = parsed(json.loads(done.stdout), source="stdout")
-    assert result.model_dump(mode="json") == json.loads((tmp_path / "run/results/demo.json").read_text())
+    assert result.model_dump(mode="json") == json.loads((tmp_path / "run/results/telling.json").read_text())
     assert result.provenance.queries == 48
     assert f"The report is in {tmp_path / 'run' / 'report.html'}" in done.stderr
     assert result.verdict in (tmp_path / "run/report.html").read_text()
@@ -108,8 +163,8 @@ def test_people_get_the_verdict_the_table_and_what_was_not_tested(folder):
     assert done.exit_code == 0, done.stderr
     assert "AUC" in done.stdout
     assert "auc" in done.stdout
-    assert "more of demo" in done.stdout
-    assert "Not tested: Made-up people" in done.stderr
+    assert "more of telling" in done.stdout
+    assert "Not tested: A tiny model" in done.stderr
     assert "Give --out DIR to keep the result and its tables (users)" in done.stderr
 
 
@@ -118,8 +173,8 @@ def test_a_limit_that_is_passed_ends_with_status_1_and_says_by_what(folder, tmp_
     assert done.exit_code == 1
     assert "which passes the limit 'auc.upper>=0'" in done.stderr
     assert "'auc>2'" not in done.stderr
-    assert json.loads(done.stdout)["audit"] == "demo"
-    assert (tmp_path / "run/results/demo.json").exists()
+    assert json.loads(done.stdout)["audit"] == "telling"
+    assert (tmp_path / "run/results/telling.json").exists()
 
 
 def test_a_limit_that_is_kept_ends_with_status_0(folder):
@@ -147,7 +202,7 @@ def test_what_cannot_be_done_ends_with_status_2_and_one_message(folder, words, s
 
 def test_the_plan_holds_what_the_options_say(folder):
     plan = planned(
-        DemoAudit(),
+        TellingAudit(),
         models={TARGET: "m", **numbered("reference", ["a", "b"])},
         corpora={AUDITED: "posts.jsonl", CONTROLS: None},
         reading=CorpusOptions(user_column="author", split="windows", split_words=9),
@@ -170,17 +225,17 @@ def test_the_plan_holds_what_the_options_say(folder):
 @pytest.mark.parametrize(
     ("more", "status"),
     [
-        ({"failed": (Failed(audit="demo", error="It broke."),)}, 2),
-        ({"skipped": (Skipped(audit="demo", reason="Nothing to see."),)}, 2),
-        ({"skipped": (Skipped(audit="demo", finding="tpr", reason="Too few."),)}, 0),
+        ({"failed": (Failed(audit="telling", error="It broke."),)}, 2),
+        ({"skipped": (Skipped(audit="telling", reason="Nothing to see."),)}, 2),
+        ({"skipped": (Skipped(audit="telling", finding="tpr", reason="Too few."),)}, 0),
     ],
 )
 def test_what_was_planned_and_not_done_is_said_and_in_the_status(more, status, capsys):
-    result = Result(audit="demo", question="?", verdict="!", outcome="cannot tell", **more)
+    result = Result(audit="telling", question="?", verdict="!", outcome="cannot tell", **more)
     show_result(result, RunOptions())
     reason = capsys.readouterr().err
     assert any(word in reason for word in ("It broke.", "Nothing to see.", "tpr: Too few."))
-    plan = Plan(audit=DemoAudit())
+    plan = Plan(audit=TellingAudit())
     if status:
         with pytest.raises(typer.Exit) as ended:
             end_as_found(result, plan)
