@@ -116,10 +116,10 @@ class Laboratory(Bench):
         """All comments."""
         return Corpus.of(read_corpus(self.file("reddit_comments/comments.jsonl.gz")), name="Reddit")
 
-    def crowd(self, members: int) -> People:
-        """So many members, with reference users of the same kind."""
+    def many(self) -> People:
+        """300 members, as in the paper, with reference users of the same kind."""
         order = in_random_order(self.reddit)
-        return People.of(self.reddit, order, members=members, training=2 * members, calibrating=300)
+        return People.of(self.reddit, order, members=MANY, training=2 * MANY, calibrating=300)
 
     def few(self, skip: int = 0) -> People:
         """50 members; with `skip`=100 other members and others, and the same reference users."""
@@ -134,9 +134,9 @@ class Laboratory(Bench):
             controls=corpus.of_users(order[200:480], name="controls"),
         )
 
-    def words(self, members: int = MANY) -> Task:
-        """Word prediction at the paper's scale, but for the number of shadows; or with fewer members."""
-        return Task(people=self.crowd(members), recipe=load_recipe(WORDS), shadows=MANY_SHADOWS)
+    def words(self) -> Task:
+        """Word prediction at the paper's scale, but for the number of shadows."""
+        return Task(people=self.many(), recipe=load_recipe(WORDS), shadows=MANY_SHADOWS)
 
     def small(self, skip: int = 0) -> Task:
         """Word prediction with 50 users."""

@@ -27,6 +27,7 @@ STUDIES = (
     "table5_obfuscation",
     "figure7_ablation",
     "small_targets",
+    "bloggers",
 )
 
 

@@ -35,7 +35,7 @@ def study(lab: Laboratory) -> Outcome:
         scene = Scene(people=plain.people, target=target, shadows=plain.shadows, taught=plain.taught)
         paper = Printed(auc=0.5, accuracy=0.5) if name == "private target" else Printed()
         found.add(name, scene, paper)
-        found.figures += described(lab, name, scene, found.details)
+        found.figures.extend(described(lab, name, scene, found.details))
     return Outcome(
         title="Section 6: a private target",
         scale=f"{MANY + MORE:,} users (paper: 5,000), {25 * EPOCHS} rounds (paper: 300), the same ε, clipping and "
