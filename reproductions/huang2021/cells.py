@@ -68,17 +68,17 @@ class Bench:
         }
 
 
-def bench(lab: Laboratory, recipe: Recipe, target: str, calibration: Corpus, images: Corpus) -> Bench:
+def bench(lab: Laboratory, target: str, calibration: Corpus, images: Corpus, fleet: tuple[Recipe, int]) -> Bench:
     """All that cells of one target and one calibration set share.
 
     Args:
         lab: Where models are kept.
-        recipe: What trains calibration models.
         target: The folder of the target.
         calibration: The calibration set.
         images: All images that query sets are made of.
+        fleet: What trains calibration models, and how many.
     """
-    folders, cohorts = lab.calibrated(recipe, calibration)
+    folders, cohorts = lab.calibrated(fleet[0], calibration, fleet[1])
     models: dict[str, Model] = {name: load_model(str(folder)) for name, folder in {TARGET: target, **folders}.items()}
     answers = {
         (name, part): held(model, corpus)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from cells import Row
 from common.outcomes import Figure
-from laboratory import CALIBRATION_MODELS
 from tables import Part
 
 TOLERANCE = 0.5
@@ -70,7 +69,7 @@ def by_size(part: Part, rows: list[Row], printed: dict[int, str]) -> Iterator[Fi
 def by_training(part: Part, rows: list[Row]) -> Iterator[Figure]:
     """Wrong verdicts of `calibrated` in every training: sets of one training share the target and the controls."""
     mine = [row for row in rows if row["method"] == "calibrated"]
-    for seed in part.trainings:
+    for seed, _ in part.trainings:
         some = [row for row in mine if row["training"] == seed]
         group = "tuned on" if seed in part.tuned_on else "fresh"
         label = f"calibrated, training {seed} ({group}): wrong, of {len(some)}"
@@ -94,12 +93,11 @@ def ks_scores(part: Part, rows: list[Row], printed: dict[int, tuple[float, float
 
 def scale(part: Part) -> str:
     """How large everything is."""
-    size = part.sizes
-    fresh = len(part.trainings) - len(part.tuned_on)
-    trainings = f"{fresh} fresh trainings" + (
-        f" and {len(part.tuned_on)} on which settings were chosen" if part.tuned_on else ""
-    )
+    size, seeds = part.sizes, [seed for seed, _ in part.trainings]
+    tuned = len([seed for seed in seeds if seed in part.tuned_on])
+    trainings = f"{len(seeds) - tuned} fresh trainings" + (f" and {tuned} on which settings were chosen" * bool(tuned))
+    sets = sum(len(qualities) for _, qualities in part.trainings)
     return (
-        f"{trainings}: {size.fold * size.folds:,} training images, {size.calibration:,} calibration images of "
-        f"{len(part.qualities)} qualities, {CALIBRATION_MODELS} calibration models."
+        f"{trainings}: {size.fold * size.folds:,} training images, {size.calibration:,} calibration images; {sets} "
+        f"calibration sets of qualities {', '.join(map(str, part.qualities))}, {part.models} models of each."
     )

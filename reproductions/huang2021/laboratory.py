@@ -31,8 +31,6 @@ from recollect.streams import stream
 
 QUALITIES = (100, 90, 80, 70, 60, 50)
 """The share of a calibration set that is left as it is, in percent: the paper's k."""
-CALIBRATION_MODELS = 4
-"""Half of the audit's default, for the sake of time."""
 NOISE = 0.3
 """Standard deviation of the noise, where white is 1; the paper is silent."""
 
@@ -93,9 +91,9 @@ class Laboratory(Bench):
             self.say(f"  trained {recipe.name} on {len(corpus):,} records, {time.monotonic() - began:.0f} s")
         return folder
 
-    def calibrated(self, recipe: Recipe, corpus: Corpus) -> tuple[dict[str, Path], Cohorts]:
-        """The calibration models of a calibration set, the same that the audit would have trained."""
-        cohorts = halved(corpus)
+    def calibrated(self, recipe: Recipe, corpus: Corpus, count: int) -> tuple[dict[str, Path], Cohorts]:
+        """So many calibration models of a calibration set, the same that the audit would have trained."""
+        cohorts = halved(corpus, count)
         began = time.monotonic()
         fleet = Fleet(recipe=recipe, corpus=corpus, cohorts=cohorts)
         done = train_fleet(fleet, self.work, layout=Layout(workers=1, threads=self.threads))
@@ -106,9 +104,9 @@ class Laboratory(Bench):
         return done.folders, cohorts
 
 
-def halved(corpus: Corpus) -> Cohorts:
+def halved(corpus: Corpus, count: int) -> Cohorts:
     """Which half of a calibration set trains which calibration model."""
-    members = halves(units_of(corpus, "record"), CALIBRATION_MODELS, seed=0, name=SHADOW)
+    members = halves(units_of(corpus, "record"), count, seed=0, name=SHADOW)
     return cohorts_of(corpus, members, unit="record", seed=0)
 
 

@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 from cells import Bench, Row, bench, everything, ks_row, part_of
-from laboratory import CALIBRATION_MODELS, QUALITIES, Drawn, Laboratory, Sizes, first, of_arrays, worsened
+from laboratory import QUALITIES, Drawn, Laboratory, Sizes, first, of_arrays, worsened
 
 from recollect.audits.removal.audit import RemovalAudit
 from recollect.corpora.corpus import Corpus
@@ -23,10 +23,9 @@ from recollect.recipes.recipe import Recipe
 FAR = "fashion_mnist/images.npz"
 """Images of which no model saw anything alike."""
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-SPARSE = (100, 70, 50)
 SMALLEST_SHARED = 200
 """Smaller sets are all in or all out."""
-AUDITS = {"calibrated": RemovalAudit(models=CALIBRATION_MODELS), "ema": RemovalAudit(method="ema")}
+AUDITS = {"calibrated": RemovalAudit(), "ema": RemovalAudit(method="ema")}
 REVISION = 3
 """Raised when cells are made otherwise."""
 
@@ -44,21 +43,22 @@ class Part:
     recipe: str
     changes: tuple[str, ...] = ()
     """What is otherwise than in the recipe."""
+    models: int
+    """Calibration models of each calibration set: fewer than by default, for the sake of time."""
     rotate: bool
     """Whether half of the spoilt calibration images are turned, rather than all of them made noisy."""
     query_sizes: tuple[int, ...]
-    qualities: tuple[int, ...] = QUALITIES
-    trainings: tuple[int, ...]
-    sparse: tuple[int, ...] = ()
-    """Trainings of which three qualities alone are measured, for the sake of time."""
+    trainings: tuple[tuple[int, tuple[int, ...]], ...]
+    """Every training and the qualities that are measured of it: not all of each, for the sake of time."""
     tuned_on: tuple[int, ...] = ()
     """Trainings on which the settings of `calibrated` were chosen; all others are fresh."""
-    ks_trainings: tuple[int, ...]
-    """Trainings of which `ks` is asked, too: it needs a model for every query set."""
+    ks: tuple[int, tuple[int, ...]]
+    """The training and the qualities of which `ks` is asked, too: it needs a model for every query set."""
 
-    def qualities_of(self, seed: int) -> tuple[int, ...]:
-        """The qualities that are measured of a training."""
-        return SPARSE if seed in self.sparse else self.qualities
+    @property
+    def qualities(self) -> tuple[int, ...]:
+        """All qualities that are measured at all."""
+        return tuple(sorted({each for _, measured in self.trainings for each in measured}, reverse=True))
 
     @property
     def inside(self) -> tuple[str, ...]:
@@ -92,26 +92,32 @@ MNIST = Part(
     sizes=Sizes(fold=2000, folds=5, calibration=1000, fresh=4000),
     classes=10,
     recipe="mlp",
+    models=4,
     rotate=True,
     query_sizes=(2000, 500, 200, 50, 20, 5),
-    trainings=tuple(range(7)),
-    sparse=(0, 1, 3, 4, 5, 6),
+    trainings=(
+        (2, QUALITIES),
+        (3, (100, 70, 50)),
+        (4, (100, 70, 50)),
+        (5, (100, 70)),
+        (6, (100, 50)),
+    ),
     tuned_on=(0, 1),
-    ks_trainings=(2,),
+    ks=(2, (100, 70, 50)),
 )
 XRAY = Part(
     name="xray",
     letters="CR",
     files=tuple(f"pneumoniamnist/{part}.npz" for part in ("train", "val", "test")),
-    sizes=Sizes(fold=200, folds=5, calibration=500, fresh=1600),
+    sizes=Sizes(fold=200, folds=5, calibration=400, fresh=1600),
     classes=2,
     recipe="resnet18",
+    models=2,
     changes=("widths=[16,32,64,128]", "learning_rate=0.001"),
     rotate=False,
     query_sizes=(200, 50, 20, 5),
-    qualities=(100, 50),
-    trainings=(0, 1),
-    ks_trainings=(0,),
+    trainings=((0, (100, 50)), (1, (100, 50))),
+    ks=(0, (100,)),
 )
 
 
@@ -122,17 +128,19 @@ def cells(lab: Laboratory, part: Part) -> list[Row]:
 
 def ks_cells(lab: Laboratory, part: Part) -> list[Row]:
     """The cells of `ks`."""
-    return _kept(lab, part, f"{part.name}-ks", part.ks_trainings, _ks_cells)
+    return _kept(lab, part, f"{part.name}-ks", [part.ks], _ks_cells)
 
 
 Make = Callable[[Laboratory, Part, int, int], list[Row]]
 
 
-def _kept(lab: Laboratory, part: Part, name: str, seeds: Iterable[int], make: Make) -> list[Row]:
+def _kept(
+    lab: Laboratory, part: Part, name: str, trainings: Iterable[tuple[int, tuple[int, ...]]], make: Make
+) -> list[Row]:
     """Cells of every training and quality, from the work folder where they are kept."""
     rows: list[Row] = []
-    for seed in seeds:
-        for quality in part.qualities_of(seed):
+    for seed, qualities in trainings:
+        for quality in qualities:
             file = lab.work / "cells" / f"{name}-{seed}-{quality}-{digest(REVISION)}.json"
             if not file.exists():
                 write_json(file, make(lab, part, seed, quality))
@@ -181,7 +189,8 @@ def queries(lab: Laboratory, part: Part, seed: int) -> dict[str, Corpus]:
 def _cells(lab: Laboratory, part: Part, seed: int, quality: int) -> list[Row]:
     """The cells of one training and one calibration set."""
     calibration = calibration_of(lab, part, seed, quality)
-    made = bench(lab, part.trainer(), target_of(lab, part, seed), calibration, _images(lab, part, seed))
+    fleet = part.trainer(), part.models
+    made = bench(lab, target_of(lab, part, seed), calibration, _images(lab, part, seed), fleet)
     rows = []
     for name, query in queries(lab, part, seed).items():
         for size in part.query_sizes if name in part.some else part.query_sizes[:1]:

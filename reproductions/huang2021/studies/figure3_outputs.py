@@ -21,7 +21,7 @@ from recollect.models.loading import load_model
 
 
 def study(lab: Laboratory) -> Outcome:
-    figures = [figure for part in (MNIST, XRAY) for figure in _of(lab, part, part.ks_trainings[0])]
+    figures = [figure for part in (MNIST, XRAY) for figure in _of(lab, part, part.ks[0])]
     return Outcome(
         title="Figure 3: outputs that KS compares",
         scale="One training of each part, k = 100. The paper draws one query set of X-rays and prints no numbers; ours "

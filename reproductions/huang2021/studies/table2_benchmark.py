@@ -38,6 +38,6 @@ def study(lab: Laboratory) -> Outcome:
                 figures.append(Figure(f"calibrated, k = {quality}, {name}: share still in", None, mean))
     return Outcome(
         title="Table 2: the benchmark, 2,000 queried images",
-        scale=f"{scale(MNIST)} Fashion-MNIST in place of SVHN (S). KS in {len(MNIST.ks_trainings)} training.",
+        scale=f"{scale(MNIST)} Fashion-MNIST in place of SVHN (S). KS in one training.",
         figures=figures,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -79,6 +80,14 @@ def test_votes_without_variance_have_a_score():
 def test_the_other_test_is_kolmogorov_smirnov():
     votes = np.array([True] * 30 + [False] * 10)
     assert score(votes, test="ks") == stats.ks_2samp(votes.astype(float), np.ones(40)).pvalue
+
+
+@pytest.mark.parametrize("test", ["t", "ks"])
+def test_no_score_comes_with_a_warning(test):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for zeros in (1, 17, 40, 200, 1999):
+            score(np.arange(2000) >= zeros, test=test)
 
 
 def naive_distance(one, other):

@@ -79,12 +79,10 @@ def score(votes: Votes, *, test: Test = "t") -> float:
     require(len(votes), 2, of="votes", purpose="EMA's test")
     if votes.all():
         return 1.0
-    ones = np.ones(len(votes))
-    if test == "ks":
-        return float(stats.ks_2samp(votes.astype(np.float64), ones).pvalue)
-    if not votes.any():
+    if test == "t" and not votes.any():
         return 0.0
     with warnings.catch_warnings():
-        # that one side has no variance is how the paper means it
+        # that one side has no variance is how the paper means it; that many ties have no exact p-value is how scipy is
         warnings.simplefilter("ignore", RuntimeWarning)
-        return float(stats.ttest_ind(votes.astype(np.float64), ones).pvalue)
+        compared = stats.ks_2samp if test == "ks" else stats.ttest_ind
+        return float(compared(votes.astype(np.float64), np.ones(len(votes))).pvalue)
