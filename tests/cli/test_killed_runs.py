@@ -32,6 +32,10 @@ from pathlib import Path
 
 import recollect.cli.app, recollect.models, recollect.pipeline.series, recollect.report.writing, recollect.recipes.fleet
 import recollect.results.comparing, recollect.models.loading
+from recollect.audits.registry import AUDITS
+
+for audit in AUDITS.names:
+    AUDITS.load(audit)
 
 home, kills = Path(sys.argv[1]), int(sys.argv[2])
 
