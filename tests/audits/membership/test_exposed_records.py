@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recollect.audits.membership.audit import MembershipAudit
-from recollect.audits.membership.features import handmade, word_frequencies
+from recollect.audits.membership.features import handmade
 from recollect.audits.membership.susceptible import susceptibility
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.dividing import groups
@@ -48,14 +48,21 @@ def predicted(detected, members, **more):
 
 def test_features_count_what_they_are_named_after():
     records = [Record(id="1", text="Pay 12 € to ann-b, 7!"), Record(id="2", text="")]
-    found = handmade(records, word_frequencies([Record(id="3", text="to to ann-b, Pay")]))
+    found = handmade(records, [Record(id="3", text="to to ann-b, Pay")])
     assert found["digits"].tolist() == [[3], [0]]
     assert found["length"].tolist() == [[6], [0]]
     assert found["symbols"].tolist() == [[4], [0]]
     assert found["rarest"].tolist() == [[0, 0, 0], [0, 0, 0]]
-    assert handmade(records[:1], {"Pay": 5, "12": 2, "€": 9, "to": 3, "ann-b,": 7, "7!": 1})["rarest"].tolist() == [
-        [1, 2, 3]
-    ]
+    written = {"Pay": 5, "12": 2, "€": 9, "to": 3, "ann-b,": 7, "7!": 1}
+    counted = [Record(id="4", text=" ".join(f"{word} " * often for word, often in written.items()))]
+    assert handmade(records[:1], counted)["rarest"].tolist() == [[1, 2, 3]]
+
+
+def test_what_a_user_wrote_does_not_make_their_own_words_frequent():
+    ann, bob = (Record(id=user, user=user, text="one two three") for user in ("ann", "bob"))
+    again = Record(id="again", user="ann", text="one one")
+    found = handmade([ann, bob], [ann, again, bob])["rarest"].tolist()
+    assert found == [[1, 1, 1], [1, 1, 3]]
 
 
 def test_looks_that_decide_are_found_on_users_who_were_not_fitted_to():

@@ -25,36 +25,41 @@ COMBINATIONS: tuple[tuple[str, ...], ...] = (
 """The rows of the paper's table: A, B, C, D, C & D, B & C & D, A & B & C & D."""
 
 
-def handmade(records: Sequence[Record], frequencies: Mapping[str, int]) -> dict[str, Floats]:
+def handmade(records: Sequence[Record], counted: Iterable[Record]) -> dict[str, Floats]:
     """The paper's hand-made features, each as columns [records, columns].
 
     Args:
         records: Texts.
-        frequencies: How often each word stands in what was trained on.
+        counted: Where the frequencies of words come from. What a record's own user wrote is not counted for it: else
+            the words of those who are counted would look more frequent than anybody else's.
     """
-    texts = [record.predicted for record in records]
-    counted: dict[str, Callable[[str], Iterable[float]]] = {
-        "digits": lambda text: [sum(character.isdigit() for character in text)],
-        "length": lambda text: [len(text.split())],
-        "symbols": lambda text: [sum(not character.isalnum() and not character.isspace() for character in text)],
-        "rarest": lambda text: _rarest(text, frequencies),
+    mine = frequencies_by_user(counted)
+    whole = Counter[str]()
+    for words in mine.values():
+        whole.update(words)
+    counts: dict[str, Callable[[str], int]] = {
+        "digits": lambda text: sum(character.isdigit() for character in text),
+        "length": lambda text: len(text.split()),
+        "symbols": lambda text: sum(not character.isalnum() and not character.isspace() for character in text),
     }
-    return {name: np.array([list(count(text)) for text in texts], dtype=np.float64) for name, count in counted.items()}
+    made = {name: [[count(record.predicted)] for record in records] for name, count in counts.items()}
+    made["rarest"] = [_rarest(record.predicted, whole, mine.get(record.owner, {})) for record in records]
+    return {name: np.array(columns, dtype=np.float64) for name, columns in made.items()}
 
 
-def word_frequencies(records: Iterable[Record]) -> Counter[str]:
-    """How often each word stands in some records.
+def frequencies_by_user(records: Iterable[Record]) -> dict[str, Counter[str]]:
+    """How often each user wrote each word.
 
-    >>> word_frequencies([Record(id="1", text="to be or not to be")])["be"]
+    >>> frequencies_by_user([Record(id="1", user="ann", text="to be or not to be")])["ann"]["be"]
     2
     """
-    found: Counter[str] = Counter()
+    found: dict[str, Counter[str]] = {}
     for record in records:
-        found.update(record.predicted.split())
+        found.setdefault(record.owner, Counter()).update(record.predicted.split())
     return found
 
 
-def _rarest(text: str, frequencies: Mapping[str, int]) -> list[float]:
-    """The frequencies of the rarest words, rarest first; the last is repeated where there are fewer."""
-    found = sorted(frequencies.get(word, 0) for word in text.split())[:RAREST] or [0]
-    return [float(each) for each in found + found[-1:] * (RAREST - len(found))]
+def _rarest(text: str, whole: Mapping[str, int], mine: Mapping[str, int]) -> list[int]:
+    """How often others wrote a text's rarest words, rarest first; the last is repeated where there are fewer."""
+    found = sorted(whole.get(word, 0) - mine.get(word, 0) for word in text.split())[:RAREST] or [0]
+    return found + found[-1:] * (RAREST - len(found))

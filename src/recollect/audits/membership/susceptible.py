@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recollect.audits.membership.features import COMBINATIONS, handmade, word_frequencies
+from recollect.audits.membership.features import COMBINATIONS, handmade
 from recollect.corpora.dividing import groups
 from recollect.corpora.record import Record
 from recollect.models.model import Embedding
@@ -99,8 +99,7 @@ def _looks(
 ) -> dict[str, Floats]:
     """All sets of features by name, members first [records, columns]; frequencies are those of the fitted half."""
     records = [*members, *others]
-    known = word_frequencies(record for record, mine in zip(members, fitted, strict=True) if mine)
-    made = handmade(records, known)
+    made = handmade(records, (record for record, mine in zip(members, fitted, strict=True) if mine))
     looks = {" & ".join(names): np.hstack([made[name] for name in names]) for names in COMBINATIONS}
     return looks if embedder is None else {**looks, EMBEDDED: embedder.embed(records)}
 
