@@ -54,6 +54,7 @@ def bands(table: dict[str, Numbers]) -> dict[str, dict[str, Any]]:
         row: dict[str, Any] = {}
         for name, words in table.items():
             inside = words[(words[:, 0] >= low) & (words[:, 0] < high)]
-            row |= {f"{name}_words": len(inside), f"{name}_rank": float(np.median(inside[:, 1]))}
+            middle = float(np.median(inside[:, 1])) if len(inside) else None  # a smaller vocabulary ends before
+            row |= {f"{name}_words": len(inside), f"{name}_rank": middle}
         found[f"{low} to {high - 1}"] = row
     return found
