@@ -103,7 +103,7 @@ MNIST = Part(
         (6, (100, 50)),
     ),
     tuned_on=(0, 1),
-    ks=(2, (100, 70, 50)),
+    ks=(2, (100, 50)),
 )
 XRAY = Part(
     name="xray",
@@ -116,8 +116,8 @@ XRAY = Part(
     changes=("widths=[16,32,64,128]", "learning_rate=0.001"),
     rotate=False,
     query_sizes=(200, 50, 20, 5),
-    trainings=((0, (100, 50)), (1, (100, 50))),
-    ks=(0, (100,)),
+    trainings=((0, (100, 50)), (1, (100,))),
+    ks=(0, ()),
 )
 
 
