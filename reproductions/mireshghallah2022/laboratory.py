@@ -80,7 +80,7 @@ def sized(units: int, layers: int) -> tuple[str, ...]:
     return (f"model.config={json.dumps(config)}", f"tokenizer.size={PIECES}", *PACE)
 
 
-SMALL, LARGE = sized(64, 2), sized(128, 2)
+SMALL, SMALLER = sized(64, 2), sized(32, 2)
 SCALE = (
     f"BERT of 2 layers of 64 and {PIECES:,} pieces, in place of BERT-base; {NOTES['members']} notes of MTSamples, "
     f"{EPOCHS} epochs, in place of MIMIC-III; the reference is the same network after {NOTES['general']} other notes, "

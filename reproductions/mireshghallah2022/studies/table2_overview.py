@@ -5,6 +5,9 @@ from __future__ import annotations
 from common.outcomes import Figure, Outcome
 from laboratory import FPR, SCALE, Laboratory, Row, Setting, chosen, long, value
 
+from recollect.audits.membership.audit import MembershipAudit
+from recollect.signals.evidence import TARGET
+
 FINDINGS = {
     "AUC, loss": "loss_auc",
     "AUC, ratio": "auc",
@@ -25,19 +28,23 @@ PAPER = {
 
 
 def study(lab: Laboratory) -> Outcome:
-    setting, rows = Setting(), dict[str, Row]()
+    setting, rows, unseen = Setting(), dict[str, Row](), dict[str, Row]()
     for name in PAPER:
         by, wanted = ("record", long) if name.startswith("by record") else ("user", None)
         members, others, population = lab.parts(setting, wanted)
-        kind = chosen(lab.reports, wanted) if name.endswith("reports") else others
-        rows[name] = lab.attack(setting, (members, kind, population), by=by)
+        parts = members, chosen(lab.reports, wanted) if name.endswith("reports") else others, population
+        rows[name] = lab.attack(setting, parts, by=by)
+        unseen[name] = lab.told({TARGET: lab.general()}, parts, MembershipAudit(signal="loss", fpr=(FPR,), by=by))
     loss = lab.attack(setting, lab.parts(setting, long), signal="loss")
     figures = [figure for name, row in rows.items() for figure in compared(name, row, PAPER[name])]
+    # the reference saw no candidate: what its loss tells apart is not membership
+    figures += [Figure(f"{name}: AUC, loss of the reference", None, value(row, "auc")) for name, row in unseen.items()]
+    figures += [Figure(f"{name}: told by words alone", None, value(row, "blind_auc")) for name, row in rows.items()]
     return Outcome(
         title="Table 2: loss against likelihood ratio",
         scale=f"{SCALE} By record: sentences of 20 to 60 words. By patient: all sentences of a note.",
         figures=[*figures, *_low(rows["by record, other notes"], loss)],
-        details={**rows, "loss": loss},
+        details={**rows, "loss": loss, "unseen": unseen},
     )
 
 
