@@ -116,7 +116,7 @@ XRAY = Part(
     changes=("widths=[16,32,64,128]", "learning_rate=0.001"),
     rotate=False,
     query_sizes=(200, 50, 20, 5),
-    trainings=((0, (100, 50)), (1, (100,))),
+    trainings=((0, (100, 50)), (1, (100, 50))),
     ks=(0, ()),
 )
 
