@@ -84,5 +84,6 @@ def score(votes: Votes, *, test: Test = "t") -> float:
     with warnings.catch_warnings():
         # that one side has no variance is how the paper means it; that many ties have no exact p-value is how scipy is
         warnings.simplefilter("ignore", RuntimeWarning)
-        compared = stats.ks_2samp if test == "ks" else stats.ttest_ind
-        return float(compared(votes.astype(np.float64), np.ones(len(votes))).pvalue)
+        numbers, ones = votes.astype(np.float64), np.ones(len(votes))
+        found = stats.ks_2samp(numbers, ones) if test == "ks" else stats.ttest_ind(numbers, ones)
+        return float(found.pvalue)
