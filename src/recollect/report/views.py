@@ -148,7 +148,7 @@ VIEWS: Mapping[str, View] = {
                 first="score",
             ),
         },
-        drawn=frozenset({"audited", "controls", "members"}),
+        drawn=frozenset({"audited", "controls", "members", "power", "votes"}),
     ),
     "provenance": View(
         figures=provenance_figures,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -100,6 +101,16 @@ def test_power_is_how_often_a_verdict_comes():
     }
     assert found == pytest.approx(by_hand["still there"])
     assert cleared == pytest.approx(by_hand["gone"])
+
+
+def test_the_curve_of_power_is_that_of_sets_of_each_size_and_of_this_one():
+    case = drawn(np.random.default_rng(3), size=137, share=1)
+    curve = case.power_curve()
+    assert 137 in curve["size"]
+    assert curve["size"] == sorted(curve["size"])
+    for size, still, gone in zip(*curve.values(), strict=True):
+        assert (still, gone) == replace(case, size=int(size), unsure=0).power()
+    assert curve["still_there"][0] < 0.5 < curve["still_there"][-1]
 
 
 def test_so_many_as_would_do_really_do():

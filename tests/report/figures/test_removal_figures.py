@@ -34,3 +34,27 @@ def test_the_query_set_and_members_are_drawn_beside_the_controls_with_the_line()
 def test_without_calibration_models_only_the_query_set_is_drawn():
     tables = {"audited": table([1.0, 2.0]), "controls": table([0.0, 3.0]), "members": table([])}
     assert [figure.title for figure in removal_figures(RESULT, tables)] == ["The query set among records never seen"]
+
+
+def test_power_is_drawn_by_the_size_of_the_set():
+    power = pa.table({"size": [5.0, 50.0, 500.0], "still_there": [0.0, 0.72, 1.0], "gone": [0.0, 0.1, 0.8]})
+    (figure,) = removal_figures(RESULT, {"power": power})
+    assert "50 records: 72% and 10%" in figure.description
+    assert figure.svgs[0].count("<circle") == 6
+    assert removal_figures(RESULT, {"power": pa.table({})}) == []
+
+
+def test_votes_of_each_metric_are_drawn_and_whether_any_passed():
+    votes = pa.table(
+        {
+            "record": ["a", "b", "c", "d"],
+            "correctness": [1.0, 1.0, 0.0, 0.0],
+            "correctness_passed": [True, True, False, False],
+            "confidence_passed": [False, False, True, False],
+            "memorised": [True, True, True, False],
+        }
+    )
+    (figure,) = removal_figures(RESULT, {"votes": votes})
+    assert "4 records" in figure.description
+    assert "correctness 50.0%, confidence 25.0%, any of them 75.0%" in figure.description
+    assert figure.svgs[0].count("<rect") == 3

@@ -19,6 +19,8 @@ Verdict = Literal["still there", "gone", "over-unlearned", "cannot tell"]
 STEPS: Final = 200
 """How finely shares still in are tried."""
 WANTED_POWER: Final = 0.8
+CURVE: Final = (5, 10, 20, 50, 100, 200, 500, 1000, 2000)
+"""Sizes of query sets at which the power is told."""
 MOST_RECORDS: Final = 1_000_000
 """No more are ever asked for."""
 
@@ -121,6 +123,13 @@ class Case:
         found = float(stats.binom.cdf(most, self.size, self.members.value)) if most >= 0 else 0.0
         cleared = float(stats.binom.sf(max(gone, most + 1) - 1, self.size, self.never.value))
         return found, cleared
+
+    def power_curve(self) -> dict[str, list[float]]:
+        """The power of both verdicts by the size of the set, with these controls."""
+        sizes = sorted({*CURVE, self.size})
+        found = [replace(self, size=size, unsure=0).power() for size in sizes]
+        still, gone = ([pair[side] for pair in found] for side in (0, 1))
+        return {"size": [float(size) for size in sizes], "still_there": still, "gone": gone}
 
     def enough(self) -> int | None:
         """About how many audited records would do to tell either way; None if no number would with these controls."""

@@ -256,11 +256,12 @@ def refused(audit: RemovalAudit, refusal: NotEnoughData) -> Result:
 
 
 def _tables(found: Judged) -> dict[str, pa.Table]:
-    """Every audited unit, and the scores that it is compared with."""
+    """Every audited unit, the scores that it is compared with, and how large a set would be told."""
     far = np.zeros(len(found.unsure), dtype=np.bool_) if found.near is None else found.near.far
     members = found.found.members
     return {
         "audited": found.found.audited.table(unsure=found.unsure, far=far),
         "controls": found.found.controls.table(unsure=found.found.controls.values < found.line),
         "members": members.table(unsure=members.values < found.line),
+        "power": pa.table({} if found.case is None else found.case.power_curve()),
     }

@@ -70,7 +70,8 @@ def line(members: Floats, never: Floats) -> float:
     levels = np.append(levels, np.nextafter(levels[-1], np.inf))
     unsure = np.searchsorted(np.sort(never), levels, side="left") / len(never)
     lost = (np.searchsorted(np.sort(members), levels, side="left") + 1) / (len(members) + 2)
-    return float(levels[int(np.argmax(_arcsine(unsure) - _arcsine(lost)))])
+    # rounded, so that of levels that tell equally well the lowest is taken on every machine
+    return float(levels[int(np.argmax(np.round(_arcsine(unsure) - _arcsine(lost), 12)))])
 
 
 def _arcsine(share: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Figures of the removal audit: the query set among records never seen, and how members look beside them."""
+"""Figures of the removal audit: the query set among records never seen, how members look, power, and EMA's votes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pyarrow as pa
 from recollect.report.figures.blocks import histograms
 from recollect.report.figures.columns import column
 from recollect.report.figures.figure import Figure
+from recollect.report.figures.panel import Panel
+from recollect.report.figures.scale import Scale
 from recollect.results.result import Result
 
 NEEDED = frozenset({"score", "unsure"})
@@ -25,6 +27,16 @@ READING = (
 
 def removal_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
     """What the tables at hand allow to draw."""
+    figures = _hills(tables)
+    if "power" in tables and tables["power"].num_rows:
+        figures.append(_power(result, tables["power"]))
+    if "votes" in tables and tables["votes"].num_rows:
+        figures.append(_votes(tables["votes"]))
+    return figures
+
+
+def _hills(tables: Mapping[str, pa.Table]) -> list[Figure]:
+    """How sure the model is of the query set, of controls and of members."""
     if any(side not in tables or not {*tables[side].column_names} >= NEEDED for side in SIDES):
         return []
     scores = {side: column(tables[side], "score") for side in SIDES}
@@ -42,3 +54,48 @@ def removal_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figu
         hills = histograms(scores["members"], scores["controls"], label=LABEL, threshold=line, names=names)
         figures.append(replace(hills, title="How members would look", reading=READING))
     return figures
+
+
+def _power(result: Result, power: pa.Table) -> Figure:
+    """How often a set of each size would be told, either way."""
+    size, still, gone = (column(power, name) for name in ("size", "still_there", "gone"))
+    x = Scale(low=float(size.min()), high=float(size.max()), label="audited records, logarithmic", log=True)
+    panel = Panel(x, Scale(low=0.0, high=1.0, label="how often it would be said", percent=True))
+    panel.line(size, gone, "chance")
+    panel.dots(size, gone, "chance", [f"gone, {n:,.0f} records: {p:.0%}" for n, p in zip(size, gone, strict=True)])
+    panel.line(size, still, "found")
+    panel.dots(size, still, "found", [f"still there, {n:,.0f}: {p:.0%}" for n, p in zip(size, still, strict=True)])
+    asked = next((each.n.get("audited") for each in result.findings if each.name == "fraction_still_in"), None)
+    if asked and x.low <= asked <= x.high:
+        panel.upright(float(asked), f"this set: {asked:,}")
+    said = [f"{n:,.0f} records: {a:.0%} and {b:.0%}" for n, a, b in zip(size, still, gone, strict=True)]
+    return Figure(
+        title="How large a set can be told (power)",
+        reading="With few records most sets of either kind end as “cannot tell”. The lines say how often a set that is "
+        "all in would be called still there, and one that is all out would be called gone, with these controls.",
+        description=f"Power by the size of the set, still there and gone; {'; '.join(said)}.",
+        panels=(panel,),
+        legend=(("found", "all in, said to be still there"), ("chance", "all out, said to be gone")),
+    )
+
+
+def _votes(votes: pa.Table) -> Figure:
+    """The share of the query set that passes each of EMA's thresholds."""
+    metrics = [name.removesuffix("_passed") for name in votes.column_names if name.endswith("_passed")]
+    names = [*metrics, "any of them"]
+    columns = [*(f"{metric}_passed" for metric in metrics), "memorised"]
+    shares = [float(np.mean(votes[name].to_pylist())) for name in columns]
+    named = tuple((place + 0.5, name.replace("_", " ")) for place, name in enumerate(names))
+    x = Scale(low=0.0, high=float(len(names)), label="metric", named=named)
+    panel = Panel(x, Scale(low=0.0, high=1.0, label="records that pass its threshold", percent=True))
+    panel.bars(np.arange(len(names) + 1.0), shares, "found", of="of the query set")
+    said = ", ".join(f"{name} {share:.1%}" for (_, name), share in zip(named, shares, strict=True))
+    return Figure(
+        title="EMA’s votes",
+        reading="A record counts as memorised if any metric passes its threshold. EMA calls the set removed if these "
+        "votes differ from all ones beyond chance: so a few hard records are enough in a large set, and a small "
+        "set is called memorised whatever it is.",
+        description=f"Share of {votes.num_rows:,} records that pass each threshold: {said}.",
+        panels=(panel,),
+        legend=(("found", "records that pass"),),
+    )
