@@ -41,6 +41,7 @@ def test_power_is_drawn_by_the_size_of_the_set():
     (figure,) = removal_figures(RESULT, {"power": power})
     assert "50 records: 72% and 10%" in figure.description
     assert figure.svgs[0].count("<circle") == 6
+    assert figure.svgs[0].count("<polyline") == 2
     assert removal_figures(RESULT, {"power": pa.table({})}) == []
 
 
