@@ -74,7 +74,7 @@ def test_ranks_of_rare_words_are_drawn_beside_those_of_calibration_users():
     *_, ranks = figures(users=people(), calibration=calibration(), frequency=frequency())
     assert ranks.title == "Frequent and rare words"
     assert "words of people found and of calibration users" in ranks.description
-    assert "written 10 times or more: 40 and 90; written once or more: not shown and 800" in ranks.description
+    assert "written 10 or more: 40 and 90; written 1 or more: not shown and 800" in ranks.description
     (svg,) = ranks.svgs
     assert svg.count("<circle") == 5
 

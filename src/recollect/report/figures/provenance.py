@@ -127,7 +127,7 @@ def _ranks(users: pa.Table, table: pa.Table) -> Figure:
 
 def _times(written: float) -> str:
     """A band of counts in words."""
-    return {0: "never, or unknown", 1: "once or more"}.get(int(written), f"{written:,.0f} times or more")
+    return f"{written:,.0f} or more" if written else "never, or unknown"
 
 
 def _ranks_in_words(who: str, names: tuple[tuple[float, str], ...], own: Floats, chance: Floats) -> str:
