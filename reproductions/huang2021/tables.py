@@ -95,28 +95,22 @@ MNIST = Part(
     models=4,
     rotate=True,
     query_sizes=(2000, 500, 200, 50, 20, 5),
-    trainings=(
-        (2, QUALITIES),
-        (3, (100, 70, 50)),
-        (4, (100, 70, 50)),
-        (5, (100, 70)),
-        (6, (100, 50)),
-    ),
+    trainings=tuple((training, QUALITIES) for training in range(2, 7)),
     tuned_on=(0, 1),
-    ks=(2, (100, 50)),
+    ks=(2, QUALITIES),
 )
 XRAY = Part(
     name="xray",
     letters="CR",
     files=tuple(f"pneumoniamnist/{part}.npz" for part in ("train", "val", "test")),
-    sizes=Sizes(fold=200, folds=5, calibration=400, fresh=1600),
+    sizes=Sizes(fold=800, folds=5, calibration=1000, fresh=850),
     classes=2,
     recipe="resnet18",
     models=2,
     changes=("widths=[16,32,64,128]", "learning_rate=0.001"),
     rotate=False,
-    query_sizes=(200, 50, 20, 5),
-    trainings=((0, (100, 50)), (1, (100, 50))),
+    query_sizes=(800, 500, 200, 50, 20, 5),
+    trainings=tuple((training, QUALITIES) for training in range(2)),
     ks=(0, ()),
 )
 

@@ -19,7 +19,7 @@ def study(lab: Laboratory) -> Outcome:
     rows = cells(lab, XRAY)
     figures: list[Figure] = [*by_query(XRAY, rows, ERRORS), *by_training(XRAY, rows)]
     return Outcome(
-        title="Table 3: chest X-rays, 200 queried images",
+        title="Table 3: chest X-rays, 800 queried images",
         scale=f"{scale(XRAY)} PneumoniaMNIST, 28 × 28, in place of COVIDx; Fashion-MNIST as the far set (R), since "
         "the paper's is PneumoniaMNIST's source; ResNet-18 of a quarter of the width, learning rate 10⁻³.",
         figures=figures,
