@@ -56,6 +56,7 @@ def test_what_trained_the_model_is_still_there(folder, tmp_path):
         "audited",
         "controls",
         "members",
+        "power",
     }
 
 
