@@ -6,19 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from common.drawing import write_panel
 from numpy.typing import NDArray
 
-from recollect.files import write_text
 from recollect.report.figures.panel import Kind, Panel
 from recollect.report.figures.scale import Scale
 
 Floats = NDArray[np.float64]
 KINDS: tuple[Kind, ...] = ("found", "control", "guide")
-STYLE = """<style>
-text { font: 12px sans-serif; fill: #333 } .grid { stroke: #ddd } .axis { stroke: #666 }
-.line { fill: none; stroke-width: 2 } .found { stroke: #b3261e } .control { stroke: #1f5fa8 }
-.guide { stroke: #555; stroke-dasharray: 5 4 }
-</style>"""
 POINTS = 201
 
 
@@ -29,8 +24,5 @@ def cumulative(sides: Mapping[str, Floats], label: str, file: Path) -> None:
     places = np.linspace(x.low, x.high, POINTS)
     for kind, values in zip(KINDS, sides.values(), strict=False):
         panel.line(places, np.searchsorted(np.sort(values), places, side="right") / len(values), kind)
-    said = ", ".join(f"{name} {way}" for name, way in zip(sides, ("red", "blue", "dashed"), strict=False))
-    drawn = str(panel.svg(f"Cumulative shares of {label}: {said}."))
-    head, rest = drawn.split(">", 1)
-    title = f"<title>{label}: {said}</title>"
-    write_text(file, f'{head} xmlns="http://www.w3.org/2000/svg">{STYLE}{title}{rest}')
+    said = ", ".join(f"{name} {way}" for name, way in zip(sides, ("orange", "grey", "dashed"), strict=False))
+    write_panel(file, panel, f"Cumulative shares of {label}: {said}.")

@@ -5,24 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from common.drawing import write_panel
 from laboratory import FPR, Row
 
-from recollect.files import write_text
 from recollect.report.figures.blocks import bins
 from recollect.report.figures.panel import Panel
 from recollect.report.figures.scale import Floats, Scale
 from recollect.stats.roc import roc_curve
-
-STYLE = """
-<style>
-svg { background: #fff; font-family: sans-serif; } .words { fill: #444b57; font-size: 12px; }
-.grid { stroke: #c4c9d2; stroke-width: 0.6; } .axis { stroke: #444b57; }
-.rule { stroke: #000; stroke-width: 1.2; stroke-dasharray: 5 4; } .line { fill: none; stroke-width: 2; }
-.line.guide { stroke: #444b57; stroke-dasharray: 5 4; stroke-width: 1.4; }
-.line.control { stroke: #4a5361; } .line.found { stroke: #b53f06; }
-.fill.chance { fill: #9dbcdb; } .fill.found { fill: #b53f06; fill-opacity: 0.55; }
-</style>
-"""
 
 
 def scores(row: Row) -> tuple[Floats, Floats]:
@@ -54,7 +43,7 @@ def hills(file: Path, row: Row, label: str, record: str | None) -> None:
     if record is not None:
         at = next(each["score"] for each in row["tables"]["candidates"] if each["record"] == record)
         panel.line([at, at], [0, y.high * 0.85], "control", name="a member")
-    _write(file, panel, f"Histograms of {label} of {len(members)} members and {len(others)} others.")
+    write_panel(file, panel, f"Histograms of {label} of {len(members)} members and {len(others)} others.")
 
 
 def curves(file: Path, ratio: Row, loss: Row, *, log: bool) -> None:
@@ -70,12 +59,4 @@ def curves(file: Path, ratio: Row, loss: Row, *, log: bool) -> None:
     panel.line(places, found["loss"].at(places), "control")
     panel.line(places, found["ratio"].at(places), "found")
     told = ", ".join(f"{name} finds {float(curve.at(0.01)):.1%} of members at 1 %" for name, curve in found.items())
-    _write(file, panel, f"ROC curves of the ratio (orange) and of the loss (grey): {told} of others flagged.")
-
-
-def _write(file: Path, panel: Panel, said: str) -> None:
-    """The panel as a file."""
-    drawn = str(panel.svg(said))
-    head = drawn.index(">") + 1
-    opened = drawn[:head].replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
-    write_text(file, f"{opened}{STYLE}{drawn[head:]}\n")
+    write_panel(file, panel, f"ROC curves of the ratio (orange) and of the loss (grey): {told} of others flagged.")
