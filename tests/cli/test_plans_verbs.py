@@ -81,6 +81,20 @@ def test_limits_and_failures_become_the_status(home, tmp_path):
     assert results["leakage"]["failed"]
     assert results["leakage"]["verdict"].startswith("Not tested")
     assert not results["membership"]["failed"]
+    assert "leakage: could not be done." in found.stderr
+    assert found.stdout.count("what it") == 1, "the audit that could be done is shown, and no empty table"
+
+
+@pytest.mark.parametrize("shown", [[], ["--json"]])
+def test_what_stops_all_audits_is_said_once(home, tmp_path, shown):
+    changed = ["--set", "models.target=absent", "--out", tmp_path / "run", *shown]
+    found = call("run", home / "plan.yaml", *changed)
+    assert found.exit_code == 2
+    cause = "There is no folder 'absent'"
+    assert found.stderr.count("recollect: ") == found.stderr.count(cause) == 1
+    assert "membership, leakage: could not be done. " in found.stderr
+    assert found.stdout.count(cause) == (0 if not shown else 4)  # a program reads each audit's result by itself
+    assert all(result["failed"] for result in without_times(tmp_path / "run").values())
 
 
 def test_what_is_missing_is_said_before_anything_is_run(home, tmp_path):

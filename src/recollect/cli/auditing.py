@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli import console
+from recollect.cli.endings import end, ending
 from recollect.cli.options import AsJson, CorpusOptions, QuestionOptions, RecipeChanges, Seed, Work
-from recollect.cli.verbs import COULD_NOT, LIMIT_PASSED, complain
 
 if TYPE_CHECKING:
     from recollect.audits.audit import Audit
@@ -176,7 +176,7 @@ def run_audit(plan: Plan, running: RunOptions, *, more: Callable[[Result], None]
         more(result)
     if running.out is not None:
         report_run(running.out, result)
-    end_as_found(result, plan)
+    end([ending(result, plan)])
 
 
 def show_result(result: Result, running: RunOptions) -> None:
@@ -205,37 +205,8 @@ def report_run(folder: Path, result: Result) -> None:
 
 
 def _remarks(result: Result) -> list[str]:
-    """What a reader of the numbers has to know, in one line each."""
+    """What a reader of the numbers has to know, in one line each; why there are none is what the run ends with."""
     said = [f"Note: {note}" for note in result.notes]
-    said += [f"Failed: {failed.error}" for failed in result.failed]
-    said += [f"Skipped: {skipped.finding or skipped.audit}: {skipped.reason}" for skipped in result.skipped]
+    said += [f"Skipped: {each.finding}: {each.reason}" for each in result.skipped if each.finding is not None]
     said += [f"Dropped: {count:,} ({reason})" for reason, count in result.dropped.items()]
     return said + [f"Not tested: {limit}" for limit in result.limits]
-
-
-def end_as_found(result: Result, plan: Plan) -> None:
-    """End with a status that says whether limits were kept and all that was planned was done.
-
-    Raises:
-        typer.Exit: A limit was passed, or something could not be done.
-        PlanError: A limit cannot be judged.
-    """
-    if status := ending(result, plan):
-        raise typer.Exit(status)
-
-
-def ending(result: Result, plan: Plan) -> int:
-    """The status that says whether limits were kept and all that was planned was done; what was not, is said.
-
-    Raises:
-        PlanError: A limit cannot be judged.
-    """
-    from recollect.pipeline.limits import passed_limits
-
-    if passed := passed_limits(plan.limits, result):
-        complain("\n".join(passed))
-        return LIMIT_PASSED
-    if result.failed or any(skipped.finding is None for skipped in result.skipped):
-        complain(f"Not all of the {result.audit} audit could be done; see above.")
-        return COULD_NOT
-    return 0

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli import console
-from recollect.cli.auditing import RunOptions, ending, report_run, show_result
+from recollect.cli.auditing import RunOptions, report_run, show_result
+from recollect.cli.endings import end, ending
 from recollect.cli.options import AsJson
-from recollect.cli.verbs import COULD_NOT, complain
 
 if TYPE_CHECKING:
     from recollect.pipeline.forecast import Forecast
-    from recollect.pipeline.plan import Plan
     from recollect.pipeline.planning import Planned
-    from recollect.results.result import Result
 
 PlanPath = Annotated[
     Path, typer.Argument(metavar="PLAN", help="A YAML file; paths in it are relative to it.", show_default=False)
@@ -42,7 +40,7 @@ def run(
     """Run every audit that a plan names, into one run folder with one report.
 
     Killed at any moment and run again, it goes on where it was. Ends with status 1 if a limit of the plan was passed,
-    and with 2 if something could not be done.
+    and with 2 if something could not be done: what stops several audits is said once, and the others are run.
 
     `recollect run audit.yaml --only leakage --set seed=1`
     """
@@ -55,10 +53,10 @@ def run(
         console.print_json([result.model_dump(mode="json") for result in results])
     else:
         for result in results:
-            show_result(result, RunOptions(out=planned.out))
+            if result.findings or not result.failed:
+                show_result(result, RunOptions(out=planned.out))
     report_run(planned.out, results[0])
-    if status := max(map(_ending, results, planned.plans)):
-        raise typer.Exit(status)
+    end(map(ending, results, planned.plans))
 
 
 def check(plan: PlanPath, only: Only = None, changes: Changes = None, json: AsJson = False) -> None:
@@ -95,17 +93,6 @@ def _trained(found: Forecast) -> list[str]:
     """The models that are trained, and those that may be."""
     sure = [f"{count} on the {part} corpus" for part, count in found.trained.items()]
     return sure + [f"perhaps {count} ({part})" for part, count in found.later.items()]
-
-
-def _ending(result: Result, plan: Plan) -> int:
-    """The status of one audit; a limit that cannot be judged does not keep the others from being judged."""
-    from recollect.errors import PlanError
-
-    try:
-        return ending(result, plan)
-    except PlanError as error:
-        complain(str(error))
-        return COULD_NOT
 
 
 def _planned(plan: Path, only: list[str] | None, changes: list[str] | None, out: Path | None) -> Planned:

@@ -1,0 +1,72 @@
+"""How runs end: the status, and one message that says each cause once."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+
+from recollect.cli.endings import Ending, end, ending
+from recollect.pipeline.limits import Limit
+from recollect.pipeline.plan import Plan
+from recollect.results.result import Failed, Finding, Result, Skipped
+
+AUC = Finding(
+    name="auc", value=0.7, interval=(0.6, 0.8), confidence=0.95, unit="p", n={"users": 3}, method="m", reading="r"
+)
+BROKE = {"failed": (Failed(audit="toy", error="It broke. Mend it."),)}
+NOTHING = {"skipped": (Skipped(audit="toy", reason="Nothing to see."),)}
+
+
+def ended(limits=(), **more):
+    result = Result(audit="toy", question="?", verdict="!", outcome="cannot tell", **more)
+    found = ending(result, Plan(audit=None, limits=tuple(map(Limit.parse, limits))))
+    return found.status, found.said
+
+
+def said(capsys, *endings):
+    with pytest.raises(typer.Exit) as stopped:
+        end(endings)
+    return stopped.value.exit_code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("more", "cause"), [(BROKE, "It broke. Mend it."), (NOTHING, "Nothing to see.")])
+def test_what_was_not_done_is_the_cause_and_not_the_limit_that_cannot_be_judged_for_it(more, cause):
+    assert ended(**more) == ended(["auc>0.5"], **more) == (2, f"could not be done. {cause}")
+
+
+def test_an_audit_that_was_done_but_for_a_finding_ends_well():
+    assert ended(skipped=(Skipped(audit="toy", finding="tpr", reason="Too few."),)) == (0, "")
+
+
+def test_limits_are_judged_where_there_are_numbers():
+    assert ended(["auc>0.9"], findings=(AUC,)) == (0, "")
+    assert ended(["auc>0.5"], findings=(AUC,)) == (1, "auc is 0.7, which passes the limit 'auc>0.5'.")
+    assert ended(["auc>0.5"], findings=(AUC,), **NOTHING)[0] == 1
+    assert ended(["auc>0.9"], findings=(AUC,), **NOTHING) == (2, "could not be done. Nothing to see.")
+    status, why = ended(["acu>0.5"], findings=(AUC,))
+    assert status == 2
+    assert "Did you mean 'auc'?" in why
+
+
+def test_a_cause_that_audits_share_is_said_once_and_names_them(capsys):
+    alike = [Ending(audit=name, status=2, said="could not be done. No model.") for name in ("leakage", "removal")]
+    well = Ending(audit="membership")
+    assert said(capsys, alike[0], well, alike[1]) == (
+        2,
+        "recollect: leakage, removal: could not be done. No model.\n",
+    )
+
+
+def test_different_causes_are_listed_in_one_message_and_the_highest_status_counts(capsys):
+    causes = [
+        Ending(audit="removal", status=2, said="could not be done. No file."),
+        Ending(audit="leakage", status=1, said="a passes.\nb passes."),
+    ]
+    status, told = said(capsys, *causes)
+    assert status == 2
+    assert told == "recollect: removal: could not be done. No file.\n  leakage: a passes.\n  b passes.\n"
+
+
+def test_a_run_of_which_all_ended_well_says_nothing(capsys):
+    end([Ending(audit="leakage"), Ending(audit="removal")])
+    assert capsys.readouterr().err == ""
