@@ -68,7 +68,9 @@ axe.run().then((found) => {{
   const told = found.violations.map((each) => [each.impact, each.id, each.nodes.map((node) => node.target.join(" "))]);
   const place = document.createElement("pre");
   place.id = "axe-said";
-  place.textContent = JSON.stringify({{told, passed: found.passes.length, wide: document.documentElement.scrollWidth}});
+  const wide = document.documentElement.scrollWidth;
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  place.textContent = JSON.stringify({{told, passed: found.passes.length, wide, dark}});
   document.body.append(place);
 }});
 </script></body>"""
@@ -76,18 +78,23 @@ axe.run().then((found) => {{
 
 @pytest.fixture
 def faults(browser):
-    """Tells what axe-core finds seriously wrong with a page in a window so wide, and how wide the page came out."""
+    """Tells what axe-core finds seriously wrong with a page in a window so wide, and how wide the page came out.
+
+    In the dark it is looked at as by those who asked their machine for dark pages.
+    """
     if not AXE.is_file():
         pytest.skip("axe-core is not here (npm install --no-save axe-core): accessibility cannot be tested")
 
-    def found(page: Path, width: int) -> tuple[list[list[str]], int]:
+    def found(page: Path, width: int, *, dark: bool = False) -> tuple[list[list[str]], int]:
         open_page = re.sub("<meta http-equiv[^>]*>", "", page.read_text(encoding="utf-8"))
         asked = open_page.replace("</body>", ASK.format(axe=AXE.read_text(encoding="utf-8")))
         tested = page.with_name("tested.html")
         tested.write_text(asked, encoding="utf-8")
-        seen = browser(tested, f"--window-size={width},1600", "--dump-dom")
+        scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
+        seen = browser(tested, f"--window-size={width},1600", scheme, "--dump-dom")
         said = json.loads(html.unescape(re.search(r'<pre id="axe-said">(.*?)</pre>', seen.dom, re.DOTALL)[1]))
         assert said["passed"] > 10
+        assert said["dark"] is dark
         return [fault for fault in said["told"] if fault[0] in ("serious", "critical")], said["wide"]
 
     return found

@@ -104,9 +104,10 @@ def test_the_demo_is_right_and_the_same_every_time(shown):
 @pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.xdist_group("demo")
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("page", PAGES)
-def test_its_pages_shut_nobody_out_on_a_desk_and_on_a_telephone(shown, faults, page):
+def test_its_pages_shut_nobody_out_on_a_desk_and_on_a_telephone(shown, faults, page, dark):
     for width in (1280, 500):
-        serious, wide = faults(shown[0] / page, width)
+        serious, wide = faults(shown[0] / page, width, dark=dark)
         assert serious == []
         assert wide <= width

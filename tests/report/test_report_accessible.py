@@ -1,4 +1,4 @@
-"""The page for everybody: axe-core, in a real Chromium, finds nothing serious, on a desk and on a telephone."""
+"""The page for everybody: axe-core, in a real Chromium, finds nothing serious: desk and telephone, light and dark."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ WIDTHS = {"desk": 1280, "telephone": 500}
 """Chromium's window is never narrower than 500."""
 
 
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
-def test_nobody_is_shut_out(folder, faults, width):
-    serious, wide = faults(write_report(folder.path), width)
+def test_nobody_is_shut_out(folder, faults, width, dark):
+    serious, wide = faults(write_report(folder.path), width, dark=dark)
     assert serious == []
     assert wide <= width
 
@@ -23,4 +24,13 @@ def test_a_page_with_faults_is_found_out(folder, faults):
     bad = "<img src='data:,'><input><p style='color:#ccc;background:#fff'>pale</p></body>"
     page.write_text(page.read_text(encoding="utf-8").replace("</body>", bad), encoding="utf-8")
     serious, _ = faults(page, WIDTHS["desk"])
-    assert {"image-alt", "label"} <= {name for _, name, _ in serious}
+    assert {"image-alt", "label", "color-contrast"} <= {name for _, name, _ in serious}
+
+
+def test_words_that_only_light_pages_can_show_are_found_out_in_the_dark(folder, faults):
+    page = write_report(folder.path)
+    bad = "<p style='color:#1b1f27'>ink on ink</p></body>"
+    page.write_text(page.read_text(encoding="utf-8").replace("</body>", bad), encoding="utf-8")
+    assert faults(page, WIDTHS["desk"])[0] == []
+    serious, _ = faults(page, WIDTHS["desk"], dark=True)
+    assert [name for _, name, _ in serious] == ["color-contrast"]
