@@ -101,6 +101,13 @@ def test_exposure_followed_during_training_is_in_the_report(folder, tmp_path):
     )
     assert found.exit_code == 0, found.output
     assert "epoch" in (tmp_path / "run" / "report.html").read_text()
+    (tmp_path / "model" / "exposure-by-epoch.json").write_text("[1")
+    again = call(
+        *("exposure", tmp_path / "model", "--canaries", folder / "c.json", "--draws", 100, "--work", tmp_path / "work"),
+        *("--out", tmp_path / "run"),
+    )
+    assert again.exit_code == 0, again.output
+    assert "does not tell the exposure of each epoch" in (tmp_path / "run" / "report.html").read_text()
     refused = call("train", "char-lstm", folder / "texts.txt", "--out", tmp_path / "other", "--follow-exposure")
     assert refused.exit_code == 2
     assert "--canaries" in refused.stderr

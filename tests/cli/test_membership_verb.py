@@ -9,6 +9,7 @@ from recollect.cli.app import app
 from recollect.cli.membership import claim_of
 from recollect.corpora.dividing import cohorts_of
 from recollect.corpora.validating import read_corpus
+from recollect.errors import ModelError
 from recollect.testing.tiny import save_tiny, tiny_model
 
 
@@ -106,7 +107,8 @@ def test_shadows_may_be_given_with_who_trained_them(folder, tmp_path):
         (("--signal", "lira"), "needs 8 shadow models"),
         (("--fpr", "ten"), "no list of rates"),
         (("--fpr", "1.5"), "between 0 and 1"),
-        (("--signal-set", "fraction"), "sets nothing"),
+        (("--signal-set", "fraction"), "does not set anything"),
+        (("--signal-set", "fraction=["), "is not YAML"),
         (("--signal", "modified-entropy"), "cannot read a causal model"),
         (("--reference", "BERT"), "their answers do not compare"),
     ],
@@ -132,5 +134,13 @@ def test_the_claim_is_typed_or_read_from_the_card(tmp_path):
     (tmp_path / "card.json").write_text(json.dumps(card))
     assert claim_of(tmp_path, None, None) == {"claimed_epsilon": 3.9, "delta": 1e-4, "claimed_unit": "user"}
     assert claim_of(tmp_path, 2.0, None) == {"claimed_epsilon": 2.0, "delta": 1e-4}
-    (tmp_path / "card.json").write_text('{"privacy": null}')
-    assert claim_of(tmp_path, None, None) == {"claimed_epsilon": None, "delta": 0.0}
+    for nothing in ('{"privacy": null}', '{"privacy": "none"}', "{}"):
+        (tmp_path / "card.json").write_text(nothing)
+        assert claim_of(tmp_path, None, None) == {"claimed_epsilon": None, "delta": 0.0}
+
+
+@pytest.mark.parametrize("card", ["[1", "[1]", "\x00"])
+def test_a_card_that_is_none_is_said(tmp_path, card):
+    (tmp_path / "card.json").write_text(card)
+    with pytest.raises(ModelError, match=r"card.json cannot be read"):
+        claim_of(tmp_path, None, None)

@@ -74,6 +74,13 @@ def test_the_numbers_are_plain_sums_over_all_symbols():
     assert found["accuracy"].n == {"symbols": len(rank), "users": 5}
 
 
+def test_a_model_that_hides_some_probabilities_has_no_perplexity():
+    corpus, store, table = world(5, 0)
+    hidden = next(iter(table.values()))
+    hidden.logprob[0] = np.nan
+    assert {*evaluate(store, corpus)} == {"accuracy", "unknown_share"}
+
+
 def test_a_single_owner_has_no_interval_and_it_says_why():
     record = Record(id="a", user="ann", text="abc")
     found = evaluate(Store({record.digest: answers_of(record, [-1.0, -1.0], [1, 2])}), Corpus.of([record]))

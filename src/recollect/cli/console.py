@@ -39,7 +39,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=Text(title, style="bold"), title_justify="left")  # brackets in a name are no markup
     for i, column in enumerate(columns):
         table.add_column(column, overflow="fold", style="bold" if i == 0 else None)
     for row in rows:
@@ -135,13 +135,13 @@ class _Bar:
         from rich.console import Console
 
         columns = [
-            parts.TextColumn("{task.description}"),
+            parts.TextColumn("{task.description}", markup=False),
             parts.BarColumn(),
             parts.MofNCompleteColumn(),
             parts.TimeElapsedColumn(),
             parts.TextColumn("left"),
             parts.TimeRemainingColumn(),
-            parts.TextColumn("{task.fields[note]}"),
+            parts.TextColumn("{task.fields[note]}", markup=False),
         ]
         self.drawn = parts.Progress(*columns, console=Console(stderr=True))
         self.number = self.drawn.add_task(self.task, note="")

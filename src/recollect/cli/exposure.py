@@ -99,11 +99,14 @@ def exposure(
 
 def _bring_epochs(model: Path, out: Path | None) -> None:
     """Copy what was followed during the model's training into the run folder, where the report draws it."""
-    from recollect.files import private_folder, read_json, write_json
+    import shutil
+
+    from recollect.files import written_whole
     from recollect.results.folders import FOLLOWED
 
     if out is not None and (model / FOLLOWED).is_file():
-        write_json(private_folder(out) / FOLLOWED, read_json(model / FOLLOWED))
+        with written_whole(out / FOLLOWED) as part:  # as it is: of a damaged one the report says so
+            shutil.copyfile(model / FOLLOWED, part)
 
 
 def _show_secrets(result: Result) -> None:

@@ -112,6 +112,7 @@ def membership(
     from recollect.audits.membership.audit import MembershipAudit
     from recollect.audits.membership.bounds import CANARIES
     from recollect.audits.membership.susceptible import EMBEDDER
+    from recollect.documents import changes
     from recollect.models.adapters import natural_reference
     from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET
     from recollect.signals.neighbourhood import PERTURBER
@@ -120,7 +121,7 @@ def membership(
     references = reference or ([base] if base is not None else [])
     audit = MembershipAudit(
         signal=signal,
-        signal_settings=_settings(signal_set or []),
+        signal_settings=dict(changes(signal_set or [])),
         fpr=_rates(fpr),
         by=by,
         shadows=shadows,
@@ -149,10 +150,10 @@ def membership(
 
 def claim_of(folder: Path, epsilon: float | None, delta: float | None) -> dict[str, Any]:
     """The promise of privacy that is audited: what was typed or, without that, what the model's card says."""
-    from recollect.files import read_json
+    from recollect.models.pretrained import read_settings
 
-    card = folder / "card.json"
-    stated = (read_json(card).get("privacy") if card.is_file() else None) or {}
+    found = read_settings(folder / "card.json", str(folder)).get("privacy")
+    stated = found if isinstance(found, dict) else {}
     claimed = stated.get("epsilon") if epsilon is None else epsilon
     told = {"claimed_epsilon": claimed, "delta": stated.get("delta", 0.0) if delta is None else delta}
     unit = stated.get("unit") if epsilon is None else None
@@ -167,18 +168,6 @@ def _rates(written: str) -> tuple[float, ...]:
         return tuple(float(rate) for rate in written.split(","))
     except ValueError as error:
         raise PlanError(f"--fpr {written!r} is no list of rates.", do="Write them as 0.01,0.1.") from error
-
-
-def _settings(written: list[str]) -> dict[str, Any]:
-    """Settings written as NAME=VALUE."""
-    import yaml
-
-    from recollect.errors import PlanError
-
-    if wrong := [each for each in written if "=" not in each]:
-        raise PlanError(f"--signal-set {wrong[0]!r} sets nothing.", do="Write it as fraction=0.1.")
-    parted = (each.partition("=") for each in written)
-    return {name: yaml.safe_load(value) for name, _, value in parted}
 
 
 def _show_candidates(result: Result) -> None:

@@ -60,7 +60,7 @@ def evaluate(store: AnswerStore, corpus: Corpus, *, seed: int = 0) -> dict[str, 
     owners: dict[str, Totals] = {}
     shown = True
     for records, answers in store.each(corpus):
-        shown = shown and answers.logprob is not None
+        shown = shown and answers.logprob is not None and not np.isnan(answers.logprob).any()
         for record in records:
             owners.setdefault(record.owner, Totals()).add(record, answers, answers.rows_of(record.digest))
     table = {name: np.array([getattr(totals, name) for totals in owners.values()]) for name in Totals().__dict__}

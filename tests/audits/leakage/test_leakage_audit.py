@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from recollect.audits.leakage.audit import LeakageAudit
-from recollect.audits.leakage.references import compared_by
+from recollect.audits.leakage.references import compared_by, seen_by
 from recollect.audits.rounds import gathered
+from recollect.corpora import Corpus, Record
 from recollect.errors import NotEnoughData, PlanError
 from recollect.models.access import Access
 from recollect.models.limited import limited
-from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
+from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.stats.significance import binomial_p
 from recollect.streams import stream
 from recollect.testing.contracts import check_audit
@@ -216,3 +219,25 @@ def test_a_masked_model_is_refused():
     with pytest.raises(PlanError, match="left to right"):
         LeakageAudit().needs(world.given(world.null()))
     assert CONTROLS in world.corpora
+
+
+@pytest.mark.parametrize(
+    ("card", "members", "seen"),
+    [
+        (None, None, set()),
+        ({"quantised": {"bits": 8}}, None, set()),
+        ({"corpus": {"digest": "another"}}, None, set()),
+        ({"corpus": {"digest": "this"}}, None, {"ann", "bob"}),
+        ({"corpus": {"digest": "another"}}, ["ann"], {"ann"}),
+    ],
+)
+def test_whom_a_model_has_seen_stands_on_its_card_if_it_has_one_that_says_so(tmp_path, card, members, seen):
+    corpus = Corpus.of([Record(id=user, user=user, text=user) for user in ("ann", "bob")])
+    if card is not None:
+        named = {"this": corpus.digest}
+        told = {key: {inner: named.get(each, each) for inner, each in value.items()} for key, value in card.items()}
+        (tmp_path / "card.json").write_text(json.dumps(told))
+    if members is not None:
+        (tmp_path / "members.json").write_text(json.dumps(members))
+    model = SimpleNamespace(name=str(tmp_path))
+    assert seen_by(Evidence(models={TARGET: model}, corpora={AUDITED: corpus}), TARGET) == seen

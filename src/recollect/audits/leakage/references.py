@@ -97,8 +97,8 @@ def seen_by(evidence: Evidence, model: str) -> frozenset[str]:
         return frozenset()
     if (folder / "members.json").is_file():
         return _owners(corpus, read_json(folder / "members.json"))
-    same = read_json(folder / "card.json")["corpus"]["digest"] == corpus.digest
-    return _owners_in(corpus) if same else frozenset()
+    trained_on = read_json(folder / "card.json").get("corpus") or {}  # a model that no recipe trained may have a card
+    return _owners_in(corpus) if trained_on.get("digest") == corpus.digest else frozenset()
 
 
 def _owners(corpus: Corpus, units: tuple[str, ...] | list[str]) -> frozenset[str]:
