@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -23,6 +24,7 @@ from recollect.cli.auditing import (
     TrainingOptions,
     numbered,
     planned,
+    report_run,
     run_audit,
     show_result,
 )
@@ -33,7 +35,8 @@ from recollect.corpora.dividing import cohorts_of
 from recollect.corpora.validating import read_corpus
 from recollect.corpora.writing import write_corpus
 from recollect.errors import NotEnoughData
-from recollect.results.result import Finding, Outcome, Result, Skipped
+from recollect.results.folders import RunFolder
+from recollect.results.result import Finding, Outcome, Provenance, Result, Skipped
 from recollect.results.schema import parsed
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.signals.registry import signal_named
@@ -226,6 +229,33 @@ def test_what_was_not_found_out_is_said_beside_the_numbers(capsys):
         Result(audit="telling", question="?", verdict="!", outcome="cannot tell", skipped=skipped), RunOptions()
     )
     assert "Skipped: tpr: Too few." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_report_of_several_audits_shows_the_text_of_those_that_were_to_show_it(tmp_path, first):
+    trace = Provenance(recollect="1", seed=0, queries=1, seconds=0.0)
+    results = [
+        Result(audit=audit, question="?", verdict="!", outcome="found", settings=settings)
+        .with_tables(rows=pa.table({"text": [f"words of {audit}"]}))
+        .with_provenance(trace)
+        for audit, settings in (("telling", {}), ("showing", {"show_text": True}))
+    ]
+    for result in results:
+        RunFolder(tmp_path).write_result(result)
+    report_run(tmp_path, [results[first], results[1 - first]])
+    page = (tmp_path / "report.html").read_text()
+    assert "words of showing" in page
+    assert "words of telling" not in page
+
+
+def test_brackets_in_names_are_no_markup(monkeypatch, capsys):
+    console.print_table("data[old]/model[/b]", ["what"], [["[red]" + 20 * "x"]])
+    assert "data[old]/model[/b]" in capsys.readouterr().out
+    monkeypatch.setattr(console, "PATIENCE", 0)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with console.progress("asking data[old]/model[/b]") as told:
+        told(1, 2, "[/i]")
+    assert "asking data[old]/model[/b]" in "".join(capsys.readouterr().err.split("\n")[:1])
 
 
 def test_every_stage_of_a_long_run_is_told_in_lines_where_there_is_no_terminal(monkeypatch, capsys):

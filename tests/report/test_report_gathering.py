@@ -61,6 +61,23 @@ def test_text_that_a_run_kept_is_masked_again_unless_asked_for(folder, exposed, 
     assert answer.tables[0].rows[0][1].words == words
 
 
+def test_text_is_shown_of_those_audits_alone_that_were_to_show_it(folder, exposed):
+    kept = {"show_text": True}
+    for audit in ("fluency", "accent"):
+        folder.write_result(plugin(exposed, audit=audit, settings=kept))
+    shown = {
+        answer.result.audit: answer.tables[0].rows[0][1].words
+        for answer in gathered(folder, show_text=["accent"]).answers
+        if answer.result.settings == kept
+    }
+    assert shown == {"accent": "hello world", "fluency": "•••• (10–19 characters)"}
+
+
+def test_an_audit_that_failed_is_among_what_was_not_tested(folder, exposed):
+    folder.write_result(plugin(exposed, failed=(Failed(audit="fluency", error="It broke."),)))
+    assert "Failed: the fluency audit." in gathered(folder).untested
+
+
 def test_what_was_not_tested_is_told_once_each(folder, exposed):
     skipped = (Skipped(audit="fluency", finding="auc", reason="Too few."),)
     folder.write_result(plugin(exposed, limits=("Other formats.",), skipped=skipped))

@@ -27,6 +27,13 @@ def test_values_are_written_as_people_write_them_and_keep_their_number():
     assert table.headings == ("n", "x", "ok", "who")
 
 
+def test_infinity_is_said_and_sorts_as_the_largest_number():
+    (least, most) = shown(pa.table({"x": [float("-inf"), float("inf")]})).rows
+    assert (least[0].words, most[0].words) == ("-inf", "inf")
+    assert -1e300 > least[0].number > float("-inf")
+    assert 1e300 < most[0].number < float("inf")
+
+
 def test_a_view_chooses_columns_and_puts_the_highest_first():
     view = TableView(caption="Users", columns={"bits": "Bits", "gone": "Gone"}, first="bits")
     table = shown(pa.table({"user": ["a", "b", "c"], "bits": [1.0, 9.0, 5.0]}), view)

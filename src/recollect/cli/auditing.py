@@ -175,7 +175,7 @@ def run_audit(plan: Plan, running: RunOptions, *, more: Callable[[Result], None]
     if more is not None and not running.json:
         more(result)
     if running.out is not None:
-        report_run(running.out, result)
+        report_run(running.out, [result])
     end([ending(result, plan)])
 
 
@@ -196,11 +196,12 @@ def show_result(result: Result, running: RunOptions) -> None:
         console.say(f"Give --out DIR to keep the result and its tables ({', '.join(result.tables)}).")
 
 
-def report_run(folder: Path, result: Result) -> None:
-    """Write the report of the run folder and say where it is; text is shown if the run was to show it."""
+def report_run(folder: Path, results: Sequence[Result]) -> None:
+    """Write the report of the run folder and say where it is; text is shown of those audits that were to show it."""
     from recollect.report.writing import write_report
 
-    page = write_report(folder, show_text=result.settings.get("show_text") is True)
+    showing = [result.audit for result in results if result.settings.get("show_text") is True]
+    page = write_report(folder, show_text=showing)
     console.say(f"The report is in {page}.")
 
 

@@ -55,7 +55,7 @@ def run(
         for result in results:
             if result.findings or not result.failed:
                 show_result(result, RunOptions(out=planned.out))
-    report_run(planned.out, results[0])
+    report_run(planned.out, results)
     end(map(ending, results, planned.plans))
 
 

@@ -59,6 +59,7 @@ def _answer(answer: Answer) -> str:
         f"> **Skipped: {escaped(each.finding or each.audit)}.** {escaped(each.reason)}" for each in result.skipped
     ]
     parts += [f"> **Note.** {escaped(note)}" for note in result.notes]
+    parts += [f"> **Left out:** {count:,} ({escaped(reason)})" for reason, count in result.dropped.items()]
     parts += [f"> **A table is missing.** {escaped(words)}" for words in answer.unreadable]
     if answer.rows:
         rows = [[row.name, row.value, row.interval, row.n, row.reading] for row in answer.rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from recollect.errors import StoreError
@@ -50,8 +50,12 @@ class Report:
         return tuple(answer for each in self.asked for answer in each.answers)
 
 
-def gathered(folder: RunFolder, *, show_text: bool = False) -> Report:
+def gathered(folder: RunFolder, *, show_text: bool | Collection[str] = False) -> Report:
     """The report of a run folder.
+
+    Args:
+        folder: Where the run is kept.
+        show_text: Whether text from corpora is shown, where the run kept it; or of which audits.
 
     Raises:
         StoreError: The folder holds no results, or a result is damaged or newer.
@@ -59,7 +63,8 @@ def gathered(folder: RunFolder, *, show_text: bool = False) -> Report:
     results = folder.read_results()
     if not results:
         raise StoreError(f"{str(folder.path)!r} holds no results.", do="Run an audit with --out first.")
-    answers = {name: answer_of(folder, result, show_text=show_text) for name, result in results.items()}
+    showing = show_text if not isinstance(show_text, bool) else results if show_text else ()
+    answers = {name: answer_of(folder, result, show_text=name in showing) for name, result in results.items()}
     asked, subject = _asked(answers), subject_of(folder, results)
     return Report(
         asked=asked,
@@ -98,8 +103,9 @@ def _warnings(results: Mapping[str, Result], subject: Mapping[str, str]) -> tupl
 
 
 def _untested(asked: tuple[Asked, ...], results: Mapping[str, Result]) -> tuple[str, ...]:
-    """What was not tested: limits of the audits, what was skipped, questions nobody asked; each once."""
+    """What was not tested: limits of the audits, what failed or was skipped, questions nobody asked; each once."""
     said = [limit for result in results.values() for limit in result.limits]
+    said += [f"Failed: the {each.audit} audit." for result in results.values() for each in result.failed]
     for name, result in results.items():
         said += [f"Skipped: {each.finding or name}. {each.reason}" for each in result.skipped]
     said += [f"Not asked: {each.question}" for each in asked if not each.answers]

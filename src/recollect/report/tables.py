@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from recollect.results.summary import number
 
 TEXT_COLUMNS = frozenset({"text", "secret", "sequence", "context", "source", "target"})
 """Columns that hold text from corpora, in the tables of every audit."""
+MOST = sys.float_info.max
+"""What infinity is sorted as: the script of the page knows no "inf"."""
 MOST_CELLS, MOST_CHARACTERS, MOST_IN_CELL = 5_000, 100_000, 300
 """What is shown of one table, so that a page of many stays small; the file in the run folder has all."""
 
@@ -98,6 +101,6 @@ def _cell(value: Any, *, mask: bool) -> Cell:
     if isinstance(value, int):
         return Cell(words=f"{value:,}", number=float(value))
     if isinstance(value, float):
-        return Cell(words=number(value) if math.isfinite(value) else str(value), number=value)
+        return Cell(words=number(value) if math.isfinite(value) else str(value), number=min(max(value, -MOST), MOST))
     said = str(value)
     return Cell(words=masked(said) if mask else fit(said, MOST_IN_CELL))

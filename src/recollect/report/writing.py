@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from recollect.errors import PlanError
@@ -16,13 +16,13 @@ WAYS: dict[str, Callable[[Report], str]] = {".html": html, ".md": markdown}
 """How a report is written, by the ending of its file."""
 
 
-def write_report(folder: Path, out: Path | None = None, *, show_text: bool = False) -> Path:
+def write_report(folder: Path, out: Path | None = None, *, show_text: bool | Collection[str] = False) -> Path:
     """Rebuild the report of a run folder from its results and tables, and tell where it is.
 
     Args:
         folder: The run folder, that `--out` named.
         out: The one file to write, `.html` or `.md`; None for `report.html` and `report.md` in the run folder.
-        show_text: Whether text from corpora is shown, where the run kept it.
+        show_text: Whether text from corpora is shown, where the run kept it; or of which audits.
 
     Raises:
         PlanError: The file has another ending.

@@ -48,7 +48,7 @@ def _interval(finding: Finding) -> str:
 def number(value: float) -> str:
     """Three significant digits, and no power of ten where people would not write one.
 
-    >>> [number(v) for v in (0.98765, 12345.6, 3.0, 0.00001234, 0.0, 3e12)]
-    ['0.988', '12,346', '3', '1.23e-05', '0', '3e+12']
+    >>> [number(v) for v in (0.98765, 999.7, 12345.6, 3.0, 0.00001234, 0.0, 3e12)]
+    ['0.988', '1,000', '12,346', '3', '1.23e-05', '0', '3e+12']
     """
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
+    return f"{value:,.0f}" if 999.5 <= abs(value) < 1e9 else f"{value:.3g}"
