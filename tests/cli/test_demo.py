@@ -49,8 +49,10 @@ def test_the_truth_is_what_the_data_say(world):
     assert not owners["elsewhere"] & (owners["people"] | owners["controls"])
     learnt = {record.owner for record in world.corpus("planted.jsonl")}
     assert learnt & owners["people"] == set(people.members("target"))
-    pictures = {name: [r.array.tobytes() for r in world.corpus(f"{name}.npz")] for name in ("deleted", "rest")}
-    assert (len(pictures["deleted"]), len(pictures["rest"])) == (200, 400)
+    kinds = ("deleted", "rest", "other-digits")
+    pictures = [{r.array.tobytes() for r in world.corpus(f"{name}.npz")} for name in kinds]
+    assert [len(each) for each in pictures] == [200, 400, 1000]
+    assert len(set().union(*pictures)) == 1600
 
 
 def test_the_same_seed_makes_the_same_world_and_another_another(world, tmp_path):

@@ -73,6 +73,11 @@ def test_what_cannot_be_judged_is_an_error_and_not_kept(limit, said):
         passed(limit)
 
 
+def test_a_limit_that_cannot_be_judged_does_not_hide_one_that_was_passed():
+    with pytest.raises(PlanError, match=r"auc is 0.7, which passes the limit 'auc>0.6'. The limit 'acu>1' cannot"):
+        passed("acu>1", "auc>0.6")
+
+
 @pytest.mark.parametrize(
     "text", ["auc", "auc>", ">0.6", "auc=0.6", "auc>high", "auc>nan", "auc>inf", "AUC>0.5", "a>1>2"]
 )

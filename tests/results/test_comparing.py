@@ -57,6 +57,16 @@ def test_what_differs_besides_the_model_is_said():
     assert found.missing == ("Only the first run has the removal audit.",)
 
 
+def test_numbers_in_different_units_are_not_compared_and_it_is_said():
+    before, after = (
+        result(finding("loss", 1, None)),
+        result(finding("loss", 1, None).model_copy(update={"unit": "bits"})),
+    )
+    found = compared({"leakage": before}, {"leakage": after})
+    assert found.differences == ()
+    assert "leakage: loss is in share and in bits: no difference." in found.notes
+
+
 @pytest.mark.parametrize("open_end", [(None, 0.5), (0.1, None)])
 def test_open_intervals_are_not_combined(open_end):
     assert difference_interval(finding("a", 0.3, open_end), finding("a", 0.3, (0.1, 0.5))) is None

@@ -43,8 +43,8 @@ def demo(
             [[*_cells(each)] for each in shown],
         )
     _write_pages(out, list(dict.fromkeys(each.plan for each in shown)))
-    if not all(each.right for each in shown):
-        complain("A verdict is wrong; see above.")
+    if wrong := [f"{each.result.audit} of the {each.truth.model}" for each in shown if not each.right]:
+        complain(f"Not the right verdict: {', '.join(wrong)}.")
         raise typer.Exit(COULD_NOT)
 
 

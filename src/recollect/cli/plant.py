@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from recollect.cli import console, outputs
+from recollect.cli.auditing import TrainingOptions
 from recollect.cli.options import AsJson, CorpusName, CorpusOptions, RecipeChanges, Seed, ShowText
 from recollect.errors import PlanError
 
 if TYPE_CHECKING:
     from recollect.corpora.canaries.manifest import Canaries
-    from recollect.recipes.recipe import Recipe
     from recollect.recipes.surviving import Check, Survival
 
 MOST_ROWS = 40
@@ -81,7 +81,7 @@ def plant(
         seed=seed,
     )
     space = planting.parsed.size
-    chosen = _recipe(recipe, changes)
+    chosen = TrainingOptions(recipe=recipe, changes=changes).load()
     outputs.refuse_output(out, corpus, reading.file_format)
     texts = reading.read(corpus)
     planted, manifest = planted_in(texts, planting)
@@ -116,17 +116,6 @@ def _numbers(written: str) -> tuple[int, ...]:
         return tuple(int(number) for number in written.split(","))
     except ValueError:
         raise PlanError(f"--repeat is {written!r}.", do="Give whole numbers with commas between: 1,2,5,10.") from None
-
-
-def _recipe(name: str | None, changes: list[str] | None) -> Recipe | None:
-    """The recipe with its changes."""
-    if name is None:
-        if changes:
-            raise PlanError("--set changes a recipe, and none is given.", do="Give --recipe, or leave --set out.")
-        return None
-    from recollect.recipes.reading import load_recipe
-
-    return load_recipe(name, changes or [])
 
 
 def _rows(manifest: Canaries, check: Check | None, *, show_text: bool) -> list[dict[str, Any]]:

@@ -102,9 +102,17 @@ def passed_limits(limits: Iterable[Limit], result: Result) -> list[str]:
     """Which limits a result has passed, and by which value; empty if it kept them all.
 
     Raises:
-        PlanError: Some limit cannot be judged.
+        PlanError: Some limit cannot be judged; those that were passed are named as well.
     """
-    return [said for limit in limits if (said := limit.passed(result)) is not None]
+    passed, unjudged = list[str](), list[PlanError]()
+    for limit in limits:
+        try:
+            passed += [said] if (said := limit.passed(result)) is not None else []
+        except PlanError as error:
+            unjudged.append(error)
+    if unjudged:
+        raise PlanError(" ".join([*passed, unjudged[0].found]), do=unjudged[0].do)
+    return passed
 
 
 def _number(text: str) -> float | None:

@@ -138,6 +138,10 @@ def _unlike(before: Result, after: Result) -> Iterator[str]:
     )
     if changed:
         yield f"{before.audit}: the settings differ ({', '.join(changed)})."
+    units = {finding.name: finding.unit for finding in after.findings}
+    for finding in before.findings:
+        if units.get(finding.name, finding.unit) != finding.unit:
+            yield f"{before.audit}: {finding.name} is in {finding.unit} and in {units[finding.name]}: no difference."
     one, other = before.provenance, after.provenance
     if one is not None and other is not None and one.corpus != other.corpus:
         yield f"{before.audit}: the audited corpora differ, so the model is not all that does."
