@@ -17,7 +17,7 @@ from recollect.errors import NotEnoughData, PlanError
 from recollect.models.model import Question
 from recollect.signals.ensemble import Ensemble, looks
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
-from recollect.signals.fleets import believed, side_means
+from recollect.signals.fleets import Believed, believed, side_means
 from recollect.signals.lira import Lira
 from recollect.signals.lira_offline import LiraOffline
 from recollect.signals.lowercase import Lowercase
@@ -28,6 +28,7 @@ from recollect.signals.ratio import Ratio, difference
 from recollect.signals.recall import Recall
 from recollect.signals.registry import signal_named
 from recollect.signals.rmia import Rmia, outdone
+from recollect.signals.scores import Scores
 from recollect.signals.signal import derived_corpora, scored
 from recollect.testing.fakes import Null, Scripted
 from recollect.testing.world import Direct, World
@@ -250,6 +251,15 @@ def test_rmia_measures_each_record_against_what_its_shadows_expect(offline):
         if name.startswith("audited"):
             share = np.mean([ratios[place] >= other for other in population])
             assert scores[name.partition("\x1f")[2]] == pytest.approx(share)
+
+
+def test_rmia_expects_a_probability_of_records_that_all_shadows_saw():
+    p = np.array([[0.9, 0.3], [0.8, 0.2], [0.05, 0.05], [0.6, 0.6]])
+    seen = np.array([[1, 0], [1, 0], [1, 1], [0, 0]], dtype=bool)
+    found = Believed(Scores(("a", "b", "c", "d"), ("a", "b", "c", "d"), np.log(p[:, 0])), np.log(p), seen, (0, 1, 2, 3))
+    expected = Rmia(line=0.4)._expected(found)
+    fell = np.sqrt((0.9 / 0.3) * (0.8 / 0.2))  # by this factor a probability is lower where a record was not seen
+    assert expected == pytest.approx([0.6, 0.5, (0.05 + 0.05 / fell) / 2, (0.4 * 0.6 + 0.6 + 0.6) / 2])
 
 
 @pytest.mark.parametrize(("kind", "usual"), [("classifier", 2.0), ("causal", 1.0), ("masked", 1.0)])

@@ -63,6 +63,8 @@ class Rmia:
         """What shadow models expect of each record: the mean over having seen it and not."""
         shadows = np.exp(found.shadows)
         inside, outside = side_means(shadows, found.seen)
+        # all shadows saw it, such as a text that many wrote: a distance of logarithms leaves a probability above 0
+        outside = np.where(found.seen.all(axis=1), np.exp(side_means(found.shadows, found.seen)[1]), outside)
         guessed = 1 - self._line(inside, outside, found) * (1 - outside)
         saw = np.zeros(len(inside), dtype=np.bool_) if self.offline else found.seen.any(axis=1)
         return np.asarray((np.where(saw, inside, guessed) + outside) / 2)
