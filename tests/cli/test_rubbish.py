@@ -75,6 +75,9 @@ def home(tmp_path_factory):
         rows = [json.dumps({"id": r.id, "user": r.user, "text": r.text[:20]}) for r in chosen]
         (folder / f"{name}.jsonl").write_text("\n".join(rows) + "\n")
     (folder / "mine.canaries.json").write_text("{}")
+    save_tiny(tiny_model("gpt2"), folder / "odd[/b]")
+    for name in ("card.json", "exposure-by-epoch.json"):
+        (folder / "odd[/b]" / name).write_text("[1")
     (folder / "bytes.bin").write_bytes(bytes(range(256)))
     (folder / "empty.jsonl").touch()
     finding = Finding(
@@ -192,6 +195,8 @@ def test_spoilt_options(seed, home, call):
         "3",
     ]
     values += [
+        "odd[/b]",
+        "a=[",
         "word-lstm",
         "loss",
         "a=b",
