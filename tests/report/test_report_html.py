@@ -133,3 +133,23 @@ def test_every_kind_of_mark_has_a_colour_of_its_own_in_light_and_dark():
     for kind in get_args(Kind):
         assert f".dot.{kind} {{" in style, kind
         assert f".line.{kind} {{" in style, kind
+
+
+def brightness(colour):
+    """The relative luminance of a colour, as the Web Content Accessibility Guidelines have it."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_what_figures_draw_stands_out_from_the_page_in_the_light_in_the_dark_and_on_paper():
+    style = (files("recollect.report") / "templates" / "report.css").read_text()
+    schemes = [
+        dict(re.findall(r"--(\w+): (#\w{6});", block)) for block in re.findall(r":root {(.*?)}", style, re.DOTALL)
+    ]
+    assert len(schemes) == 3
+    for scheme in schemes:
+        page = brightness(scheme["page"])
+        for kind in ("chance", "found", "control", "quiet"):
+            drawn = brightness(scheme[kind])
+            assert (max(page, drawn) + 0.05) / (min(page, drawn) + 0.05) >= 3, (kind, scheme["page"])

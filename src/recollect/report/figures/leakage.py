@@ -61,7 +61,8 @@ def _ranked(result: Result, users: pa.Table) -> Figure:
         title="Users, by the most that is given away of them",
         reading="Each dot is a user: the largest log-ratio of perplexities, reference over model, among the sequences "
         "that nobody else wrote. Above the dashed line the paper takes denying for implausible, though chance "
-        "may reach there too. Flagged are users of whom, by the nats of one sequence, more comes out than it explains.",
+        "may reach there too. Flagged are users of whom, by the nats of one sequence, more comes out than "
+        "chance explains.",
         description=f"{int((values > level).sum()):,} users above {level:g}; {int(flagged.sum()):,} flagged; "
         f"largest epsilon {number(float(values[0]))}.",
         panels=(panel,),
