@@ -68,7 +68,7 @@ def test_a_run_that_showed_text_has_a_report_that_shows_it(tmp_path, capsys):
         settings = {} if show is None else {"show_text": show}
         result = finished(**settings).with_tables(rows=pa.table({"text": ["my pin is 4711"]}))
         RunFolder(tmp_path / "run").write_result(result)
-        report_run(tmp_path / "run", result)
+        report_run(tmp_path / "run", [result])
         # a run told not to show text has masked its table itself: what stands there may be shown
         assert ("4711" in (tmp_path / "run/report.html").read_text()) is expected
     assert "The report is in" in capsys.readouterr().err
