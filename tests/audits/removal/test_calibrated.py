@@ -13,7 +13,7 @@ from scipy import stats
 
 from recollect.audits.removal.calibrated import Case
 from recollect.audits.removal.near import neighbours
-from recollect.audits.removal.rates import Near, Rate, line, never_seen
+from recollect.audits.removal.rates import PEERS, Near, Rate, line, never_seen
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
 from recollect.stats.significance import binomial_p
@@ -212,4 +212,64 @@ def test_how_plain_neighbours_are_is_put_right():
     near = Near(audited=audited, controls=among, distances=(np.zeros(4), np.ones(4)))
     assert never_seen(unsure, near, plain=True).value == 0.25
     assert never_seen(unsure, near).value == 0.25 * 0.75 / 0.25
-    assert never_seen(unsure, near).size == pytest.approx(16 / 10)
+
+
+def test_a_rate_is_worth_as_many_controls_as_it_depends_on():
+    # by how much it moves with each control, tried one by one, against the formula
+    rng = np.random.default_rng(3)
+    near = neighbours(images(rng, 40), images(rng, 150, name="c"), 3)
+    unsure = rng.random(150) * 0.5
+    step = 1e-6
+    moved = [never_seen(unsure + step * np.eye(150)[i], near).value for i in range(150)]
+    slope = (np.array(moved) - never_seen(unsure, near).value) / step
+    assert never_seen(unsure, near).value > never_seen(unsure, near, plain=True).value
+    assert never_seen(unsure, near).size == pytest.approx(1 / np.square(slope).sum(), rel=1e-3)
+
+
+def test_peers_are_the_controls_as_far_from_other_controls():
+    rng = np.random.default_rng(4)
+    near = neighbours(images(rng, 7), images(rng, 200, name="c"), 3)
+    by_hand = np.zeros(200)
+    order = sorted(range(200), key=lambda i: near.distances[1][i])
+    kept = near.distances[0][~near.far]
+    for far in kept:
+        nearer = sum(near.distances[1] < far)
+        first = min(max(nearer - PEERS // 2, 0), 200 - PEERS)
+        by_hand[order[first : first + PEERS]] += 1 / (PEERS * len(kept))
+    assert near.peers == pytest.approx(by_hand)
+
+
+def spoilt_world(seed, *, size):
+    """A set never seen, like the better half of the controls; the others are noisy, and mostly unsure."""
+    rng = np.random.default_rng(seed)
+
+    def made(count, noise):
+        plain = rng.normal(0, 1, (count, 3)) @ _SHAPES
+        # what lies farther out is harder
+        unsure = rng.random(count) < (0.6 if noise else 0.02 + 0.03 * np.square(plain).mean(axis=1))
+        return plain + rng.normal(0, 2 * noise + 0.1, plain.shape), unsure
+
+    parts = {"a": made(size, 0), "c": made(150, 0), "d": made(150, 1)}
+    records = {
+        name: [Record(id=f"{name}{i:03d}", array=row.reshape(6, 6), label=0) for i, row in enumerate(rows)]
+        for name, (rows, _) in parts.items()
+    }
+    near = neighbours(records["a"], [*records["c"], *records["d"]], 5)
+    return parts["a"][1], np.concatenate([parts["c"][1], parts["d"][1]]), near
+
+
+_SHAPES = np.random.default_rng(9).normal(0, 1, (3, 36))
+
+
+@pytest.mark.parametrize("size", [5, 20, 60])
+def test_noisy_controls_whose_neighbours_are_clean_ones_accuse_nobody(size):
+    members = Rate(value=0.002, size=500.0)
+    alarms, rates = 0, []
+    for seed in range(120):
+        audited, controls, near = spoilt_world(seed, size=size)
+        kept = audited[~near.far]
+        never = never_seen(controls, near)
+        rates.append(never.value - audited.mean())
+        alarms += Case(unsure=int(kept.sum()), size=len(kept), members=members, never=never).p_still <= 0.05
+    assert binomial_p(alarms, 120, 0.05) >= 0.001
+    assert abs(np.mean(rates)) < 0.06

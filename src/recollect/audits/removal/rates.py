@@ -22,6 +22,8 @@ from recollect.stats.owners import Floats
 Flags = NDArray[np.bool_]
 MOST_LINES: Final = 400
 """Lines that are tried."""
+PEERS: Final = 50
+"""So many controls are as far from other controls as an audited record is."""
 FAR: Final = 0.99
 """An audited record is far from all controls if it is farther than this share of them is from each other."""
 
@@ -97,6 +99,35 @@ class Near:
         return np.asarray(self.distances[0] > (np.quantile(usual, FAR) if len(usual) else 0.0))
 
     @cached_property
+    def nearest(self) -> Floats:
+        """How much each control counts if those nearest to the audited records stand for them [controls]."""
+        chosen = self.audited[~self.far]
+        return np.bincount(chosen.ravel(), minlength=len(self.controls)) / max(1, chosen.size)
+
+    @cached_property
+    def peers(self) -> Floats:
+        """How much each counts if those stand for them that are as far from other controls as they are [controls]."""
+        order = np.argsort(self.distances[1], kind="stable")
+        ordered = self.distances[1][order]
+        finite = int(np.isfinite(ordered).sum())
+        count = min(PEERS, finite)
+        places = np.searchsorted(ordered[:finite], self.distances[0][~self.far]) - count // 2
+        # a window of the ordered controls begins at each place: added up by its two ends
+        steps = np.zeros(len(order) + 1)
+        starts = np.clip(places, 0, finite - count)
+        np.add.at(steps, starts, 1.0)
+        np.subtract.at(steps, starts + count, 1.0)
+        weights = np.empty(len(order))
+        weights[order] = np.cumsum(steps)[:-1] / max(1, count * len(starts))
+        return weights
+
+    def neighbours_of(self, weights: Floats) -> Floats:
+        """How much each control counts if its neighbours stand for every control that counts [controls]."""
+        count = self.controls.shape[1]
+        shared = np.repeat(weights / count, count)
+        return np.asarray(np.bincount(self.controls.ravel(), weights=shared, minlength=len(self.controls)))
+
+    @cached_property
     def shifted(self) -> bool:
         """Whether the audited records are nearer to controls, or farther from them, than controls from each other."""
         sides = [side[np.isfinite(side)] for side in self.distances]
@@ -108,7 +139,8 @@ def never_seen(unsure: Flags, near: Near | None, *, plain: bool = False) -> Rate
 
     Without neighbours, as often as of the controls. With them, as often as of the controls that are nearest to each
     audited record, so that controls of another kind (noisy, turned) stand for nobody. Nearest ones are plainer than the
-    record itself; by how much is told by the controls, whose neighbours are known too, and is put right.
+    record itself. By how much is told by those controls that are as far from their own neighbours as the audited
+    records are, and is put right.
 
     Args:
         unsure: Whether the target is unsure of each control.
@@ -116,12 +148,16 @@ def never_seen(unsure: Flags, near: Near | None, *, plain: bool = False) -> Rate
         plain: Leave the nearest as they are: too low rather than too high, where controls cannot tell how plain they
             are.
     """
-    count = len(unsure)
     if near is None or near.far.all():
-        return Rate(value=float(unsure.mean()), size=float(count))
-    chosen = near.audited[~near.far]
-    weights = np.bincount(chosen.ravel(), minlength=count).astype(np.float64)
-    nearest, own = float(unsure[chosen].mean()), float(unsure[near.controls].mean())
-    size = float(weights.sum() ** 2 / np.square(weights).sum())
-    putting_right = 1.0 if plain or own == 0 else max(1.0, float(unsure.mean()) / own)
-    return Rate(value=min(1.0, nearest * putting_right), size=size)
+        return Rate(value=float(unsure.mean()), size=float(len(unsure)))
+    nearest = near.nearest
+    rate = float(nearest @ unsure)
+    size = float(1 / np.square(nearest).sum())
+    beyond = near.neighbours_of(near.peers)
+    own, theirs = float(near.peers @ unsure), float(beyond @ unsure)
+    if plain or theirs == 0 or own <= theirs:
+        return Rate(value=rate, size=size)
+    ratio = own / theirs
+    # to first order the product is a weighted sum of the controls, which tells how many independent ones it is worth
+    slope = ratio * (nearest + rate / own * near.peers - rate / theirs * beyond)
+    return Rate(value=min(1.0, rate * ratio), size=min(size, float(1 / np.square(slope).sum())))
