@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from cells import Row
 from common.outcomes import Figure
@@ -23,14 +23,6 @@ def wrong(part: Part, row: Row) -> bool:
     return (row["outcome"] == "found" and share == 0) or (row["outcome"] == "not found" and share >= TOLERANCE)
 
 
-def groups(part: Part, rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:
-    """The rows of fresh trainings, and those of trainings on which settings were chosen."""
-    held = list(rows)
-    fresh = [row for row in held if row["training"] not in part.tuned_on]
-    tuned = [row for row in held if row["training"] in part.tuned_on]
-    yield from ((name, some) for name, some in (("fresh", fresh), ("tuned on", tuned)) if some)
-
-
 def counted(part: Part, label: str, rows: list[Row], printed: str | int | None = None) -> Iterator[Figure]:
     """How many verdicts are wrong and, with `calibrated`, how many sets nothing could be told of."""
     yield Figure(f"{label}: wrong, of {len(rows)}", printed, sum(wrong(part, row) for row in rows))
@@ -46,9 +38,8 @@ def by_query(part: Part, rows: list[Row], printed: dict[tuple[str, str], str]) -
             chosen = [row for row in whole if row["method"] == method and row["query"] in names]
             asked = sorted({row["query"] for row in chosen})
             said = f"{asked[0]}–{asked[-1]}" if len(asked) > 1 else names[0]
-            for group, some in groups(part, chosen):
-                paper = printed.get((method, said)) if group == "fresh" else None
-                yield from counted(part, f"{method}, {said}, {group}", some, paper)
+            if chosen:
+                yield from counted(part, f"{method}, {said}", chosen, printed.get((method, said)))
 
 
 def by_size(part: Part, rows: list[Row], printed: dict[int, str]) -> Iterator[Figure]:
@@ -60,27 +51,22 @@ def by_size(part: Part, rows: list[Row], printed: dict[int, str]) -> Iterator[Fi
                 chosen = [
                     row for row in near if (row["size"], row["method"], share_of(part, row)) == (size, method, share)
                 ]
-                for group, some in groups(part, chosen):
-                    first = (method, share, group) == ("ema", 0.0, "fresh")
-                    label = f"{method}, {size} images {said}, {group}"
-                    yield from counted(part, label, some, printed[size] if first else None)
+                paper = printed[size] if (method, share) == ("ema", 0.0) else None
+                yield from counted(part, f"{method}, {size} images {said}", chosen, paper)
 
 
 def by_training(part: Part, rows: list[Row]) -> Iterator[Figure]:
     """Wrong verdicts of `calibrated` in every training: sets of one training share the target and the controls."""
     mine = [row for row in rows if row["method"] == "calibrated"]
-    for seed, _ in part.trainings:
+    for seed in part.trainings:
         some = [row for row in mine if row["training"] == seed]
-        group = "tuned on" if seed in part.tuned_on else "fresh"
-        label = f"calibrated, training {seed} ({group}): wrong, of {len(some)}"
+        label = f"calibrated, training {seed}: wrong, of {len(some)}"
         yield Figure(label, None, sum(wrong(part, row) for row in some))
-    for group, some in groups(part, mine):
-        never = [row for row in some if share_of(part, row) == 0]
-        rate = sum(wrong(part, row) for row in never) / len(never)
-        yield Figure(f"calibrated, {group}, never in: share of wrong verdicts, of {len(never)}", None, rate)
-        inside = [row for row in some if share_of(part, row) >= TOLERANCE]
-        rate = sum(wrong(part, row) for row in inside) / len(inside)
-        yield Figure(f"calibrated, {group}, half or more in: share of wrong verdicts, of {len(inside)}", None, rate)
+    never = [row for row in mine if share_of(part, row) == 0]
+    inside = [row for row in mine if share_of(part, row) >= TOLERANCE]
+    for said, some in (("never in", never), ("half or more in", inside)):
+        rate = sum(wrong(part, row) for row in some) / len(some)
+        yield Figure(f"calibrated, {said}: share of wrong verdicts, of {len(some)}", None, rate)
 
 
 def ks_scores(part: Part, rows: list[Row], printed: dict[int, tuple[float, float, float]]) -> Iterator[Figure]:
@@ -93,11 +79,8 @@ def ks_scores(part: Part, rows: list[Row], printed: dict[int, tuple[float, float
 
 def scale(part: Part) -> str:
     """How large everything is."""
-    size, seeds = part.sizes, [seed for seed, _ in part.trainings]
-    tuned = len([seed for seed in seeds if seed in part.tuned_on])
-    trainings = f"{len(seeds) - tuned} fresh trainings" + (f" and {tuned} on which settings were chosen" * bool(tuned))
-    sets = sum(len(qualities) for _, qualities in part.trainings)
+    size = part.sizes
     return (
-        f"{trainings}: {size.fold * size.folds:,} training images, {size.calibration:,} calibration images; {sets} "
-        f"calibration sets of qualities {', '.join(map(str, part.qualities))}, {part.models} models of each."
+        f"{len(part.trainings)} trainings: {size.fold * size.folds:,} training images, {size.calibration:,} "
+        f"calibration images of each quality, {part.models} calibration models."
     )

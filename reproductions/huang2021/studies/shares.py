@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cells import Row
 from common.outcomes import Figure, Outcome
-from counting import groups, scale, share_of
+from counting import scale, share_of
 from laboratory import Laboratory
 from tables import MNIST, SHARES, SMALLEST_SHARED, cells
 
@@ -21,9 +21,8 @@ def study(lab: Laboratory) -> Outcome:
 def _of(rows: list[Row], size: int, share: float) -> Iterator[Figure]:
     """Mean estimate, and how many intervals hold the truth."""
     chosen = [row for row in rows if (row["size"], share_of(MNIST, row)) == (size, share) and row["share"]]
-    for group, some in groups(MNIST, chosen):
-        found = [row["share"] for row in some]
-        label = f"{size} images, {share:.0%} in, {group}"
-        yield Figure(f"{label}: mean estimate", None, sum(value for value, _, _ in found) / len(found))
-        held = sum(low <= share <= high for _, low, high in found)
-        yield Figure(f"{label}: intervals that hold it, of {len(found)}", None, held)
+    found = [row["share"] for row in chosen]
+    label = f"{size} images, {share:.0%} in"
+    yield Figure(f"{label}: mean estimate", None, sum(value for value, _, _ in found) / len(found))
+    held = sum(low <= share <= high for _, low, high in found)
+    yield Figure(f"{label}: intervals that hold it, of {len(found)}", None, held)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from common.outcomes import Figure, Outcome
 from counting import by_query, by_training, ks_scores, scale
-from laboratory import Laboratory
+from laboratory import QUALITIES, Laboratory
 from tables import MNIST, cells, ks_cells
 
 ERRORS = {
@@ -29,7 +29,7 @@ def study(lab: Laboratory) -> Outcome:
     rows, beside = cells(lab, MNIST), ks_cells(lab, MNIST)
     figures: list[Figure] = [*by_query(MNIST, [*rows, *beside], ERRORS), *ks_scores(MNIST, beside, KS)]
     figures += by_training(MNIST, rows)
-    for quality in MNIST.qualities:
+    for quality in QUALITIES:
         chosen = [row for row in rows if (row["method"], row["quality"], row["size"]) == ("calibrated", quality, 2000)]
         for name in ("M1", "M6"):
             shares = [row["share"][0] for row in chosen if row["query"] == name and row["share"]]

@@ -26,7 +26,7 @@ def _of(lab: Laboratory, part: Part) -> list[Figure]:
     rows = [row for row in cells(lab, part) if (row["size"], row["query"]) == (part.sizes.fold, part.outside)]
     figures = []
     for method in ("ema, KS test", "ema"):
-        for quality in part.qualities:
+        for quality in QUALITIES:
             scores = [row["rho_ema"] for row in rows if (row["method"], row["quality"]) == (method, quality)]
             label = f"{method}, k = {quality}: mean ρ of {part.outside}"
             figures.append(Figure(label, PAPER[part.name, method].get(quality), sum(scores) / len(scores)))

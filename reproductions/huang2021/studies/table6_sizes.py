@@ -8,7 +8,7 @@ from laboratory import Laboratory
 from tables import XRAY, cells
 
 PAPER = {800: "0 of 6", 500: "0 of 6", 200: "0 of 6", 50: "0 of 6", 20: "2 of 6", 5: "6 of 6"}
-"""Of the six cells of C6 at each size, those in which EMA's printed score is above 0.1."""
+"""Of the six cells of C6 (ours: C4) at each size, those in which EMA's printed score is above 0.1."""
 
 
 def study(lab: Laboratory) -> Outcome:
