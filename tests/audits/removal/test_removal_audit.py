@@ -13,6 +13,7 @@ from recollect.audits.removal.calibrated import Case
 from recollect.audits.removal.judging import ALL_BUT_SURE
 from recollect.audits.removal.rates import Rate
 from recollect.audits.removal.reporting import said_plainly
+from recollect.audits.removal.units import Standing
 from recollect.audits.rounds import gathered
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -20,6 +21,7 @@ from recollect.errors import CorpusError, PlanError
 from recollect.models.asking import ask
 from recollect.models.recorded import replay
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
+from recollect.signals.scores import Scores
 from recollect.streams import stream
 from recollect.testing.fakes import Memoriser, Null
 from recollect.testing.world import World
@@ -155,7 +157,7 @@ def test_a_far_set_that_the_model_knows_nothing_of_is_gone():
 def test_a_far_set_is_gone_also_if_the_few_that_are_near_tell_nothing():
     told_nothing = Case(unsure=0, size=3, members=Rate(value=0.0, size=100), never=Rate(value=0.0, size=9))
     whole = Case(unsure=95, size=100, members=Rate(value=0.0, size=100), never=ALL_BUT_SURE)
-    found = SimpleNamespace(case=told_nothing, whole=whole, found=SimpleNamespace(audited=range(100), damaged=False))
+    found = SimpleNamespace(case=told_nothing, whole=whole, damaged=False, found=SimpleNamespace(audited=range(100)))
     assert said_plainly("gone", found, FEW_MODELS).startswith("Gone: no sign of the 100 audited records; at most")
 
 
@@ -165,6 +167,28 @@ def test_a_model_that_was_damaged_as_a_whole_is_not_called_clean():
     assert result.settings["said"] == "cannot tell"
     assert any("damaged" in note for note in result.notes)
     assert "fraction_still_in" not in {finding.name for finding in result.findings}
+
+
+def test_a_healthy_model_is_not_called_damaged_for_controls_that_are_noisy():
+    # calibration models learnt noisy pictures too, which the target never met
+    rng = np.random.default_rng(0)
+    names = tuple(f"c{i:03d}" for i in range(200))
+    noisy = np.arange(200) >= 80
+
+    def scored(values, name=""):
+        return Scores(tuple(name + each for each in names), names, values + rng.normal(0, 0.1, 200))
+
+    found = Standing(
+        audited=scored(np.zeros(200)),
+        controls=scored(np.where(noisy, -5.0, 0.0)),
+        members=scored(np.ones(200), "m/"),
+        others=scored(np.zeros(200), "o/"),
+        dropped={},
+    )
+    assert found.damaged()
+    assert not found.damaged(~noisy)
+    spoilt = replace(found, controls=scored(np.full(200, -5.0)))
+    assert spoilt.damaged(~noisy)
 
 
 def language(learnt, **given):

@@ -61,6 +61,8 @@ class Judged:
     """How often one would score so far above them."""
     shifted: bool
     """Whether the set and the controls differ, whatever a model says of them."""
+    damaged: bool
+    """Whether something has spoilt the target as a whole."""
     level: float
 
     @property
@@ -72,7 +74,7 @@ class Judged:
             return "still there"
         if not self.shifted and self.p_below <= OVER * self.level:
             return "over-unlearned"
-        if self.found.damaged or (self.near is None and self.p_above <= self.level):
+        if self.damaged or (self.near is None and self.p_above <= self.level):
             return "cannot tell"
         cleared = self.whole is not None and self.whole.excludes(self.whole.tolerance)
         return "gone" if cleared or self.case.verdict == "gone" else "cannot tell"
@@ -135,7 +137,8 @@ def _judged(audit: RemovalAudit, evidence: Evidence, ledger: Ledger) -> tuple[Ju
     found = standing(evidence, unit=unit, compared=not (classifier and calibrated))
     near = _near(audit, evidence, found, unit)
     shifted, notes = (near.shifted, _remarks(near)) if near is not None else guarded(evidence, audit, ledger)
-    if found.damaged:
+    damaged = found.damaged(None if near is None or near.far.all() else near.nearest > 0)
+    if damaged:
         notes.append(
             "The target is far less sure of records it never saw than calibration models are: it was damaged as a "
             "whole, or trained otherwise. It is not called clean."
@@ -154,6 +157,7 @@ def _judged(audit: RemovalAudit, evidence: Evidence, ledger: Ledger) -> tuple[Ju
         p_below=below,
         p_above=above,
         shifted=shifted,
+        damaged=damaged,
         level=audit.level,
     ), notes
 

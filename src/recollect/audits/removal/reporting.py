@@ -31,7 +31,7 @@ _DAMAGED = NotEnoughData(
 def add_findings(ledger: Ledger, found: Judged, audit: RemovalAudit) -> None:
     """How much is still in, both p-values, the power of both verdicts, and the rates that they come from."""
     standing, confidence = found.found, audit.confidence
-    if standing.damaged:
+    if found.damaged:
         ledger.refused("fraction_still_in", _DAMAGED)
     elif found.case is not None:
         _add_case(ledger, found.case, audit)
@@ -110,7 +110,7 @@ def said_plainly(verdict: Verdict, found: Judged, audit: RemovalAudit) -> str:
     case = found.case
     share = case.share_in(audit.confidence) if case is not None and case.told else None
     if verdict == "still there":
-        by_ranks = found.found.damaged or case is None or case.p_still > audit.level
+        by_ranks = found.damaged or case is None or case.p_still > audit.level
         if share is None or share.interval is None or case is None or by_ranks:
             return f"Still there: the model is surer of the {many} than of the controls (p = {found.p_above:.2g})."
         low, high = share.interval.low, share.interval.high
@@ -139,7 +139,7 @@ def _wanted(found: Judged) -> str:
     """What would do."""
     if found.case is None:
         return "a recipe for calibration models would tell how members look"
-    if found.found.damaged:
+    if found.damaged:
         return "the target is damaged, and calibration models do not show how its members look"
     if found.near is None and found.shifted:
         return "controls of the same kind as the audited records would do"

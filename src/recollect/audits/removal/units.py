@@ -31,21 +31,27 @@ class Standing:
     """Under the target."""
     members: Scores
     """Under each calibration model, of the controls that trained it; a unit's name carries the model's."""
-    others: Floats
+    others: Scores
     """Under each calibration model, of the controls that did not train it."""
     dropped: dict[str, int]
 
-    @property
-    def damaged(self) -> bool:
+    def damaged(self, alike: Flags | None = None) -> bool:
         """Whether the target is less sure of records never seen than calibration models are, by all that members gain.
 
         Then something has spoilt it, such as gradient ascent, and how members look in calibration models says nothing.
+
+        Args:
+            alike: Which controls are like the audited records: of others, such as noisy ones, calibration models may
+                know more than a healthy target [controls]. None for all.
         """
-        if not len(self.members) or not len(self.others):
+        counted = np.ones(len(self.controls), dtype=np.bool_) if alike is None else alike
+        names = np.array(self.controls.records)[counted]
+        unseen, members = (side.values[np.isin(side.users, names)] for side in (self.others, self.members))
+        if not len(members) or not len(unseen):
             return False
-        unseen = float(np.median(self.others))
-        gain = float(np.median(self.members.values)) - unseen
-        return float(np.median(self.controls.values)) < unseen - max(gain, 0.0)
+        usual = float(np.median(unseen))
+        gain = float(np.median(members)) - usual
+        return float(np.median(self.controls.values[counted])) < usual - max(gain, 0.0)
 
 
 def unit_of(evidence: Evidence) -> Unit:
@@ -102,23 +108,20 @@ def standing(evidence: Evidence, *, unit: Unit, compared: bool) -> Standing:
     if compared:
         _take_away(scores, sure, seen, references, shadows)
     controls = sure[TARGET, CONTROLS].with_values(scores[TARGET, CONTROLS])
-    members = [
-        Scores(
-            tuple(f"{model}/{name}" for name, there in zip(controls.records, flags, strict=True) if there),
-            tuple(name for name, there in zip(controls.records, flags, strict=True) if there),
-            scores[model, CONTROLS][flags],
-        )
-        for model, flags in seen.items()
-    ]
-    audited = sure[TARGET, AUDITED].with_values(scores[TARGET, AUDITED])
-    others = [scores[model, CONTROLS][~flags] for model, flags in seen.items()]
+    said = {model: controls.with_values(scores[model, CONTROLS]) for model in shadows}
     return Standing(
-        audited=audited,
+        audited=sure[TARGET, AUDITED].with_values(scores[TARGET, AUDITED]),
         controls=controls,
-        members=Scores.joined(members),
-        others=np.concatenate([np.empty(0), *others]),
+        members=Scores.joined([_of_model(model, said[model], flags) for model, flags in seen.items()]),
+        others=Scores.joined([_of_model(model, said[model], ~flags) for model, flags in seen.items()]),
         dropped=_dropped(evidence, unit, sure),
     )
+
+
+def _of_model(model: str, said: Scores, chosen: Flags) -> Scores:
+    """What a calibration model says of some controls, under names that carry the model's."""
+    names = tuple(name for name, there in zip(said.records, chosen, strict=True) if there)
+    return Scores(tuple(f"{model}/{name}" for name in names), names, said.values[chosen])
 
 
 def _sure(evidence: Evidence, model: str, corpus: str, unit: Unit) -> Scores:

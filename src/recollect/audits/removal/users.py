@@ -47,7 +47,7 @@ def judged_by_user(audit: RemovalAudit, evidence: Evidence) -> Result:
         "p_below": conformal_p(-found.audited.values, found.controls.with_values(-found.controls.values)),
     }
     verdicts = _verdicts(tests, audit.level, shifted=shifted)
-    if found.damaged:
+    if found.damaged():
         verdicts[verdicts == "gone"] = "cannot tell"
         notes.append("The target was damaged as a whole, or trained otherwise: nobody is called gone.")
     needed = controls_for_p(audit.level, tests=len(found.audited))
