@@ -12,6 +12,7 @@ from hypothesis import strategies as some
 from scipy import stats
 
 from recollect.audits.removal.calibrated import Case
+from recollect.audits.removal.judging import NO_SHARE_FITS, unexplained
 from recollect.audits.removal.near import neighbours
 from recollect.audits.removal.rates import PEERS, Near, Rate, line, never_seen
 from recollect.corpora.record import Record
@@ -67,6 +68,18 @@ def test_the_share_still_in_lies_within_its_interval(size, share):
         found = drawn(rng, size=size, share=share).share_in(0.95)
         missed += share not in found.interval
     assert binomial_p(missed, 50, 0.05) >= 0.001
+
+
+def test_where_no_share_fits_none_is_left():
+    rates = {"members": Rate(value=0.002, size=1000), "never": Rate(value=0.1, size=600)}
+    beyond, between = (Case(unsure=unsure, size=200, **rates) for unsure in (90, 10))
+    assert beyond.shares_left(0.95) == []
+    assert beyond.share_in(0.95).interval.low == beyond.share_in(0.95).value == 0
+    left = between.shares_left(0.95)
+    interval = between.share_in(0.95).interval
+    assert (min(left), max(left)) == (interval.low, interval.high)
+    assert unexplained(beyond, 0.95) == [NO_SHARE_FITS]
+    assert unexplained(between, 0.95) == unexplained(None, 0.95) == []
 
 
 def test_large_sets_are_told_either_way():

@@ -80,13 +80,16 @@ class Case:
                 do="Give more controls, or a recipe that trains as the target was trained.",
             )
         value = 1 - (self.rate.value - self.members.value) / (self.never.value - self.members.value)
-        shares = np.linspace(0, 1, STEPS + 1)
-        left = [share for share in shares.tolist() if self._possible(share, confidence)]
+        left = self.shares_left(confidence)
         clipped = min(1.0, max(0.0, value))
         low, high = (min(left), max(left)) if left else (clipped, clipped)
         interval = Interval(min(low, clipped), max(high, clipped), confidence)
         n = {"audited": self.size, "members": int(self.members.size), "never_seen": int(self.never.size)}
         return Estimate(value=clipped, interval=interval, n=n, method=_METHOD)
+
+    def shares_left(self, confidence: float) -> list[float]:
+        """The shares still in that the counts do not rule out; none if the set is beyond either side."""
+        return [share for share in np.linspace(0, 1, STEPS + 1).tolist() if self._possible(share, confidence)]
 
     def excludes(self, share: float) -> bool:
         """Whether so large a share still in, or a larger one, is ruled out at α."""

@@ -37,6 +37,11 @@ OUTCOMES: Mapping[Verdict, Outcome] = {
     "cannot tell": "cannot tell",
 }
 _WAYS: tuple[Alternative, ...] = ("less", "greater")
+NO_SHARE_FITS = (
+    "No share still in explains how sure the target is of the set: less than of records it never saw, or more than "
+    "calibration models are of their members. The share given is the nearest one; its interval has no width because "
+    "every other share fits even worse, not because it is known so well."
+)
 ALL_BUT_SURE = Rate(value=1.0, size=1e9)
 """Records that no control is like: for all we know, the target would be unsure of each, had it never seen them."""
 
@@ -114,7 +119,7 @@ def judged(audit: RemovalAudit, evidence: Evidence) -> Result:
         outcome=OUTCOMES[verdict],
         findings=tuple(ledger.findings),
         skipped=tuple(ledger.skipped),
-        notes=tuple(notes),
+        notes=(*notes, *unexplained(found.case, audit.confidence)),
         limits=LIMITS,
         dropped=found.found.dropped,
         settings={**audit.settings, "said": verdict},
@@ -204,6 +209,11 @@ def _whole(audit: RemovalAudit, found: Standing, level: float) -> Case:
     unsure = int((found.audited.values < level).sum())
     sizes = {"unsure": unsure, "size": len(found.audited), "members": _members(found, level)}
     return Case(**sizes, never=ALL_BUT_SURE, alpha=audit.level, tolerance=audit.tolerance)  # type: ignore[arg-type]
+
+
+def unexplained(case: Case | None, confidence: float) -> list[str]:
+    """A word on a share that explains nothing."""
+    return [NO_SHARE_FITS] if case is not None and case.told and not case.shares_left(confidence) else []
 
 
 def _remarks(near: Near) -> list[str]:
