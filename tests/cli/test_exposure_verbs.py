@@ -22,6 +22,7 @@ def call(*words):
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("verbs")
     save_tiny(tiny_model("gpt2"), made / "model")
+    save_tiny(tiny_model("t5"), made / "t5")
     texts = ["the quick fox", "jumps over again 42 and", "the lazy dog"]
     corpus = Corpus.of(Record(id=str(i), text=text) for i, text in enumerate(texts))
     _, canaries = plant(corpus, Planting(format=FORMAT, secrets=2, controls=10))
@@ -86,6 +87,31 @@ def test_the_likeliest_are_drawn_out(folder, tmp_path):
     masked = call("extract", folder / "model", "--format", FORMAT, "--top", 3, "--work", tmp_path, "--method", "beam")
     assert masked.exit_code == 0
     assert "again " not in masked.output.replace("Compare", "")
+
+
+@pytest.mark.parametrize(("words", "visible"), [((), False), (("--show-text",), True)])
+def test_the_source_of_an_extraction_is_private_text(folder, tmp_path, words, visible):
+    source, out = "fox jumps", tmp_path / "run"
+    options = ("--format", FORMAT, "--source", source, "--top", 1, "--json", "--out", out, "--work", tmp_path, *words)
+    found = call("extract", folder / "t5", *options)
+    assert found.exit_code == 0, found.output
+    written = [found.output, *((out / name).read_text() for name in ("results/extraction.json", "report.html"))]
+    assert [source in each for each in written] == [visible] * 3
+    assert json.loads(found.stdout)["settings"]["source"] == (source if visible else "•••• (5–9 characters)")
+    assert call("report", out).exit_code == 0
+    assert source not in (out / "report.html").read_text()
+
+
+def test_the_source_of_an_extraction_that_fails_is_private_text(folder, tmp_path):
+    plan = (
+        f"models: {{target: {folder / 'model'}}}\naudits: {{extraction: {{format: '{FORMAT}', source: fox jumps}}}}\n"
+    )
+    (tmp_path / "plan.yaml").write_text(plan)
+    found = call("run", tmp_path / "plan.yaml", "--json", "--out", tmp_path / "run")
+    assert found.exit_code == 2
+    assert "reads no source" in found.stderr
+    assert json.loads(found.stdout)[0]["settings"]["source"] == "•••• (5–9 characters)"
+    assert "fox jumps" not in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_exposure_followed_during_training_is_in_the_report(folder, tmp_path):

@@ -21,6 +21,7 @@ from recollect.models.model import Model
 from recollect.pipeline.limits import Limit
 from recollect.pipeline.sources import NamedCorpus, NamedModel
 from recollect.recipes.recipe import Recipe
+from recollect.results.masking import shown_settings
 from recollect.settings import at_least
 from recollect.signals.evidence import Evidence
 
@@ -104,6 +105,12 @@ def settings_of(audit: Audit) -> dict[str, Any]:
         return {}
     settings: dict[str, Any] = plain({each.name: getattr(audit, each.name) for each in dataclasses.fields(audit)})
     return settings
+
+
+def told_settings(audit: Audit) -> dict[str, Any]:
+    """All settings of an audit as its result tells them: private text is masked if the audit is not to show text."""
+    settings = settings_of(audit)
+    return shown_settings(settings, show_text=settings.get("show_text") is not False)
 
 
 def plain(value: Any) -> Any:

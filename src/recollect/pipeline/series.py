@@ -10,7 +10,7 @@ from recollect import __version__
 from recollect.audits.desk import Progress, tell_nobody
 from recollect.errors import RecollectError
 from recollect.files import write_text
-from recollect.pipeline.plan import Plan, plain, settings_of
+from recollect.pipeline.plan import Plan, plain, told_settings
 from recollect.pipeline.planning import Planned
 from recollect.pipeline.run import run
 from recollect.results.folders import RunFolder
@@ -45,5 +45,5 @@ def _failed(plan: Plan, error: RecollectError) -> Result:
         verdict=f"Not tested: {error.found}",
         outcome="cannot tell",
         failed=(Failed(audit=plan.audit.name, error=f"{error.found} {error.do}".strip()),),
-        settings=settings_of(plan.audit),
+        settings=told_settings(plan.audit),
     ).with_provenance(Provenance(recollect=__version__, seed=plan.seed, queries=0, seconds=0.0))

@@ -9,7 +9,7 @@ from recollect.digests import digest, hasher
 from recollect.models.limited import Limited
 from recollect.models.model import Model, address
 from recollect.models.recorded import Recorded
-from recollect.pipeline.plan import Plan, digest_of, settings_of
+from recollect.pipeline.plan import Plan, digest_of, settings_of, told_settings
 from recollect.results.result import Provenance, Result
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 
@@ -26,7 +26,7 @@ def traced(result: Result, plan: Plan, evidence: Evidence, *, seconds: float) ->
         if part in plan.corpora
         for reason, count in corpus.skipped.items()
     }
-    told = {"dropped": {**dropped, **result.dropped}, "settings": {**settings_of(plan.audit), **result.settings}}
+    told = {"dropped": {**dropped, **result.dropped}, "settings": {**told_settings(plan.audit), **result.settings}}
     # a table stays where it is: the copy holds it like the result did
     return result.model_copy(update=told).with_provenance(_provenance(plan, evidence, seconds))
 

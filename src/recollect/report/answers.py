@@ -14,6 +14,7 @@ from recollect.report.questions import Light, light_of
 from recollect.report.tables import Table, table_of
 from recollect.report.views import GENERIC, VIEWS, View
 from recollect.results.folders import RunFolder
+from recollect.results.masking import shown_settings
 from recollect.results.result import Result
 from recollect.results.summary import Row, summary_rows
 
@@ -24,17 +25,14 @@ class Answer:
 
     result: Result
     light: Light
+    settings: dict[str, str]
+    """The settings of the audit in words."""
     rows: tuple[Row, ...]
     """One per finding, in its order."""
     figures: tuple[Figure, ...]
     tables: tuple[Table, ...]
     unreadable: tuple[str, ...]
     """Tables that the run folder ought to hold and does not."""
-
-    @property
-    def settings(self) -> dict[str, str]:
-        """The settings of the audit in words."""
-        return {name.replace("_", " "): _plain(value) for name, value in self.result.settings.items()}
 
     @property
     def origin(self) -> dict[str, str]:
@@ -51,6 +49,8 @@ def answer_of(folder: RunFolder, result: Result, *, show_text: bool) -> Answer:
     held, unreadable = _held(folder, result, view)
     # The tables of a run that did not show text are masked already; a mask of a mask would tell a wrong length.
     as_it_stands = show_text or result.settings.get("show_text") is False
+    # Where a run kept text, a setting may hold it as well; an audit without this choice has none to hide there.
+    settings = shown_settings(result.settings, show_text=show_text or result.settings.get("show_text") is not True)
     tables = [
         table_of(name, held[name], view.tables.get(name), place=place, show_text=as_it_stands)
         for name, place in result.tables.items()
@@ -59,6 +59,7 @@ def answer_of(folder: RunFolder, result: Result, *, show_text: bool) -> Answer:
     return Answer(
         result=result,
         light=light_of(result),
+        settings={name.replace("_", " "): _plain(value) for name, value in settings.items()},
         rows=tuple(summary_rows(result)),
         figures=tuple(view.figures(result, held)),
         tables=tuple(tables),

@@ -7,7 +7,11 @@ that letter is part of the secret. Rows are told apart by the ids of their recor
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping
+from typing import Any
 
+TEXT_SETTINGS = frozenset({"source"})
+"""Settings that hold private text, of every audit that has the setting `show_text`."""
 _LENGTHS = (1, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
@@ -34,3 +38,15 @@ def shown(text: str, *, show_text: bool) -> str:
     if not show_text:
         return masked(text)
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
+
+
+def shown_settings(settings: Mapping[str, Any], *, show_text: bool) -> dict[str, Any]:
+    """The settings of an audit, the private text among them as `shown` shows it.
+
+    >>> shown_settings({"source": "Dear Anna", "top": 20}, show_text=False)
+    {'source': '•••• (5–9 characters)', 'top': 20}
+    """
+    return {
+        name: shown(value, show_text=show_text) if name in TEXT_SETTINGS and isinstance(value, str) else value
+        for name, value in settings.items()
+    }

@@ -21,7 +21,7 @@ from recollect.corpora.canaries.formats import Format, parse_format
 from recollect.errors import ModelError
 from recollect.models.access import Access
 from recollect.models.model import Walkable
-from recollect.results.masking import shown
+from recollect.results.masking import shown, shown_settings
 from recollect.results.result import Finding, Result
 from recollect.settings import at_least, one_of
 from recollect.signals.evidence import TARGET, Evidence
@@ -49,7 +49,7 @@ class ExtractionAudit:
     source: str | None = None
     """For encoder–decoders: the source to which the secret is the target."""
     show_text: bool = False
-    """Whether the table names the secrets."""
+    """Whether the table names the secrets, and the result the source."""
 
     name: ClassVar[str] = "extraction"
     question: ClassVar[str] = "Which secrets of a known format can be drawn out of the model?"
@@ -114,7 +114,7 @@ class ExtractionAudit:
                 "Whether the secrets found are real is not known here: the likeliest filling may be made up. "
                 "Compare with known secrets (`recollect exposure`).",
             ),
-            settings=asdict(self),
+            settings=shown_settings(asdict(self), show_text=self.show_text),
         ).with_tables(secrets=table)
 
     def _findings(self, format: Format, found: Found, bits: list[float]) -> Iterator[Finding]:
