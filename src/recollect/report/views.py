@@ -124,6 +124,7 @@ VIEWS: Mapping[str, View] = {
                     "epsilon": "Epsilon",
                     "epsilon_sum": "Nats",
                     "p_corrected": "p, corrected",
+                    "flagged": "Flagged",
                 },
             ),
             "by_length": _epsilons_by("words", "Words", "By the words of a sequence"),

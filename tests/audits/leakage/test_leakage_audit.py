@@ -57,6 +57,7 @@ def test_a_memoriser_gives_away_every_record_of_those_it_learnt():
     assert result.finding("flagged_users").value == 1
     assert result.finding("leakage_excess").interval[0] > 0
     assert "24 of 24 users" in result.verdict
+    assert all(row["flagged"] for row in result.held["users"].to_pylist())
 
 
 def test_text_is_masked_unless_asked_for():

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from recollect.report.figures.leakage import leakage_figures
-from recollect.results.result import Finding, Result
+from recollect.results.result import Result
 
 
 def dots(panel, kind):
@@ -21,13 +21,8 @@ def dots(panel, kind):
 
 @pytest.fixture
 def result():
-    flagged = Finding(
-        name="flagged_users", value=0.5, why_no_interval="few", unit="share", n={"users": 4}, method="m", reading="r"
-    )
-    settings = {"alpha": 0.05, "deniable_at": 1.0}
-    return Result(
-        audit="leakage", question="Whose?", verdict="Theirs.", outcome="found", findings=(flagged,), settings=settings
-    )
+    settings = {"deniable_at": 1.0}
+    return Result(audit="leakage", question="Whose?", verdict="Theirs.", outcome="found", settings=settings)
 
 
 def tables(epsilons):
@@ -38,7 +33,7 @@ def tables(epsilons):
             {
                 "user": ["<b>ann</b>", "bob", "cid", "dee"],
                 "epsilon": pa.array([epsilons[0], epsilons[1], epsilons[2], None], pa.float64()),
-                "p_corrected": [1.0, 0.01, 0.04, 1.0],
+                "flagged": [False, True, True, False],
             }
         ),
         "chance": pa.table({"epsilon": pa.array([0.1, 0.4, None], pa.float64())}),
@@ -72,7 +67,10 @@ def test_without_an_epsilon_nothing_is_drawn(result):
     assert leakage_figures(result, {}) == []
 
 
-def test_where_nobody_was_flagged_no_dot_says_so(result):
-    unflagged = result.model_copy(update={"findings": ()})
-    (panel,) = leakage_figures(unflagged, tables([0.5, 3.0, 1.5]))[0].panels
-    assert dots(panel, "found") == []
+def test_where_it_is_not_told_who_was_flagged_users_are_not_ranked(result):
+    untold = tables([0.5, 3.0, 1.5])
+    untold["users"] = untold["users"].drop_columns("flagged")
+    assert [figure.title for figure in leakage_figures(result, untold)] == [
+        "Sequences beside chance",
+        "Epsilon by repetitions and by length",
+    ]

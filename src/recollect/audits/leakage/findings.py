@@ -81,7 +81,7 @@ def judged(
         settings=audit.settings,  # type: ignore[arg-type]
     ).with_tables(
         sequences=sequences_table(leaked, counts, show_text=audit.show_text),
-        users=users_table(leaked, compared, flags),
+        users=users_table(leaked, compared, flags, flagged),
         by_length=by_length_table(leaked),
         by_times=by_times_table(leaked, counts),
         by_k=by_k_table(found),

@@ -53,7 +53,9 @@ _SEQUENCES = pa.schema(
 )
 
 
-def users_table(leaked: Mapping[int, Leak], compared: Compared, p_values: NDArray[np.float64]) -> pa.Table:
+def users_table(
+    leaked: Mapping[int, Leak], compared: Compared, p_values: NDArray[np.float64], flagged: frozenset[str]
+) -> pa.Table:
     """Every user, those of whom most is given away first."""
     theirs: dict[str, list[Leak]] = {}
     for leak in leaked.values():
@@ -66,11 +68,13 @@ def users_table(leaked: Mapping[int, Leak], compared: Compared, p_values: NDArra
             "epsilon": _largest(leak.epsilon for leak in theirs.get(user, ())),
             "epsilon_sum": _largest(leak.gain for leak in theirs.get(user, ())),
             "p_corrected": float(p),
+            "flagged": user in flagged,
         }
         for user, p in zip(compared.users, p_values, strict=True)
     ]
     kinds = [("user", pa.string()), ("sequences", pa.int64()), ("longest", pa.int64())]
     kinds += [(name, pa.float64()) for name in ("epsilon", "epsilon_sum", "p_corrected")]
+    kinds += [("flagged", pa.bool_())]
     rows.sort(key=lambda row: (-_real(row["epsilon_sum"]), -int(row["sequences"] or 0), str(row["user"])))
     return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
 

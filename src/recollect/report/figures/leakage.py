@@ -26,7 +26,7 @@ def leakage_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figu
     sequences, users = tables.get("sequences"), tables.get("users")
     if sequences is None or users is None or not np.isfinite(_epsilons(sequences)).any():
         return []
-    figures = [_ranked(result, users)]
+    figures = [_ranked(result, users)] if "flagged" in users.column_names else []
     if "chance" in tables:
         figures.append(_beside_chance(_epsilons(sequences), _epsilons(tables["chance"])))
     kinds = [("by_times", "times_up_to", "written up to so many times"), ("by_length", "words", "words of a sequence")]
@@ -41,10 +41,10 @@ def _epsilons(table: pa.Table) -> Floats:
 
 def _ranked(result: Result, users: pa.Table) -> Figure:
     """The largest epsilon of every user, in descending order."""
-    epsilon, p = _epsilons(users), column(users, "p_corrected")
+    epsilon, named = _epsilons(users), np.array(users.column("flagged").to_pylist(), dtype=bool)
     known = np.isfinite(epsilon)
     order = np.argsort(-epsilon[known], kind="stable")
-    values, flagged = epsilon[known][order], (p <= _level(result))[known][order]
+    values, flagged = epsilon[known][order], named[known][order]
     deniable = result.settings.get("deniable_at")
     level = float(deniable) if isinstance(deniable, int | float) else 1.0
     places = np.arange(1, len(values) + 1)
@@ -68,13 +68,6 @@ def _ranked(result: Result, users: pa.Table) -> Figure:
         panels=(panel,),
         legend=(("found", "flagged: only training explains it"), ("control", "not flagged")),
     )
-
-
-def _level(result: Result) -> float:
-    """Up to which corrected p-value a user was flagged: what the finding says is flagged."""
-    flagged = {finding.name: finding.value for finding in result.findings}.get("flagged_users", 0.0)
-    alpha = result.settings.get("alpha")
-    return 0.9 * float(alpha) if flagged and isinstance(alpha, int | float) else 0.0
 
 
 def _beside_chance(said: Floats, chance: Floats) -> Figure:
