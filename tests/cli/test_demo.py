@@ -6,6 +6,7 @@ import json
 import stat
 from importlib.resources import files
 
+import pyarrow as pa
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -18,6 +19,7 @@ from recollect.pipeline import demo as package
 from recollect.pipeline.demo.truth import TRUTHS
 from recollect.pipeline.demo.world import World
 from recollect.pipeline.planning import read_plan
+from recollect.results.result import Result
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +71,44 @@ def test_the_plans_are_plans(world):
         path.write_text(plan(name).read_text())
         for planned in read_plan(path).plans:
             planned.refuse_incomplete()
+
+
+def verdict(audit, table, people, outcome="found"):
+    result = Result(audit=audit, question="?", verdict="!", outcome=outcome)
+    return result.with_tables(**{table: pa.Table.from_pylist([{"user": name, **told} for name, told in people])})
+
+
+@pytest.mark.parametrize(
+    ("audit", "table", "accused", "left"),
+    [
+        ("provenance", "users", {"decision": "member"}, {"decision": "no sign"}),
+        ("leakage", "users", {"flagged": True}, {"flagged": False}),
+        ("membership", "candidates", {"identified": True}, {"identified": False}),
+    ],
+)
+def test_a_verdict_is_right_only_if_nearly_all_whom_it_names_were_learnt_from(world, audit, table, accused, left):
+    truth = TRUTHS["unprotected"][audit]
+    learners = world.people(truth.learnt)
+    members = sorted(learners)[:18]
+    strangers = sorted(world.people("controls.jsonl"))[:3]
+    assert not learners & set(strangers)
+    for wrong, right in ((0, True), (2, True), (3, False)):
+        people = [(name, accused) for name in members + strangers[:wrong]] + [
+            (name, left) for name in strangers[wrong:]
+        ]
+        assert truth.right(verdict(audit, table, people), learners) is right, wrong
+        assert not truth.right(verdict(audit, table, people, outcome="not found"), learners)
+    assert truth.right(verdict(audit, table, [(name, left) for name in strangers]), learners)
+    undone = Result(audit=audit, question="?", verdict="!", outcome="cannot tell")
+    assert not truth.right(undone, learners)
+
+
+def test_whoever_is_a_member_by_the_cohorts_is_in_what_the_model_learnt(world):
+    for audit, cohorts in (("provenance", "people"), ("membership", "patients")):
+        told = Cohorts.load(world.data / f"{cohorts}-cohorts.json")
+        learners = world.people(TRUTHS["unprotected"][audit].learnt)
+        assert set(told.members("target")) <= learners
+        assert not learners & set(told.others("target"))
 
 
 def demo(folder):

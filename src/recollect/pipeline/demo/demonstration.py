@@ -24,11 +24,8 @@ class Shown:
     """The name of the plan, and of the run folder."""
     result: Result
     truth: Truth
-
-    @property
-    def right(self) -> bool:
-        """Whether the verdict is right."""
-        return self.truth.right(self.result)
+    right: bool
+    """Whether the verdict is right."""
 
 
 def demonstrate(folder: Path, *, seed: int, progress: Progress) -> Iterator[Shown]:
@@ -49,4 +46,6 @@ def demonstrate(folder: Path, *, seed: int, progress: Progress) -> Iterator[Show
     world.train({audit: recipe for audit, recipe in recipes.items() if recipe is not None}, progress)
     for plan, truths in TRUTHS.items():
         for result in run_all(read_plan(folder / f"{plan}.yaml"), progress=progress):
-            yield Shown(plan=plan, result=result, truth=truths[result.audit])
+            truth = truths[result.audit]
+            right = truth.right(result, world.people(truth.learnt) if truth.learnt else frozenset())
+            yield Shown(plan=plan, result=result, truth=truth, right=right)

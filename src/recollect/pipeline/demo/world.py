@@ -85,6 +85,10 @@ class World:
         """A corpus of the demonstration."""
         return read_corpus(str(self.data / name))
 
+    def people(self, name: str) -> frozenset[str]:
+        """Those whose texts are in a corpus; of a planted one, also the made-up owners of the secrets."""
+        return frozenset(record.owner for record in self.corpus(name))
+
     def _from(self, recipe: Recipe, model: str | None) -> Recipe:
         """The recipe, going on from a model, or from none."""
         start = None if model is None else str((self.folder / "models" / model).resolve())
