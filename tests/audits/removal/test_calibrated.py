@@ -13,7 +13,7 @@ from scipy import stats
 
 from recollect.audits.removal.calibrated import Case
 from recollect.audits.removal.judging import NO_SHARE_FITS, unexplained
-from recollect.audits.removal.near import neighbours
+from recollect.audits.removal.near import neighbours, smallest
 from recollect.audits.removal.rates import PEERS, Near, Rate, line, never_seen
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
@@ -197,6 +197,15 @@ def test_neighbours_are_those_of_all_pairs():
         same = [i for i, other in enumerate(controls) if other.label == record.label and i != place]
         by_hand = sorted(same, key=lambda i: np.linalg.norm(controls[i].array - record.array))[:3]
         assert found.controls[place].tolist() == by_hand
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    some.integers(1, 3), some.lists(some.lists(some.sampled_from([0, 1, 2, np.inf, np.nan]), min_size=5, max_size=5))
+)
+def test_the_smallest_are_those_of_a_stable_sort(count, rows):
+    table = np.array(rows, dtype=np.float64).reshape(-1, 5)
+    assert smallest(table, count).tolist() == np.argsort(table, axis=1, kind="stable")[:, :count].tolist()
 
 
 def test_sets_of_another_kind_are_noticed_and_alike_ones_hardly_ever():

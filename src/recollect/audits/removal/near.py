@@ -51,11 +51,21 @@ def _nearest(
             table[:, len(same) :] = np.inf
             if itself:
                 table[places[:, None] == among[None]] = np.nan  # sorted last
-            # by distance and then by place, so that equals are taken alike in any block
-            order = np.argsort(table, axis=1, kind="stable")[:, :count]
+            order = smallest(table, count)
             found[places] = among[order]
             far[places] = np.take_along_axis(table, order, axis=1).mean(axis=1)
     return found, far
+
+
+def smallest(table: Floats, count: int) -> NDArray[np.int64]:
+    """The places of the smallest in each row, by size and then by place: equals are taken alike in any block."""
+    found = np.argpartition(table, count - 1, axis=1)[:, :count]
+    values = np.take_along_axis(table, found, axis=1)
+    found = np.take_along_axis(found, np.lexsort((found, values), axis=1), axis=1)
+    # where more equal the last one than there is room for, the whole row is sorted
+    tied = (table <= values.max(axis=1, keepdims=True)).sum(axis=1) != count
+    found[tied] = np.argsort(table[tied], axis=1, kind="stable")[:, :count]
+    return found
 
 
 def _distances(ours: Floats, theirs: Floats) -> Floats:
