@@ -60,6 +60,17 @@ def test_a_memoriser_gives_away_every_record_of_those_it_learnt():
     assert all(row["flagged"] for row in result.held["users"].to_pylist())
 
 
+def test_how_the_references_came_about_is_said_in_sentences():
+    world = World(members=24, others=0, controls=30)
+    given = result_of(LeakageAudit(), world, world.memoriser())
+    assert "the reference, which was given. That it learnt nothing of these users is taken on trust" in given.notes[0]
+    alone = {"models": {TARGET: world.memoriser()}, "corpora": without_controls(world)}
+    folds = result_of(LeakageAudit(folds=6), world, world.memoriser(), **alone)
+    assert "trained for this purpose, without this user and others: two of 6 parts of all users." in folds.notes[0]
+    assert {note[0].isupper() and note.endswith(".") for note in (*given.notes, *folds.notes)} == {True}
+    assert "every sequence that only one user wrote" in given.finding("unique_sequences").method
+
+
 def test_text_is_masked_unless_asked_for():
     world = World(members=3, others=0, controls=3)
     table = result_of(LeakageAudit(), world, world.memoriser()).held["sequences"].to_pylist()

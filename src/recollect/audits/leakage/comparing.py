@@ -63,6 +63,6 @@ class Comparison:
     null: Asked | None = None
     """None if nobody can play this part."""
     way: str = ""
-    """How the references came about, in words for a reader; empty if there are none."""
+    """How the references came about, in sentences for a reader; empty if there are none."""
     seen: frozenset[str] = frozenset()
     """Users whom a given reference has seen: nothing can be said of them."""

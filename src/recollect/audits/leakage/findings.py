@@ -26,6 +26,7 @@ from recollect.stats.intervals import proportion
 if TYPE_CHECKING:
     from recollect.audits.leakage.audit import LeakageAudit
 
+COUNTED = "worked out from every sequence that only one user wrote and that comes out word by word; none is estimated"
 MAXIMUM = "A maximum over sequences that were chosen because the model says them has no honest interval."
 _LIMITS = (
     "Only the training texts themselves were used as prompts; other prompts may bring out more.",
@@ -100,9 +101,7 @@ def _level(audit: LeakageAudit) -> float:
 
 def _plain(name: str, value: float, unit: str, n: Mapping[str, int], reading: str, why: str = MAXIMUM) -> Finding:
     """A finding without an interval."""
-    return Finding(
-        name=name, value=value, why_no_interval=why, unit=unit, n=dict(n), method="over sequences", reading=reading
-    )
+    return Finding(name=name, value=value, why_no_interval=why, unit=unit, n=dict(n), method=COUNTED, reading=reading)
 
 
 def _unique(audit: LeakageAudit, leaked: Mapping[int, Leak], users: int, told: Told) -> Finding:

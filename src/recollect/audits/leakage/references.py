@@ -11,6 +11,9 @@ from recollect.errors import PlanError
 from recollect.files import read_json
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
 
+_BESIDE = "A sequence counts by how much likelier the model finds it than a second one, the reference, which was"
+_TRUST = "That it learnt nothing of these users is taken on trust, where neither its card nor the cohorts tell."
+
 
 def compared_by(evidence: Evidence) -> Comparison:
     """How the target's sequences are judged, from the models that there are.
@@ -46,7 +49,8 @@ def _by_given(evidence: Evidence, given: tuple[str, ...]) -> Comparison:
         null = _one_reference(CONTROLS, TARGET, given[0])
     elif len(given) > 1:
         null = _one_reference(AUDITED, given[1], given[0], place)
-    return Comparison(target=_one_reference(AUDITED, TARGET, given[0], place), null=null, way="given", seen=seen)
+    target = _one_reference(AUDITED, TARGET, given[0], place)
+    return Comparison(target=target, null=null, way=f"{_BESIDE} given. {_TRUST}", seen=seen)
 
 
 def _one_reference(corpus: str, speaker: str, reference: str, place: dict[str, int] | None = None) -> Asked:
@@ -63,7 +67,8 @@ def _by_retrained(evidence: Evidence) -> Comparison:
         null = _one_reference(CONTROLS, TARGET, reference)
     else:
         null = Asked(corpus=DRAWN, judges=(Judges(speaker=(reference, UNSEEN), reference=(others[0], DRAWN)),))
-    return Comparison(target=target, null=null, way="retrained without the users of the sequences")
+    way = f"{_BESIDE} trained for this purpose, without the users whose sequences come out."
+    return Comparison(target=target, null=null, way=way)
 
 
 def _by_folds(evidence: Evidence) -> Comparison:
@@ -79,7 +84,7 @@ def _by_folds(evidence: Evidence) -> Comparison:
     else:
         nulls = tuple(Judges(speaker=unseen[i - 1], reference=unseen[i]) for i in range(folds))
         null = Asked(corpus=AUDITED, judges=nulls, place=place)
-    way = f"trained without two of {folds} folds of the users each"
+    way = f"{_BESIDE} trained for this purpose, without this user and others: two of {folds} parts of all users."
     return Comparison(target=Asked(corpus=AUDITED, judges=tuple(target), place=place), null=null, way=way)
 
 

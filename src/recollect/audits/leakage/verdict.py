@@ -16,7 +16,7 @@ class Told:
 
     read: Read
     way: str
-    """How the references came about; empty if there are none."""
+    """How the references came about, in sentences; empty if there are none."""
     reason: str
     """Why there is no leakage epsilon; empty if there is."""
     by_record: bool
@@ -84,7 +84,7 @@ def notes(judged: Judged, told: Told, *, level: float, everybody: int) -> tuple[
     if told.by_record:
         said.append("The corpus has no users: every record counts as a user of its own (see --user-column).")
     if told.way:
-        said.append(f"References: {told.way}.")
+        said.append(told.way)
     if told.read.unknown:
         said.append(
             f"{told.read.unknown:,} of {told.read.words:,} words are unknown to the model (<unk>): it cannot say them, "
