@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
+_PIECE = 1 << 20
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
 
@@ -42,6 +44,20 @@ def digest_bytes(*parts: bytes | memoryview) -> str:
         state.update(len(part).to_bytes(8, "little"))
         state.update(part)
     return state.hexdigest()
+
+
+def digest_file(path: Path) -> str:
+    """The address of what a file holds, read piece by piece: it may be larger than the memory."""
+    state = hasher()
+    take_file(state, path)
+    return state.hexdigest()
+
+
+def take_file(state: Hasher, path: Path) -> None:
+    """Let a hasher take into account all that a file holds, piece by piece."""
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            state.update(piece)
 
 
 def frame(part: bytes) -> bytes:

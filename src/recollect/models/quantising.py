@@ -14,13 +14,11 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from recollect.digests import hasher
+from recollect.digests import hasher, take_file
 from recollect.errors import ModelError, StoreError
 from recollect.files import private_folder, read_json, write_json, write_text, written_whole
 from recollect.models.folders import model_folder
 from recollect.settings import between
-
-_PIECE = 1 << 20
 
 
 def quantise(ref: str, out: Path, *, bits: int = 8) -> Path:
@@ -84,9 +82,7 @@ def _digest(files: list[Path]) -> str:
     """The address of the stored weights."""
     state = hasher()
     for file in files:
-        with file.open("rb") as handle:
-            while piece := handle.read(_PIECE):
-                state.update(piece)
+        take_file(state, file)
     return state.hexdigest()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from recollect import __version__
-from recollect.digests import digest, hasher
+from recollect.digests import digest, digest_file
 from recollect.models.limited import Limited
 from recollect.models.model import Model, address
 from recollect.models.recorded import Recorded
@@ -15,7 +15,6 @@ from recollect.signals.evidence import AUDITED, TARGET, Evidence
 
 NOTED = ("numpy", "scipy", "transformers", "tokenizers")
 """Packages besides torch that may move a number."""
-_CHUNK = 1 << 20
 
 
 def traced(result: Result, plan: Plan, evidence: Evidence, *, seconds: float) -> Result:
@@ -64,14 +63,7 @@ def _cohorts(evidence: Evidence) -> dict[str, str]:
 
 def _files(evidence: Evidence) -> dict[str, str]:
     """The digests of the other files."""
-    found = {}
-    for part, path in evidence.files.items():
-        state = hasher()
-        with path.open("rb") as handle:
-            while chunk := handle.read(_CHUNK):
-                state.update(chunk)
-        found[part] = state.hexdigest()
-    return found
+    return {part: digest_file(path) for part, path in evidence.files.items()}
 
 
 def _least(model: Model) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from recollect.corpora.corpus import Corpus
-from recollect.digests import hasher
+from recollect.digests import hasher, take_file
 from recollect.errors import CorpusError, PlanError, StoreError
 from recollect.files import private_folder, read_json, write_json
 from recollect.models.folders import model_folder
@@ -86,7 +86,5 @@ def _files_digest(folder: Path) -> str:
     state = hasher()
     for path in sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin"), *folder.glob("*token*.json")]):
         state.update(f"{path.name}\n".encode())
-        with path.open("rb") as file:
-            while block := file.read(2**20):
-                state.update(block)
+        take_file(state, path)
     return state.hexdigest()
