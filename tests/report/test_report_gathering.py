@@ -157,3 +157,10 @@ def test_the_headline_counts_questions_and_answers(folder, exposed):
     assert gathered(folder).headline == "1 of 5 questions looked into, 1 audit: found 1×."
     folder.write_result(plugin(exposed))
     assert gathered(folder).headline == "1 of 5 questions looked into, 2 audits: found 1×, not found 1×."
+
+
+def test_a_question_whose_only_audit_was_not_done_was_not_looked_into(folder, exposed):
+    folder.write_result(plugin(exposed, audit="leakage", failed=(Failed(audit="leakage", error="It broke."),)))
+    assert gathered(folder).headline == "1 of 5 questions looked into, 2 audits: found 1×, not done 1×."
+    folder.write_result(plugin(exposed, audit="extraction", skipped=(Skipped(audit="extraction", reason="Cannot."),)))
+    assert gathered(folder).headline == "1 of 5 questions looked into, 3 audits: found 1×, not done 2×."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from recollect.errors import StoreError
 from recollect.report.annex import Evidence, evidence_of
 from recollect.report.answers import Answer, answer_of
-from recollect.report.questions import PARTS, QUESTIONS
+from recollect.report.questions import NOT_DONE, PARTS, QUESTIONS
 from recollect.report.subject import subject_of
 from recollect.results.folders import RunFolder
 from recollect.results.result import Result
@@ -40,7 +40,8 @@ class Report:
         """How much was looked into, and what came out."""
         lights = [answer.light.words for answer in self.answers]
         counted = [f"{words.lower()} {lights.count(words)}×" for words in dict.fromkeys(lights)]
-        known = sum(bool(each.answers) for each in self.asked[: len(QUESTIONS)])
+        # an audit that was not done has looked into nothing
+        known = sum(any(a.light != NOT_DONE for a in each.answers) for each in self.asked[: len(QUESTIONS)])
         audits = f"{len(lights)} audit{'s' * (len(lights) > 1)}"
         return f"{known} of {len(QUESTIONS)} questions looked into, {audits}: {', '.join(counted)}."
 
