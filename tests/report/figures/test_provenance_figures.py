@@ -1,5 +1,8 @@
 """What is drawn of people among calibration users."""
 
+import re
+from importlib.resources import files
+
 import numpy as np
 import pyarrow as pa
 
@@ -40,6 +43,17 @@ def test_people_stand_among_calibration_users_by_what_was_decided():
     assert "1 member, 1 no sign, 1 unlike the controls" in among.description
     assert "1 people with fewer texts are not drawn" in among.description
     assert "ROC" in curve.title
+
+
+def test_the_legend_shows_the_marks_that_are_drawn():
+    among, _ = figures(users=people(), calibration=calibration())
+    style = (files("recollect.report") / "templates" / "report.css").read_text()
+    dots = set(re.findall(r'class="dot (\w+)"', among.svgs[1]))
+    assert dots == {kind for kind, words in among.legend if words.startswith("people")}
+    for kind in dots:
+        (dot,), (key,) = (re.findall(rf"{mark}\.{kind} {{([^}}]*)}}", style) for mark in (r"svg \.dot", r"\.key"))
+        assert "height: 0" not in key, "the key of a dot is no line"
+        assert ("dasharray" in dot) == ("dotted" in key)
 
 
 def test_no_name_is_drawn():

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 
 from recollect.report.figures.scale import Floats, Scale
 
-Kind = Literal["chance", "found", "control", "guide"]
-"""What is drawn: what chance gives, what the audit is after, what is known to be innocent, a line to compare with."""
+Kind = Literal["chance", "found", "control", "apart", "guide"]
+"""What is drawn: what chance gives, what the audit is after, what is known to be innocent, what cannot be compared with
+it, a line to compare with."""
 MOST_TIPS = 300
 """More dots than this nobody points at one by one; they stay nameless, and the page small."""
 LEFT, RIGHT, TOP, BOTTOM = 70, 26, 12, 46

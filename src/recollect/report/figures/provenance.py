@@ -19,7 +19,7 @@ NEEDED = frozenset({"decision", "score", "p_value", "queries"})
 """Columns without which nothing can be drawn."""
 NAMES = 132
 """Room for the names of groups, beside a panel."""
-_DECISIONS: Mapping[str, Kind] = {"member": "found", "no sign": "control", "unlike the controls": "guide"}
+_DECISIONS: Mapping[str, Kind] = {"member": "found", "no sign": "control", "unlike the controls": "apart"}
 
 
 def provenance_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
