@@ -65,14 +65,9 @@ def histograms(
         threshold: From which score on a record is flagged.
         names: What the two are called, where it is not known who was a member.
     """
-    groups = [_finite(members), _finite(others)]
-    x = Scale.over(*groups, *([[threshold]] if threshold is not None else []), label=label)
-    edges = bins(np.concatenate(groups), x)
-    shares = [np.histogram(group, edges)[0] / max(1, group.size) for group in groups]
-    y = Scale.over(*shares, label="share of the group", zero=True)
-    panel = Panel(x, Scale(low=0.0, high=y.high, label=y.label, percent=True))
-    panel.bars(edges, shares[1], "chance", of=f"of the {names[1]}")
-    panel.bars(edges, shares[0], "found", of=f"of the {names[0]}")
+    groups = finite(members), finite(others)
+    reached = [] if threshold is None else [threshold]
+    panel = hills(groups, Scale.over(*groups, reached, label=label), names=names)
     if threshold is not None:
         panel.upright(threshold, f"threshold {threshold:.3g}")
     return Figure(
@@ -83,6 +78,17 @@ def histograms(
         panels=(panel,),
         legend=(("found", f"{groups[0].size:,} {names[0]}"), ("chance", f"{groups[1].size:,} {names[1]}")),
     )
+
+
+def hills(groups: tuple[Floats, Floats], x: Scale, *, names: tuple[str, str], height: int = 300) -> Panel:
+    """Two histograms over one axis, each in shares of its group: what the audit is after, before what chance gives."""
+    edges = bins(np.concatenate(groups), x)
+    found, chance = (np.histogram(group, edges)[0] / max(1, group.size) for group in groups)
+    top = Scale.over(found, chance, label="", zero=True).high
+    panel = Panel(x, Scale(low=0.0, high=top, label="share of the group", percent=True), height=height)
+    panel.bars(edges, chance, "chance", of=f"of the {names[1]}")
+    panel.bars(edges, found, "found", of=f"of the {names[0]}")
+    return panel
 
 
 def bins(values: Floats, x: Scale) -> Floats:
@@ -99,7 +105,7 @@ def _shares(across: str, up: str, lowest: float = 0.0) -> Panel:
     return Panel(x, y, width=400, height=340)
 
 
-def _finite(values: ArrayLike) -> Floats:
+def finite(values: ArrayLike) -> Floats:
     """The values that can be drawn."""
     found = np.ravel(np.asarray(values, dtype=np.float64))
     return found[np.isfinite(found)]

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recollect.report.figures.blocks import bins
+from recollect.report.figures.blocks import finite, hills
 from recollect.report.figures.columns import column
 from recollect.report.figures.figure import Figure
 from recollect.report.figures.panel import Kind, Panel
@@ -72,14 +72,9 @@ def _ranked(result: Result, users: pa.Table) -> Figure:
 
 def _beside_chance(said: Floats, chance: Floats) -> Figure:
     """How the sequences are distributed, beside those that come out where nothing was seen."""
-    groups = [each[np.isfinite(each)] for each in (said, chance)]
-    x = Scale.over(*groups, label=PER_WORD)
-    edges = bins(np.concatenate(groups), x)
-    shares = [np.histogram(group, edges)[0] / max(1, group.size) for group in groups]
-    top = Scale.over(*shares, label="", zero=True).high
-    panel = Panel(x, Scale(low=0.0, high=top, label="share of the sequences", percent=True), height=260)
-    panel.bars(edges, shares[1], "chance", of="of the sequences by chance")
-    panel.bars(edges, shares[0], "found", of="of the sequences of the model")
+    groups = finite(said), finite(chance)
+    names = "sequences of the model", "sequences by chance"
+    panel = hills(groups, Scale.over(*groups, label=PER_WORD), names=names, height=260)
     beyond = int((groups[0] > groups[1].max()).sum()) if groups[1].size else groups[0].size
     return Figure(
         title="Sequences beside chance",
