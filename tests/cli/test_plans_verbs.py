@@ -119,3 +119,27 @@ def test_a_check_says_what_will_be_asked_and_trained_and_writes_nothing(home, tm
     assert leakage["later"] == {"left-out": 3}
     assert sorted(home.iterdir()) == before
     assert "can be run" in call("check", home / "plan.yaml", "--only", "leakage").stdout
+
+
+def test_a_check_says_of_every_audit_that_cannot_be_run_why(home):
+    (home / "bad.jsonl").write_text("no json\n")
+    own = "with: {corpora: {audited: bad.jsonl}}"
+    (home / "plan.yaml").write_text(
+        PLAN.replace("top_k: 3", f"top_k: 3, {own}").replace("limits:", "  exposure:\nlimits:")
+    )
+    found = call("check", home / "plan.yaml")
+    assert found.exit_code == 2
+    assert found.stderr.count("recollect: ") == 1
+    assert "leakage: cannot be run. " in found.stderr
+    assert "exposure: cannot be run. " in found.stderr
+    assert "What can be run of plan.yaml" in found.stdout
+    assert "membership" in found.stdout
+    assert [each["audit"] for each in json.loads(call("check", home / "plan.yaml", "--json").stdout)] == ["membership"]
+
+
+def test_a_check_says_once_what_stops_all_audits(home):
+    found = call("check", home / "plan.yaml", "--set", "models.target=absent")
+    assert found.exit_code == 2
+    assert found.stderr.count("There is no folder 'absent'") == 1
+    assert "membership, leakage: cannot be run. " in found.stderr
+    assert found.stdout == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,11 +10,14 @@ import typer
 
 from recollect.cli import console
 from recollect.cli.auditing import RunOptions, report_run, show_result
-from recollect.cli.endings import end, ending
+from recollect.cli.endings import Ending, end, ending
 from recollect.cli.options import AsJson
+from recollect.cli.verbs import COULD_NOT
+from recollect.errors import RecollectError
 
 if TYPE_CHECKING:
     from recollect.pipeline.forecast import Forecast
+    from recollect.pipeline.plan import Plan
     from recollect.pipeline.planning import Planned
 
 PlanPath = Annotated[
@@ -63,18 +67,35 @@ def check(plan: PlanPath, only: Only = None, changes: Changes = None, json: AsJs
     """Say what a plan will train and ask, and roughly how long that takes, before anything starts.
 
     The plan is read, its models and corpora are loaded, and each model is asked about a few records to see how fast it
-    is. Nothing is written.
+    is. Nothing is written. Ends with status 2 if some audit cannot be run, and says of each of them why.
 
     `recollect check audit.yaml`
     """
     from dataclasses import asdict
 
-    from recollect.pipeline.forecast import forecast
-
-    found = [forecast(each) for each in _planned(plan, only, changes, None).plans]
+    plans = _planned(plan, only, changes, None).plans
+    checked = [_checked(each) for each in plans]
+    found = [each for each in checked if not isinstance(each, Ending)]
     if json:
         console.print_json([asdict(each) for each in found])
-        return
+    elif found:
+        _show(found, f"{plan.name} can be run" if len(found) == len(plans) else f"What can be run of {plan.name}")
+    end(each for each in checked if isinstance(each, Ending))
+
+
+def _checked(plan: Plan) -> Forecast | Ending:
+    """What one audit will cost, or why it cannot be run."""
+    from recollect.pipeline.forecast import forecast
+
+    try:
+        return forecast(plan)
+    except RecollectError as error:
+        said = f"cannot be run. {error.found} {error.do}".strip()
+        return Ending(audit=plan.audit.name, status=COULD_NOT, said=said)
+
+
+def _show(found: Sequence[Forecast], title: str) -> None:
+    """What audits will cost, as a table."""
     rows = [
         [
             each.audit,
@@ -86,7 +107,7 @@ def check(plan: PlanPath, only: Only = None, changes: Changes = None, json: AsJs
         for each in found
     ]
     headings = ["audit", "models trained", "records asked of all models", "of the target", "roughly"]
-    console.print_table(f"{plan.name} can be run", headings, rows)
+    console.print_table(title, headings, rows)
 
 
 def _trained(found: Forecast) -> list[str]:
