@@ -12,7 +12,7 @@ from typing import get_args
 
 import pytest
 
-from recollect.report.figures.panel import Kind
+from recollect.report.figures.panel import Dot, Line
 from recollect.report.html import html
 from recollect.report.report import gathered
 from recollect.report.words import fit
@@ -130,9 +130,10 @@ def test_what_is_spelt_out_does_not_grow_without_end():
 
 def test_every_kind_of_mark_has_a_colour_of_its_own_in_light_and_dark():
     style = (files("recollect.report") / "templates" / "report.css").read_text(encoding="utf-8")
-    for kind in get_args(Kind):
-        assert f".dot.{kind} {{" in style, kind
-        assert f".line.{kind} {{" in style, kind
+    for mark, kinds in (("dot", Dot), ("line", Line)):
+        for kind in get_args(kinds):
+            assert f".{mark}.{kind} {{" in style, (mark, kind)
+            assert f".key.{kind} {{" in style, kind
 
 
 def brightness(colour):

@@ -13,7 +13,7 @@ from recollect.report.figures.blocks import bins
 from recollect.report.figures.columns import column, repetitions
 from recollect.report.figures.figure import Figure
 from recollect.report.figures.following import by_epoch
-from recollect.report.figures.panel import Kind, Panel
+from recollect.report.figures.panel import Colour, Panel
 from recollect.report.figures.scale import Floats, Scale
 from recollect.results.result import Result
 
@@ -39,12 +39,12 @@ def exposure_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Fig
     return [*figures, *(by_epoch(tables["followed"]) if "followed" in tables else ())]
 
 
-def _kind(group: str) -> Kind:
+def _kind(group: str) -> Colour:
     """The colour of a group."""
     return "control" if group == "controls" else "found"
 
 
-def _legend(groups: Mapping[str, NDArray[np.bool_]]) -> tuple[tuple[Kind, str], ...]:
+def _legend(groups: Mapping[str, NDArray[np.bool_]]) -> tuple[tuple[Colour, str], ...]:
     """The colours that are used."""
     words = {"found": "secrets that were looked for", "control": "controls, never planted"}
     kinds = {_kind(group) for group in groups}

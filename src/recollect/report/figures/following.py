@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from recollect.report.figures.columns import column, repetitions
 from recollect.report.figures.figure import Figure
-from recollect.report.figures.panel import Kind, Panel
+from recollect.report.figures.panel import Colour, Panel
 from recollect.report.figures.scale import Floats, Scale
 
 
@@ -21,7 +21,7 @@ def by_epoch(followed: pa.Table) -> list[Figure]:
     top = Panel(across, Scale.over(rows["exposure_bits"], label="exposure in bits", zero=True), height=230)
     said = []
     for name, chosen in repetitions(rows["planted"]).items():
-        kind: Kind = "control" if name == "controls" else "found"
+        kind: Colour = "control" if name == "controls" else "found"
         means = _means(rows["epoch"][chosen], rows["exposure_bits"][chosen], epochs)
         top.dots(rows["epoch"][chosen], rows["exposure_bits"][chosen], kind)
         top.line(epochs, means, kind, name=name)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recollect.report.figures.blocks import finite, hills
 from recollect.report.figures.columns import column
 from recollect.report.figures.figure import Figure
-from recollect.report.figures.panel import Kind, Panel
+from recollect.report.figures.panel import Colour, Panel
 from recollect.report.figures.scale import Floats, Scale
 from recollect.results.result import Result
 from recollect.results.summary import number
@@ -53,7 +53,7 @@ def _ranked(result: Result, users: pa.Table) -> Figure:
         Scale.over(values, [0.0, level], label=PER_WORD),
     )
     panel.level(level, f"deniable up to {level:g}")
-    groups: dict[Kind, NDArray[np.bool_]] = {"control": ~flagged, "found": flagged}
+    groups: dict[Colour, NDArray[np.bool_]] = {"control": ~flagged, "found": flagged}
     for kind, chosen in groups.items():
         told = [f"user {place}: {value:.2f}" for place, value in zip(places[chosen], values[chosen], strict=True)]
         panel.dots(places[chosen], values[chosen], kind, told)

@@ -15,9 +15,14 @@ from numpy.typing import ArrayLike
 
 from recollect.report.figures.scale import Floats, Scale
 
-Kind = Literal["chance", "found", "control", "apart", "guide"]
-"""What is drawn: what chance gives, what the audit is after, what is known to be innocent, what cannot be compared with
-it, a line to compare with."""
+Colour = Literal["chance", "found", "control"]
+"""What is drawn: what chance gives, what the audit is after, what is known to be innocent."""
+Dot = Literal[Colour, "apart"]
+"""A dot may also be somebody too unlike those to be compared with them,"""
+Line = Literal[Colour, "guide"]
+"""and a line may be there to compare with."""
+Kind = Dot | Line
+"""Whatever a legend explains."""
 MOST_TIPS = 300
 """More dots than this nobody points at one by one; they stay nameless, and the page small."""
 LEFT, RIGHT, TOP, BOTTOM = 70, 26, 12, 46
@@ -39,7 +44,7 @@ class Panel:
         # Every value went through the serialiser, which escapes it.
         return Markup(tostring(self._svg, encoding="unicode"))  # noqa: S704
 
-    def bars(self, edges: ArrayLike, heights: ArrayLike, kind: Kind, *, of: str = "") -> None:
+    def bars(self, edges: ArrayLike, heights: ArrayLike, kind: Colour, *, of: str = "") -> None:
         """A histogram; `of` names what is counted, for whoever points at a bar."""
         left, tops = self._across(edges), self._down(heights)
         shown = np.asarray(edges, dtype=np.float64)
@@ -49,20 +54,20 @@ class Panel:
             value = self.y.words(float(np.asarray(heights)[i]))
             _tip(bar, f"{shown[i]:.4g} to {shown[i + 1]:.4g}: {value}{' ' * bool(of)}{of}")
 
-    def line(self, x: ArrayLike, y: ArrayLike, kind: Kind, *, name: str = "") -> None:
+    def line(self, x: ArrayLike, y: ArrayLike, kind: Line, *, name: str = "") -> None:
         """A line through points, with its name at the end; what is no number is passed over."""
         places = [(a, b) for a, b in zip(self._across(x), self._down(y), strict=True) if np.isfinite(a + b)]
         self._add("polyline", f"line {kind}", points=" ".join(f"{a:.1f},{b:.1f}" for a, b in places))
         if name and places:
             self._words(places[-1][0] - 6, _beside(places[-1][1], 8), name, "end")
 
-    def dots(self, x: ArrayLike, y: ArrayLike, kind: Kind, tips: Sequence[str] = ()) -> None:
+    def dots(self, x: ArrayLike, y: ArrayLike, kind: Dot, tips: Sequence[str] = ()) -> None:
         """A dot for each point; the tips are what pointing at one tells."""
         for i, (a, b) in enumerate(zip(self._across(x), self._down(y), strict=True)):
             dot = self._add("circle", f"dot {kind}", cx=a, cy=b, r=4.0)
             _tip(dot, tips[i] if len(tips) <= MOST_TIPS and tips else "")
 
-    def spans(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, kind: Kind) -> None:
+    def spans(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, kind: Colour) -> None:
         """An upright line from low to high at each x: an interval."""
         for a, b, c in zip(self._across(x), self._down(low), self._down(high), strict=True):
             self._add("line", f"span {kind}", x1=a, x2=a, y1=b, y2=c)

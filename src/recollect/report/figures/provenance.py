@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recollect.report.figures.blocks import bins, roc
 from recollect.report.figures.columns import column
 from recollect.report.figures.figure import Figure
-from recollect.report.figures.panel import Kind, Panel
+from recollect.report.figures.panel import Colour, Dot, Panel
 from recollect.report.figures.scale import Floats, Scale
 from recollect.results.result import Result
 
@@ -19,7 +19,7 @@ NEEDED = frozenset({"decision", "score", "p_value", "queries"})
 """Columns without which nothing can be drawn."""
 NAMES = 132
 """Room for the names of groups, beside a panel."""
-_DECISIONS: Mapping[str, Kind] = {"member": "found", "no sign": "control", "unlike the controls": "apart"}
+_DECISIONS: Mapping[str, Dot] = {"member": "found", "no sign": "control", "unlike the controls": "apart"}
 
 
 def provenance_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
@@ -110,7 +110,7 @@ def _ranks(users: pa.Table, table: pa.Table) -> Figure:
     highest = 10 ** np.ceil(np.log10(np.nanmax([own, chance])) + 0.01)
     panel = Panel(x, Scale(low=1.0, high=float(highest), label="median rank, 1 is the first guess", log=True))
     who = "people found" if "member" in users.column("decision").to_pylist() else "people asked about"
-    lines: tuple[tuple[Floats, Kind, str], ...] = ((chance, "chance", "calibration users"), (own, "found", who))
+    lines: tuple[tuple[Floats, Colour, str], ...] = ((chance, "chance", "calibration users"), (own, "found", who))
     for ranks, kind, whose in lines:
         shown = np.isfinite(ranks)
         panel.line(places[shown], ranks[shown], kind)
