@@ -26,7 +26,7 @@ SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 SMALLEST_SHARED = 200
 """Smaller sets are all in or all out."""
 AUDITS = {"calibrated": RemovalAudit(), "ema": RemovalAudit(method="ema")}
-REVISION = 4
+REVISION = 5
 """Raised when cells are made otherwise."""
 
 

@@ -35,7 +35,8 @@ RECIPE = load_recipe(
 MODELS = 4
 ALONE = 4
 """People who are judged one by one: with 80 controls no more can be, corrected for many."""
-DRAWS = 1
+DRAWS = 6
+"""The settings were chosen on the first."""
 RIGHT = {
     "with": {"still there"},
     "without": {"gone"},
@@ -101,20 +102,25 @@ class People:
 def study(lab: Laboratory) -> Outcome:
     figures: list[Figure] = []
     details: dict[str, Any] = {}
-    wrong = 0
+    every: list[tuple[str, set[str]]] = []
     for draw in range(DRAWS):
         people = People(lab=lab, draw=draw)
         for name, right in RIGHT.items():
             result = people.judged(name, RemovalAudit(models=MODELS), people.parts["go"])
             said = str(result.settings["said"])
-            wrong += said not in right
+            every.append((said, right))
             figures.append(Figure(f"draw {draw + 1}, {name}: verdict", None, said))
             details[f"{draw} {name}"] = {"verdict": result.verdict, "notes": list(result.notes), **_values(result)}
         for name in ("with", "without"):
             result = people.judged(name, RemovalAudit(by="user", models=MODELS), people.few)
             figures.append(Figure(f"draw {draw + 1}, {name}: {ALONE} people one by one", None, result.verdict))
             details[f"{draw} {name} by user"] = _values(result)
-    figures.append(Figure(f"wrong verdicts, of {DRAWS * len(RIGHT)}", None, wrong))
+    untold = sum(said == "cannot tell" and said not in right for said, right in every)
+    wrong = sum(said not in right for said, right in every) - untold
+    figures += [
+        Figure(f"wrong verdicts, of {len(every)}", None, wrong),
+        Figure("cannot tell, where it ought to be told", None, untold),
+    ]
     return Outcome(
         title="A language model and twenty people",
         scale=f"Reddit users with {COMMENTS} comments each: 20 to go, 40 who stay, 80 controls; a GRU of 96 units; "

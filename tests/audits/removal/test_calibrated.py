@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
-from scipy import stats
+from scipy import special, stats
 
 from recollect.audits.removal.calibrated import Case
 from recollect.audits.removal.judging import NO_SHARE_FITS, unexplained
 from recollect.audits.removal.near import neighbours, smallest
-from recollect.audits.removal.rates import PEERS, Near, Rate, line, never_seen
+from recollect.audits.removal.rates import PEERS, Near, Rate, another, line, never_seen
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
 from recollect.stats.significance import binomial_p
@@ -49,6 +49,35 @@ def test_neither_wrong_verdict_comes_more_often_than_stated(size, unsure):
     assert not wrong([drawn(rng, size=size, share=0, unsure=unsure) for _ in range(150)], "still there")
     for share in (0.5, 1):
         assert not wrong([drawn(rng, size=size, share=share, unsure=unsure) for _ in range(150)], "gone")
+
+
+@pytest.mark.parametrize("models", [2, 8])
+def test_gone_is_right_where_models_differ_in_how_firmly_they_hold_members(models):
+    # some are hardly surer of their members than of others, and the target may be one of those
+    rng = np.random.default_rng(models)
+
+    def half_in():
+        held = UNSURE * special.expit(rng.normal(0, 1.5, models + 1))
+        pooled = [rng.binomial(500, rate) / 500 for rate in held[:-1]]
+        hits = rng.binomial(2000, held[-1]) + rng.binomial(2000, UNSURE)
+        members = Rate(value=float(np.mean(pooled)), size=1000.0, models=tuple(pooled))
+        return Case(unsure=int(hits), size=4000, members=members, never=Rate(value=UNSURE, size=1e9))
+
+    cases = [half_in() for _ in range(300)]
+    assert not wrong(cases, "gone")
+    assert wrong([replace(case, members=replace(case.members, models=())) for case in cases], "gone")
+    # sets are told nevertheless where all models hold members alike
+    alike = Rate(value=SURE, size=1000.0, models=(SURE,) * models)
+    assert Case(unsure=72, size=800, members=alike, never=Rate(value=UNSURE, size=1000.0)).verdict == "gone"
+
+
+def test_another_models_share_lies_where_a_normal_one_would():
+    low, high = another((0.1, 0.2, 0.3), 0.9)
+    scale = [2 * math.asin(math.sqrt(share)) for share in (0.1, 0.2, 0.3)]
+    reach = 2.919986 * np.std(scale, ddof=1) * math.sqrt(4 / 3)
+    assert high == pytest.approx(math.sin((np.mean(scale) + reach) / 2) ** 2, rel=1e-5)
+    assert low == pytest.approx(math.sin((np.mean(scale) - reach) / 2) ** 2, rel=1e-4)
+    assert Rate(value=0.2, size=1e6, models=(0.1, 0.2, 0.3)).estimate(0.9).interval.high == high
 
 
 @pytest.mark.parametrize("size", [200, 2000])

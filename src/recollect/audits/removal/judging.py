@@ -184,7 +184,10 @@ def _near(audit: RemovalAudit, evidence: Evidence, found: Standing, unit: Unit) 
 
 def _members(found: Standing, level: float) -> Rate:
     """How often calibration models are unsure of their members; a unit counts once, however many it trained."""
-    return Rate(value=float((found.members.values < level).mean()), size=float(len(set(found.members.users))))
+    unsure = found.members.values < level
+    model = np.array([name.split("/", 1)[0] for name in found.members.records])
+    each = tuple(float(unsure[model == name].mean()) for name in np.unique(model))
+    return Rate(value=float(unsure.mean()), size=float(len(set(found.members.users))), models=each)
 
 
 def _case(audit: RemovalAudit, found: Standing, near: Near | None, level: float) -> Case | None:

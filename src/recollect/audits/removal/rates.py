@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from recollect.audits.membership.shift import SHIFTED
 from recollect.stats.comparisons import mann_whitney
@@ -35,6 +36,8 @@ class Rate:
     value: float
     size: float
     """Records, or fewer where some count more than others."""
+    models: tuple[float, ...] = ()
+    """The share of each model that was asked, where there are several: another model's may differ as much."""
 
     @property
     def hits(self) -> float:
@@ -51,8 +54,22 @@ def _exact(rate: Rate, confidence: float) -> Estimate:
     """The share with its exact interval; asked anew for every share still in that is tried, so it is remembered."""
     interval = clopper_pearson(rate.hits, rate.size, confidence=confidence)
     # the share itself may lie outside by a rounding error
-    held = Interval(min(interval.low, rate.value), max(interval.high, rate.value), confidence)
+    limits = [interval.low, interval.high, rate.value]
+    if len(rate.models) > 1:
+        limits += another(rate.models, confidence)
+    held = Interval(min(limits), max(limits), confidence)
     return Estimate(value=rate.value, interval=held, n={"records": int(rate.size)}, method="Clopper–Pearson")
+
+
+def another(shares: tuple[float, ...], confidence: float) -> tuple[float, float]:
+    """Between which limits the share of one more model lies, if it was trained as these were.
+
+    The prediction interval of a normal variable, on the arcsine scale.
+    """
+    found = _arcsine(np.array(shares))
+    reach = stats.t.ppf((1 + confidence) / 2, len(found) - 1) * found.std(ddof=1) * np.sqrt(1 + 1 / len(found))
+    low, high = np.sin(np.clip([found.mean() - reach, found.mean() + reach], 0, np.pi) / 2) ** 2
+    return float(low), float(high)
 
 
 def line(members: Floats, never: Floats) -> float:
