@@ -37,15 +37,16 @@ ALONE = 4
 """People who are judged one by one: with 80 controls no more can be, corrected for many."""
 DRAWS = 6
 """The settings were chosen on the first."""
+UNCLEAN = {"still there", "over-unlearned"}
 RIGHT = {
     "with": {"still there"},
     "without": {"gone"},
     "fine-tuned on the rest": {"still there"},
-    "gradient ascent": {"still there", "over-unlearned", "cannot tell"},
-    "gradient ascent, the rest kept": {"over-unlearned"},
+    "gradient ascent": UNCLEAN,
+    "gradient ascent, the rest kept": UNCLEAN,
 }
-"""What is right to say. A little ascent spoils the whole model, and the twenty may still stand out: all but "gone"
-is right. With the rest kept, they are pushed far below people whom the model never saw."""
+"""What is right to say. How far ascent pushes the twenty differs from draw to draw: they may still stand out, or lie
+below people whom the model never saw."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,12 +116,9 @@ def study(lab: Laboratory) -> Outcome:
             result = people.judged(name, RemovalAudit(by="user", models=MODELS), people.few)
             figures.append(Figure(f"draw {draw + 1}, {name}: {ALONE} people one by one", None, result.verdict))
             details[f"{draw} {name} by user"] = _values(result)
-    untold = sum(said == "cannot tell" and said not in right for said, right in every)
+    untold = sum(said == "cannot tell" for said, _ in every)
     wrong = sum(said not in right for said, right in every) - untold
-    figures += [
-        Figure(f"wrong verdicts, of {len(every)}", None, wrong),
-        Figure("cannot tell, where it ought to be told", None, untold),
-    ]
+    figures += [Figure(f"wrong verdicts, of {len(every)}", None, wrong), Figure("cannot tell", None, untold)]
     return Outcome(
         title="A language model and twenty people",
         scale=f"Reddit users with {COMMENTS} comments each: 20 to go, 40 who stay, 80 controls; a GRU of 96 units; "
