@@ -138,7 +138,7 @@ def divided(lab: Laboratory, part: Part, seed: int) -> Drawn:
 
 @cache
 def far_images(lab: Laboratory, part: Part) -> Corpus:
-    """As many images of clothes as a fold has; their labels mean nothing to the target."""
+    """The first images of clothes, as many as a fold has; their labels mean nothing to the target."""
     x, y = lab.images(FAR)
     count = part.sizes.fold
     return of_arrays(x[:count], y[:count] % part.classes, np.arange(count) + 100_000, "Fashion-MNIST")
@@ -182,13 +182,16 @@ def _cells(lab: Laboratory, part: Part, seed: int, quality: int) -> list[Row]:
 
 
 def _ks_cells(lab: Laboratory, part: Part, seed: int, quality: int) -> list[Row]:
-    """What `ks` says of one fold that is in, one that is not, and the far one: each costs a model."""
+    """What `ks` says of one fold that is in, one that is not, and the far one: each costs a model.
+
+    On images of one label, such as the far ones beside X-rays, no classifier can be trained.
+    """
     target, calibration = target_of(lab, part, seed), calibration_of(lab, part, seed, quality)
     where: Row = {"training": seed, "quality": quality, "size": part.sizes.fold, "method": "ks"}
     return [
         {**where, "query": name, **ks_row(lab, part.trainer(), target, calibration, query)}
         for name, query in queries(lab, part, seed).items()
-        if name in part.some
+        if name in part.some and len({record.label for record in query}) > 1
     ]
 
 
