@@ -54,11 +54,12 @@ def _exact(rate: Rate, confidence: float) -> Estimate:
     """The share with its exact interval; asked anew for every share still in that is tried, so it is remembered."""
     interval = clopper_pearson(rate.hits, rate.size, confidence=confidence)
     # the share itself may lie outside by a rounding error
-    limits = [interval.low, interval.high, rate.value]
+    limits, method = [interval.low, interval.high, rate.value], "Clopper–Pearson"
     if len(rate.models) > 1:
         limits += another(rate.models, confidence)
+        method += ", widened by how much models differ"
     held = Interval(min(limits), max(limits), confidence)
-    return Estimate(value=rate.value, interval=held, n={"records": int(rate.size)}, method="Clopper–Pearson")
+    return Estimate(value=rate.value, interval=held, n={"records": int(rate.size)}, method=method)
 
 
 def another(shares: tuple[float, ...], confidence: float) -> tuple[float, float]:
