@@ -10,8 +10,8 @@ import pytest
 
 from recollect.audits.removal.audit import RemovalAudit
 from recollect.audits.removal.calibrated import Case
-from recollect.audits.removal.judging import ALL_BUT_SURE
-from recollect.audits.removal.rates import Rate
+from recollect.audits.removal.judging import ALL_BUT_SURE, Judged, of_members
+from recollect.audits.removal.rates import Near, Rate
 from recollect.audits.removal.reporting import said_plainly
 from recollect.audits.removal.units import Standing
 from recollect.audits.rounds import gathered
@@ -185,10 +185,26 @@ def test_a_healthy_model_is_not_called_damaged_for_controls_that_are_noisy():
         others=scored(np.zeros(200), "o/"),
         dropped={},
     )
-    assert found.damaged()
-    assert not found.damaged(~noisy)
     spoilt = replace(found, controls=scored(np.full(200, -5.0)))
-    assert spoilt.damaged(~noisy)
+    places = np.arange(200)[:, None]
+    near = Near(audited=places % 80, controls=places, distances=(np.zeros(200), np.ones(200)))
+
+    def damaged(standing, near):
+        parts = {"case": None, "whole": None, "line": 0.0, "unsure": noisy, "p_below": 1.0, "p_above": 1.0}
+        return Judged(found=standing, near=near, shifted=False, level=0.05, **parts).damaged
+
+    # the audited records have clean controls for neighbours
+    assert damaged(found, None)
+    assert not damaged(found, near)
+    assert damaged(spoilt, near)
+
+
+def test_how_firmly_members_are_held_is_told_of_each_model():
+    names = ("m0/a", "m0/b", "m1/a", "m1/c")
+    members = Scores(names, tuple(name[3:] for name in names), np.array([0.0, 2.0, 2.0, 2.0]))
+    nobody = Scores((), (), np.empty(0))
+    rate = of_members(Standing(audited=nobody, controls=nobody, members=members, others=nobody, dropped={}), 1.0)
+    assert (rate.value, rate.size, rate.models) == (0.25, 3, (0.5, 0.0))
 
 
 def language(learnt, **given):

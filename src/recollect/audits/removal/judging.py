@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +38,10 @@ OUTCOMES: Mapping[Verdict, Outcome] = {
     "cannot tell": "cannot tell",
 }
 _WAYS: tuple[Alternative, ...] = ("less", "greater")
+DAMAGED = (
+    "The target is far less sure of records it never saw than calibration models are: it was damaged as a whole, or "
+    "trained otherwise. It is not called clean."
+)
 NO_SHARE_FITS = (
     "No share still in explains how sure the target is of the set: less than of records it never saw, or more than "
     "calibration models are of their members. The share given is the nearest one; its interval has no width because "
@@ -66,9 +71,12 @@ class Judged:
     """How often one would score so far above them."""
     shifted: bool
     """Whether the set and the controls differ, whatever a model says of them."""
-    damaged: bool
-    """Whether something has spoilt the target as a whole."""
     level: float
+
+    @cached_property
+    def damaged(self) -> bool:
+        """Whether something has spoilt the target as a whole, as far as controls like the audited records tell."""
+        return self.found.damaged(None if self.near is None or self.near.far.all() else self.near.nearest > 0)
 
     @property
     def verdict(self) -> Verdict:
@@ -119,7 +127,7 @@ def judged(audit: RemovalAudit, evidence: Evidence) -> Result:
         outcome=OUTCOMES[verdict],
         findings=tuple(ledger.findings),
         skipped=tuple(ledger.skipped),
-        notes=(*notes, *unexplained(found.case, audit.confidence)),
+        notes=(*notes, *unexplained(None if found.damaged else found.case, audit.confidence)),
         limits=LIMITS,
         dropped=found.found.dropped,
         settings={**audit.settings, "said": verdict},
@@ -142,17 +150,11 @@ def _judged(audit: RemovalAudit, evidence: Evidence, ledger: Ledger) -> tuple[Ju
     found = standing(evidence, unit=unit, compared=not (classifier and calibrated))
     near = _near(audit, evidence, found, unit)
     shifted, notes = (near.shifted, _remarks(near)) if near is not None else guarded(evidence, audit, ledger)
-    damaged = found.damaged(None if near is None or near.far.all() else near.nearest > 0)
-    if damaged:
-        notes.append(
-            "The target is far less sure of records it never saw than calibration models are: it was damaged as a "
-            "whole, or trained otherwise. It is not called clean."
-        )
     sides = found.audited.values, found.controls.values
     below, above = (mann_whitney(*sides, alternative=way).p for way in _WAYS)
     level = line(found.members.values, found.controls.values) if calibrated else -np.inf
     unsure = found.audited.values < level
-    return Judged(
+    judged_so = Judged(
         found=found,
         near=near,
         case=_case(audit, found, near, level) if calibrated else None,
@@ -162,9 +164,9 @@ def _judged(audit: RemovalAudit, evidence: Evidence, ledger: Ledger) -> tuple[Ju
         p_below=below,
         p_above=above,
         shifted=shifted,
-        damaged=damaged,
         level=audit.level,
-    ), notes
+    )
+    return judged_so, [*notes, *([DAMAGED] if judged_so.damaged else [])]
 
 
 def _near(audit: RemovalAudit, evidence: Evidence, found: Standing, unit: Unit) -> Near | None:
@@ -182,7 +184,7 @@ def _near(audit: RemovalAudit, evidence: Evidence, found: Standing, unit: Unit) 
     return neighbours(parts[0], parts[1], count)
 
 
-def _members(found: Standing, level: float) -> Rate:
+def of_members(found: Standing, level: float) -> Rate:
     """How often calibration models are unsure of their members; a unit counts once, however many it trained."""
     unsure = found.members.values < level
     model = np.array([name.split("/", 1)[0] for name in found.members.records])
@@ -199,7 +201,7 @@ def _case(audit: RemovalAudit, found: Standing, near: Near | None, level: float)
     return Case(
         unsure=int(compared.sum()),
         size=len(compared),
-        members=_members(found, level),
+        members=of_members(found, level),
         never=never_seen(controls, near),
         least=never_seen(controls, near, plain=True) if near is not None and near.shifted else None,
         alpha=audit.level,
@@ -210,7 +212,7 @@ def _case(audit: RemovalAudit, found: Standing, near: Near | None, level: float)
 def _whole(audit: RemovalAudit, found: Standing, level: float) -> Case:
     """All audited records, with nothing known of records never seen."""
     unsure = int((found.audited.values < level).sum())
-    sizes = {"unsure": unsure, "size": len(found.audited), "members": _members(found, level)}
+    sizes = {"unsure": unsure, "size": len(found.audited), "members": of_members(found, level)}
     return Case(**sizes, never=ALL_BUT_SURE, alpha=audit.level, tolerance=audit.tolerance)  # type: ignore[arg-type]
 
 
