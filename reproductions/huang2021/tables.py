@@ -49,8 +49,7 @@ class Part:
     """Whether half of the spoilt calibration images are turned, rather than all of them made noisy."""
     query_sizes: tuple[int, ...]
     trainings: tuple[int, ...]
-    """None of them had a part in the choice of any setting. `ks`, which needs a model for every query set, is asked
-    of the first alone."""
+    """`ks`, which needs a model for every query set, is asked of the first alone."""
 
     @property
     def inside(self) -> tuple[str, ...]:
