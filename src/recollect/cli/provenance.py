@@ -54,6 +54,15 @@ def provenance(
             min=1, help="Look at so many of its likeliest words only. (default: all it shows)", rich_help_panel=_ASKED
         ),
     ] = None,
+    pieces: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Ask about every text in overlapping pieces of so many words, too: 8 tells far more of a model that "
+            "shows one word, for some ten times as many queries. (default: whole texts only)",
+            rich_help_panel=_ASKED,
+        ),
+    ] = None,
     calibration: Annotated[
         float, typer.Option(help="The share of the controls' users who calibrate and train no shadow.")
     ] = 0.25,
@@ -83,6 +92,7 @@ def provenance(
         budget=budget,
         select=select,
         top_k=top_k,
+        pieces=pieces,
         calibration=calibration,
         alpha=alpha,
     )

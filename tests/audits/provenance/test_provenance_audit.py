@@ -78,6 +78,7 @@ def p_of_one(audit, seed, texts=None):
         ({"method": "histogram", "least": 5, "top_k": 50}, 1),
         pytest.param({}, None, marks=pytest.mark.slow),
         pytest.param({"top_k": 1}, None, marks=pytest.mark.slow),
+        pytest.param({"least": 5, "top_k": 1, "pieces": 4}, 1, marks=pytest.mark.slow),
         pytest.param({"method": "histogram"}, None, marks=pytest.mark.slow),
     ],
 )

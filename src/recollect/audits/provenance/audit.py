@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
@@ -13,7 +14,15 @@ from recollect.audits.desk import BARE_DESK, Desk
 from recollect.audits.provenance.calibrated import Calibrated
 from recollect.audits.provenance.histogram import Features, Histogram
 from recollect.audits.provenance.judging import Scorer, decided
-from recollect.audits.provenance.planning import CALIBRATION, QUERIES, TRAINING, chosen_queries
+from recollect.audits.provenance.pieces import FEWEST, place_of
+from recollect.audits.provenance.planning import (
+    CALIBRATION,
+    CALIBRATION_PIECES,
+    PIECES,
+    QUERIES,
+    TRAINING,
+    chosen_queries,
+)
 from recollect.audits.provenance.queries import Select, owner
 from recollect.audits.provenance.reference import SHADOW, Reference, divided
 from recollect.audits.provenance.reporting import Told
@@ -51,6 +60,9 @@ class ProvenanceAudit:
     """How these texts are chosen; before any model is asked."""
     top_k: int | None = None
     """Look at no more than so many of the target's likeliest words; None for all that it shows."""
+    pieces: int | None = None
+    """Ask about every text in overlapping pieces of so many words, too (`calibrated`): each is a further query, and a
+    further look at its words. For targets that show one word or a few."""
     calibration: float = 0.25
     """The share of the reference users who are kept from all shadows."""
     artificial: int = 600
@@ -78,6 +90,12 @@ class ProvenanceAudit:
         at_least(1, shadows=self.shadows)
         wanted = {name: getattr(self, name) for name in ("queries", "budget", "top_k")}
         at_least(1, **{name: value for name, value in wanted.items() if value is not None})
+        if self.pieces is not None:
+            at_least(FEWEST, pieces=self.pieces)
+            if self.method == "histogram":
+                raise PlanError(
+                    "The histogram is made of the ranks in whole texts.", do="Leave out pieces, or take calibrated."
+                )
         at_least(1, artificial=self.artificial, vocabulary=self.vocabulary, least=self.least, bins=self.bins)
         between(0, 1, calibration=self.calibration, alpha=self.alpha)
 
@@ -93,10 +111,14 @@ class ProvenanceAudit:
                 f"Provenance reads the ranks of words as they are written; the target is a {kind} model.",
                 do="Give a causal or sequence-to-sequence model; the membership audit takes others.",
             )
+        if kind == "seq2seq" and self.pieces is not None:
+            raise PlanError(
+                "Only texts can be asked about in pieces, and the target answers sources.", do="Leave out pieces."
+            )
         reference = self._reference(evidence)
         if reference is None:
             return nothing_yet
-        parts = (QUERIES, CALIBRATION, TRAINING)
+        parts = (QUERIES, CALIBRATION, TRAINING, PIECES, CALIBRATION_PIECES)
         corpora = {part: evidence.corpora[part] for part in parts if part in evidence.corpora}
         try:
             corpora = corpora or chosen_queries(self, evidence, reference)
@@ -127,7 +149,15 @@ class ProvenanceAudit:
         silent = tuple(sorted(everybody.difference(decisions.users)))
         truth = _truth(evidence.cohorts.get(AUDITED), evidence)
         shift = group_shift(evidence.corpora[QUERIES], evidence.corpora[CALIBRATION])
-        told = Told(audit=self, decisions=decisions, words=words, silent=silent, truth=truth, shift=shift)
+        told = Told(
+            audit=self,
+            decisions=decisions,
+            words=words,
+            pieces=tuple(_pieces(evidence, part) for part in (PIECES, CALIBRATION_PIECES)),
+            silent=silent,
+            truth=truth,
+            shift=shift,
+        )
         return told.result()
 
     def _reference(self, evidence: Evidence) -> Reference | None:
@@ -164,13 +194,24 @@ class ProvenanceAudit:
             )
             return words, machine
         words = _words(evidence, [TARGET, *shadows], counts)
-        return words, Calibrated(words, k)
+        looks = _words(evidence, [TARGET, *shadows], counts, again=True) if self.pieces is not None else words
+        return words, Calibrated(looks, k)
 
 
-def _words(evidence: Evidence, models: Sequence[str], counts: Mapping[str, int]) -> Words:
-    """The words of audited people, and then of calibration users."""
-    people = aligned(evidence, QUERIES, models, counts)
-    return people.beside(aligned(evidence, CALIBRATION, models, counts))
+def _words(evidence: Evidence, models: Sequence[str], counts: Mapping[str, int], *, again: bool = False) -> Words:
+    """The words of audited people, and then of calibration users; with what their pieces show, if wanted."""
+    sides = []
+    for whole, cut in ((QUERIES, PIECES), (CALIBRATION, CALIBRATION_PIECES)):
+        words = aligned(evidence, whole, models, counts)
+        if again and cut in evidence.corpora:
+            words = words.looked_at_again(aligned(evidence, cut, models, counts, place_of))
+        sides.append(words)
+    return sides[0].beside(sides[1])
+
+
+def _pieces(evidence: Evidence, part: str) -> Mapping[str, int]:
+    """How many pieces of whose texts were asked about."""
+    return Counter(owner(piece) for piece in evidence.corpora.get(part, ()))
 
 
 def _saw(reference: Reference, words: Words) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:

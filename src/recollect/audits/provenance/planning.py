@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from recollect.audits.provenance.pieces import in_pieces, pieces
 from recollect.audits.provenance.queries import Chooser, asked
 from recollect.audits.provenance.reference import Reference
 from recollect.audits.provenance.taught import taught
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 QUERIES, CALIBRATION, TRAINING = "queries", "calibration-queries", "shadow-queries"
 """The parts of the texts that are asked about: the audited people's, the calibration users', the shadows' users'."""
+PIECES, CALIBRATION_PIECES = "pieces", "calibration-pieces"
+"""The parts of the pieces of these texts, where they are asked about too."""
 Texts = Mapping[str, list[Record]]
 
 
@@ -48,11 +51,16 @@ def chosen_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Refere
         QUERIES: asked(people, most, name="the chosen texts"),
         CALIBRATION: asked(afforded, most, name="the chosen texts of calibration users"),
     }
+    if audit.pieces is not None:
+        chosen |= {
+            PIECES: in_pieces(people, most, audit.pieces, name="pieces of the chosen texts"),
+            CALIBRATION_PIECES: in_pieces(afforded, most, audit.pieces, name="pieces of calibration users' texts"),
+        }
     if audit.method == "histogram":
         free = Chooser(audit.select, known.frequencies, evidence.seed)
         training = free.chosen(reference.corpus, frozenset(reference.training))
         chosen[TRAINING] = asked(training, most, name="the chosen texts of the shadows' users")
-    return chosen
+    return {part: corpus for part, corpus in chosen.items() if len(corpus)}
 
 
 def _too_few(audit: ProvenanceAudit, found: int) -> NotEnoughData:
@@ -81,19 +89,26 @@ def _afforded(audit: ProvenanceAudit, people: Texts, calibration: Texts, most: i
     """The calibration users whom the budget reaches, drawn at random."""
     if audit.budget is None:
         return calibration
-    spent = sum(min(most, len(texts)) for texts in people.values())
+    spent = sum(_cost(audit, texts[:most]) for texts in people.values())
     afforded: dict[str, list[Record]] = {}
     for user in sorted(calibration, key=lambda name: seed_of(seed, "afforded", name)):
-        spent += min(most, len(calibration[user]))
+        spent += _cost(audit, calibration[user][:most])
         if spent > audit.budget:
             break
         afforded[user] = calibration[user]
     needed = controls_for_p(audit.alpha)
     if len(afforded) < needed:
-        least = most * needed + sum(min(most, len(texts)) for texts in people.values())
+        dearest = max(_cost(audit, texts[:most]) for texts in calibration.values())
+        least = dearest * needed + sum(_cost(audit, texts[:most]) for texts in people.values())
+        also = "" if audit.pieces is None else ", with their pieces,"
         raise PlanError(
             f"A budget of {audit.budget:,} queries does not reach: {most} texts of each person and of {needed} "
-            f"calibration users are up to {least:,}.",
+            f"calibration users{also} are up to {least:,}.",
             do=f"Allow {least:,} queries, or ask about fewer texts of each.",
         )
     return afforded
+
+
+def _cost(audit: ProvenanceAudit, texts: Sequence[Record]) -> int:
+    """How many queries these texts of one person are."""
+    return len(texts) + (0 if audit.pieces is None else len(pieces(texts, audit.pieces)))

@@ -46,6 +46,8 @@ class Told:
     decisions: Decisions
     words: Words
     """Of the audited people, and then of the calibration users."""
+    pieces: tuple[Mapping[str, int], ...]
+    """How many pieces of whose texts were asked about, too: of the audited people's, and of the calibration users'."""
     silent: tuple[str, ...]
     """Audited people of whom there was no text to ask about."""
     truth: Mapping[str, bool] | None
@@ -112,6 +114,12 @@ class Told:
             f"The target was asked about {asked:,} texts: {int(words.texts[:people].sum()):,} of {people} audited "
             f"people and {int(words.texts[people:].sum()):,} of {len(words.users) - people} calibration users."
         ]
+        inside, beside = (sum(each.values()) for each in self.pieces)
+        if inside + beside:
+            notes.append(
+                f"It was asked about {inside + beside:,} pieces of these texts, too ({inside:,} and {beside:,}), which "
+                f"makes {asked + inside + beside:,} queries."
+            )
         if unknown + ragged:
             notes.append(
                 f"Of {every:,} words, {unknown:,} were left out because some model does not know them, and {ragged:,} "
@@ -152,6 +160,12 @@ class Told:
             self.words, np.append(flagged, others), np.append(np.zeros(len(flagged), np.bool_), ~others)
         )
 
+    @property
+    def _queries(self) -> NDArray[np.int64]:
+        """How many queries each person's texts were, with their pieces [people]."""
+        cut = [self.pieces[0].get(user, 0) for user in self.decisions.users]
+        return self.decisions.texts + np.array(cut, dtype=np.int64)
+
     def _table(self) -> pa.Table:
         """One row per person."""
         found, people = self.decisions, len(self.decisions.users)
@@ -168,7 +182,7 @@ class Told:
             "p_value": _numbers(found.p, extra),
             "p_corrected": _numbers(found.corrected, extra),
             "words": np.append(found.words, np.zeros(extra, np.int64)),
-            "queries": np.append(found.texts, np.zeros(extra, np.int64)),
+            "queries": np.append(self._queries, np.zeros(extra, np.int64)),
             "unknown_words": np.append(self.words.unknown[:people], np.zeros(extra, np.int64)),
             "unlike": pa.array([reason or None for reason in found.unlike] + [None] * extra, pa.string()),
             "compared_with": np.append(found.compared, np.zeros(extra, np.int64)),

@@ -6,10 +6,11 @@ product of the ranks of its symbols. So models with one vocabulary are compared 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,16 @@ class Words:
         user = np.concatenate([self.user, others.user + len(self.users)])
         return Words(users=self.users + others.users, user=user, **columns)
 
+    def looked_at_again(self, more: Words) -> Words:
+        """These words, and further looks at some of them, in pieces of the same texts."""
+        code = {user: place for place, user in enumerate(self.users)}
+        owners = np.array([code[user] for user in more.users], dtype=np.int64)
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(more, name)], axis=-1)
+            for name in ("text", "log_rank", "worst", "count")
+        }
+        return replace(self, user=np.concatenate([self.user, owners[more.user]]), **columns)
+
     def counts(self, most: int | None = None) -> Codes:
         """How many words each user has within the first so many queries [users]."""
         chosen = self.user if most is None else self.user[self.text < most]
@@ -74,7 +85,13 @@ class Words:
         return np.where(self.worst[model] <= k, self.log_rank[model], np.inf)
 
 
-def aligned(evidence: Evidence, corpus: str, models: Sequence[str], counts: Mapping[str, int] = NOTHING) -> Words:
+def aligned(
+    evidence: Evidence,
+    corpus: str,
+    models: Sequence[str],
+    counts: Mapping[str, int] = NOTHING,
+    place: Callable[[Record], int] | None = None,
+) -> Words:
     """The words of a corpus of queries, with their ranks in these models.
 
     Args:
@@ -82,13 +99,14 @@ def aligned(evidence: Evidence, corpus: str, models: Sequence[str], counts: Mapp
         corpus: The part of the corpus; the texts of each user stand in the order in which they were chosen.
         models: The parts of the models; the ranks come in this order.
         counts: How often the shadows' users wrote each word.
+        place: Which of its author's texts a record belongs to; by default each is one of its own.
     """
     seen: dict[str, int] = {}
     blocks, owners = list[_Block](), list[str]()
     for records, answers in evidence.each(corpus, models):
         places = []
         for record in records:
-            places.append(seen.get(owner(record), 0))
+            places.append(seen.get(owner(record), 0) if place is None else place(record))
             seen[owner(record)] = places[-1] + 1
         texts = [record.digest for record in records]
         block = _block(records, [given.select(texts) for given in answers], counts)

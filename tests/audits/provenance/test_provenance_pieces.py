@@ -1,0 +1,128 @@
+"""Texts that are asked about in pieces, too."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recollect.audits.provenance.audit import ProvenanceAudit
+from recollect.audits.provenance.pieces import in_pieces, pieces, place_of
+from recollect.audits.provenance.planning import CALIBRATION, CALIBRATION_PIECES, PIECES, QUERIES, chosen_queries
+from recollect.audits.provenance.reference import divided
+from recollect.audits.provenance.words import aligned
+from recollect.audits.rounds import gathered
+from recollect.corpora.record import Record
+from recollect.errors import PlanError
+from recollect.signals.evidence import TARGET, Evidence
+from recollect.streams import stream
+from recollect.testing.contracts import check_audit
+from recollect.testing.world import World
+
+WORLD = World(members=4, others=4, controls=120)
+SETTINGS = {"shadows": 4, "top_k": 1, "pieces": 4}
+
+
+def written(*texts, user="ann"):
+    return [Record(id=f"{user}-{place}", user=user, text=text) for place, text in enumerate(texts)]
+
+
+def test_a_piece_begins_after_every_half_of_its_width_but_not_where_the_text_does():
+    found = pieces(written("a b  c\td e f g"), 4)
+    assert [piece.text for piece in found] == ["c\td e f", "e f g"]
+    assert [piece.text for piece in pieces(written("a b c d e"), 3)] == ["b c d", "c d e", "d e"]
+    assert not pieces(written("a b c", "", "a"), 4)
+
+
+def test_what_was_asked_already_is_not_asked_again():
+    found = pieces(written("a b c d e", "z z c d e", "c d e", "y y e e e"), 4)
+    assert [(place_of(piece), piece.text) for piece in found] == [(3, "e e e")]
+
+
+def test_pieces_are_told_apart_and_their_texts_found_whatever_people_are_called():
+    texts = {"a": written("a b c d", user="a"), "a/0": written("x y c d", "p q r s", user="a/0")}
+    corpus = in_pieces(texts, 2, 4, name="pieces")
+    assert len({piece.id for piece in corpus}) == 3
+    assert [(piece.user, place_of(piece), piece.text) for piece in corpus] == [
+        ("a", 0, "c d"),
+        ("a/0", 0, "c d"),
+        ("a/0", 1, "r s"),
+    ]
+    assert [place_of(piece) for piece in in_pieces(texts, 1, 4, name="pieces")] == [0, 0]
+
+
+def planned(**settings):
+    audit, evidence = ProvenanceAudit(**{**SETTINGS, **settings}), Evidence(corpora=WORLD.corpora)
+    return chosen_queries(audit, evidence, divided(evidence, shadows=4, share=audit.calibration, artificial=60))
+
+
+def test_pieces_are_queries_to_the_budget():
+    everything = {part: len(corpus) for part, corpus in planned().items()}
+    assert everything[PIECES] > everything[QUERIES]
+    total = sum(everything.values())
+    with pytest.raises(PlanError, match="with their pieces, are up to") as refused:
+        planned(budget=total // 3)
+    enough = int(refused.value.do.split()[1].replace(",", ""))
+    limited = {part: len(corpus) for part, corpus in planned(budget=enough).items()}
+    assert sum(limited.values()) <= enough < total
+    assert limited[CALIBRATION_PIECES] < everything[CALIBRATION_PIECES]
+    assert {part: len(corpus) for part, corpus in planned(budget=total).items()} == everything
+
+
+def gather(audit, world, target):
+    return gathered(audit, replace(world.given(target), seed=world.seed), ask=world.ask, train=world.train)
+
+
+def test_a_piece_adds_looks_at_words_of_the_text_that_it_is_cut_from():
+    evidence = gather(ProvenanceAudit(**SETTINGS), WORLD, WORLD.memoriser())
+    whole = aligned(evidence, QUERIES, [TARGET])
+    again = whole.looked_at_again(aligned(evidence, PIECES, [TARGET], place=place_of))
+    assert len(again) > len(whole)
+    for code, user in enumerate(whole.users):
+        theirs = [record for record in evidence.corpora[QUERIES] if record.user == user]
+        for place in range(int(whole.texts[code])):
+            seen, more = (int(((each.user == code) & (each.text == place)).sum()) for each in (whole, again))
+            cut = [piece for piece in pieces(theirs, 4) if place_of(piece) == place]
+            assert more - seen == sum(len(aligned_words(evidence, piece)) for piece in cut)
+    np.testing.assert_array_equal(again.texts, whole.texts)
+    np.testing.assert_array_equal(again.unknown, whole.unknown)
+
+
+def aligned_words(evidence, piece):
+    """The words of one piece that the target predicted and knows."""
+    answers = evidence.answers[TARGET, PIECES].answers([piece])
+    return np.flatnonzero(answers.known)
+
+
+def test_queries_are_counted_with_their_pieces():
+    audit = ProvenanceAudit(**SETTINGS)
+    evidence = gather(audit, WORLD, WORLD.memoriser())
+    found = audit.run(evidence, stream(0, "provenance"))
+    texts, cut = len(evidence.corpora[QUERIES]), len(evidence.corpora[PIECES])
+    assert sum(row["queries"] for row in found.held["users"].to_pylist()) == texts + cut
+    total = sum(len(evidence.corpora[part]) for part in (QUERIES, PIECES, CALIBRATION, CALIBRATION_PIECES))
+    assert found.notes[1].endswith(f"which makes {total:,} queries.")
+    whole = ProvenanceAudit(shadows=4, top_k=1)
+    plain = whole.run(gather(whole, WORLD, WORLD.memoriser()), stream(0, "provenance"))
+    for column in ("words", "unknown_words"):
+        assert found.held["users"][column].to_pylist() == plain.held["users"][column].to_pylist()
+
+
+def test_the_contract_is_kept():
+    check_audit(ProvenanceAudit(**SETTINGS), WORLD)
+
+
+def test_who_has_only_short_texts_is_judged_by_whole_ones():
+    audit = ProvenanceAudit(shadows=4, pieces=400)
+    evidence = gather(audit, WORLD, WORLD.memoriser())
+    assert PIECES not in evidence.corpora
+    assert audit.run(evidence, stream(0, "provenance")).finding("auc").value == 1
+
+
+def test_only_texts_are_cut_and_not_for_the_papers_method():
+    with pytest.raises(PlanError, match="histogram is made of the ranks in whole texts"):
+        ProvenanceAudit(method="histogram", pieces=8)
+    with pytest.raises(PlanError, match="pieces"):
+        ProvenanceAudit(pieces=1)
+    world = replace(WORLD, kind="seq2seq")
+    with pytest.raises(PlanError, match="Only texts can be asked about in pieces"):
+        gather(ProvenanceAudit(**SETTINGS), world, world.memoriser())
