@@ -28,6 +28,7 @@ STUDIES = (
     "figure7_ablation",
     "small_targets",
     "bloggers",
+    "pieces",
 )
 
 

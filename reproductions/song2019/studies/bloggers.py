@@ -17,9 +17,7 @@ SIZES = {None: 1.0, 50: 0.648, 5: 0.572, 1: 0.549}
 
 
 def study(lab: Laboratory) -> Outcome:
-    corpus = _cut(read_corpus(lab.file("blog_authorship/posts.jsonl.gz"), skip_bad=True))
-    people = People.of(corpus, in_random_order(corpus), members=MEMBERS, training=2 * MEMBERS, calibrating=CALIBRATING)
-    scene = lab.scene(Task(people=people, recipe=load_recipe(WORDS), shadows=SHADOWS))
+    scene = lab.scene(task(lab))
     rows = {f"{method}, {k or 'all'}": lab.audit(scene, method=method, top_k=k) for k in SIZES for method in METHODS}
     figures = []
     for k, paper in SIZES.items():
@@ -34,6 +32,13 @@ def study(lab: Laboratory) -> Outcome:
         figures=figures,
         details=rows,
     )
+
+
+def task(lab: Laboratory) -> Task:
+    """Word prediction with bloggers."""
+    corpus = _cut(read_corpus(lab.file("blog_authorship/posts.jsonl.gz"), skip_bad=True))
+    people = People.of(corpus, in_random_order(corpus), members=MEMBERS, training=2 * MEMBERS, calibrating=CALIBRATING)
+    return Task(people=people, recipe=load_recipe(WORDS), shadows=SHADOWS)
 
 
 def _cut(posts: Corpus) -> Corpus:

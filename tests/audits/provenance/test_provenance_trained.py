@@ -152,7 +152,8 @@ def test_dialogues_are_audited_by_the_words_of_the_reply(tmp_path):
 @pytest.mark.slow
 def test_nobody_is_accused_by_targets_that_never_saw_them(targets, people, judged, record_property):
     """Every target has people and calibration users of its own: p-values of different targets are independent."""
-    audits = {"all words": {}, "top-1": {"top_k": 1}, "histogram": {"method": "histogram"}}
+    in_pieces = {"top_k": 1, "pieces": 8}
+    audits = {"all words": {}, "top-1": {"top_k": 1}, "pieces": in_pieces, "histogram": {"method": "histogram"}}
     p, alarms = {name: [] for name in audits}, []
     for number, (_, audited, calibrating) in enumerate(people[2]):
         for name, settings in audits.items():

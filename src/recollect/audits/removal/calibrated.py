@@ -40,6 +40,8 @@ class Case:
     least: Rate | None = None
     """The same at its lowest, where the controls are of another kind than the audited records; None if they are not."""
     alpha: float = 0.05
+    spent: float = 1.0
+    """The share of α that the test for "still there" may spend, where another one spends the rest."""
     tolerance: float = 0.5
     """The share still in from which on a set is not gone."""
 
@@ -50,11 +52,15 @@ class Case:
 
     @property
     def p_still(self) -> float:
-        """How often a set of which nothing is in would show so few unsure answers (Fisher's exact test)."""
+        """How often a set of which nothing is in would show so few unsure answers (Fisher's exact test).
+
+        Divided by what may be spent: so both tests of a set together are wrong with probability α at most.
+        """
         never = self.least or self.never
         pool = math.floor(never.size)
         hits = min(pool, math.floor(never.hits + 1e-9))
-        return float(stats.hypergeom.cdf(self.unsure, pool + self.size, hits + self.unsure, self.size))
+        found = float(stats.hypergeom.cdf(self.unsure, pool + self.size, hits + self.unsure, self.size))
+        return min(1.0, found / self.spent)
 
     @property
     def p_removed(self) -> float:
@@ -79,13 +85,17 @@ class Case:
                 "Calibration models are no surer of their members than the target of records it never saw.",
                 do="Give more controls, or a recipe that trains as the target was trained.",
             )
-        value = 1 - (self.rate.value - self.members.value) / (self.never.value - self.members.value)
-        left = self.shares_left(confidence)
-        clipped = min(1.0, max(0.0, value))
-        low, high = (min(left), max(left)) if left else (clipped, clipped)
-        interval = Interval(min(low, clipped), max(high, clipped), confidence)
+        left, value = self.shares_left(confidence), self.likeliest
+        low, high = (min(left), max(left)) if left else (value, value)
+        interval = Interval(min(low, value), max(high, value), confidence)
         n = {"audited": self.size, "members": int(self.members.size), "never_seen": int(self.never.size)}
-        return Estimate(value=clipped, interval=interval, n=n, method=_METHOD)
+        return Estimate(value=value, interval=interval, n=n, method=_METHOD)
+
+    @property
+    def likeliest(self) -> float:
+        """The share still in that explains the unsure answers best, where a share can be told."""
+        share = 1 - (self.rate.value - self.members.value) / (self.never.value - self.members.value)
+        return min(1.0, max(0.0, share))
 
     def shares_left(self, confidence: float) -> list[float]:
         """The shares still in that the counts do not rule out; none if the set is beyond either side."""

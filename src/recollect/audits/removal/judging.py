@@ -13,8 +13,9 @@ import pyarrow as pa
 from recollect.audits.membership.ledger import Ledger
 from recollect.audits.membership.shift import SHIFTED, sampled, told_apart
 from recollect.audits.removal.calibrated import Case, Verdict
+from recollect.audits.removal.lines import Lines, lines_of, with_nothing_known
 from recollect.audits.removal.near import neighbours
-from recollect.audits.removal.rates import Flags, Near, Rate, line, never_seen
+from recollect.audits.removal.rates import Flags, Near
 from recollect.audits.removal.reporting import LIMITS, add_findings, said_plainly
 from recollect.audits.removal.units import Standing, standing, unit_of
 from recollect.corpora.cohorts import Unit
@@ -42,13 +43,15 @@ DAMAGED = (
     "The target is far less sure of records it never saw than calibration models are: it was damaged as a whole, or "
     "trained otherwise. It is not called clean."
 )
+HELD_BELOW = (
+    "Far fewer answers about the set are plainly wrong than about records never seen, although as many are unsure: the "
+    "target may hold its members less firmly than calibration models do. The set is not called gone."
+)
 NO_SHARE_FITS = (
     "No share still in explains how sure the target is of the set: less than of records it never saw, or more than "
     "calibration models are of their members. The share given is the nearest one; its interval has no width because "
     "every other share fits even worse, not because it is known so well."
 )
-ALL_BUT_SURE = Rate(value=1.0, size=1e9)
-"""Records that no control is like: for all we know, the target would be unsure of each, had it never seen them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,6 +62,8 @@ class Judged:
     near: Near | None
     case: Case | None
     """None if no audited record is like any control, or no calibration model says how members look."""
+    low: Case | None
+    """What answers below a far lower line say; None if there is none."""
     whole: Case | None
     """The same with nothing known of records never seen: rules out shares still in whatever the set is like."""
     line: float
@@ -90,7 +95,13 @@ class Judged:
         if self.damaged or (self.near is None and self.p_above <= self.level):
             return "cannot tell"
         cleared = self.whole is not None and self.whole.excludes(self.whole.tolerance)
-        return "gone" if cleared or self.case.verdict == "gone" else "cannot tell"
+        return "gone" if cleared or (self.case.verdict == "gone" and not self.held_below) else "cannot tell"
+
+    @property
+    def held_below(self) -> bool:
+        """Whether the set looks gone, but not far down, where a target that holds its members weakly shows them."""
+        low = self.low
+        return low is not None and low.told and low.likeliest >= low.tolerance
 
     def _still_there(self, case: Case) -> bool:
         """Whether the set is known too well; without neighbours all ranks are a second test, which is paid for."""
@@ -152,21 +163,22 @@ def _judged(audit: RemovalAudit, evidence: Evidence, ledger: Ledger) -> tuple[Ju
     shifted, notes = (near.shifted, _remarks(near)) if near is not None else guarded(evidence, audit, ledger)
     sides = found.audited.values, found.controls.values
     below, above = (mann_whitney(*sides, alternative=way).p for way in _WAYS)
-    level = line(found.members.values, found.controls.values) if calibrated else -np.inf
-    unsure = found.audited.values < level
+    lines = lines_of(audit, found, near) if calibrated else Lines(line=-np.inf, case=None, low=None)
     judged_so = Judged(
         found=found,
         near=near,
-        case=_case(audit, found, near, level) if calibrated else None,
-        whole=_whole(audit, found, level) if calibrated else None,
-        line=level,
-        unsure=unsure,
+        case=lines.case,
+        low=lines.low,
+        whole=with_nothing_known(audit, found, lines.line) if calibrated else None,
+        line=lines.line,
+        unsure=found.audited.values < lines.line,
         p_below=below,
         p_above=above,
         shifted=shifted,
         level=audit.level,
     )
-    return judged_so, [*notes, *([DAMAGED] if judged_so.damaged else [])]
+    told = {DAMAGED: judged_so.damaged, HELD_BELOW: judged_so.held_below and judged_so.verdict == "cannot tell"}
+    return judged_so, [*notes, *(note for note, holds in told.items() if holds)]
 
 
 def _near(audit: RemovalAudit, evidence: Evidence, found: Standing, unit: Unit) -> Near | None:
@@ -182,38 +194,6 @@ def _near(audit: RemovalAudit, evidence: Evidence, found: Standing, unit: Unit) 
         by_id = {record.id: record for record in evidence.corpora[part]}
         parts.append([by_id[name] for name in scores.records])
     return neighbours(parts[0], parts[1], count)
-
-
-def of_members(found: Standing, level: float) -> Rate:
-    """How often calibration models are unsure of their members; a unit counts once, however many it trained."""
-    unsure = found.members.values < level
-    model = np.array([name.split("/", 1)[0] for name in found.members.records])
-    each = tuple(float(unsure[model == name].mean()) for name in np.unique(model))
-    return Rate(value=float(unsure.mean()), size=float(len(set(found.members.users))), models=each)
-
-
-def _case(audit: RemovalAudit, found: Standing, near: Near | None, level: float) -> Case | None:
-    """The audited records that are like some control, beside members and records never seen."""
-    unsure, controls = found.audited.values < level, found.controls.values < level
-    compared = unsure if near is None else unsure[~near.far]
-    if not len(compared):
-        return None
-    return Case(
-        unsure=int(compared.sum()),
-        size=len(compared),
-        members=of_members(found, level),
-        never=never_seen(controls, near),
-        least=never_seen(controls, near, plain=True) if near is not None and near.shifted else None,
-        alpha=audit.level,
-        tolerance=audit.tolerance,
-    )
-
-
-def _whole(audit: RemovalAudit, found: Standing, level: float) -> Case:
-    """All audited records, with nothing known of records never seen."""
-    unsure = int((found.audited.values < level).sum())
-    sizes = {"unsure": unsure, "size": len(found.audited), "members": of_members(found, level)}
-    return Case(**sizes, never=ALL_BUT_SURE, alpha=audit.level, tolerance=audit.tolerance)  # type: ignore[arg-type]
 
 
 def unexplained(case: Case | None, confidence: float) -> list[str]:

@@ -23,6 +23,8 @@ from recollect.stats.owners import Floats
 Flags = NDArray[np.bool_]
 MOST_LINES: Final = 400
 """Lines that are tried."""
+TELLING: Final = 12
+"""So many unsure answers are expected below the low line, if the set was never seen."""
 PEERS: Final = 50
 """So many controls are as far from other controls as an audited record is."""
 FAR: Final = 0.99
@@ -92,6 +94,24 @@ def line(members: Floats, never: Floats) -> float:
     lost = (np.searchsorted(np.sort(members), levels, side="left") + 1) / (len(members) + 2)
     # rounded, so that of levels that tell equally well the lowest is taken on every machine
     return float(levels[int(np.argmax(np.round(_arcsine(unsure) - _arcsine(lost), 12)))])
+
+
+def low_line(never: Floats, counted: Floats, size: int) -> float:
+    """The lowest score at which a set of this size that was never seen can still be told from one that is in.
+
+    A target that holds its members less firmly than calibration models do, though trained as they were, is about as
+    unsure of them as of anything. But it seldom takes them for something else altogether, and that tells them apart
+    far down.
+
+    Args:
+        never: Scores of the controls under the target.
+        counted: How much each control counts, by how like the audited records it is.
+        size: Audited records.
+    """
+    order = np.argsort(never, kind="stable")
+    sums = np.cumsum(counted[order])
+    place = int(np.searchsorted(sums, min(1.0, TELLING / size) * sums[-1]))
+    return float(never[order[min(place, len(order) - 1)]])
 
 
 def _arcsine(share: Floats) -> Floats:
