@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from recollect.audits.membership.ledger import Ledger
 from recollect.audits.removal.audit import RemovalAudit
 from recollect.audits.removal.calibrated import Case
 from recollect.audits.removal.judging import Judged
 from recollect.audits.removal.lines import SPENT_LOW, lines_of, with_nothing_known
 from recollect.audits.removal.rates import TELLING, Near, Rate, low_line
+from recollect.audits.removal.reporting import add_findings
 from recollect.audits.removal.units import Standing
 from recollect.signals.scores import Scores
 from recollect.stats.significance import binomial_p
@@ -105,6 +107,14 @@ def test_the_low_line_that_speaks_is_the_one_that_is_reported():
     assert firm.low is not None
     assert firm.case is not firm.low
     assert firm.case.spent == 1 - SPENT_LOW
+
+
+def test_that_two_lines_were_tried_is_said():
+    ledger = Ledger("removal")
+    add_findings(ledger, judged(0, size=800, share=1.0, weakly=True), AUDIT)
+    methods = {finding.name: finding.method for finding in ledger.findings}
+    assert methods["p_still_there"].endswith("corrected for the two lines that were tried")
+    assert "two lines" not in methods["p_all_in"]
 
 
 def test_a_set_that_looks_gone_but_not_far_down_is_not_called_so():

@@ -89,17 +89,16 @@ def _afforded(audit: ProvenanceAudit, people: Texts, calibration: Texts, most: i
     """The calibration users whom the budget reaches, drawn at random."""
     if audit.budget is None:
         return calibration
-    spent = sum(_cost(audit, texts[:most]) for texts in people.values())
+    spent = least = sum(_cost(audit, texts[:most]) for texts in people.values())
     afforded: dict[str, list[Record]] = {}
-    for user in sorted(calibration, key=lambda name: seed_of(seed, "afforded", name)):
-        spent += _cost(audit, calibration[user][:most])
-        if spent > audit.budget:
-            break
-        afforded[user] = calibration[user]
     needed = controls_for_p(audit.alpha)
+    for place, user in enumerate(sorted(calibration, key=lambda name: seed_of(seed, "afforded", name))):
+        cost = _cost(audit, calibration[user][:most])
+        least += cost if place < needed else 0
+        spent += cost
+        if spent <= audit.budget:
+            afforded[user] = calibration[user]
     if len(afforded) < needed:
-        dearest = max(_cost(audit, texts[:most]) for texts in calibration.values())
-        least = dearest * needed + sum(_cost(audit, texts[:most]) for texts in people.values())
         also = "" if audit.pieces is None else ", with their pieces,"
         raise PlanError(
             f"A budget of {audit.budget:,} queries does not reach: {most} texts of each person and of {needed} "

@@ -64,6 +64,8 @@ def _add_case(ledger: Ledger, case: Case, audit: RemovalAudit) -> None:
         ("p_all_in", case.p_removed, "How often a set that is wholly in would look so unknown."),
     ):
         method = "mixture, MOVER of exact intervals" if name == "p_gone" else "Fisher's exact test of unsure answers"
+        if name == "p_still_there" and case.spent < 1:
+            method += ", corrected for the two lines that were tried"
         ledger.findings.append(p_finding(name, value, n, method=method, reading=reading))
     still, gone = case.power()
     for name, value, said in (("power_still_there", still, "still there"), ("power_gone", gone, "gone")):
