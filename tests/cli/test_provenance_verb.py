@@ -104,3 +104,9 @@ def test_shadows_need_a_recipe(folder):
     found = call("provenance", folder / "target", folder / "me.jsonl", "--controls", folder / "controls.jsonl")
     assert found.exit_code == 2
     assert "10 shadow models" in found.stderr
+
+
+def test_pieces_are_asked_about_and_counted(folder):
+    asked = call("provenance", folder / "target", folder / "me.jsonl", *options(folder), "--pieces", 4, "--budget", 20)
+    assert asked.exit_code == 2
+    assert "with their pieces, are up to" in asked.output.replace("\n", " ")

@@ -11,9 +11,10 @@ from recollect.audits.provenance.planning import CALIBRATION, CALIBRATION_PIECES
 from recollect.audits.provenance.reference import divided
 from recollect.audits.provenance.words import aligned
 from recollect.audits.rounds import gathered
+from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import PlanError
-from recollect.signals.evidence import TARGET, Evidence
+from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.streams import stream
 from recollect.testing.contracts import check_audit
 from recollect.testing.world import World
@@ -116,6 +117,15 @@ def test_who_has_only_short_texts_is_judged_by_whole_ones():
     evidence = gather(audit, WORLD, WORLD.memoriser())
     assert PIECES not in evidence.corpora
     assert audit.run(evidence, stream(0, "provenance")).finding("auc").value == 1
+
+
+def test_whoever_has_no_text_is_told_how_much_is_needed():
+    audit = ProvenanceAudit(**SETTINGS)
+    given = replace(WORLD.given(WORLD.memoriser()), seed=WORLD.seed)
+    blank = replace(given, corpora={**given.corpora, AUDITED: Corpus.of(written(" "))}, cohorts={})
+    found = audit.run(gathered(audit, blank, ask=WORLD.ask, train=WORLD.train), stream(0, "provenance"))
+    assert found.outcome == "cannot tell"
+    assert "At least 20 words" in found.skipped[0].reason
 
 
 def test_only_texts_are_cut_and_not_for_the_papers_method():

@@ -64,7 +64,6 @@ def judged(seed, *, size, share, weakly):
         low=lines.low,
         whole=with_nothing_known(AUDIT, found, lines.line),
         line=lines.line,
-        unsure=found.audited.values < lines.line,
         p_below=1.0,
         p_above=1.0,
         shifted=False,
@@ -122,10 +121,17 @@ def test_a_set_that_looks_gone_but_not_far_down_is_not_called_so():
     assert gone.verdict == "gone"
     assert not gone.held_below
     below = Case(unsure=2, size=800, members=Rate(value=0.0, size=600), never=Rate(value=0.015, size=600))
-    parts = {name: getattr(gone, name) for name in ("found", "near", "case", "line", "unsure", "p_below", "p_above")}
+    parts = {name: getattr(gone, name) for name in ("found", "near", "case", "line", "p_below", "p_above")}
     doubted = Judged(low=below, whole=None, shifted=False, level=0.05, **parts)
     assert doubted.held_below
     assert doubted.verdict == "cannot tell"
+
+
+def test_a_set_that_does_not_look_gone_is_not_said_to():
+    whole = judged(0, size=800, share=1.0, weakly=False)
+    assert whole.verdict == "still there"
+    assert whole.low.likeliest > 0.9
+    assert not whole.held_below
 
 
 @pytest.mark.parametrize("size", [5, 50, 800])

@@ -191,7 +191,7 @@ def test_a_healthy_model_is_not_called_damaged_for_controls_that_are_noisy():
     near = Near(audited=places % 80, controls=places, distances=(np.zeros(200), np.ones(200)))
 
     def damaged(standing, near):
-        parts = {"case": None, "low": None, "whole": None, "line": 0.0, "unsure": noisy, "p_below": 1.0, "p_above": 1.0}
+        parts = {"case": None, "low": None, "whole": None, "line": 0.0, "p_below": 1.0, "p_above": 1.0}
         return Judged(found=standing, near=near, shifted=False, level=0.05, **parts).damaged
 
     # the audited records have clean controls for neighbours

@@ -180,7 +180,7 @@ class ProvenanceAudit:
         k, shadows = min(shown, default=None), reference.shadows
         counts = taught(reference, self.vocabulary).frequencies.counts
         if self.method == "histogram":
-            words = _words(evidence, [TARGET], counts)
+            words, _ = _words(evidence, [TARGET], counts)
             trained = [aligned(evidence, TRAINING, [shadow]) for shadow in shadows]
             labelled = [(each, _saw(reference, each)[place]) for place, each in enumerate(trained)]
             machine = Histogram(
@@ -193,20 +193,20 @@ class ProvenanceAudit:
                 seed=evidence.seed,
             )
             return words, machine
-        words = _words(evidence, [TARGET, *shadows], counts)
-        looks = _words(evidence, [TARGET, *shadows], counts, again=True) if self.pieces is not None else words
+        words, looks = _words(evidence, [TARGET, *shadows], counts)
         return words, Calibrated(looks, k)
 
 
-def _words(evidence: Evidence, models: Sequence[str], counts: Mapping[str, int], *, again: bool = False) -> Words:
-    """The words of audited people, and then of calibration users; with what their pieces show, if wanted."""
-    sides = []
-    for whole, cut in ((QUERIES, PIECES), (CALIBRATION, CALIBRATION_PIECES)):
-        words = aligned(evidence, whole, models, counts)
-        if again and cut in evidence.corpora:
+def _words(evidence: Evidence, models: Sequence[str], counts: Mapping[str, int]) -> tuple[Words, Words]:
+    """The words of audited people, and then of calibration users; and these with what their pieces show."""
+    whole, looks = [], []
+    for part, cut in ((QUERIES, PIECES), (CALIBRATION, CALIBRATION_PIECES)):
+        words = aligned(evidence, part, models, counts)
+        whole.append(words)
+        if cut in evidence.corpora:
             words = words.looked_at_again(aligned(evidence, cut, models, counts, place_of))
-        sides.append(words)
-    return sides[0].beside(sides[1])
+        looks.append(words)
+    return whole[0].beside(whole[1]), looks[0].beside(looks[1])
 
 
 def _pieces(evidence: Evidence, part: str) -> Mapping[str, int]:

@@ -52,15 +52,16 @@ def chosen_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Refere
         CALIBRATION: asked(afforded, most, name="the chosen texts of calibration users"),
     }
     if audit.pieces is not None:
-        chosen |= {
+        cut = {
             PIECES: in_pieces(people, most, audit.pieces, name="pieces of the chosen texts"),
             CALIBRATION_PIECES: in_pieces(afforded, most, audit.pieces, name="pieces of calibration users' texts"),
         }
+        chosen |= {part: corpus for part, corpus in cut.items() if len(corpus)}
     if audit.method == "histogram":
         free = Chooser(audit.select, known.frequencies, evidence.seed)
         training = free.chosen(reference.corpus, frozenset(reference.training))
         chosen[TRAINING] = asked(training, most, name="the chosen texts of the shadows' users")
-    return {part: corpus for part, corpus in chosen.items() if len(corpus)}
+    return chosen
 
 
 def _too_few(audit: ProvenanceAudit, found: int) -> NotEnoughData:

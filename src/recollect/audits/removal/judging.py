@@ -68,8 +68,6 @@ class Judged:
     """The same with nothing known of records never seen: rules out shares still in whatever the set is like."""
     line: float
     """The score below which a model is unsure."""
-    unsure: Flags
-    """Of which audited units the target is unsure."""
     p_below: float
     """How often a set of which nothing was ever in would score so far below the controls."""
     p_above: float
@@ -77,6 +75,11 @@ class Judged:
     shifted: bool
     """Whether the set and the controls differ, whatever a model says of them."""
     level: float
+
+    @property
+    def unsure(self) -> Flags:
+        """Of which audited units the target is unsure."""
+        return np.asarray(self.found.audited.values < self.line)
 
     @cached_property
     def damaged(self) -> bool:
@@ -100,8 +103,8 @@ class Judged:
     @property
     def held_below(self) -> bool:
         """Whether the set looks gone, but not far down, where a target that holds its members weakly shows them."""
-        low = self.low
-        return low is not None and low.told and low.likeliest >= low.tolerance
+        low, looks_gone = self.low, self.case is not None and self.case.verdict == "gone"
+        return looks_gone and low is not None and low.told and low.likeliest >= low.tolerance
 
     def _still_there(self, case: Case) -> bool:
         """Whether the set is known too well; without neighbours all ranks are a second test, which is paid for."""
@@ -171,7 +174,6 @@ def _judged(audit: RemovalAudit, evidence: Evidence, ledger: Ledger) -> tuple[Ju
         low=lines.low,
         whole=with_nothing_known(audit, found, lines.line) if calibrated else None,
         line=lines.line,
-        unsure=found.audited.values < lines.line,
         p_below=below,
         p_above=above,
         shifted=shifted,

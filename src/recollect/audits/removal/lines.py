@@ -37,10 +37,9 @@ def lines_of(audit: RemovalAudit, found: Standing, near: Near | None) -> Lines:
     the second test.
     """
     level = line(found.members.values, found.controls.values)
-    if near is None or near.far.all():
-        alone = near is not None  # no audited record is like any control
-        return Lines(line=level, case=None if alone else _at(level, audit, found, near), low=None)
-    under = low_line(found.controls.values, near.nearest, int((~near.far).sum()))
+    if near is not None and near.far.all():
+        return Lines(line=level, case=None, low=None)
+    under = np.inf if near is None else low_line(found.controls.values, near.nearest, int((~near.far).sum()))
     if under >= level:
         return Lines(line=level, case=_at(level, audit, found, near), low=None)
     usual = replace(_at(level, audit, found, near), spent=1 - SPENT_LOW)
