@@ -13,7 +13,8 @@ KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and is
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_error_survives_the_journey_from_a_worker(kind):
-    sent = kind("The file is empty.", do="Give another.")
+    sent = kind("The file is empty.", do="Give another.", code="empty_file")
     received = pickle.loads(pickle.dumps(sent))  # noqa: S301 - what multiprocessing does
     assert type(received) is kind
+    assert received.code == "empty_file"
     assert str(received) == "The file is empty.\n  Give another."

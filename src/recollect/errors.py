@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class RecollectError(Exception):
     """Something could not be done as asked; the message says what to do instead.
@@ -9,55 +11,76 @@ class RecollectError(Exception):
     Args:
         found: What was asked and what was found, in one sentence.
         do: What the reader can do about it; printed on its own line.
+        code: A stable snake_case name of the reason, for programs and tests; wording may change, codes do not.
 
-    >>> print(RecollectError("The file 'a.jsonl' is empty.", do="Give a file with at least one record."))
+    >>> error = RecollectError("The file 'a.jsonl' is empty.", do="Give a file with at least one record.", code="empty")
+    >>> print(error)
     The file 'a.jsonl' is empty.
       Give a file with at least one record.
+    >>> error.code
+    'empty'
     """
 
-    def __init__(self, found: str, *, do: str = "") -> None:
+    default_code: ClassVar[str] = "error"
+
+    def __init__(self, found: str, *, do: str = "", code: str | None = None) -> None:
         super().__init__(found, do)
         self.found = found
         self.do = do
+        self.code = self.default_code if code is None else code
 
     def __str__(self) -> str:
         return f"{self.found}\n  {self.do}" if self.do else self.found
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.found, self.do))
+        return (_rebuild, (type(self), self.found, self.do, self.code))
 
 
-def _rebuild(kind: type[RecollectError], found: str, do: str) -> RecollectError:
+def _rebuild(kind: type[RecollectError], found: str, do: str, code: str) -> RecollectError:
     """An error again after it travelled from a worker process."""
-    return kind(found, do=do)
+    return kind(found, do=do, code=code)
 
 
 class CorpusError(RecollectError):
     """A corpus cannot be read as asked."""
 
+    default_code = "corpus"
+
 
 class ModelError(RecollectError):
     """A model cannot be loaded or questioned as asked."""
+
+    default_code = "model"
 
 
 class AccessError(RecollectError):
     """An audit needs more than the model shows."""
 
+    default_code = "access"
+
 
 class PlanError(RecollectError):
     """A plan, recipe or option holds something that is not a setting."""
+
+    default_code = "plan"
 
 
 class StoreError(RecollectError):
     """An answer store or run folder is damaged or belongs to something else."""
 
+    default_code = "store"
+
 
 class NotEnoughData(RecollectError):  # noqa: N818 - it is a refusal, not a fault
     """The counts cannot support the number asked for; the message says which would."""
 
+    default_code = "not_enough_data"
+
 
 class MissingDependency(RecollectError):  # noqa: N818 - reads as a sentence
     """An optional package is needed; the message gives the command that adds it."""
+
+    default_code = "missing_dependency"
 
 
 class RecollectWarning(UserWarning):
