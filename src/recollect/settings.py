@@ -15,7 +15,9 @@ def between(low: float, high: float, **values: float) -> None:
     """
     for name, value in values.items():
         if not low < value < high:
-            raise PlanError(f"{name} is {value}.", do=f"Choose a number between {low:g} and {high:g}.")
+            raise PlanError(
+                f"{name} is {value}.", do=f"Choose a number between {low:g} and {high:g}.", code="out_of_range"
+            )
 
 
 def at_least(low: float, **values: float) -> None:
@@ -25,7 +27,7 @@ def at_least(low: float, **values: float) -> None:
     """
     for name, value in values.items():
         if not value >= low:
-            raise PlanError(f"{name} is {value}.", do=f"Choose {low:g} or more.")
+            raise PlanError(f"{name} is {value}.", do=f"Choose {low:g} or more.", code="out_of_range")
 
 
 def one_of(known: Iterable[str], **values: str) -> None:
@@ -36,7 +38,11 @@ def one_of(known: Iterable[str], **values: str) -> None:
     names = list(known)
     for name, value in values.items():
         if value not in names:
-            raise PlanError(f"{name} is {value!r}.", do=f"{did_you_mean(value, names)}Known: {', '.join(names)}.")
+            raise PlanError(
+                f"{name} is {value!r}.",
+                do=f"{did_you_mean(value, names)}Known: {', '.join(names)}.",
+                code="unknown_choice",
+            )
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
