@@ -18,3 +18,9 @@ def test_an_error_survives_the_journey_from_a_worker(kind):
     assert type(received) is kind
     assert received.code == "empty_file"
     assert str(received) == "The file is empty.\n  Give another."
+
+
+def test_a_refusal_carries_the_count_that_is_needed_between_processes():
+    sent = errors.NotEnoughData("There are 3 controls.", code="too_few_controls", needed=19)
+    assert pickle.loads(pickle.dumps(sent)).needed == 19  # noqa: S301 - what multiprocessing does
+    assert errors.NotEnoughData("There are none.").needed is None

@@ -39,12 +39,14 @@ class Document:
             node, settings = yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text)
             repeated = next(_repeated(node), None)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise PlanError(f"{name} is not YAML: {error}", do=do) from error
+            raise PlanError(f"{name} is not YAML: {error}", do=do, code="not_yaml") from error
         if not isinstance(settings, dict):
-            raise PlanError(f"{name} does not hold settings.", do=do)
+            raise PlanError(f"{name} does not hold settings.", do=do, code="not_a_mapping")
         if repeated is not None:
             line = repeated.start_mark.line + 1
-            raise PlanError(f"{name} line {line}: {repeated.value!r} stands twice.", do="Keep one of them.")
+            raise PlanError(
+                f"{name} line {line}: {repeated.value!r} stands twice.", do="Keep one of them.", code="repeated_key"
+            )
         return cls(name, settings, node)
 
     def place(self, path: Sequence[str]) -> str:
@@ -73,11 +75,15 @@ def changes(overrides: Overrides) -> Iterator[tuple[str, Any]]:
     for item in overrides:
         key, equals, value = item.partition("=")
         if not equals or not key.strip():
-            raise PlanError(f"{item!r} does not set anything.", do="Write it as setting=value, such as units=200.")
+            raise PlanError(
+                f"{item!r} does not set anything.",
+                do="Write it as setting=value, such as units=200.",
+                code="override_without_value",
+            )
         try:
             yield key.strip(), yaml.safe_load(value)
         except yaml.YAMLError as error:
-            raise PlanError(f"The value in {item!r} is not YAML.", do="Put it in quotes.") from error
+            raise PlanError(f"The value in {item!r} is not YAML.", do="Put it in quotes.", code="not_yaml") from error
 
 
 def put(settings: dict[str, Any], path: Sequence[str], value: Any) -> None:

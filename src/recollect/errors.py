@@ -33,12 +33,12 @@ class RecollectError(Exception):
         return f"{self.found}\n  {self.do}" if self.do else self.found
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.found, self.do, self.code))
+        return (_rebuild, (type(self), self.found, self.do), vars(self))
 
 
-def _rebuild(kind: type[RecollectError], found: str, do: str, code: str) -> RecollectError:
-    """An error again after it travelled from a worker process."""
-    return kind(found, do=do, code=code)
+def _rebuild(kind: type[RecollectError], found: str, do: str) -> RecollectError:
+    """An error again after it travelled from a worker process; pickle then restores its attributes."""
+    return kind(found, do=do)
 
 
 class CorpusError(RecollectError):
@@ -72,9 +72,20 @@ class StoreError(RecollectError):
 
 
 class NotEnoughData(RecollectError):  # noqa: N818 - it is a refusal, not a fault
-    """The counts cannot support the number asked for; the message says which would."""
+    """The counts cannot support the number asked for; the message says which would.
+
+    Args:
+        found: What was asked and what was found, in one sentence.
+        do: What the reader can do about it; printed on its own line.
+        code: A stable snake_case name of the reason.
+        needed: The count that would support it, where more data of one kind is all that is missing.
+    """
 
     default_code = "not_enough_data"
+
+    def __init__(self, found: str, *, do: str = "", code: str | None = None, needed: int | None = None) -> None:
+        super().__init__(found, do=do, code=code)
+        self.needed = needed
 
 
 class MissingDependency(RecollectError):  # noqa: N818 - reads as a sentence

@@ -24,7 +24,7 @@ class NeedsTheKey:
 
 
 def _locked():
-    raise ModelError("There is no key here.")
+    raise ModelError("There is no key here.", code="no_key")
 
 
 def troubled(item):
@@ -34,7 +34,7 @@ def troubled(item):
     if item == "leaves":
         os._exit(7)
     if item == "refuses":
-        raise ModelError("This item is refused.", do="Take another.")
+        raise ModelError("This item is refused.", do="Take another.", code="refused")
     if item == "confuses":
         raise UnportableError(1, 2)
     if item == "hoards":

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from recollect.errors import NotEnoughData
 from recollect.stats import (
     binomial_p,
     clopper_pearson,
@@ -18,6 +17,7 @@ from recollect.stats import (
     one_run_epsilon,
     one_run_p,
 )
+from recollect.testing.refusals import refused
 
 
 def naive_one_run_p(epsilon, canaries, guesses, correct, delta):
@@ -103,12 +103,15 @@ def test_guesses_are_counted_exactly():
 
 
 def test_too_few_canaries_or_scores_are_refused():
-    with pytest.raises(NotEnoughData, match="at least 5 guesses; there are 4"):
+    with refused("too_few_guesses") as refusal:
         epsilon_from_one_run(np.arange(10.0), np.arange(10.0))
-    with pytest.raises(NotEnoughData, match="at least 12 members; there are 11"):
+    assert refusal.error.needed == 5
+    with refused("too_few_members") as refusal:
         epsilon_from_scores(np.arange(11.0), np.arange(50.0), rng=np.random.default_rng(0))
-    with pytest.raises(NotEnoughData, match="at least 30 canaries; there are 20"):
+    assert refusal.error.needed == 12
+    with refused("too_few_canaries") as refusal:
         epsilon_from_one_run(np.arange(10.0), np.arange(10.0), each=15)
+    assert refusal.error.needed == 30
     perfect = epsilon_from_scores(np.arange(12.0) + 100, np.arange(12.0), rng=np.random.default_rng(0))
     assert perfect.value > 0
 

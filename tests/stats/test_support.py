@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 
 from recollect.errors import NotEnoughData
-from recollect.stats import auc, conformal_p, controls_for_p, others_for_fpr, precision, tpr_at_fpr
+from recollect.stats import (
+    Estimate,
+    accuracy,
+    auc,
+    balanced_accuracy,
+    conformal_p,
+    controls_for_p,
+    epsilon_from_counts,
+    epsilon_from_one_run,
+    false_positive_rate,
+    kolmogorov_smirnov,
+    mann_whitney,
+    mean,
+    others_for_fpr,
+    permutation,
+    precision,
+    proportion,
+    recall,
+    resampled_auc,
+    tpr_at_fpr,
+)
+from recollect.stats.exposure import fit_skew_normal, sampled_exposure
 from recollect.stats.support import counted
+from recollect.testing.refusals import refused
 
 
 @pytest.mark.parametrize(("alpha", "tests", "needed"), [(0.05, 1, 19), (0.001, 1, 999), (0.1, 3, 29), (0.3, 1, 3)])
@@ -25,17 +50,50 @@ def test_shares_are_counted_without_rounding_faults(share, total, whole):
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("asked", "code", "needed"),
     [
-        (lambda: tpr_at_fpr([1.0] * 50, [0.0] * 999, fpr=0.001), "at least 1,000 non-members; there are 999"),
-        (lambda: conformal_p([1.0], [0.0] * 18, alpha=0.05), "at least 19 controls; there are 18"),
-        (lambda: auc([1.0], [0.0, 1.0]), "at least 2 users who are members; there is 1"),
-        (lambda: precision([False], [False]), "at least 1 flagged records; there are 0"),
+        (lambda: tpr_at_fpr([1.0] * 50, [0.0] * 999, fpr=0.001), "too_few_non_members", 1000),
+        (lambda: conformal_p([1.0], [0.0] * 18, alpha=0.05), "too_few_controls", 19),
+        (lambda: auc([1.0], [0.0, 1.0]), "too_few_members", 2),
+        (lambda: auc([0.0, 1.0], [1.0]), "too_few_non_members", 2),
+        (lambda: precision([False], [False]), "nothing_flagged", 1),
+        (lambda: proportion([]), "too_few_records", 1),
+        (lambda: mean([1.0]), "too_few_users", 2),
     ],
 )
-def test_too_little_data_is_refused_with_the_count_needed(asked, message):
-    with pytest.raises(NotEnoughData, match=message):
+def test_too_little_data_is_refused_with_the_count_needed(asked, code, needed):
+    with refused(code, NotEnoughData) as refusal:
         asked()
+    assert refusal.error.needed == needed
+
+
+HIGH, LOW = np.linspace(1, 3, 40), np.linspace(0, 2, 40)
+FLAGS = HIGH > 2, LOW > 2
+ESTIMATES = [
+    auc(HIGH, LOW),
+    resampled_auc(HIGH, LOW, rng=np.random.default_rng(0), draws=100),
+    tpr_at_fpr(HIGH, LOW, fpr=0.1),
+    mean(HIGH),
+    proportion(FLAGS[0]),
+    recall(FLAGS[0]),
+    false_positive_rate(FLAGS[1]),
+    precision(*FLAGS),
+    accuracy(*FLAGS),
+    balanced_accuracy(*FLAGS),
+    mann_whitney(HIGH, LOW).effect,
+    kolmogorov_smirnov(HIGH, LOW).effect,
+    permutation(HIGH, LOW, rng=np.random.default_rng(0), draws=99).effect,
+    epsilon_from_counts(found=9, members=10, alarms=1, others=10),
+    epsilon_from_one_run(HIGH, LOW),
+    sampled_exposure(1.0, LOW, 100),
+    fit_skew_normal(np.linspace(0, 1, 100), rng=np.random.default_rng(0), refits=0).exposure(0.5),
+]
+
+
+@pytest.mark.parametrize("estimate", ESTIMATES, ids=lambda estimate: estimate.method)
+def test_every_estimate_names_its_counts_in_snake_case(estimate: Estimate):
+    assert estimate.n
+    assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", key) for key in estimate.n)
 
 
 def test_just_enough_data_is_not_refused():

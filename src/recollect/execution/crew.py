@@ -140,10 +140,12 @@ class _Worker:
                 f"A worker process {how} before it could begin.",
                 do="In a script of your own, start the work under `if __name__ == '__main__':`, "
                 "because workers load the script anew; or use one worker.",
+                code="worker_not_started",
             )
         error = RecollectError(
             f"A worker process {how} while it worked on item {number}.",
             do="If memory ran out, use fewer workers; then run the same again.",
+            code="worker_died",
         )
         return Failure(error, f"{error}\n")
 

@@ -51,6 +51,7 @@ class Ensemble:
             raise NotEnoughData(
                 "The weights of 'ensemble' are learnt from what shadow models saw and did not see; here all is alike.",
                 do="Give shadows that were trained on parts of these records, or a recipe.",
+                code="shadows_all_alike",
             )
         model: Any = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         model.fit(np.concatenate(features[1:]), members)

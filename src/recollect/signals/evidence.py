@@ -99,6 +99,7 @@ class Evidence:
             raise RecollectError(
                 f"Model {model!r} was not asked about corpus {corpus!r}.",
                 do="An audit names all that it needs in `needs`, a signal in `needs` too.",
+                code="missing_answers",
             )
         return self.answers[model, corpus]
 

@@ -96,7 +96,9 @@ def side_means(values: Floats, seen: Flags) -> tuple[Floats, Floats]:
 def _trained_on(evidence: Evidence, shadows: tuple[str, ...]) -> dict[str, Flags]:
     """For each content that trained some shadow, which ones it trained [shadows]."""
     if not shadows:
-        raise PlanError("There are no shadow models to compare with.", do="Give shadow models, or a recipe.")
+        raise PlanError(
+            "There are no shadow models to compare with.", do="Give shadow models, or a recipe.", code="missing_shadows"
+        )
     known, trained = set[str](), dict[str, Flags]()
     for part, cohorts in evidence.cohorts.items():
         here = [name for name in shadows if name in cohorts.models]
@@ -112,6 +114,8 @@ def _trained_on(evidence: Evidence, shadows: tuple[str, ...]) -> dict[str, Flags
                 trained[record.digest] = trained[record.digest] | flags if record.digest in trained else flags
     if unknown := sorted(set(shadows) - known):
         raise PlanError(
-            f"Nobody knows what the shadow model {unknown[0]!r} was trained on.", do="Give cohorts that name it."
+            f"Nobody knows what the shadow model {unknown[0]!r} was trained on.",
+            do="Give cohorts that name it.",
+            code="unknown_shadow_cohort",
         )
     return trained

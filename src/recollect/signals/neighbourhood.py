@@ -76,6 +76,7 @@ def _writer(evidence: Evidence) -> Perturbing:
     raise PlanError(
         f"The perturber is a {evidence.models[PERTURBER].kind} model, which cannot say what else might stand there.",
         do="Give a masked model, or none.",
+        code="perturber_not_masked",
     )
 
 

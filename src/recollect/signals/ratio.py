@@ -49,7 +49,9 @@ class Ratio:
         references = evidence.playing(REFERENCE)
         if not references:
             raise PlanError(
-                "The signal 'ratio' compares with a reference model, and none is given.", do="Give --reference MODEL."
+                "The signal 'ratio' compares with a reference model, and none is given.",
+                do="Give --reference MODEL.",
+                code="missing_reference",
             )
         whole = self.per == "record" or (self.per == "auto" and evidence.models[TARGET].kind == "masked")
 

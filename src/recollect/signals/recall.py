@@ -90,7 +90,10 @@ class _Prefixed:
         chosen = list(islice({record.digest: record for record in filled}.values(), 2 * self.shots))
         if len(chosen) < 2:
             raise NotEnoughData(
-                f"ReCaLL puts texts of controls in front; there are {len(chosen)}.", do="Give at least two controls."
+                f"ReCaLL puts texts of controls in front; there are {len(chosen)}.",
+                do="Give at least two controls.",
+                code="too_few_controls",
+                needed=2,
             )
         return chosen
 

@@ -36,6 +36,7 @@ class Registry:
             raise PlanError(
                 f"An installed plug-in ({found[taken[0]].value}) calls itself {taken[0]!r}, as a {self.noun} of ours.",
                 do="Remove that package, or have it choose another name.",
+                code="plugin_name_taken",
             )
         return found
 
@@ -52,7 +53,11 @@ class Registry:
         """
         if name not in self.names:
             known = f"Known: {', '.join(self.names)}." if self.names else "There is none yet."
-            raise PlanError(f"There is no {self.noun} {name!r}.", do=f"{did_you_mean(name, self.names)}{known}")
+            raise PlanError(
+                f"There is no {self.noun} {name!r}.",
+                do=f"{did_you_mean(name, self.names)}{known}",
+                code=f"unknown_{self.noun}",
+            )
         return self.table[name] if name in self.table else self._plugins[name].value
 
     def load(self, name: str) -> Any:
@@ -70,6 +75,7 @@ class Registry:
             raise PlanError(
                 f"The {self.noun} {name!r} of a plug-in cannot be loaded: {error}",
                 do=f"Repair or remove the package that offers {self.place(name)}.",
+                code="plugin_broken",
             ) from error
 
     def make(self, name: str, settings: Mapping[str, Any]) -> Any:
@@ -86,10 +92,15 @@ class Registry:
                 raise PlanError(
                     f"The {self.noun} {name!r} has no setting {setting!r}.",
                     do=f"{did_you_mean(setting, known)}{offered}",
+                    code="unknown_setting",
                 )
         missing = [each.name for each in fields(kind) if _is_required(each) and each.name not in settings]
         if missing:
-            raise PlanError(f"The {self.noun} {name!r} needs {missing[0]!r}.", do=f"Give {', '.join(missing)}.")
+            raise PlanError(
+                f"The {self.noun} {name!r} needs {missing[0]!r}.",
+                do=f"Give {', '.join(missing)}.",
+                code="missing_setting",
+            )
         return kind(**settings)
 
     def about(self, name: str) -> str:

@@ -51,7 +51,9 @@ class Rmia:
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """The share of the controls that each record outdoes."""
         if not evidence.has_asked(TARGET, CONTROLS):
-            raise PlanError("The signal 'rmia' compares with a population.", do="Give --controls CORPUS.")
+            raise PlanError(
+                "The signal 'rmia' compares with a population.", do="Give --controls CORPUS.", code="missing_controls"
+            )
         found = believed(evidence, corpus)
         ratios = np.exp(found.scores.values) / self._expected(found)
         population = np.array([record.startswith(f"{CONTROLS}\x1f") for record in found.scores.records])

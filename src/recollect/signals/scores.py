@@ -45,6 +45,7 @@ class Scores:
             raise NotEnoughData(
                 f"{len(missing)} of {len(self.records)} records have no score, among them {first!r}.",
                 do="A signal leaves out what it cannot score; the audit counts it.",
+                code="missing_scores",
             )
 
     @classmethod
@@ -107,6 +108,7 @@ class Scores:
             raise NotEnoughData(
                 f"{len(alone)} records have one score but not the other, among them {alone[0]!r}.",
                 do="Select the records that have both, and count the rest.",
+                code="unpaired_scores",
             )
         return self.with_values(combine(self.values, other.select(self.records).values))
 
@@ -126,6 +128,10 @@ class Scores:
     def from_table(cls, table: pa.Table) -> Self:
         """The scores that `table` wrote."""
         if absent := {"record", "user", "score"} - set(table.column_names):
-            raise StoreError(f"A table of scores lacks {', '.join(sorted(absent))}.", do="Run the audit again.")
+            raise StoreError(
+                f"A table of scores lacks {', '.join(sorted(absent))}.",
+                do="Run the audit again.",
+                code="missing_columns",
+            )
         records, users = table["record"].to_pylist(), table["user"].to_pylist()
         return cls(tuple(records), tuple(users), table["score"].to_numpy().astype(np.float64))

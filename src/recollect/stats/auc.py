@@ -8,8 +8,7 @@ from scipy import special
 from recollect.settings import between
 from recollect.stats.bootstrap import bootstrap
 from recollect.stats.intervals import Estimate, Interval, student, upper_limit
-from recollect.stats.owners import Codes, Floats, Numbers, Side, counts, sides
-from recollect.stats.support import require
+from recollect.stats.owners import Codes, Floats, Numbers, Side, counts, require_users, sides
 
 
 def auc(members: Numbers, others: Numbers, *, confidence: float = 0.95) -> Estimate:
@@ -79,8 +78,7 @@ def strata(a: Side, b: Side) -> Codes:
 def _two_sides(members: Numbers, others: Numbers) -> tuple[Side, Side]:
     """Both sides, with enough users for an interval."""
     a, b = sides(members, others)
-    for group, name in ((a, "users who are members"), (b, "users who are not members")):
-        require(group.owners, 2, of=name, purpose="An AUC with an interval")
+    require_users(a, b, purpose="An AUC with an interval")
     return a, b
 
 

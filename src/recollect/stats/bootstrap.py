@@ -53,12 +53,13 @@ def bootstrap(
     between(0, 1, confidence=confidence)
     at_least(100, draws=draws)
     sizes = np.unique_counts(strata).counts
-    require(int(sizes.max(initial=0)), 2, of="users", purpose="A bootstrap interval")
+    require(int(sizes.max(initial=0)), 2, of="users", purpose="A bootstrap interval", code="too_few_users")
     values = np.concatenate([statistic(counts) for counts in _drawn(strata, rng, draws, width)])
     if np.ptp(values) == 0:
         raise NotEnoughData(
             f"All {draws} draws of users gave the same value, {values[0]:g}, which says nothing about an interval.",
             do="Use an exact interval, or add users who differ.",
+            code="constant_statistic",
         )
     tail = _expanded((1 - confidence) / 2, int(sizes[sizes > 1].min()))
     low, high = np.quantile(values, [tail, 1 - tail])

@@ -14,9 +14,8 @@ from recollect.settings import at_least, between, one_of
 from recollect.stats.auc import auc, placements
 from recollect.stats.bootstrap import CELLS
 from recollect.stats.intervals import Estimate, Interval, mean_of, weighted_sum
-from recollect.stats.owners import Floats, Numbers, Side, counts, finite, one_each, sides
+from recollect.stats.owners import Floats, Numbers, Side, counts, finite, one_each, require_users, sides
 from recollect.stats.significance import Alternative
-from recollect.stats.support import require
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,13 +105,13 @@ def permutation(
 
 def _no_user_twice(a: Side, b: Side) -> None:
     """Dealing users out anew makes sense only if each is on one side."""
-    for group, name in ((a, "users who are members"), (b, "users who are not members")):
-        require(group.owners, 2, of=name, purpose="A permutation test")
+    require_users(a, b, purpose="A permutation test")
     both = a.owners + b.owners - a.population
     if both:
         raise NotEnoughData(
             f"{both} users have records on both sides, and a permutation of users cannot part them.",
             do="Compare users who are on one side only.",
+            code="users_on_both_sides",
         )
 
 

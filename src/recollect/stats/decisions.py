@@ -41,7 +41,7 @@ def precision(members_flagged: Numbers, others_flagged: Numbers, *, confidence: 
     """
     a, b = sides(members_flagged, others_flagged)
     flagged = np.concatenate([a.values, b.values]) > 0
-    require(int(flagged.sum()), 1, of="flagged records", purpose="Precision")
+    require(int(flagged.sum()), 1, of="flagged records", purpose="Precision", code="nothing_flagged")
     is_member = np.arange(len(flagged)) < len(a)
     users = np.concatenate([a.users, b.users])
     group = Side(is_member[flagged].astype(np.float64), users[flagged], a.population)

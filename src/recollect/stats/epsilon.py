@@ -94,8 +94,8 @@ def epsilon_from_one_run(
     guesses = canaries // 10 if each is None else each
     # With fewer even guesses that are all correct would give no positive bound.
     needed = math.ceil(math.log(1 - confidence) / math.log(0.5))
-    require(2 * guesses, needed, of="guesses", purpose="A lower bound on epsilon")
-    require(canaries, 2 * guesses, of="canaries", purpose=f"Guessing {2 * guesses} of them")
+    require(2 * guesses, needed, of="guesses", purpose="A lower bound on epsilon", code="too_few_guesses")
+    require(canaries, 2 * guesses, of="canaries", purpose=f"Guessing {2 * guesses} of them", code="too_few_canaries")
     values, is_planted = np.concatenate([a.values, b.values]), np.arange(canaries) < len(a)
     highest = np.lexsort((is_planted, -values))[:guesses]
     lowest = np.lexsort((~is_planted, values))[:guesses]

@@ -51,7 +51,7 @@ def sampled_exposure(cost: float, draws: ArrayLike, space: int, *, confidence: f
     (9.97, 8.08, 29.9)
     """
     found = np.asarray(draws, dtype=np.float64)
-    require(len(found), 1, of="drawn secrets", purpose="sampled exposure")
+    require(len(found), 1, of="drawn secrets", purpose="sampled exposure", code="too_few_draws")
     hits, most = int((found <= cost).sum()), math.log2(space)
     share = clopper_pearson(hits, len(found), confidence=confidence)
     low = min(most, -math.log2(share.high))
@@ -105,7 +105,7 @@ def fit_skew_normal(draws: ArrayLike, *, rng: np.random.Generator, refits: int =
         refits: How often it is fitted to draws drawn again, which takes most of the time.
     """
     values = np.asarray(draws, dtype=np.float64)
-    require(len(values), _FIT_DRAWS, of="drawn secrets", purpose="a fitted curve")
+    require(len(values), _FIT_DRAWS, of="drawn secrets", purpose="a fitted curve", code="too_few_draws")
     at_least(0, refits=refits)
     order = rng.permutation(len(values))
     fitted, tested = values[order[::2]], values[order[1::2]]

@@ -125,7 +125,9 @@ def proportion_of(group: Side, *, of: str, confidence: float = 0.95) -> Estimate
     0.5
     """
     between(0, 1, confidence=confidence)
-    require(group.owners, 2 if group.clustered else 1, of="users" if group.clustered else of, purpose="A share")
+    if group.clustered:
+        require(group.owners, 2, of="users", purpose="A share", code="too_few_users")
+    require(len(group), 1, of=of, purpose="A share", code="too_few_records")
     size = effective_size(group, group.values > 0, confidence=confidence)
     rate = float((group.values > 0).mean())
     return Estimate(
@@ -158,7 +160,7 @@ def mean_of(group: Side, *, of: str, confidence: float = 0.95) -> Estimate:
     'all 3 users have the same value, so that their scatter says nothing'
     """
     between(0, 1, confidence=confidence)
-    require(group.owners, 2, of="users", purpose="A mean with an interval")
+    require(group.owners, 2, of="users", purpose="A mean with an interval", code="too_few_users")
     centre = float(finite(group, purpose="A mean").values.mean())
     width = student((1 - confidence) / 2, group.owners - 1) * _ratio_variance(group, group.values, centre) ** 0.5
     n = {of: len(group), "users": group.owners}

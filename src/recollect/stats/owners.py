@@ -111,14 +111,21 @@ def one_each(members: Numbers, others: Numbers, *, test: str, least: int = 2) ->
     2
     """
     a, b = sides(members, others)
-    for group, name in ((a, "members"), (b, "non-members")):
-        require(len(group), least, of=name, purpose=test)
+    require(len(a), least, of="members", purpose=test, code="too_few_members")
+    require(len(b), least, of="non-members", purpose=test, code="too_few_non_members")
     if a.population < len(a) + len(b):
         raise NotEnoughData(
             f"{test} needs one value per user; {a.population} users have {len(a) + len(b)} values.",
             do="Average each user's values first, or use a test that keeps users together.",
+            code="several_values_per_user",
         )
     return a, b
+
+
+def require_users(members: Side, others: Side, *, purpose: str) -> None:
+    """Refuse sides of fewer than two users each: one user shows no scatter."""
+    require(members.owners, 2, of="users who are members", purpose=purpose, code="too_few_members")
+    require(others.owners, 2, of="users who are not members", purpose=purpose, code="too_few_non_members")
 
 
 def finite(group: Side, *, purpose: str) -> Side:
@@ -132,6 +139,7 @@ def finite(group: Side, *, purpose: str) -> Side:
         raise NotEnoughData(
             f"{purpose} needs finite values; {infinite} of {len(group)} are infinite.",
             do="Compare ranks (AUC) instead, or leave those records out and count them.",
+            code="infinite_values",
         )
     return group
 
@@ -176,6 +184,7 @@ def _numbers(given: Any, name: str) -> Floats:
         raise NotEnoughData(
             f"{missing} of {len(values)} {name} have no value (NaN).",
             do="Leave such records out, and count them, before asking for statistics.",
+            code="missing_values",
         )
     return values
 

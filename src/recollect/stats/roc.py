@@ -82,7 +82,8 @@ def tpr_at_fpr(members: Numbers, others: Numbers, *, fpr: float, confidence: flo
     """
     between(0, 1, fpr=fpr, confidence=confidence)
     a, b = _both(members, others, purpose=f"TPR at {fpr:.3g} FPR")
-    require(len(b), others_for_fpr(fpr), of="non-members", purpose=f"TPR at {fpr:.3g} FPR")
+    needed = others_for_fpr(fpr)
+    require(len(b), needed, of="non-members", purpose=f"TPR at {fpr:.3g} FPR", code="too_few_non_members")
     threshold = threshold_at(b.values, fpr)
     high, low = _threshold_limits(b, threshold, fpr, confidence)
     return Estimate(
@@ -113,8 +114,8 @@ def best_threshold(members: Numbers, others: Numbers) -> tuple[float, float]:
 def _both(members: Numbers, others: Numbers, *, purpose: str) -> tuple[Side, Side]:
     """Both sides, neither of them empty."""
     a, b = sides(members, others)
-    require(len(a), 1, of="members", purpose=purpose)
-    require(len(b), 1, of="non-members", purpose=purpose)
+    require(len(a), 1, of="members", purpose=purpose, code="too_few_members")
+    require(len(b), 1, of="non-members", purpose=purpose, code="too_few_non_members")
     return a, b
 
 

@@ -40,7 +40,7 @@ def conformal_p(
     if alpha is not None:
         between(0, 1, alpha=alpha)
         of = "users among the controls" if group.clustered else "controls"
-        require(users, controls_for_p(alpha), of=of, purpose=f"A p-value of {alpha:g}")
+        require(users, controls_for_p(alpha), of=of, purpose=f"A p-value of {alpha:g}", code="too_few_controls")
     order = np.argsort(group.values, kind="stable")
     below = np.concatenate([[0.0], np.cumsum(1 / group.sizes[group.users[order]])])
     tested = side(scores, name="scores").values

@@ -37,17 +37,29 @@ def others_for_fpr(fpr: float) -> int:
     return math.ceil(1 / fpr - EDGE)
 
 
-def require(found: int, needed: int, *, of: str, purpose: str) -> None:
+def require(found: int, needed: int, *, of: str, purpose: str, code: str) -> None:
     """Refuse if there are fewer than needed.
 
-    >>> require(400, others_for_fpr(0.001), of="non-members", purpose="TPR at 0.1 % FPR")
+    >>> require(400, 1000, of="non-members", purpose="TPR at 0.1 % FPR", code="too_few_non_members")
     Traceback (most recent call last):
         ...
     recollect.errors.NotEnoughData: TPR at 0.1 % FPR needs at least 1,000 non-members; there are 400.
       Add at least 600 more non-members, or ask for less.
+
+    Args:
+        found: How many there are.
+        needed: How many there must be.
+        of: What is counted, in words for the message.
+        purpose: What they are needed for, in words for the message.
+        code: Of the refusal: "too_few_controls", "too_few_users" …
+
+    Raises:
+        NotEnoughData: There are fewer; it carries the count that is needed.
     """
     if found < needed:
         raise NotEnoughData(
             f"{purpose} needs at least {needed:,} {of}; there {'is' if found == 1 else 'are'} {found:,}.",
             do=f"Add at least {needed - found:,} more {of}, or ask for less.",
+            code=code,
+            needed=needed,
         )

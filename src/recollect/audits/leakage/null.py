@@ -62,9 +62,9 @@ class Compared:
         Raises:
             NotEnoughData: Says how many it takes.
         """
-        require(len(self.users), 2, of="audited users", purpose="A comparison of users")
+        require(len(self.users), 2, of="audited users", purpose="A comparison of users", code="too_few_users")
         of = "users who were not seen (--controls)"
-        require(len(self.null_users), needed(alpha), of=of, purpose="A calibrated test")
+        require(len(self.null_users), needed(alpha), of=of, purpose="A calibrated test", code="too_few_controls")
 
     def together(self) -> float:
         """The p-value of "no more is given away of the audited users than of those who were not seen"."""

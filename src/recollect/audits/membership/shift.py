@@ -46,7 +46,8 @@ def told_apart(one: Sequence[Record], other: Sequence[Record], *, confidence: fl
     judged = np.zeros(len(records))
     for held in range(FOLDS):
         train, test = fold != held, fold == held
-        require(int(min(side[train].sum(), (~side[train]).sum())), 2, of="records on each side", purpose="The guard")
+        fewest = int(min(side[train].sum(), (~side[train]).sum()))
+        require(fewest, 2, of="records on each side", purpose="The guard", code="too_few_records")
         if test.any():
             model = LogisticRegression(solver="liblinear", class_weight="balanced", random_state=0)
             judged[test] = model.fit(features[train], side[train]).decision_function(features[test])

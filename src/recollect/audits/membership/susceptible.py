@@ -75,7 +75,7 @@ def susceptibility(
     fitted = np.isin(users, chosen["fitted"])
     for half in (fitted, ~fitted):
         for side, name in ((truth, "detected records in each half"), (~truth, "undetected records in each half")):
-            require(int((side & half).sum()), FEWEST, of=name, purpose=_PURPOSE)
+            require(int((side & half).sum()), FEWEST, of=name, purpose=_PURPOSE, code="too_few_records")
     looks = _looks(members, others, fitted, embedder)
     rows, found = [], dict[str, tuple[NDArray[np.bool_], Floats]]()
     for name, columns in looks.items():
@@ -131,5 +131,5 @@ def _share(
     hits: NDArray[np.bool_], among: NDArray[np.bool_], users: NDArray[Any], *, of: str, confidence: float
 ) -> Estimate:
     """The share of hits among some records, with an interval by user."""
-    require(int(among.sum()), 1, of=f"{of} records", purpose=_PURPOSE)
+    require(int(among.sum()), 1, of=f"{of} records", purpose=_PURPOSE, code="too_few_records")
     return proportion(Owned(hits[among], users[among]), of=of, confidence=confidence)

@@ -76,7 +76,7 @@ def score(votes: Votes, *, test: Test = "t") -> float:
     0.32
     """
     one_of(("t", "ks"), test=test)
-    require(len(votes), 2, of="votes", purpose="EMA's test")
+    require(len(votes), 2, of="votes", purpose="EMA's test", code="too_few_votes")
     if votes.all():
         return 1.0
     if test == "t" and not votes.any():

@@ -33,10 +33,12 @@ def judged_by_user(audit: RemovalAudit, evidence: Evidence) -> Result:
         raise PlanError("Users are to be judged, and some records have none.", do="Name the user column.")
     ledger = Ledger(audit.name)
     try:
-        require(len(evidence.playing(SHADOW)), 2, of="calibration models", purpose="A verdict about a person")
+        shadows = len(evidence.playing(SHADOW))
+        require(shadows, 2, of="calibration models", purpose="A verdict about a person", code="too_few_shadows")
         found = standing(evidence, unit="user", compared=True)
         least = controls_for_p(audit.level)
-        require(len(found.controls), least, of="control users", purpose="A verdict about a person")
+        controls = len(found.controls)
+        require(controls, least, of="control users", purpose="A verdict about a person", code="too_few_controls")
     except NotEnoughData as refusal:
         return refused(audit, refusal)
     shifted, notes = guarded(evidence, audit, ledger)
