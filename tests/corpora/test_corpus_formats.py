@@ -15,6 +15,7 @@ import pytest
 from recollect.corpora import Columns, Corpus, Record, read_corpus
 from recollect.corpora.readers import arrays
 from recollect.errors import CorpusError, PlanError
+from recollect.testing.refusals import refused
 
 ROWS = [
     {"user": "ann", "text": "Hello, world", "id": "a"},
@@ -89,7 +90,7 @@ def test_an_empty_name_reads_a_corpus_without_that_column(write):
     ]
     unnamed = write("a.csv", ",text\n0,x\n1,y\n")  # as pandas writes its index
     assert [r.user for r in read_corpus(unnamed, columns=without)] == [None, None]
-    with pytest.raises(PlanError, match="text column has no name"):
+    with refused("unnamed_column", PlanError):
         Columns(text="")
 
 
@@ -149,7 +150,7 @@ def test_a_cell_may_span_lines_and_later_records_keep_their_line_numbers(write):
 
 def test_quotes_are_ordinary_characters_in_a_plain_table(write):
     path = write("a.tsv", 'text\tuser\n"Oh," he said\tann\n')
-    with pytest.raises(CorpusError, match="cannot be parsed"):
+    with refused("bad_csv_row", CorpusError):
         read_corpus(path)
     assert next(iter(read_corpus(path, format="tsv-plain"))).text == '"Oh," he said'
 
@@ -193,22 +194,22 @@ def test_arrays_may_have_users_names_as_labels_and_labels_in_a_column(tmp_path):
 
 def test_arrays_have_no_text_column(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.zeros((2, 2)), y=np.zeros(2, int))
-    with pytest.raises(CorpusError, match="holds arrays, not texts"):
+    with refused("not_texts", CorpusError):
         read_corpus(tmp_path / "a.npz", columns=Columns(text="x"))
 
 
 def test_arrays_saved_by_other_means(tmp_path):
     x = np.asfortranarray(np.zeros((3, 2)))
     np.savez(tmp_path / "f.npz", x=x, y=np.zeros(3, int))
-    with pytest.raises(CorpusError, match="column by column"):
+    with refused("unsuitable_array", CorpusError):
         read_corpus(tmp_path / "f.npz")
     np.savez(tmp_path / "p.npz", x=np.array([[{}]]), y=np.zeros(1, int))
-    with pytest.raises(CorpusError, match="pickle"):
+    with refused("unsuitable_array", CorpusError):
         read_corpus(tmp_path / "p.npz")
     with zipfile.ZipFile(tmp_path / "z.npz", "w") as archive:
         archive.writestr("x.npy", b"\x93NUMPY\x01\x00v\x00{'descr': '|u1', 'fortran_order': False, 'shape': (9, 9)}")
         archive.writestr("y.npy", b"")
-    with pytest.raises(CorpusError, match="damaged"):
+    with refused("damaged_file", CorpusError):
         read_corpus(tmp_path / "z.npz")
 
 
@@ -219,11 +220,11 @@ def test_a_saved_hugging_face_data_set_is_read_without_a_network(tmp_path):
     expected = plain(Corpus.of(Record(**row) for row in ROWS))
     assert plain(read_corpus(f"hf:{tmp_path}/one:train")) == expected == plain(read_corpus(f"hf:{tmp_path}/two:train"))
     assert plain(read_corpus(f"hf:{tmp_path}/two:test")) == expected[1:2]
-    with pytest.raises(CorpusError, match="Did you mean 'test'"):
+    with refused("unknown_split", CorpusError):
         read_corpus(f"hf:{tmp_path}/two:tests")
-    with pytest.raises(CorpusError, match="It has: train"):
+    with refused("unknown_split", CorpusError):
         read_corpus(f"hf:{tmp_path}/one:test")
-    with pytest.raises(CorpusError, match="hf:FOLDER:SPLIT"):
+    with refused("no_shards", CorpusError):
         read_corpus(tmp_path / "one")
 
 
@@ -231,19 +232,19 @@ def test_a_folder_of_data_files_is_read_through_the_datasets_library(write, tmp_
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     write("data/train.jsonl", [{"text": "x"}, {"text": "y"}])
     assert [r.text for r in read_corpus(f"hf:{tmp_path}/data:train")] == ["x", "y"]
-    with pytest.raises(CorpusError, match="nope"):
+    with refused("dataset_not_loaded", CorpusError):
         read_corpus(f"hf:{tmp_path}/data:nope")
 
 
 @pytest.mark.parametrize("ref", ["hf:imdb", "hf:", "hf::train", "hf:a:b:c:d"])
 def test_a_name_without_a_split_is_explained(ref):
-    with pytest.raises(CorpusError, match="hf:NAME:SPLIT"):
+    with refused("missing_split", CorpusError):
         read_corpus(ref)
 
 
 @pytest.mark.skipif(os.environ.get("HF_HUB_OFFLINE") != "1", reason="the hub can be reached")
 def test_a_hub_that_cannot_be_reached_is_an_error():
-    with pytest.raises(CorpusError, match="cannot be loaded"):
+    with refused("dataset_not_loaded", CorpusError):
         read_corpus("hf:no-such/data-set:train")
 
 
@@ -251,5 +252,5 @@ def test_a_file_that_changed_between_two_passes_is_refused(write):
     path = write("a.jsonl", [{"text": "x"}])
     corpus = read_corpus(path)
     path.write_text('{"text": "xy"}\n')
-    with pytest.raises(CorpusError, match="changed"):
+    with refused("file_changed", CorpusError):
         list(corpus)

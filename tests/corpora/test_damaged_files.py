@@ -17,53 +17,56 @@ import pyarrow.parquet as pq
 import pytest
 
 from recollect.corpora import Columns, Split, read_corpus
+from recollect.corpora.faults import describe_reason
 from recollect.errors import CorpusError, PlanError
+from recollect.testing.refusals import refused
 
 GOOD = b'{"user": "ann", "text": "fine", "id": "1"}\n'
 USER_CSV = b"user,text\nann,fine\n"
+WORDING = Path(__file__).parent / "wording.txt"
 
-# name of the file, its bytes, what the error says, and under which reason the record is skipped
+# name of the file, its bytes, the line of the bad record, and the code under which it is refused or skipped
 RECORDS = [
-    ("a.jsonl", GOOD + b"{nonsense\n", "a.jsonl, line 2: this is not JSON", "not JSON"),
-    ("a.jsonl", GOOD + b'{"user": "ann", "text": "cut o', "a.jsonl, line 2: this is not JSON", "not JSON"),
-    ("a.jsonl", GOOD + b'["ann", "fine"]\n', "line 2: .* not an object", "not an object"),
-    ("a.jsonl", GOOD + b"null\n", "line 2: .* not an object", "not an object"),
-    ("a.jsonl", GOOD + b'{"user": "ann", "text": "caf\xe9", "id": "2"}\n', r"line 2: byte 29 .*0xe9.* not UTF-8", "not UTF-8"),
-    ("a.jsonl", GOOD + b'{"user": "ann", "text": "\\ud800", "id": "2"}\n', "line 2: this is not JSON", "not JSON"),
-    ("a.jsonl", GOOD + b'{"user": "ann", "text": "a\x00b", "id": "2"}\n', "line 2: byte 27 .* NUL", "NUL"),
-    ("a.jsonl", GOOD + b'{"user": "ann", "text": "a\\u0000b", "id": "2"}\n', "line 2: 'text' holds a NUL .* position 1", "NUL"),
-    ("a.jsonl", GOOD + b'{"user": "a\\u0000", "text": "x", "id": "2"}\n', "line 2: 'user' holds a NUL", "NUL"),
-    ("a.jsonl", GOOD + b'{"user": null, "text": "x", "id": "2"}\n', "line 2: 'user' is null", "no user"),
-    ("a.jsonl", GOOD + b'{"user": "", "text": "x", "id": "2"}\n', "line 2: 'user' is empty", "no user"),
-    ("a.jsonl", GOOD + b'{"text": "x", "id": "2"}\n', "line 2: the column 'user' is missing; it has: 'id', 'text'", "no user"),
-    ("a.jsonl", GOOD + b'{"user": NaN, "text": "x", "id": "2"}\n', "line 2: 'user' is null", "no user"),
-    ("a.jsonl", GOOD + b'{"user": true, "text": "x", "id": "2"}\n', "line 2: 'user' is a truth value", "wrong type"),
-    ("a.jsonl", GOOD + b'{"user": ["ann"], "text": "x", "id": "2"}\n', "line 2: 'user' is a list", "wrong type"),
-    ("a.jsonl", GOOD + b'{"user": "ann", "text": 12, "id": "2"}\n', "line 2: 'text' is a number, where a string", "wrong type"),
-    ("a.jsonl", GOOD + b'{"user": "ann", "text": "", "id": "2"}\n', "line 2: 'text' is empty", "no text"),
-    ("a.jsonl", GOOD + b'{"user": "ann", "text": " \\n ", "id": "2"}\n', "line 2: 'text' is empty", "no text"),
-    ("a.jsonl", GOOD + b'{"user": "ann", "text": null, "id": "2"}\n', "line 2: 'text' is null", "no text"),
-    ("a.jsonl", GOOD + b'{"user": "ann", "texts": "x", "id": "2"}\n', "line 2: the column 'text' is missing", "no text"),
-    ("a.jsonl", GOOD + b'{"user": "ann", "text": "x", "id": ""}\n', "line 2: 'id' is empty", "no id"),
-    ("a.jsonl", GOOD + b'{"user": "bob", "text": "x", "id": "1"}\n', "line 2: the id '1' was already used in .*line 1", "duplicate id"),
-    ("a.jsonl", GOOD + b'{"user": "bob", "text": "x", "id": 1}\n', "line 2: the id '1' was already used in .*line 1", "duplicate id"),
-    ("a.jsonl", b'{"source": "a", "target": "b"}\n{"source": "a", "target": ""}\n', "line 2: 'target' is empty", "no text"),
-    ("a.jsonl", b'{"text": "a", "label": 1}\n{"text": "b", "label": null}\n', "line 2: 'label' is null", "no label"),
-    ("a.jsonl", b'{"text": "a", "label": 1}\n{"text": "b"}\n', "line 2: the column 'label' is missing", "no label"),
-    ("a.csv", b"text,label\n" + 1000 * b"a,1\n" + b"b,one\n", "line 1002: 'label' is a string that is no whole", "wrong type"),
-    ("a.jsonl", b'{"text": "a", "label": "x"}\n{"text": "b", "label": 1.5}\n', "line 2: 'label' is a number, where", "wrong type"),
-    ("a.txt", b"fine\ncaf\xe9\n", "a.txt, line 2: byte 4 .*0xe9", "not UTF-8"),
-    ("a.txt", b"fine\n\nfine\n", "line 2: 'text' is empty", "no text"),
-    ("a.txt", b"fine\nn\x00\n", "line 2: 'text' holds a NUL", "NUL"),
-    ("a.csv", USER_CSV + b"bob,a,b\n", "a.csv, line 3: the row has 3 cells, the header has 2", "ragged row"),
-    ("a.csv", USER_CSV + b"bob\n", "line 3: the row has 1 cell, the header has 2", "ragged row"),
-    ("a.csv", USER_CSV + b'bob,"x"y\n', "line 3: the row cannot be parsed", "not CSV"),
-    ("a.csv", USER_CSV + b'bob,"never closed\nann,x\n', "line 3: the row cannot be parsed: unexpected end", "not CSV"),
-    ("a.csv", USER_CSV + b"bob,caf\xe9\n", "line 3: byte 8 .* not UTF-8", "not UTF-8"),
-    ("a.csv", USER_CSV + b'bob,"a\ncaf\xe9"\n', "line 3: byte 4 .* not UTF-8", "not UTF-8"),
-    ("a.csv", USER_CSV + b"bob,n\x00\n", "line 3: 'text' holds a NUL", "NUL"),
-    ("a.csv", USER_CSV + b",x\n", "line 3: 'user' is empty", "no user"),
-    ("a.tsv", b"user\ttext\nann\tfine\nbob\ta\tb\n", "a.tsv, line 3: the row has 3 cells", "ragged row"),
+    ("a.jsonl", GOOD + b"{nonsense\n", 2, "bad_json_line"),
+    ("a.jsonl", GOOD + b'{"user": "ann", "text": "cut o', 2, "bad_json_line"),
+    ("a.jsonl", GOOD + b'["ann", "fine"]\n', 2, "not_an_object"),
+    ("a.jsonl", GOOD + b"null\n", 2, "not_an_object"),
+    ("a.jsonl", GOOD + b'{"user": "ann", "text": "caf\xe9", "id": "2"}\n', 2, "not_utf8"),
+    ("a.jsonl", GOOD + b'{"user": "ann", "text": "\\ud800", "id": "2"}\n', 2, "bad_json_line"),
+    ("a.jsonl", GOOD + b'{"user": "ann", "text": "a\x00b", "id": "2"}\n', 2, "nul_character"),
+    ("a.jsonl", GOOD + b'{"user": "ann", "text": "a\\u0000b", "id": "2"}\n', 2, "nul_character"),
+    ("a.jsonl", GOOD + b'{"user": "a\\u0000", "text": "x", "id": "2"}\n', 2, "nul_character"),
+    ("a.jsonl", GOOD + b'{"user": null, "text": "x", "id": "2"}\n', 2, "no_user"),
+    ("a.jsonl", GOOD + b'{"user": "", "text": "x", "id": "2"}\n', 2, "no_user"),
+    ("a.jsonl", GOOD + b'{"text": "x", "id": "2"}\n', 2, "no_user"),
+    ("a.jsonl", GOOD + b'{"user": NaN, "text": "x", "id": "2"}\n', 2, "no_user"),
+    ("a.jsonl", GOOD + b'{"user": true, "text": "x", "id": "2"}\n', 2, "wrong_type"),
+    ("a.jsonl", GOOD + b'{"user": ["ann"], "text": "x", "id": "2"}\n', 2, "wrong_type"),
+    ("a.jsonl", GOOD + b'{"user": "ann", "text": 12, "id": "2"}\n', 2, "wrong_type"),
+    ("a.jsonl", GOOD + b'{"user": "ann", "text": "", "id": "2"}\n', 2, "no_text"),
+    ("a.jsonl", GOOD + b'{"user": "ann", "text": " \\n ", "id": "2"}\n', 2, "no_text"),
+    ("a.jsonl", GOOD + b'{"user": "ann", "text": null, "id": "2"}\n', 2, "no_text"),
+    ("a.jsonl", GOOD + b'{"user": "ann", "texts": "x", "id": "2"}\n', 2, "no_text"),
+    ("a.jsonl", GOOD + b'{"user": "ann", "text": "x", "id": ""}\n', 2, "no_id"),
+    ("a.jsonl", GOOD + b'{"user": "bob", "text": "x", "id": "1"}\n', 2, "duplicate_id"),
+    ("a.jsonl", GOOD + b'{"user": "bob", "text": "x", "id": 1}\n', 2, "duplicate_id"),
+    ("a.jsonl", b'{"source": "a", "target": "b"}\n{"source": "a", "target": ""}\n', 2, "no_text"),
+    ("a.jsonl", b'{"text": "a", "label": 1}\n{"text": "b", "label": null}\n', 2, "no_label"),
+    ("a.jsonl", b'{"text": "a", "label": 1}\n{"text": "b"}\n', 2, "no_label"),
+    ("a.csv", b"text,label\n" + 1000 * b"a,1\n" + b"b,one\n", 1002, "wrong_type"),
+    ("a.jsonl", b'{"text": "a", "label": "x"}\n{"text": "b", "label": 1.5}\n', 2, "wrong_type"),
+    ("a.txt", b"fine\ncaf\xe9\n", 2, "not_utf8"),
+    ("a.txt", b"fine\n\nfine\n", 2, "no_text"),
+    ("a.txt", b"fine\nn\x00\n", 2, "nul_character"),
+    ("a.csv", USER_CSV + b"bob,a,b\n", 3, "ragged_row"),
+    ("a.csv", USER_CSV + b"bob\n", 3, "ragged_row"),
+    ("a.csv", USER_CSV + b'bob,"x"y\n', 3, "bad_csv_row"),
+    ("a.csv", USER_CSV + b'bob,"never closed\nann,x\n', 3, "bad_csv_row"),
+    ("a.csv", USER_CSV + b"bob,caf\xe9\n", 3, "not_utf8"),
+    ("a.csv", USER_CSV + b'bob,"a\ncaf\xe9"\n', 3, "not_utf8"),
+    ("a.csv", USER_CSV + b"bob,n\x00\n", 3, "nul_character"),
+    ("a.csv", USER_CSV + b",x\n", 3, "no_user"),
+    ("a.tsv", b"user\ttext\nann\tfine\nbob\ta\tb\n", 3, "ragged_row"),
 ]  # fmt: skip
 
 
@@ -72,108 +75,126 @@ def in_words(value: object) -> str:
     return f"{len(value)} bytes" if isinstance(value, bytes) else str(value)
 
 
-@pytest.mark.parametrize(("name", "data", "says", "reason"), RECORDS, ids=in_words)
+@pytest.mark.parametrize(("name", "data", "line", "code"), RECORDS, ids=in_words)
 @pytest.mark.parametrize("packing", ["", ".gz"])
-def test_a_bad_record_is_an_error_with_file_and_line_or_counted(write, name, data, says, reason, packing):
-    says = says.replace(name, name + packing)
+def test_a_bad_record_is_an_error_with_file_and_line_or_counted(write, name, data, line, code, packing):
     path = write(name + packing, gzip.compress(data) if packing else data)
-    with pytest.raises(CorpusError, match=says) as caught:
+    with refused(code, CorpusError) as refusal:
         read_corpus(path)
-    assert str(path) in caught.value.found
-    assert caught.value.do
-    assert "fine" not in str(caught.value).replace(str(path), ""), "what a corpus holds is private"
+    assert refusal.error.found.startswith(f"{path}, line {line}: ")
+    assert refusal.error.do
+    assert "fine" not in str(refusal.error).replace(str(path), ""), "what a corpus holds is private"
     corpus = read_corpus(path, skip_bad=True)
-    assert corpus.skipped == {reason: 1}
+    assert corpus.skipped == {code: 1}
+    assert describe_reason(code) != code, "a reason has words of its own"
     assert list(corpus) == list(corpus)
     assert len(list(corpus)) == len(corpus) >= 1
 
 
-def _whole_files() -> list[tuple[str, bytes, dict[str, object], str, str]]:
+def _whole_files() -> list[tuple[str, bytes, dict[str, object], str]]:
     some = gzip.compress(GOOD * 1000)
     packed = pa.compress(GOOD * 1000, codec="zstd", asbytes=True)
     return [
-        ("a.jsonl", b"", {}, "a.jsonl is empty", ""),
-        ("a.jsonl", b"\n\n", {}, "holds no records", ""),
-        ("a.csv", b"user,text\n", {}, "holds no records", ""),
-        ("a.csv", b"text,text\nx,y\n", {}, "two columns 'text'", ""),
-        ("a.csv", b"te\xffxt\nx\n", {}, "a.csv, line 1: .* not UTF-8", ""),
-        ("a.jsonl.gz", gzip.compress(b""), {}, "holds no records", ""),
-        ("a.jsonl.gz", some[:-4], {}, "damaged or cut short", ""),
-        ("a.jsonl.gz", some[: len(some) // 2], {}, "damaged or cut short", ""),
-        ("a.jsonl.gz", some[:30] + b"XXXX" + some[34:], {}, "damaged or cut short", ""),
-        ("a.jsonl.gz", GOOD, {}, "damaged or cut short", "should not end as if"),
-        ("a.jsonl.zst", packed[:-4], {}, "damaged or cut short: Truncated", ""),
-        ("a.jsonl.zst", GOOD, {}, "damaged or cut short", ""),
-        ("a.parquet", b"PAR1 nonsense PAR1", {}, "damaged or cut short", ""),
-        ("a.npz", b"PK nonsense", {}, "damaged or cut short", ""),
-        ("a.dat", GOOD, {}, "suffix of .*a.dat", "--file-format"),
-        ("a.jsonl.bz2", GOOD, {}, "suffix of", "--file-format"),
-        ("a.json", GOOD, {}, "suffix of .*a.json", "Did you mean 'jsonl'"),
-        ("noname", GOOD, {}, "suffix of .*noname", "jsonl, csv"),
-        ("a.jsonl", b'{"body": "x", "user": "u"}\n', {}, "neither a column 'text'", "It has: 'body', 'user'"),
-        ("a.csv", b"txt\nx\n", {}, "neither a column 'text'", "Did you mean 'txt'"),
-        ("a.jsonl", GOOD, {"columns": Columns(user="usr")}, "no column 'usr'", "Did you mean 'user'\\? It has: 'id', 'text'"),
-        ("a.jsonl", GOOD, {"columns": Columns(source="text")}, "no column 'target'", "It has"),
-        ("a.jsonl", GOOD, {"columns": Columns(text="text", source="id")}, "texts and .* pairs at once", "either"),
-        ("a.jsonl", b'{"source": "a", "target": "b", "label": 1}\n', {"columns": Columns(label="label")}, "no label", ""),
-        ("a.jsonl", b'{"source": "a", "target": "b"}\n', {"split": Split()}, "only texts can be split", ""),
-        ("a.txt", b"x\n", {"columns": Columns(user="user")}, "no column 'user'", "It has: 'text'"),
-        ("a.jsonl", b'{"text": ""}\n{"text": ""}\n', {"skip_bad": True}, "no record that can be used .no text: 2", ""),
-        ("a.jsonl", b'{"text": "x"}\n' * 1000 + b'{"text": "x", "user": "late"}\n', {}, "line 1001: .*'user' that the first", "--user-column"),
+        ("a.jsonl", b"", {}, "empty_file"),
+        ("a.jsonl", b"\n\n", {}, "empty_corpus"),
+        ("a.csv", b"user,text\n", {}, "empty_corpus"),
+        ("a.csv", b"text,text\nx,y\n", {}, "duplicate_column"),
+        ("a.csv", b"te\xffxt\nx\n", {}, "not_utf8"),
+        ("a.jsonl.gz", gzip.compress(b""), {}, "empty_corpus"),
+        ("a.jsonl.gz", some[:-4], {}, "damaged_file"),
+        ("a.jsonl.gz", some[: len(some) // 2], {}, "damaged_file"),
+        ("a.jsonl.gz", some[:30] + b"XXXX" + some[34:], {}, "damaged_file"),
+        ("a.jsonl.gz", GOOD, {}, "damaged_file"),
+        ("a.jsonl.zst", packed[:-4], {}, "damaged_file"),
+        ("a.jsonl.zst", GOOD, {}, "damaged_file"),
+        ("a.parquet", b"PAR1 nonsense PAR1", {}, "damaged_file"),
+        ("a.npz", b"PK nonsense", {}, "damaged_file"),
+        ("a.dat", GOOD, {}, "unknown_format"),
+        ("a.jsonl.bz2", GOOD, {}, "unknown_format"),
+        ("a.json", GOOD, {}, "unknown_format"),
+        ("noname", GOOD, {}, "unknown_format"),
+        ("a.jsonl", b'{"body": "x", "user": "u"}\n', {}, "missing_column"),
+        ("a.csv", b"txt\nx\n", {}, "missing_column"),
+        ("a.jsonl", GOOD, {"columns": Columns(user="usr")}, "missing_column"),
+        ("a.jsonl", GOOD, {"columns": Columns(source="text")}, "missing_column"),
+        ("a.jsonl", GOOD, {"columns": Columns(text="text", source="id")}, "texts_and_pairs"),
+        ("a.jsonl", b'{"source": "a", "target": "b", "label": 1}\n', {"columns": Columns(label="label")}, "labelled_pairs"),
+        ("a.jsonl", b'{"source": "a", "target": "b"}\n', {"split": Split()}, "not_texts"),
+        ("a.txt", b"x\n", {"columns": Columns(user="user")}, "missing_column"),
+        ("a.jsonl", b'{"text": ""}\n{"text": ""}\n', {"skip_bad": True}, "no_usable_record"),
+        ("a.jsonl", b'{"text": "x"}\n' * 1000 + b'{"text": "x", "user": "late"}\n', {}, "late_column"),
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "data", "options", "says", "does"), _whole_files(), ids=in_words)
-def test_what_is_wrong_with_a_whole_file_stays_an_error(write, name, data, options, says, does):
+@pytest.mark.parametrize(("name", "data", "options", "code"), _whole_files(), ids=in_words)
+def test_what_is_wrong_with_a_whole_file_stays_an_error(write, name, data, options, code):
     path = write(name, data)
     for skip_bad in (False, True):
-        with pytest.raises(CorpusError, match=says) as caught:
+        with refused(code, CorpusError) as refusal:
             read_corpus(path, **{"skip_bad": skip_bad, **options})
-        assert caught.value.do
-        assert re.search(does, caught.value.do)
+        assert refusal.error.do
+        assert str(path) in refusal.error.found
+
+
+def test_the_wording_of_errors_is_the_one_that_was_reviewed(write, tmp_path):
+    cases = [(name, data, {}, code) for name, data, _, code in RECORDS] + _whole_files()
+    said = []
+    for name, data, options, code in cases:
+        if code in ("damaged_file", "bad_json_line", "bad_csv_row"):  # half of these are words of other libraries
+            continue
+        with refused(code) as refusal:
+            read_corpus(write(name, data), **options)
+        said.append(f"{code}: {refusal.error}".replace(f"{tmp_path}/", ""))
+    assert "\n".join(said) + "\n" == WORDING.read_text(encoding="utf-8"), f"if the words are better, change {WORDING}"
 
 
 def test_a_missing_file_names_its_neighbour(write, tmp_path):
     write("notes.jsonl", GOOD)
-    with pytest.raises(CorpusError, match=r"no file .*note.jsonl\.\n.*Did you mean 'notes.jsonl'"):
+    with refused("missing_file", CorpusError) as refusal:
         read_corpus(tmp_path / "note.jsonl")
-    with pytest.raises(CorpusError, match=r"no file .*/missing\.\n"):
+    assert "'notes.jsonl'" in refusal.error.do
+    with refused("missing_file", CorpusError) as refusal:
         read_corpus(tmp_path / "missing" / "deep" / "notes.jsonl")
-    with pytest.raises(CorpusError, match=r"No file matches .*\n.*Looked below"):
+    assert f"{tmp_path / 'missing'}." in refusal.error.found
+    with refused("no_match", CorpusError) as refusal:
         read_corpus(f"{tmp_path}/*.csv")
+    assert str(tmp_path) in refusal.error.do
 
 
 def test_a_folder_without_shards_and_one_with_several_formats(write, tmp_path):
     (tmp_path / "none").mkdir()
-    with pytest.raises(CorpusError, match=r"holds no shards\.\n.*\.jsonl"):
+    with refused("no_shards", CorpusError):
         read_corpus(tmp_path / "none")
     write("mixed/a.jsonl", GOOD)
     write("mixed/b.csv", USER_CSV)
-    with pytest.raises(CorpusError, match=r"different formats: csv, jsonl\.\n.*\*\.csv"):
+    with refused("mixed_formats", CorpusError) as refusal:
         read_corpus(tmp_path / "mixed")
+    assert "/mixed/*.csv" in refusal.error.do
 
 
 def test_shards_must_have_the_same_columns(write, tmp_path):
     write("many/a.csv", "text\nx\n")
     write("many/b.csv", "body\ny\n")
-    with pytest.raises(CorpusError, match=r"b.csv has no column 'text'\.\n.*'body'"):
+    with refused("missing_column", CorpusError) as refusal:
         read_corpus(tmp_path / "many")
+    assert "b.csv" in refusal.error.found
     write("many/b.csv", "text,user\ny,ann\n")
-    with pytest.raises(CorpusError, match="'user' that the first records do not have"):
+    with refused("late_column", CorpusError):
         read_corpus(tmp_path / "many", skip_bad=True)
 
 
 def test_an_id_may_not_be_used_in_two_shards(write, tmp_path):
     write("many/a.jsonl", GOOD)
     write("many/b.jsonl", GOOD)
-    with pytest.raises(CorpusError, match=r"b.jsonl, line 1: the id '1' was already used in .*a.jsonl, line 1"):
+    with refused("duplicate_id", CorpusError) as refusal:
         read_corpus(tmp_path / "many")
+    assert re.search("b.jsonl, line 1: .*a.jsonl, line 1", refusal.error.found)
     assert [r.id for r in read_corpus(tmp_path / "many", skip_bad=True)] == ["1"]
 
 
 def test_a_file_that_the_system_does_not_let_us_read(tmp_path):
     (tmp_path / "loop.jsonl").symlink_to(tmp_path / "loop.jsonl")
-    with pytest.raises(CorpusError, match="cannot be read: Too many levels"):
+    with refused("unreadable_file", CorpusError):
         read_corpus(tmp_path / "loop.jsonl")
 
 
@@ -187,7 +208,7 @@ def test_a_file_without_permission():
         try:
             if superuser:  # who may read everything
                 os.seteuid(65534)
-            with pytest.raises(CorpusError, match="cannot be read: Permission denied"):
+            with refused("unreadable_file", CorpusError):
                 read_corpus(path)
         finally:
             if superuser:
@@ -196,12 +217,12 @@ def test_a_file_without_permission():
 
 def test_a_pipe_cannot_be_read_twice(tmp_path):
     os.mkfifo(tmp_path / "pipe.jsonl")
-    with pytest.raises(CorpusError, match="not an ordinary file"):
+    with refused("not_a_file", CorpusError):
         read_corpus(tmp_path / "pipe.jsonl")
 
 
 def test_an_unknown_format_is_refused(write):
-    with pytest.raises(PlanError, match="Did you mean 'jsonl'"):
+    with refused("unknown_choice", PlanError):
         read_corpus(write("a.txt", "x"), format="jsnl")
 
 
@@ -209,37 +230,38 @@ def test_bytes_in_a_table_that_are_not_utf8(tmp_path):
     raw = pa.array([b"fine", b"caf\xe9", b"also fine"], pa.binary())
     table = pa.table({"text": pa.Array.from_buffers(pa.string(), 3, raw.buffers())})
     pq.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(CorpusError, match=r"a.parquet, row 2: byte 4 .*0xe9"):
+    with refused("not_utf8", CorpusError) as refusal:
         read_corpus(tmp_path / "a.parquet")
+    assert "a.parquet, row 2: byte 4" in refusal.error.found
     corpus = read_corpus(tmp_path / "a.parquet", skip_bad=True)
-    assert ([r.id for r in corpus], corpus.skipped) == (["1", "3"], {"not UTF-8": 1})
+    assert ([r.id for r in corpus], corpus.skipped) == (["1", "3"], {"not_utf8": 1})
 
 
 def test_nulls_in_a_table(tmp_path):
     table = pa.table({"text": ["x", None, "z"], "user": [1.0, 2.0, None]})
     pq.write_table(table, tmp_path / "a.parquet")
     corpus = read_corpus(tmp_path / "a.parquet", skip_bad=True)
-    assert ([r.user for r in corpus], corpus.skipped) == (["1"], {"no text": 1, "no user": 1})
+    assert ([r.user for r in corpus], corpus.skipped) == (["1"], {"no_text": 1, "no_user": 1})
 
 
 ARRAYS = [
-    ({"x": np.zeros((3, 2))}, "no column 'y'"),
-    ({"y": np.zeros(3, int)}, "no column 'x'"),
-    ({"x": np.zeros((3, 2)), "y": np.zeros(4, int)}, "differ in length: x has 3, y has 4"),
-    ({"x": np.zeros(3), "y": np.zeros(3, int)}, "'x' .* has the shape"),
-    ({"x": np.zeros((3, 2)), "y": np.zeros((3, 2), int)}, "'y' .* has the shape"),
-    ({"x": np.zeros((3, 2)), "y": np.zeros(3)}, "row 1: 'y' is a number, where"),
-    ({"x": np.zeros((3, 2), "c16"), "y": np.zeros(3, int)}, "has the type complex128"),
-    ({"x": np.zeros((0, 2)), "y": np.zeros(0, int)}, "holds no records"),
-    ({"x": np.array(3.0), "y": np.zeros(3, int)}, "'x' .* has the type"),
-    ({"x": np.array([[1.0], [np.nan]]), "y": np.zeros(2, int)}, "row 2: 'x' holds a number that is not finite"),
+    ({"x": np.zeros((3, 2))}, "missing_column"),
+    ({"y": np.zeros(3, int)}, "missing_column"),
+    ({"x": np.zeros((3, 2)), "y": np.zeros(4, int)}, "unequal_lengths"),
+    ({"x": np.zeros(3), "y": np.zeros(3, int)}, "unsuitable_array"),
+    ({"x": np.zeros((3, 2)), "y": np.zeros((3, 2), int)}, "unsuitable_array"),
+    ({"x": np.zeros((3, 2)), "y": np.zeros(3)}, "wrong_type"),
+    ({"x": np.zeros((3, 2), "c16"), "y": np.zeros(3, int)}, "unsuitable_array"),
+    ({"x": np.zeros((0, 2)), "y": np.zeros(0, int)}, "empty_corpus"),
+    ({"x": np.array(3.0), "y": np.zeros(3, int)}, "unsuitable_array"),
+    ({"x": np.array([[1.0], [np.nan]]), "y": np.zeros(2, int)}, "not_finite"),
 ]
 
 
-@pytest.mark.parametrize(("arrays", "says"), ARRAYS, ids=lambda value: value if isinstance(value, str) else "")
-def test_arrays_that_make_no_records(tmp_path, arrays, says):
+@pytest.mark.parametrize(("arrays", "code"), ARRAYS, ids=lambda value: value if isinstance(value, str) else "")
+def test_arrays_that_make_no_records(tmp_path, arrays, code):
     np.savez(tmp_path / "a.npz", **arrays)
-    with pytest.raises(CorpusError, match=says):
+    with refused(code, CorpusError):
         read_corpus(tmp_path / "a.npz")
 
 
@@ -262,5 +284,5 @@ def test_arrays_with_damaged_headers(tmp_path, header):
         for name in ("x.npy", "y.npy"):
             data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(81)
             archive.writestr(name, data)
-    with pytest.raises(CorpusError, match=r"a\.npz is damaged"):
+    with refused("damaged_file", CorpusError):
         read_corpus(tmp_path / "a.npz")

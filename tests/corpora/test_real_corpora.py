@@ -27,7 +27,7 @@ TEXT = {"format": "txt"}
 SMALL = {
     "blog_authorship/bloggers.jsonl.gz": Known("text", 1102, 1102, {}, {"columns": Columns(text="industry")}),
     "cifar10/images.npz": Known("labelled", 2000),
-    "cornell_movie_dialogs/exchanges.jsonl.gz": Known("pair", 21610, 943, {"no text": 2}),
+    "cornell_movie_dialogs/exchanges.jsonl.gz": Known("pair", 21610, 943, {"no_text": 2}),
     "enron/labelled_emails.jsonl.gz": Known("text", 1702, 175),
     "fashion_mnist/images.npz": Known("labelled", 10000),
     "indiana_cxr_reports/reports.jsonl.gz": Known("text", 3826, 3826),
@@ -39,21 +39,21 @@ SMALL = {
     "pneumoniamnist": Known("labelled", 5856),
     "ptb/ptb.test.txt.gz": Known("text", 3761),
     "ptb/ptb.valid.txt.gz": Known("text", 3370),
-    "wikitext2/wiki.test.raw.gz": Known("text", 2891, 0, {"no text": 1467}, TEXT),
-    "wikitext2/wiki.valid.raw.gz": Known("text", 2461, 0, {"no text": 1299}, TEXT),
+    "wikitext2/wiki.test.raw.gz": Known("text", 2891, 0, {"no_text": 1467}, TEXT),
+    "wikitext2/wiki.valid.raw.gz": Known("text", 2461, 0, {"no_text": 1299}, TEXT),
 }
 LARGE = {
-    "blog_authorship/posts.jsonl.gz": Known("text", 91199, 1102, {"NUL": 2}),
-    "chitchat/turns.jsonl.gz": Known("pair", 138472, 1296, {"no text": 265}),
-    "cornell_movie_dialogs/pairs_without_ids.jsonl.gz": Known("pair", 64248, 0, {"no text": 102}),
+    "blog_authorship/posts.jsonl.gz": Known("text", 91199, 1102, {"nul_character": 2}),
+    "chitchat/turns.jsonl.gz": Known("pair", 138472, 1296, {"no_text": 265}),
+    "cornell_movie_dialogs/pairs_without_ids.jsonl.gz": Known("pair", 64248, 0, {"no_text": 102}),
     "enron/emails.jsonl.gz": Known("text", 18302, 145),
     "mnist/train.npz": Known("labelled", 60000),
     "ptb/ptb.train.txt.gz": Known("text", 42068),
     "reddit_comments/comments.jsonl.gz": Known("text", 100485, 4000),
     "tatoeba/english-french.jsonl.gz": Known("pair", 167130),
     "tatoeba/english-spanish.jsonl.gz": Known("pair", 140868, 364),
-    "ubuntu_irc/messages.jsonl.gz": Known("text", 221051, 17776, {"no text": 5}),
-    "wikitext2/wiki.train.raw.gz": Known("text", 23767, 0, {"no text": 12951}, TEXT),
+    "ubuntu_irc/messages.jsonl.gz": Known("text", 221051, 17776, {"no_text": 5}),
+    "wikitext2/wiki.train.raw.gz": Known("text", 23767, 0, {"no_text": 12951}, TEXT),
 }
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.corpora import Corpus, Record
 from recollect.corpora.repetitions import by_duplicates, normalised
 from recollect.errors import PlanError
+from recollect.testing.refusals import refused
 
 WORDS = st.lists(st.sampled_from(["red", "Red", "blue", "ﬁne", "fine", "\u00a0"]), min_size=1, max_size=8)
 
@@ -58,7 +58,7 @@ def test_pairs_and_labels_are_compared_whole():
 
 
 def test_a_passage_of_one_word_is_refused():
-    with pytest.raises(PlanError, match="passage"):
+    with refused("out_of_range", PlanError):
         by_duplicates(texts("a"), passage=1)
 
 

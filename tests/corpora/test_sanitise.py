@@ -12,6 +12,7 @@ from recollect.corpora.canaries.matching import Matcher
 from recollect.corpora.canaries.planting import Planting, plant
 from recollect.corpora.sanitise import PLACEHOLDER, by_format, by_scores
 from recollect.errors import NotEnoughData, PlanError
+from recollect.testing.refusals import refused
 
 PIN = "my pin is {digits:6}"
 
@@ -77,7 +78,7 @@ def test_several_formats_are_told_apart():
 
 
 def test_a_corpus_of_which_nothing_would_be_left_is_refused():
-    with pytest.raises(NotEnoughData, match="Nothing of"):
+    with refused("nothing_left", NotEnoughData):
         by_format(texts("1", "2"), [parse_format("{digits:1}")])
 
 
@@ -102,5 +103,5 @@ def test_records_without_a_score_stay_and_a_share_is_one():
     clean = by_scores(corpus, {"1": 0.5, "2": 9.0}, share=0.75, reason="high")
     assert [record.id for record in clean.corpus] == ["0", "3"]
     for share in (0, 1, -0.1, 2):
-        with pytest.raises(PlanError):
+        with refused("out_of_range", PlanError):
             by_scores(corpus, {}, share=share, reason="high")

@@ -148,7 +148,7 @@ def test_the_result_says_what_it_came_from(plan, whole):
     }  # fmt: skip
     assert provenance.queries == len(corpus) == 48
     assert provenance.torch
-    assert result.dropped == {"audited: wrong type": 1}
+    assert result.dropped == {"audited: wrong_type": 1}
     assert result.settings == {"shadows": 2, "empty": False}
 
 

@@ -119,9 +119,11 @@ class CorpusOptions:
 
     def read(self, ref: str) -> Corpus:
         """The corpus of that name, read as these options say; what was dropped is said."""
+        from recollect.corpora.faults import describe_reason
+
         corpus = self.named(ref).read()
         for reason, count in corpus.skipped.items():
-            say(f"{corpus.name}: dropped {count:,} ({reason})")
+            say(f"{corpus.name}: dropped {count:,} ({describe_reason(reason)})")
         return corpus
 
 

@@ -91,5 +91,7 @@ class _Summary:
 def _cell(value: object) -> str:
     """A value as people read it."""
     if isinstance(value, dict):
-        return ", ".join(f"{count:,} {reason}" for reason, count in value.items()) or "nothing"
+        from recollect.corpora.faults import describe_reason
+
+        return ", ".join(f"{count:,} {describe_reason(reason)}" for reason, count in value.items()) or "nothing"
     return f"{value:,}" if isinstance(value, int | float) else str(value)

@@ -27,11 +27,16 @@ def artificial_users(corpus: Corpus, *, users: int, seed: int) -> Corpus:
     """
     at_least(1, users=users)
     if corpus.summary.users:
-        raise CorpusError(f"{corpus.name} has users of its own.", do="Use them, or read it without (Columns(user='')).")
+        raise CorpusError(
+            f"{corpus.name} has users of its own.",
+            do="Use them, or read it without (Columns(user='')).",
+            code="has_users",
+        )
     if users * 10 > len(corpus):
         raise NotEnoughData(
             f"{users:,} artificial users need at least {users * 10:,} records, and {corpus.name} has {len(corpus):,}.",
             do=f"Ask for at most {len(corpus) // 10:,} users.",
+            code="too_few_records",
         )
     return Corpus(f"{corpus.name} ({users} artificial users)", _Assigned(corpus, users, seed), corpus.skipped)
 

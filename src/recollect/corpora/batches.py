@@ -60,6 +60,7 @@ def _batch(records: list[Record], schema: pa.Schema) -> pa.RecordBatch:
         raise CorpusError(
             f"The records from {records[0].id!r} to {records[-1].id!r} are not all of one shape and type: {error}.",
             do="Give all records labels of one type and arrays of one shape.",
+            code="mixed_records",
         ) from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

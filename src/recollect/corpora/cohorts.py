@@ -65,6 +65,7 @@ class Cohorts:
                     raise CorpusError(
                         f"The {unit} {name!r} of model {model!r} is not in the corpus.",
                         do=f"{did_you_mean(name, ordered)}Divide the corpus again.",
+                        code="unknown_member",
                     )
                 matrix[row, place[name]] = True
         return cls(unit=unit, corpus=corpus, seed=seed, units=ordered, models=tuple(members), matrix=matrix)
@@ -79,6 +80,7 @@ class Cohorts:
             raise CorpusError(
                 f"The cohorts know no model {model!r}.",
                 do=f"{did_you_mean(model, self.models)}They know: {', '.join(self.models)}.",
+                code="unknown_model",
             )
         row: NDArray[np.bool_] = self.matrix[self._row[model]]
         return row
@@ -95,11 +97,15 @@ class Cohorts:
         """The models of both, of the same corpus divided by the same unit."""
         if (self.corpus, self.unit) != (more.corpus, more.unit):
             raise CorpusError(
-                "The cohorts belong to different corpora or units.", do="Divide one corpus, and by one unit."
+                "The cohorts belong to different corpora or units.",
+                do="Divide one corpus, and by one unit.",
+                code="different_corpora",
             )
         twice = sorted(set(self.models).intersection(more.models))
         if twice:
-            raise CorpusError(f"Both cohorts hold a model {twice[0]!r}.", do="Rename one of them.")
+            raise CorpusError(
+                f"Both cohorts hold a model {twice[0]!r}.", do="Rename one of them.", code="duplicate_model"
+            )
         members = {name: cohorts.members(name) for cohorts in (self, more) for name in cohorts.models}
         units = {*self.units, *more.units}
         return Cohorts.of(members, units=units, unit=self.unit, corpus=self.corpus, seed=self.seed)
@@ -121,6 +127,7 @@ class Cohorts:
             raise CorpusError(
                 f"The cohorts were made of a corpus with digest {self.corpus}; {corpus.name} has {corpus.digest}.",
                 do="Give the same files with the same options, or divide this corpus anew.",
+                code="different_corpora",
             )
 
     def save(self, path: Path) -> None:
@@ -137,11 +144,15 @@ class Cohorts:
         try:
             saved = _Saved.model_validate_json(path.read_bytes())
         except OSError as error:
-            raise CorpusError(f"{path} cannot be read: {error.strerror}.", do="Give a saved cohorts.json.") from error
+            raise CorpusError(
+                f"{path} cannot be read: {error.strerror}.", do="Give a saved cohorts.json.", code="unreadable_file"
+            ) from error
         except ValidationError as error:
             problem = error.errors()[0]
             where = ".".join(map(str, problem["loc"])) or "the file"
-            raise CorpusError(f"{path} holds no cohorts: {where}: {problem['msg']}.", do=_AGAIN) from error
+            raise CorpusError(
+                f"{path} holds no cohorts: {where}: {problem['msg']}.", do=_AGAIN, code="bad_cohorts"
+            ) from error
         return cls(
             unit=saved.unit,
             corpus=saved.corpus,
@@ -170,10 +181,12 @@ class _Saved(BaseModel):
     def matrix(self, path: Path) -> NDArray[np.bool_]:
         """Models × units, after a check that the places make sense."""
         if any(a >= b for a, b in zip(self.units, self.units[1:], strict=False)):
-            raise CorpusError(f"{path} holds units that are not in ascending order.", do=_AGAIN)
+            raise CorpusError(f"{path} holds units that are not in ascending order.", do=_AGAIN, code="bad_cohorts")
         matrix = np.zeros((len(self.models), len(self.units)), dtype=np.bool_)
         for row, (model, places) in enumerate(self.models.items()):
             if any(not 0 <= place < len(self.units) for place in places) or len(set(places)) < len(places):
-                raise CorpusError(f"{path} holds places in model {model!r} that no unit has.", do=_AGAIN)
+                raise CorpusError(
+                    f"{path} holds places in model {model!r} that no unit has.", do=_AGAIN, code="bad_cohorts"
+                )
             matrix[row, places] = True
         return matrix

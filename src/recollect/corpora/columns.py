@@ -37,7 +37,9 @@ class Columns:
     def __post_init__(self) -> None:
         for name in ("text", "source", "target"):
             if not getattr(self, name):
-                raise PlanError(f"The {name} column has no name.", do="Name it, or leave the option out.")
+                raise PlanError(
+                    f"The {name} column has no name.", do="Name it, or leave the option out.", code="unnamed_column"
+                )
 
     @property
     def asked(self) -> list[str]:
@@ -105,7 +107,9 @@ def array_layout_of(names: Collection[str], columns: Columns, *, place: str) -> 
         place: The file, for messages.
     """
     if any(map(_asked, (columns.text, columns.source, columns.target))):
-        raise CorpusError(f"{place} holds arrays, not texts.", do="Leave the text, source and target columns out.")
+        raise CorpusError(
+            f"{place} holds arrays, not texts.", do="Leave the text, source and target columns out.", code="not_texts"
+        )
     label = columns.label if _asked(columns.label) else "y"
     for name in [*columns.asked, "x", label]:
         if name not in names:
@@ -143,10 +147,13 @@ def _refuse_contradictions(names: Collection[str], columns: Columns, *, pairs: b
         raise CorpusError(
             f"{place} was asked for texts and for pairs at once.",
             do="Name either the text column, or the source and target columns.",
+            code="texts_and_pairs",
         )
     if pairs and _asked(columns.label):
         raise CorpusError(
-            f"{place} holds pairs, and a pair has no label.", do="Name a text column, or leave the label column out."
+            f"{place} holds pairs, and a pair has no label.",
+            do="Name a text column, or leave the label column out.",
+            code="labelled_pairs",
         )
     for name in (columns.source, columns.target) if pairs else ():
         if name not in names:
@@ -156,9 +163,14 @@ def _refuse_contradictions(names: Collection[str], columns: Columns, *, pairs: b
             f"{place} has neither a column {columns.text!r} nor columns {columns.source!r} and {columns.target!r}.",
             do=f"{did_you_mean(columns.text, names)}Name the column with --text-column (columns=Columns(text=…)). "
             f"It has: {named(names)}.",
+            code="missing_column",
         )
 
 
 def missing_column(name: str, names: Collection[str], place: str) -> CorpusError:
     """The error for a column that does not exist; it names those that do."""
-    return CorpusError(f"{place} has no column {name!r}.", do=f"{did_you_mean(name, names)}It has: {named(names)}.")
+    return CorpusError(
+        f"{place} has no column {name!r}.",
+        do=f"{did_you_mean(name, names)}It has: {named(names)}.",
+        code="missing_column",
+    )

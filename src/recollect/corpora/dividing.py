@@ -33,6 +33,7 @@ def units_of(corpus: Corpus, unit: Unit) -> tuple[str, ...]:
         raise CorpusError(
             f"{corpus.name} has no users.",
             do="Name a user column, divide by record, or give it artificial users (artificial_users).",
+            code="no_users",
         )
     return tuple(sorted(user for user in users if user is not None))
 
@@ -69,6 +70,7 @@ def groups(units: Collection[str], sizes: Mapping[str, float | int], *, seed: in
         raise NotEnoughData(
             f"The groups {', '.join(sizes)} need {ends[-1]:,} together, and there are {len(shuffled):,}.",
             do="Ask for smaller groups, or give a larger corpus.",
+            code="too_few_units",
         )
     bounds = zip(sizes, ends[:-1], ends[1:], strict=True)
     return {group: tuple(sorted(shuffled[start:end])) for group, start, end in bounds}
@@ -124,7 +126,11 @@ def _shuffled(units: Collection[str], seed: int, *names: str | int) -> list[str]
 def _need(units: Collection[str], count: int, what: str) -> None:
     """Refuse to divide too few units."""
     if len(units) < count:
-        raise NotEnoughData(f"{what} need at least {count} units, and there are {len(units)}.", do="Give more data.")
+        raise NotEnoughData(
+            f"{what} need at least {count} units, and there are {len(units)}.",
+            do="Give more data.",
+            code="too_few_units",
+        )
 
 
 def _counts(sizes: Mapping[str, float | int], total: int) -> list[int]:
@@ -136,11 +142,17 @@ def _counts(sizes: Mapping[str, float | int], total: int) -> list[int]:
             counts.append(size)
             continue
         if not 0 < size <= 1:
-            raise PlanError(f"The share of {group} is {size}.", do="Give a share between 0 and 1, or a whole number.")
+            raise PlanError(
+                f"The share of {group} is {size}.",
+                do="Give a share between 0 and 1, or a whole number.",
+                code="out_of_range",
+            )
         counts.append(round((share + size) * total) - round(share * total))
         share += size
         if not counts[-1]:
             raise NotEnoughData(
-                f"A share of {size} of {total:,} leaves {group} empty.", do="Ask for a larger share, or give more data."
+                f"A share of {size} of {total:,} leaves {group} empty.",
+                do="Ask for a larger share, or give more data.",
+                code="empty_group",
             )
     return counts

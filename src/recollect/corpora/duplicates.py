@@ -71,4 +71,4 @@ _OWN_ID = (
 
 def _duplicate(identity: str, first: str) -> Fault:
     """The fault of an id that was used before."""
-    return Fault("duplicate id", f"the id {excerpt(identity)} was already used in {first}.", do=_OWN_ID)
+    return Fault("duplicate_id", f"the id {excerpt(identity)} was already used in {first}.", do=_OWN_ID)

@@ -8,6 +8,24 @@ from dataclasses import dataclass
 from recollect.errors import CorpusError
 
 SKIP = "Correct the record, or skip bad ones with --skip-bad (skip_bad=True): they are counted and reported."
+REASONS = {
+    "bad_csv_row": "not CSV",
+    "bad_json_line": "not JSON",
+    "duplicate_id": "duplicate id",
+    "late_column": "a column that the first records do not have",
+    "no_id": "no id",
+    "no_label": "no label",
+    "no_text": "no text",
+    "no_user": "no user",
+    "not_an_object": "not a JSON object",
+    "not_finite": "a number that is not finite",
+    "not_utf8": "not UTF-8",
+    "nul_character": "a NUL character",
+    "ragged_row": "more or fewer cells than the header",
+    "short_piece": "a piece of fewer words than the minimum",
+    "wrong_type": "wrong type",
+}
+"""Why a record is dropped: the key under which it is counted, and the words in which it is shown."""
 
 
 @dataclass(frozen=True)
@@ -15,7 +33,7 @@ class Fault:
     """Why a record cannot be used. Readers hand it on in place of the record; nobody drops one in silence."""
 
     reason: str
-    """The heading under which `Corpus.skipped` counts it, such as "not JSON"."""
+    """A key of `REASONS`: under it `Corpus.skipped` counts the record, and it is the code of the error."""
     found: str
     """What was found, as the end of a sentence that began with the file and line."""
     do: str = SKIP
@@ -24,7 +42,16 @@ class Fault:
 
     def error(self, place: str) -> CorpusError:
         """The error that names the place: file and line, or file and row."""
-        return CorpusError(f"{place}: {self.found}", do=self.do)
+        return CorpusError(f"{place}: {self.found}", do=self.do, code=self.reason)
+
+
+def describe_reason(reason: str) -> str:
+    """The reason for dropping a record as people read it; a reason that is not ours stays as it is.
+
+    >>> describe_reason("bad_json_line")
+    'not JSON'
+    """
+    return REASONS.get(reason, reason)
 
 
 class FaultError(Exception):

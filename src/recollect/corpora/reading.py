@@ -58,7 +58,7 @@ class Reading:
                     raise outcome.error(place(shard, number))
                 dropped[outcome.reason] += 1
             elif ordinal == repeat:
-                dropped["duplicate id"] += 1
+                dropped["duplicate_id"] += 1
                 repeat = next(repeats, None)
             else:
                 if see_id is not None:

@@ -101,7 +101,9 @@ def without(corpus: Corpus, changes: Sequence[Change]) -> Sanitised:
     """The corpus without the records that were removed."""
     gone = frozenset(change.record for change in changes)
     if len(gone) == len(corpus):
-        raise NotEnoughData(f"Nothing of {corpus.name} would be left.", do="Sanitise by something less common.")
+        raise NotEnoughData(
+            f"Nothing of {corpus.name} would be left.", do="Sanitise by something less common.", code="nothing_left"
+        )
     return Sanitised(corpus=corpus.keep(_NotAmong(gone), name=_clean(corpus)), changes=tuple(changes))
 
 

@@ -54,14 +54,14 @@ class Shape:
 
 def _missing(field: str, column: str, row: Row) -> Fault:
     """The fault of a row without one of the columns."""
-    reason = f"no {field}" if field in ("id", "user", "label") else "no text"
+    reason = f"no_{field}" if field in ("id", "user", "label") else "no_text"
     return Fault(reason, f"the column {column!r} is missing; it has: {named(map(str, row))}.")
 
 
 def late_column(name: str) -> Fault:
     """The fault of a column that only turns up after records without it."""
     return Fault(
-        "late column",
+        "late_column",
         f"here is a column {name!r} that the first records do not have.",
         do=f"Name it as an option (--user-column, --id-column or --label-column {name}) to make it part of every "
         "record, or rename it.",
@@ -87,7 +87,7 @@ def _text(value: Any, column: str) -> str:
     """A text: a string with something in it."""
     if type(value) is str and value and "\x00" not in value and not value.isspace():
         return value
-    raise _bad_string(value, column, "no text")
+    raise _bad_string(value, column, "no_text")
 
 
 def _bad_string(value: Any, column: str, reason: str) -> FaultError:
@@ -96,18 +96,18 @@ def _bad_string(value: Any, column: str, reason: str) -> FaultError:
     if nothing:
         return nothing
     if isinstance(value, str):
-        return _refuse("NUL", f"{column!r} holds a NUL character at position {value.index(chr(0))}.")
-    return _refuse("wrong type", f"{column!r} is {kind_of(value)}, where a string is needed.")
+        return _refuse("nul_character", f"{column!r} holds a NUL character at position {value.index(chr(0))}.")
+    return _refuse("wrong_type", f"{column!r} is {kind_of(value)}, where a string is needed.")
 
 
 def _user(value: Any, column: str) -> str:
     """Whose record it is, as a string."""
-    return _key(value, column, "no user")
+    return _key(value, column, "no_user")
 
 
 def _identity(value: Any, column: str) -> str:
     """The id, as a string."""
-    return _key(value, column, "no id")
+    return _key(value, column, "no_id")
 
 
 def _key(value: Any, column: str, reason: str) -> str:
@@ -125,8 +125,8 @@ def _whole_label(value: Any, column: str) -> int:
         return value
     whole = as_whole(value)
     if whole is None:
-        raise _nothing(value, column, "no label") or _refuse(
-            "wrong type", f"{column!r} is {kind_of(value)} that is no whole number, as the first labels are."
+        raise _nothing(value, column, "no_label") or _refuse(
+            "wrong_type", f"{column!r} is {kind_of(value)} that is no whole number, as the first labels are."
         )
     return whole
 
@@ -150,11 +150,11 @@ def _name_label(value: Any, column: str) -> str:
         return value
     if as_whole(value) is not None:
         return str(value)
-    raise _bad_string(value, column, "no label")
+    raise _bad_string(value, column, "no_label")
 
 
 def _array(value: Any, column: str) -> Any:
     """An array of finite numbers."""
     if value.dtype.kind == "f" and not np.isfinite(value).all():
-        raise _refuse("not finite", f"{column!r} holds a number that is not finite.")
+        raise _refuse("not_finite", f"{column!r} holds a number that is not finite.")
     return value

@@ -34,7 +34,9 @@ class Shard:
     def check_unchanged(self) -> None:
         """Refuse a file that is not what it was when the corpus was named."""
         if self.stamp is not None and stamp_of(Path(self.path)) != self.stamp:
-            raise CorpusError(f"{self.path} has changed since it was first read.", do="Read the corpus again.")
+            raise CorpusError(
+                f"{self.path} has changed since it was first read.", do="Read the corpus again.", code="file_changed"
+            )
 
 
 def stamp_of(path: Path) -> Stamp:
@@ -47,10 +49,12 @@ def stamp_of(path: Path) -> Stamp:
         raise unreadable(path, error) from error
     if not stat.S_ISREG(status.st_mode):
         raise CorpusError(
-            f"{path} is not an ordinary file.", do="A corpus is read more than once: write it to a file first."
+            f"{path} is not an ordinary file.",
+            do="A corpus is read more than once: write it to a file first.",
+            code="not_a_file",
         )
     if status.st_size == 0:
-        raise CorpusError(f"{path} is empty.", do="Give a file with at least one record.")
+        raise CorpusError(f"{path} is empty.", do="Give a file with at least one record.", code="empty_file")
     return status.st_size, status.st_mtime_ns
 
 
@@ -60,13 +64,19 @@ def missing_file(path: Path) -> CorpusError:
     while not folder.is_dir() and folder != folder.parent:
         path, folder = folder, folder.parent
     names = sorted(entry.name for entry in folder.iterdir()) if os.access(folder, os.R_OK) else []
-    return CorpusError(f"There is no file {path}.", do=f"{did_you_mean(path.name, names)}Looked in {folder.resolve()}.")
+    return CorpusError(
+        f"There is no file {path}.",
+        do=f"{did_you_mean(path.name, names)}Looked in {folder.resolve()}.",
+        code="missing_file",
+    )
 
 
 def unreadable(path: Path | str, error: OSError) -> CorpusError:
     """The error for a file that the system does not let us read."""
     return CorpusError(
-        f"{path} cannot be read: {error.strerror or error}.", do="Check its permissions and the disk it lies on."
+        f"{path} cannot be read: {error.strerror or error}.",
+        do="Check its permissions and the disk it lies on.",
+        code="unreadable_file",
     )
 
 
@@ -96,6 +106,7 @@ def _shard(file: Path, root: Path | None, format: str | None, running: bool) -> 
         raise CorpusError(
             f"The suffix of {file} does not say what it holds.",
             do=f"{did_you_mean(suffix, FORMATS)}Say it with --file-format (format=…): {', '.join(FORMATS)}.",
+            code="unknown_format",
         )
     prefix = "" if root is None else f"{file.relative_to(root).as_posix()}:"
     return Shard(path=str(file), format=format or suffix, packing=packing, prefix=prefix, stamp=stamp, running=running)
@@ -121,11 +132,12 @@ def _in_folder(folder: Path, format: str | None) -> list[Path]:
     shards = [file for file in files if format or suffixes(file.name)[0] in FORMATS]
     kinds = sorted({suffixes(file.name)[0] for file in shards})
     if not shards:
-        raise CorpusError(f"The folder {folder} holds no shards.", do=_no_shards(files))
+        raise CorpusError(f"The folder {folder} holds no shards.", do=_no_shards(files), code="no_shards")
     if len(kinds) > 1 and not format:
         raise CorpusError(
             f"The folder {folder} holds files of different formats: {', '.join(kinds)}.",
             do=f"Name those you mean, such as '{folder}/*.{kinds[0]}'.",
+            code="mixed_formats",
         )
     return shards
 
@@ -143,7 +155,9 @@ def _matching(pattern: str) -> list[Path]:
     found = sorted(Path(name) for name in glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute globs too
     files = [path for path in found if path.is_file()]
     if not files:
-        raise CorpusError(f"No file matches {pattern}.", do=f"Looked below {_fixed_part(pattern).resolve()}.")
+        raise CorpusError(
+            f"No file matches {pattern}.", do=f"Looked below {_fixed_part(pattern).resolve()}.", code="no_match"
+        )
     return files
 
 

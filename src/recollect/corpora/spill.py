@@ -38,6 +38,7 @@ def spilled(file: IO[bytes] | None, values: NDArray[Any]) -> IO[bytes]:
         raise CorpusError(
             f"Cannot write to the temporary folder {tempfile.gettempdir()}: {error.strerror}.",
             do="Free some space there, or name another folder in the environment variable TMPDIR.",
+            code="no_temporary_space",
         ) from error
     return file
 

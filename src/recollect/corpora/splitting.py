@@ -47,7 +47,7 @@ class Split:
         for record in records:
             for i, piece in enumerate(self(record.text or ""), 1):
                 if self.minimum > 1 and len(piece.split(None, self.minimum - 1)) < self.minimum:
-                    dropped[f"piece of fewer than {self.minimum} words"] += 1
+                    dropped["short_piece"] += 1
                     continue
                 fields = {"id": f"{record.id}#{i}", "user": record.user, "text": piece, "label": record.label}
                 yield Record.of_fields(fields)

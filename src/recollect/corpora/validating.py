@@ -10,7 +10,7 @@ from pathlib import Path
 from recollect.corpora.columns import Columns, Layout, array_layout_of, layout_of
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.duplicates import find_repeats
-from recollect.corpora.faults import Fault
+from recollect.corpora.faults import Fault, describe_reason
 from recollect.corpora.readers import hub
 from recollect.corpora.readers.formats import READERS
 from recollect.corpora.readers.json_lines import PEEK
@@ -55,7 +55,9 @@ def read_corpus(
     shards = _shards(ref, format, running_text)
     layout = _layout(shards, columns)
     if split is not None and layout.text is None:
-        raise CorpusError(f"{ref} does not hold texts, and only texts can be split.", do="Read it without --split.")
+        raise CorpusError(
+            f"{ref} does not hold texts, and only texts can be split.", do="Read it without --split.", code="not_texts"
+        )
     reading = Reading(shards=shards, layout=layout, split=split, skip_bad=skip_bad)
     return _checked(str(ref), reading)
 
@@ -109,6 +111,8 @@ def _checked(name: str, reading: Reading) -> Corpus:
 def _nothing(name: str, dropped: Counter[str]) -> CorpusError:
     """The error for a corpus in which no record is left."""
     if not dropped:
-        return CorpusError(f"{name} holds no records.", do="Give a file with at least one record.")
-    told = ", ".join(f"{reason}: {count:,}" for reason, count in sorted(dropped.items()))
-    return CorpusError(f"{name} holds no record that can be used ({told}).", do="Correct the file.")
+        return CorpusError(f"{name} holds no records.", do="Give a file with at least one record.", code="empty_corpus")
+    told = ", ".join(f"{describe_reason(reason)}: {count:,}" for reason, count in sorted(dropped.items()))
+    return CorpusError(
+        f"{name} holds no record that can be used ({told}).", do="Correct the file.", code="no_usable_record"
+    )

@@ -33,16 +33,18 @@ def write_corpus(records: Iterable[Record], path: Path) -> None:
 def refuse_other_names(path: Path) -> None:
     """Refuse a name that `write_corpus` would refuse: for whoever works long before they write."""
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
-        raise CorpusError(f"{path} is no name for JSON lines.", do="Let it end in .jsonl or .jsonl.gz.")
+        raise CorpusError(
+            f"{path} is no name for JSON lines.", do="Let it end in .jsonl or .jsonl.gz.", code="bad_file_name"
+        )
     if path.is_dir():
-        raise CorpusError(f"{path} is a folder.", do="Name a file that ends in .jsonl or .jsonl.gz.")
+        raise CorpusError(f"{path} is a folder.", do="Name a file that ends in .jsonl or .jsonl.gz.", code="not_a_file")
 
 
 def _write_lines(records: Iterable[Record], stream: IO[bytes] | gzip.GzipFile) -> None:
     """One line per record."""
     for record in records:
         if record.array is not None:
-            raise CorpusError(f"Record {record.id} is an array.", do="Arrays are kept in .npz files.")
+            raise CorpusError(f"Record {record.id} is an array.", do="Arrays are kept in .npz files.", code="not_texts")
         named = {name: getattr(record, name) for name in ("id", "user", "text", "source", "target", "label")}
         line = json.dumps({name: value for name, value in named.items() if value is not None}, ensure_ascii=False)
         stream.write(line.encode("utf-8", "strict") + b"\n")

@@ -12,6 +12,7 @@ from recollect.corpora.canaries.formats import check_digit, parse_format
 from recollect.corpora.canaries.walks import Walk
 from recollect.errors import PlanError
 from recollect.streams import stream
+from recollect.testing.refusals import refused
 
 SMALL = [
     "n {digits:2}",
@@ -95,20 +96,34 @@ def test_words_come_from_a_file_and_may_begin_alike(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("written", "character"),
-    [("n {digit:9}", 4), ("n {digits:x}", 3), ("n {digits:0}", 3), ("a } b", 3), ("a {digits:3", 3), ("plain", 6)],
+    ("written", "character", "code"),
+    [
+        ("n {digit:9}", 4, "unknown_slot"),
+        ("n {digits:x}", 3, "bad_slot_length"),
+        ("n {digits:0}", 3, "bad_slot_length"),
+        ("a } b", 3, "unopened_slot"),
+        ("a {digits:3", 3, "unclosed_slot"),
+        ("plain", 6, "no_slot"),
+        ("{words:2:/no/such/file}", 1, "unreadable_file"),
+    ],
 )
-def test_a_bad_format_is_pointed_at(written, character):
-    with pytest.raises(PlanError) as caught:
+def test_a_bad_format_is_pointed_at(written, character, code):
+    with refused(code, PlanError) as refusal:
         parse_format(written)
-    assert f"at character {character}:\n    {written}\n    {' ' * (character - 1)}^" in str(caught.value)
+    assert f"at character {character}:\n    {written}\n    {' ' * (character - 1)}^" in refusal.error.found
 
 
 @pytest.mark.parametrize(
-    "written", ["{choice:a|ab}{choice:b|c}", "{choice:1|12}{digits:1}", "{choice:a|a}", "{choice:a|}"]
+    ("written", "code"),
+    [
+        ("{choice:a|ab}{choice:b|c}", "ambiguous_format"),
+        ("{choice:1|12}{digits:1}", "ambiguous_format"),
+        ("{choice:a|a}", "duplicate_choice"),
+        ("{choice:a|}", "empty_choice"),
+    ],
 )
-def test_a_format_that_can_be_read_in_two_ways_is_refused(written):
-    with pytest.raises(PlanError):
+def test_a_format_that_can_be_read_in_two_ways_is_refused(written, code):
+    with refused(code, PlanError):
         parse_format(written)
 
 

@@ -14,6 +14,7 @@ from recollect.corpora import Corpus, Record, read_corpus
 from recollect.corpora.canaries.planting import Canaries, Planting, plant
 from recollect.corpora.writing import write_corpus
 from recollect.errors import CorpusError, NotEnoughData, PlanError
+from recollect.testing.refusals import refused
 
 
 def texts(count: int, users: int | None = 5) -> Corpus:
@@ -99,13 +100,13 @@ def test_what_stands_in_the_corpus_already_is_neither_planted_nor_a_control():
     _, bare = plant(corpus, Planting(format="{digits:2}", secrets=5, controls=86))
     there = {f"1{i}" for i in range(5)} | {f"{i}2" for i in range(5)}
     assert {canary.text for canary in bare.canaries} == {f"{i:02}" for i in range(100)} - there
-    with pytest.raises(NotEnoughData, match="already"):
+    with refused("format_too_small", NotEnoughData):
         plant(corpus, Planting(format="pin {digits:2}", secrets=5, controls=91))
 
 
 def test_a_second_planting_needs_another_name():
     once, _ = plant(texts(20), Planting(format="{digits:9}", secrets=2))
-    with pytest.raises(CorpusError, match=r"canary-[01]-0"):
+    with refused("duplicate_id", CorpusError):
         plant(once, Planting(format="{digits:9}", secrets=2, seed=1))
     twice, manifest = plant(once, Planting(format="{digits:9}", secrets=2, seed=1, name="more"))
     assert len({record.id for record in twice}) == len(list(twice)) == 24
@@ -130,21 +131,21 @@ def test_pairs_hold_the_secret_on_both_sides():
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(NotEnoughData, match="10 fillings"):
+    with refused("format_too_small", NotEnoughData):
         plant(texts(5), Planting(format="{digits:1}", secrets=1, controls=10))
-    with pytest.raises(NotEnoughData, match="do not fit"):
+    with refused("too_few_records", NotEnoughData):
         plant(texts(5), Planting(format="{digits:9}", secrets=6, inside=True))
-    with pytest.raises(PlanError, match="not pairs"):
+    with refused("needless_source_format", PlanError):
         plant(texts(5), Planting(format="{digits:9}", source_format="{digits:9}"))
-    with pytest.raises(PlanError, match="holds pairs"):
+    with refused("missing_source_format", PlanError):
         plant(Corpus.of([Record(id="1", source="a", target="b")]), Planting(format="{digits:9}"))
-    with pytest.raises(PlanError, match="labelled"):
+    with refused("labelled_records", PlanError):
         plant(Corpus.of([Record(id="1", text="a", label="b")]), Planting(format="{digits:9}"))
-    with pytest.raises(NotEnoughData, match="26 prefixes"):
+    with refused("too_few_prefixes", NotEnoughData):
         plant(texts(5), Planting(format="{digits:9}", unique_prefix=1))
-    with pytest.raises(PlanError, match="users"):
+    with refused("unknown_choice", PlanError):
         Planting(format="{digits:9}", users="all")
-    with pytest.raises(PlanError):
+    with refused("out_of_range", PlanError):
         Planting(format="{digits:9}", repeat=(0,))
 
 
@@ -155,7 +156,7 @@ def test_the_manifest_is_private_and_comes_back_whole(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert Canaries.load(path) == manifest
     path.write_text(json.dumps({"secrets": []}))
-    with pytest.raises(CorpusError, match="no manifest"):
+    with refused("bad_manifest", CorpusError):
         Canaries.load(path)
 
 

@@ -48,7 +48,9 @@ class Planting:
         at_least(0, controls=self.controls, unique_prefix=self.unique_prefix)
         one_of(("new", "existing"), users=self.users)
         if not self.name.strip():
-            raise PlanError("The name of the canaries is empty.", do="Name them, such as 'canary'.")
+            raise PlanError(
+                "The name of the canaries is empty.", do="Name them, such as 'canary'.", code="unnamed_canaries"
+            )
 
     @cached_property
     def parsed(self) -> Format:
@@ -80,6 +82,7 @@ def _texts(planting: Planting, corpus: Corpus, count: int) -> Collection[str]:
                 f"The format {planting.format!r} has {space.size} fillings, {len(there)} of those drawn stand in the "
                 f"corpus already, and {count} were asked for.",
                 do="Use a format with a larger space, or fewer secrets and controls.",
+                code="format_too_small",
             )
         while len(texts) < count:
             text = space.draw(rng)
@@ -111,6 +114,7 @@ def _prefixes(planting: Planting, count: int) -> Collection[str]:
         raise NotEnoughData(
             f"There are {26**length} prefixes of {length} letters, and {count} secrets and controls want one each.",
             do="Ask for longer prefixes.",
+            code="too_few_prefixes",
         )
     rng, prefixes = stream(planting.seed, "planting", "prefix"), dict[str, None]()
     while len(prefixes) < count:
@@ -143,7 +147,11 @@ def filled(format: str, values: Sequence[str]) -> str:
     """
     parsed, left, seen = parse_format(format), list(values), set[int]()
     if parsed.slots != len(left):
-        raise PlanError(f"The source format {format!r} has {parsed.slots} slots.", do=f"Give it {len(left)}.")
+        raise PlanError(
+            f"The source format {format!r} has {parsed.slots} slots.",
+            do=f"Give it {len(left)}.",
+            code="different_slots",
+        )
     written = ""
     for unit in parsed.units:
         if unit.slot is None:
@@ -152,5 +160,9 @@ def filled(format: str, values: Sequence[str]) -> str:
             seen.add(unit.slot)
             written += left[unit.slot]
     if Walk(parsed).values(written) is None:
-        raise PlanError(f"The source format {format!r} cannot be filled like the target's.", do="Use the same slots.")
+        raise PlanError(
+            f"The source format {format!r} cannot be filled like the target's.",
+            do="Use the same slots.",
+            code="different_slots",
+        )
     return written

@@ -144,7 +144,7 @@ def parse_format(written: str) -> Format:
             units += _slot_units(written, place, body, slots)
             slots += 1
     if not slots:
-        raise _fault(written, len(written), "has no slot", "Write at least one, such as {digits:9}.")
+        raise _fault(written, len(written), "has no slot", "Write at least one, such as {digits:9}.", "no_slot")
     found = Format(written, tuple(units))
     _refuse_ambiguity(found)
     return found
@@ -158,11 +158,15 @@ def _parts(written: str) -> Iterator[tuple[int, str, str]]:
         if pair in {"{{", "}}"}:
             text, place = text + char, place + 2
         elif char == "}":
-            raise _fault(written, place, "closes a slot that was never opened", "Write }} for a brace.")
+            raise _fault(
+                written, place, "closes a slot that was never opened", "Write }} for a brace.", "unopened_slot"
+            )
         elif char == "{":
             end = written.find("}", place)
             if end < 0:
-                raise _fault(written, place, "opens a slot that is never closed", "Write {{ for a brace.")
+                raise _fault(
+                    written, place, "opens a slot that is never closed", "Write {{ for a brace.", "unclosed_slot"
+                )
             if text:
                 yield begin, "text", text
             yield place, "slot", written[place + 1 : end]
@@ -188,13 +192,21 @@ def _slot_units(written: str, place: int, body: str, slot: int) -> list[Unit]:
         space = Unit((" ",), slot)
         return [unit for _ in range(_count(written, place, count)) for unit in (words, space)][:-1]
     known = ", ".join(SLOTS)
-    raise _fault(written, place + 1, f"has no slot {name!r}", f"{did_you_mean(name, SLOTS)}Known: {known}.")
+    raise _fault(
+        written, place + 1, f"has no slot {name!r}", f"{did_you_mean(name, SLOTS)}Known: {known}.", "unknown_slot"
+    )
 
 
 def _count(written: str, place: int, number: str) -> int:
     """How many units a slot has."""
     if not number.isascii() or not number.isdigit() or not 1 <= int(number) <= 1000:
-        raise _fault(written, place, f"has a slot of length {number!r}", "Write a number from 1 to 1000: {digits:9}.")
+        raise _fault(
+            written,
+            place,
+            f"has a slot of length {number!r}",
+            "Write a number from 1 to 1000: {digits:9}.",
+            "bad_slot_length",
+        )
     return int(number)
 
 
@@ -203,19 +215,31 @@ def _lines(written: str, place: int, file: str) -> list[str]:
     try:
         words = Path(file).read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise _fault(written, place, f"names a word list {file!r} that cannot be read", str(error)) from error
+        raise _fault(
+            written, place, f"names a word list {file!r} that cannot be read", str(error), "unreadable_file"
+        ) from error
     found = [word.strip() for word in words if word.strip()]
     if any(" " in word for word in found):
-        raise CorpusError(f"The word list {file!r} has lines of several words.", do="Put one word on a line.")
+        raise CorpusError(
+            f"The word list {file!r} has lines of several words.", do="Put one word on a line.", code="bad_word_list"
+        )
     return found
 
 
 def _distinct(written: str, place: int, alternatives: list[str]) -> tuple[str, ...]:
     """The alternatives, none empty and none twice."""
     if not alternatives or not all(alternatives):
-        raise _fault(written, place, "has a slot with an empty choice", "Leave no choice empty: {choice:red|green}.")
+        raise _fault(
+            written,
+            place,
+            "has a slot with an empty choice",
+            "Leave no choice empty: {choice:red|green}.",
+            "empty_choice",
+        )
     if len(set(alternatives)) < len(alternatives):
-        raise _fault(written, place, "has a slot with the same choice twice", "Write each choice once.")
+        raise _fault(
+            written, place, "has a slot with the same choice twice", "Write each choice once.", "duplicate_choice"
+        )
     return tuple(alternatives)
 
 
@@ -230,9 +254,12 @@ def _refuse_ambiguity(found: Format) -> None:
                 raise PlanError(
                     f"In the format {found.written!r} it cannot be told where {alternative!r} ends.",
                     do="Put known text after it that no choice goes on with.",
+                    code="ambiguous_format",
                 )
 
 
-def _fault(written: str, place: int, what: str, do: str) -> PlanError:
+def _fault(written: str, place: int, what: str, do: str, code: str) -> PlanError:
     """An error that points at a character of the format."""
-    return PlanError(f"The format {what}, at character {place + 1}:\n    {written}\n    {' ' * place}^", do=do)
+    return PlanError(
+        f"The format {what}, at character {place + 1}:\n    {written}\n    {' ' * place}^", do=do, code=code
+    )

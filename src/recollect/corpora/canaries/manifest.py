@@ -62,7 +62,11 @@ class Canaries(BaseModel):
             return cls.model_validate(read_json(path))
         except OSError as error:
             raise CorpusError(
-                f"{path} cannot be read: {error.strerror}.", do="Give the .canaries.json that `recollect plant` wrote."
+                f"{path} cannot be read: {error.strerror}.",
+                do="Give the .canaries.json that `recollect plant` wrote.",
+                code="unreadable_file",
             ) from error
         except (ValidationError, ValueError) as error:
-            raise CorpusError(f"{path} is no manifest of canaries.", do="`recollect plant` writes one.") from error
+            raise CorpusError(
+                f"{path} is no manifest of canaries.", do="`recollect plant` writes one.", code="bad_manifest"
+            ) from error

@@ -45,7 +45,9 @@ def plant(corpus: Corpus, planting: Planting) -> tuple[Corpus, Canaries]:
     count = sum(canary.planted for canary in secrets)
     if planting.inside and count > size:
         raise NotEnoughData(
-            f"{count} plantings do not fit inside {size} records.", do=f"Give at least {count} records."
+            f"{count} plantings do not fit inside {size} records.",
+            do=f"Give at least {count} records.",
+            code="too_few_records",
         )
     places = rng.permutation(size)[:count] if planting.inside else rng.integers(0, size + 1, count)
     seedlings, spots = [], iter(places.tolist())
@@ -64,11 +66,21 @@ def _refuse_kind(corpus: Corpus, planting: Planting) -> None:
     """Refuse records that cannot hold such a secret."""
     kind, paired = corpus.summary.kind, planting.source_format is not None
     if kind == "labelled":
-        raise PlanError(f"{corpus.name} holds labelled records.", do="Plant into texts, or into pairs of texts.")
+        raise PlanError(
+            f"{corpus.name} holds labelled records.",
+            do="Plant into texts, or into pairs of texts.",
+            code="labelled_records",
+        )
     if kind == "pair" and not paired:
-        raise PlanError(f"{corpus.name} holds pairs.", do="Give a source format (--source-format) too.")
+        raise PlanError(
+            f"{corpus.name} holds pairs.",
+            do="Give a source format (--source-format) too.",
+            code="missing_source_format",
+        )
     if kind == "text" and paired:
-        raise PlanError(f"{corpus.name} holds texts, not pairs.", do="Leave the source format out.")
+        raise PlanError(
+            f"{corpus.name} holds texts, not pairs.", do="Leave the source format out.", code="needless_source_format"
+        )
 
 
 @dataclass(frozen=True)
@@ -97,6 +109,7 @@ class _Planted:
                 raise CorpusError(
                     f"{self.corpus.name} already holds a record {record.id!r}.",
                     do="If secrets were planted there before, give these another name (--name).",
+                    code="duplicate_id",
                 )
             last = record
             if self.planting.inside and waiting and waiting[-1].place == i:

@@ -87,7 +87,7 @@ class _Member:
 
     def refusal(self, found: str, do: str) -> CorpusError:
         """The error for an array that is not what a corpus needs."""
-        return CorpusError(f"The array {self.name!r} in {self.shard.path} {found}.", do=do)
+        return CorpusError(f"The array {self.name!r} in {self.shard.path} {found}.", do=do, code="unsuitable_array")
 
     def read(self, count: int) -> list[Any] | list[NDArray[Any]]:
         """The next rows: plain values of a column, arrays of anything wider."""
@@ -124,7 +124,11 @@ def _common_length(members: dict[str, _Member], shard: Shard) -> int:
     lengths = {name: member.shape[0] for name, member in members.items()}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
-        raise CorpusError(f"The arrays in {shard.path} differ in length: {told}.", do="Save one row a record in each.")
+        raise CorpusError(
+            f"The arrays in {shard.path} differ in length: {told}.",
+            do="Save one row a record in each.",
+            code="unequal_lengths",
+        )
     return next(iter(lengths.values()))
 
 

@@ -73,7 +73,9 @@ class _Table:
                 raise header.error(f"{shard.path}, line {number}")
             if len(set(header)) < len(header):
                 twice = next(name for name in header if header.count(name) > 1)
-                raise CorpusError(f"{shard.path} has two columns {twice!r}.", do="Rename one of them.")
+                raise CorpusError(
+                    f"{shard.path} has two columns {twice!r}.", do="Rename one of them.", code="duplicate_column"
+                )
             return header
         return []
 
@@ -86,7 +88,7 @@ class _Table:
             except StopIteration:
                 return
             except csv.Error as error:
-                cells = Fault("not CSV", f"the row cannot be parsed: {error}.", do=_QUOTES)
+                cells = Fault("bad_csv_row", f"the row cannot be parsed: {error}.", do=_QUOTES)
             if self._wrong:
                 cells = not_utf8(self._wrong[min(self._wrong)])
                 self._wrong.clear()
@@ -103,7 +105,7 @@ _QUOTES = (
 def _ragged(found: int, wanted: int) -> Fault:
     """The fault of a row that is longer or shorter than the header."""
     return Fault(
-        "ragged row",
+        "ragged_row",
         f"the row has {found} cell{'s' * (found != 1)}, the header has {wanted}.",
         do="Put cells that hold the separator or a line break in quotes. " + SKIP,
     )

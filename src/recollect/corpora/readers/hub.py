@@ -41,6 +41,7 @@ def shard_of(ref: str) -> Shard:
         raise CorpusError(
             f"{ref} does not name a data set and a split.",
             do="Write hf:NAME:SPLIT, such as hf:imdb:train, or hf:NAME:CONFIGURATION:SPLIT.",
+            code="missing_split",
         )
     return Shard(path=ref, format="hf")
 
@@ -63,7 +64,9 @@ def _saved(ref: str, folder: Path, split: str) -> Any:
     splits = saved if isinstance(saved, datasets.DatasetDict) else {str(saved.split or "train"): saved}
     if split not in splits:
         raise CorpusError(
-            f"{folder} has no split {split!r}.", do=f"{did_you_mean(split, splits)}It has: {', '.join(splits)}."
+            f"{folder} has no split {split!r}.",
+            do=f"{did_you_mean(split, splits)}It has: {', '.join(splits)}.",
+            code="unknown_split",
         )
     return splits[split]
 
@@ -90,4 +93,5 @@ def _explained(ref: str) -> Iterator[None]:
         raise CorpusError(
             f"{ref} cannot be loaded: {first}",
             do="Check the name, the split and the network; a folder written by save_to_disk works without one.",
+            code="dataset_not_loaded",
         ) from error

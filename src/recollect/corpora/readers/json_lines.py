@@ -34,7 +34,7 @@ def rows(shard: Shard) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
             if type(row) is dict:
                 yield number, row
             else:
-                yield number, Fault("not an object", f"this is JSON, but {kind_of(row)} and not an object.")
+                yield number, Fault("not_an_object", f"this is JSON, but {kind_of(row)} and not an object.")
 
 
 def _fault(raw: bytes, error: ValueError) -> Fault:
@@ -44,5 +44,5 @@ def _fault(raw: bytes, error: ValueError) -> Fault:
     except UnicodeDecodeError as wrong:
         return not_utf8(wrong)
     if b"\x00" in raw:
-        return Fault("NUL", f"byte {raw.index(0) + 1} of the line is a NUL.")
-    return Fault("not JSON", f"this is not JSON: {str(error).replace(' at line 1', '')}.", do=SKIP)
+        return Fault("nul_character", f"byte {raw.index(0) + 1} of the line is a NUL.")
+    return Fault("bad_json_line", f"this is not JSON: {str(error).replace(' at line 1', '')}.", do=SKIP)

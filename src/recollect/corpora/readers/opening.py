@@ -62,6 +62,7 @@ def damaged(shard: Shard, error: Exception) -> CorpusError:
     return CorpusError(
         f"{shard.path} is damaged or cut short: {error}.",
         do="Make or fetch the file again; if it is not compressed, its name should not end as if it were.",
+        code="damaged_file",
     )
 
 
@@ -76,7 +77,7 @@ def lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 def not_utf8(error: UnicodeDecodeError) -> Fault:
     """The fault of bytes that are no UTF-8 text."""
     return Fault(
-        "not UTF-8",
+        "not_utf8",
         f"byte {error.start + 1} of it (0x{error.object[error.start]:02x}) is not UTF-8.",
         do="Convert the file to UTF-8 (for example with iconv), or skip bad records with --skip-bad (skip_bad=True).",
     )

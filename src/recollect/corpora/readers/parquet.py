@@ -20,7 +20,9 @@ def names(shard: Shard) -> list[str]:
         found: list[str] = table.schema_arrow.names
     for name in found:
         if found.count(name) > 1:
-            raise CorpusError(f"{shard.path} has two columns {name!r}.", do="Rename one of them.")
+            raise CorpusError(
+                f"{shard.path} has two columns {name!r}.", do="Rename one of them.", code="duplicate_column"
+            )
     return found
 
 
