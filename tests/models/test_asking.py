@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -20,6 +19,7 @@ from recollect.models.asking import ENOUGH, ask
 from recollect.models.limited import limited, weakened
 from recollect.models.model import Question
 from recollect.testing.fakes import Null
+from recollect.testing.refusals import refused
 
 RECORDS = [Record(id=str(i), user=str(i % 5), text=f"message {i} to number {i % 9}") for i in range(100)]
 
@@ -74,7 +74,7 @@ def test_a_content_that_comes_again_is_asked_once(tmp_path):
 
 def test_blocks_follow_the_corpus_whatever_was_answered_before(tmp_path):
     whole = ask(Watched(), Corpus.of(RECORDS), tmp_path / "whole", block=7)
-    with pytest.raises(ModelError):
+    with refused("scoring_failed"):
         ask(Watched(refuses=frozenset({"16", "50"})), Corpus.of(RECORDS), tmp_path / "parts", block=7)
     model = Watched()
     parts = ask(model, Corpus.of(RECORDS), tmp_path / "parts", block=7)
@@ -84,21 +84,21 @@ def test_blocks_follow_the_corpus_whatever_was_answered_before(tmp_path):
 
 def test_failures_are_reported_together_after_all_others_were_kept(tmp_path):
     model = Watched(refuses=frozenset({"16", "50", "99"}))
-    with pytest.raises(ModelError) as failed:
+    with refused("scoring_failed") as refusal:
         ask(model, Corpus.of(RECORDS), tmp_path, block=7)
-    assert str(failed.value) == (
-        "Model 'watched' could not be asked about 16 of 100 records. I will not speak of 16. I will not speak of 50. "
-        "I will not speak of 99.\n  Ask somebody else. The answers to 84 of 100 records were kept: run the same again, "
-        "and only the others are asked."
-    )
-    assert "I will not speak of 16" in failed.value.__notes__[0]
-    assert "Traceback" in failed.value.__notes__[0]
+    for named in ("'watched'", "16 of 100", *(f"I will not speak of {i}." for i in (16, 50, 99))):
+        assert named in refusal.error.found
+    for named in ("Ask somebody else.", "84 of 100"):
+        assert named in refusal.error.do
+    assert "I will not speak of 16" in refusal.error.__notes__[0]
+    assert "Traceback" in refusal.error.__notes__[0]
 
 
 def test_a_model_that_always_fails_is_soon_left_alone(tmp_path):
     model = Watched(refuses=frozenset(record.id for record in RECORDS))
-    with pytest.raises(ModelError, match="could not be asked about 100 of 100 records"):
+    with refused("scoring_failed") as refusal:
         ask(model, Corpus.of(RECORDS), tmp_path, block=2)
+    assert "100 of 100" in refusal.error.found
     assert len(model.asked) == ENOUGH
 
 
@@ -180,13 +180,15 @@ def test_answers_about_other_records_are_refused(tmp_path):
         def answer(self, records):
             return super().answer(records[::-1])
 
-    with pytest.raises(ModelError, match="did not answer the records it was asked about, in their order"):
+    with refused("scoring_failed") as refusal:
         ask(Confused(), Corpus.of(RECORDS), tmp_path)
+    assert refusal.error.__cause__.code == "answers_out_of_order"
 
 
 def test_unsound_answers_are_refused(tmp_path):
-    with pytest.raises(ModelError, match="logprob is there though the model shows"):
+    with refused("scoring_failed") as refusal:
         ask(Watched(access=Access.RANKS), Corpus.of(RECORDS), tmp_path)
+    assert refusal.error.__cause__.code == "column_not_shown"
 
 
 def test_an_empty_corpus_makes_an_empty_store(tmp_path):

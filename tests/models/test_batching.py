@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.errors import ModelError
 from recollect.models.batching import Budget, batches, device_memory, out_of_memory, token_budget
+from recollect.testing.refusals import refused
 
 LENGTHS = st.lists(st.integers(0, 50), max_size=40)
 
@@ -71,7 +71,7 @@ def test_one_item_that_does_not_fit_is_a_clear_error():
     def ask(batch):
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
-    with pytest.raises(ModelError, match="not enough memory to read 7 tokens"):
+    with refused("out_of_memory"):
         list(Budget(100).each([7, 5, 3], ask))
 
 

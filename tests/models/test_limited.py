@@ -12,6 +12,7 @@ from recollect.errors import AccessError, PlanError
 from recollect.models.access import Access, require
 from recollect.models.limited import limited, weakened
 from recollect.testing.fakes import Null, Uniform
+from recollect.testing.refusals import refused
 
 RECORDS = [Record(id=str(i), text=f"who knows word {i} of the {i % 7} dwarfs") for i in range(30)]
 MODEL = Null(vocabulary=200)
@@ -102,7 +103,7 @@ def test_logits_of_classes_are_shown_with_the_whole_distribution_only():
 
 
 def test_a_least_probability_needs_probabilities():
-    with pytest.raises(AccessError, match="cannot be set on model"):
+    with refused("probabilities_unknown"):
         limited(limited(MODEL, Access.RANKS), Access.RANKS, least=0.1)
     with pytest.raises(PlanError, match="least is 1"):
         limited(MODEL, Access.RANKS, least=1)
@@ -110,9 +111,9 @@ def test_a_least_probability_needs_probabilities():
 
 def test_a_missing_fact_is_refused_with_audit_need_model_and_remedy():
     model = limited(Null(name="shop-bot"), Access.top(10))
-    with pytest.raises(AccessError) as refused:
+    with refused("access_missing", AccessError) as refusal:
         require(Access.PROBABILITIES, model, audit="membership with signal 'loss'", instead="Use the provenance audit.")
-    assert str(refused.value) == (
+    assert str(refusal.error) == (
         "membership with signal 'loss' needs the rank of every symbol and log-probabilities of any symbol and the "
         "whole predictive distribution (entropy, spread); model 'shop-bot' shows the top 10, no numbers.\n"
         "  Use the provenance audit, or give a model that shows the rank of every symbol and "

@@ -41,7 +41,9 @@ class Access:
 
     def __post_init__(self) -> None:
         if self.k is not None and self.k < 1:
-            raise PlanError(f"A model cannot show the top {self.k} symbols.", do="Choose k of 1 or more.")
+            raise PlanError(
+                f"A model cannot show the top {self.k} symbols.", do="Choose k of 1 or more.", code="k_below_one"
+            )
 
     @classmethod
     def top(cls, k: int) -> Access:
@@ -122,4 +124,5 @@ def require(needed: Access, model: Shown, *, audit: str, instead: str = "") -> N
         raise AccessError(
             f"{audit} needs {' and '.join(gaps)}; model {model.name!r} shows {model.access}.",
             do=f"{instead.rstrip('.')}, or {better}" if instead else better.capitalize(),
+            code="access_missing",
         )

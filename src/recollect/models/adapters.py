@@ -51,7 +51,7 @@ def open_adapted(base: str, adapter: str, kind: Kind | None) -> Opened:
     kind = kind or _TASKS.get(settings.get("task_type")) or kind_of(config, base)
     supplied = settings.get("modules_to_save") or []
     network = read_network(folder, base, config=config, kind=kind, supplied=supplied)
-    with quietly(f"{base}+{adapter}", "The adapter does not fit its base"):
+    with quietly(f"{base}+{adapter}", "The adapter does not fit its base", code="adapter_misfit"):
         whole = peft.PeftModel.from_pretrained(network, str(own))
         stored = set(peft.load_peft_weights(str(own), device="cpu"))
     _refuse_unfitting(whole, stored, adapter, base)
@@ -69,7 +69,9 @@ def _peft() -> Any:
         import peft
     except ImportError as error:
         raise MissingDependency(
-            "A model named BASE+ADAPTER needs the package peft.", do="pip install 'recollect[peft]'"
+            "A model named BASE+ADAPTER needs the package peft.",
+            do="pip install 'recollect[peft]'",
+            code="peft_missing",
         ) from error
     return peft
 
@@ -80,14 +82,23 @@ def _refuse_unfitting(whole: Any, stored: set[str], adapter: str, base: str) -> 
         raise ModelError(
             f"The adapter {adapter!r} puts learnt vectors before the text, so its symbols stand elsewhere.",
             do="Use an adapter that changes weights, such as LoRA.",
+            code="prompt_learning_adapter",
         )
     wanted = set(_peft().get_peft_model_state_dict(whole, save_embedding_layers=False))
     # embeddings are stored beside the adapter when they were resized, whether or not it adapts them
     left = sorted(name for name in stored - wanted if "embed" not in name and "lm_head" not in name)
     if missing := sorted(wanted - stored):
-        raise ModelError(f"The adapter {adapter!r} lacks weights for {base!r}: {some(missing)}.", do=_OTHER_BASE)
+        raise ModelError(
+            f"The adapter {adapter!r} lacks weights for {base!r}: {some(missing)}.",
+            do=_OTHER_BASE,
+            code="adapter_lacks_weights",
+        )
     if left:
-        raise ModelError(f"The base {base!r} has no place for weights of {adapter!r}: {some(left)}.", do=_OTHER_BASE)
+        raise ModelError(
+            f"The base {base!r} has no place for weights of {adapter!r}: {some(left)}.",
+            do=_OTHER_BASE,
+            code="adapter_of_another_base",
+        )
 
 
 _OTHER_BASE = "Name the base that the adapter was trained on."

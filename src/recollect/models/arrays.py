@@ -42,6 +42,7 @@ class Scaling:
             raise ModelError(
                 f"The model {ref!r} scales its inputs by mean {mean!r} and deviation {std!r}.",
                 do="Correct input_mean and input_std in its card.json.",
+                code="invalid_scaling",
             )
         return scaling
 
@@ -89,7 +90,9 @@ class ArrayReader:
             values = values.transpose(2, 0, 1)
         elif values.ndim != 1:
             raise CorpusError(
-                f"The array of record {record.id!r} has {values.ndim} dimensions.", do="Give H×W, H×W×C or a vector."
+                f"The array of record {record.id!r} has {values.ndim} dimensions.",
+                do="Give H×W, H×W×C or a vector.",
+                code="array_dimensions",
             )
         self._refuse_misshapen(values, record)
         return self._scaled(values)
@@ -105,6 +108,7 @@ class ArrayReader:
                 f"The array of record {record.id!r} is {size[0]}×{size[1]} with {channels} channels; "
                 f"the model reads {height}×{width} with {self.channels or 'any number of'} channels.",
                 do="Give arrays of the shape the model was trained on, channels last.",
+                code="array_shape",
             )
 
     def _scaled(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -116,6 +120,7 @@ class ArrayReader:
             raise ModelError(
                 f"The model scales {max(len(mean), len(std))} channels, but reads {len(values)}.",
                 do="Correct input_mean and input_std in its card.json.",
+                code="scaling_of_other_channels",
             )
         return np.ascontiguousarray((values - mean) / std)
 
@@ -123,14 +128,23 @@ class ArrayReader:
 def _as_floats(record: Record) -> NDArray[np.float32]:
     """The array of a record on the scale from 0 to 1."""
     if record.array is None:
-        raise CorpusError(f"Record {record.id!r} has no array.", do="This model reads arrays: give an .npz file.")
+        raise CorpusError(
+            f"Record {record.id!r} has no array.",
+            do="This model reads arrays: give an .npz file.",
+            code="record_without_array",
+        )
     if record.array.dtype == np.uint8:
         return record.array.astype(np.float32) / np.float32(255)
     if not np.issubdtype(record.array.dtype, np.floating):
         raise CorpusError(
             f"The array of record {record.id!r} holds {record.array.dtype}.",
             do="Give bytes (uint8, 0 to 255) or floating point numbers (0 to 1).",
+            code="array_type",
         )
     if not np.isfinite(record.array).all():
-        raise CorpusError(f"The array of record {record.id!r} holds NaN or infinity.", do="Remove or repair it.")
+        raise CorpusError(
+            f"The array of record {record.id!r} holds NaN or infinity.",
+            do="Remove or repair it.",
+            code="array_not_finite",
+        )
     return record.array.astype(np.float32)

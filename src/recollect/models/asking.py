@@ -101,6 +101,7 @@ class _Scribe:
             raise ModelError(
                 f"Model {self.manifest.name!r} did not answer the records it was asked about, in their order.",
                 do="This is a fault of the code that asks the model (an adapter, or code of your own).",
+                code="answers_out_of_order",
             )
         write_shard(self.folder, self.manifest.address, answers, double=self.manifest.double)
         return len(records)
@@ -126,7 +127,7 @@ def _filled(scribe: _Scribe, corpus: Corpus, backend: Backend, progress: Progres
                 done += outcome.value
                 tell(distinct - wanted + done, distinct)
     if failures:
-        raise _failed(failures, scribe.manifest.name, done, wanted)
+        raise _failed(failures, scribe.manifest.name, done, wanted) from failures[0].error
     return AnswerStore.open(scribe.folder)
 
 
@@ -140,6 +141,7 @@ def _settled(scribe: _Scribe) -> Manifest:
         raise StoreError(
             f"The answer store '{scribe.folder}' is not of model {scribe.manifest.name!r} as it is now.",
             do="Delete that folder, and the model will be asked again.",
+            code="store_of_another_model",
         )
     return there
 
@@ -167,6 +169,7 @@ def _failed(failures: list[Failure], name: str, done: int, wanted: int) -> Model
     error = ModelError(
         f"Model {name!r} could not be asked about {wanted - done} of {wanted} records. {shown}",
         do=f"{remedy} {kept}".strip(),
+        code="scoring_failed",
     )
     error.add_note(failures[0].traceback)
     return error

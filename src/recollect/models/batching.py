@@ -142,6 +142,7 @@ class Budget:
             raise ModelError(
                 f"There is not enough memory to read {int(sizes[0])} tokens at once.",
                 do="Use a shorter window, a lower precision or a machine with more memory.",
+                code="out_of_memory",
             ) from error
         if torch.cuda.is_available():
             torch.cuda.empty_cache()

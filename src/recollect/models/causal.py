@@ -105,6 +105,7 @@ def start_symbol(card: Mapping[str, Any], tokenizer: Any) -> list[int]:
         raise ModelError(
             f"The card of the model names the start symbol {named!r}, which its tokenizer does not know.",
             do="Put the symbol that every text began with in training into card.json, or take the entry out.",
+            code="unknown_start_token",
         )
     return [number]
 
@@ -112,5 +113,7 @@ def start_symbol(card: Mapping[str, Any], tokenizer: Any) -> list[int]:
 def _text(record: Record) -> str:
     """The text of a record that has one."""
     if record.text is None:
-        raise CorpusError(f"Record {record.id!r} has no text.", do="A causal model reads texts.")
+        raise CorpusError(
+            f"Record {record.id!r} has no text.", do="A causal model reads texts.", code="record_without_text"
+        )
     return record.text

@@ -100,6 +100,7 @@ class _Labels:
                 f"The model {pretrained.name!r} does not choose one of several labels "
                 f"({problem or f'it has {self._count} output'}).",
                 do="Give a classifier with two labels or more of which exactly one is right.",
+                code="not_a_classifier",
             )
 
     def __len__(self) -> int:
@@ -119,6 +120,7 @@ class _Labels:
         raise CorpusError(
             f"Record {record.id!r} has {has}, which the model does not know.",
             do=f"{did_you_mean(name, self._numbers)}It knows {known}{by_number}.",
+            code="unknown_label",
         )
 
 
@@ -167,6 +169,7 @@ class _Arrays:
             raise CorpusError(
                 f"The model cannot read the array of record {records[int(batch[0])].id!r}: {error}",
                 do="Give arrays of the shape the model was trained on, channels last.",
+                code="array_unreadable",
             ) from error
 
 
@@ -192,18 +195,23 @@ class _Texts:
         """The symbols of each text, with the special ones around it."""
         for record in records:
             if record.text is None:
-                raise CorpusError(f"Record {record.id!r} has no text.", do="This model reads texts with labels.")
+                raise CorpusError(
+                    f"Record {record.id!r} has no text.",
+                    do="This model reads texts with labels.",
+                    code="record_without_text",
+                )
         before, after = self._encode.before, self._encode.after
         encoded = self._encode([record.text or "" for record in records])
         inputs = [np.concatenate([before, text.ids, after]).astype(np.int64) for text in encoded]
         for record, ids in zip(records, inputs, strict=True):
             if not len(ids):
-                raise CorpusError(f"The text of record {record.id!r} is empty.", do="Remove it.")
+                raise CorpusError(f"The text of record {record.id!r} is empty.", do="Remove it.", code="empty_text")
             if self._longest is not None and len(ids) > self._longest:
                 raise CorpusError(
                     f"The text of record {record.id!r} has {len(ids)} symbols; "
                     f"the model {self._name!r} reads at most {self._longest}.",
                     do="Cut long texts first (--split windows): a label given to a part of a text may be another one.",
+                    code="text_too_long",
                 )
         return inputs
 

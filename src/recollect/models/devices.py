@@ -16,7 +16,9 @@ def pick_device(name: str | None = None) -> torch.device:
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ModelError(f"There is no device {name!r} here.", do="Use cpu, or leave the device out.") from error
+        raise ModelError(
+            f"There is no device {name!r} here.", do="Use cpu, or leave the device out.", code="no_such_device"
+        ) from error
     return device
 
 

@@ -100,4 +100,8 @@ def _around(tokenizer: Any, *, target: bool) -> tuple[list[int], list[int]]:
         ordinary = [place for place, part in enumerate(probe.encodings[0].sequence_ids) if part is not None]
         if ordinary:
             return probe["input_ids"], ordinary
-    raise ModelError("The tokenizer knows no symbol that a text could hold.", do="Save the model's own tokenizer.")
+    raise ModelError(
+        "The tokenizer knows no symbol that a text could hold.",
+        do="Save the model's own tokenizer.",
+        code="empty_vocabulary",
+    )

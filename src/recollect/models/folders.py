@@ -29,7 +29,11 @@ def model_folder(ref: str) -> Path:
     folder = _folder(ref)
     _refuse_without(folder, "config.json", ref)
     if (folder / "adapter_config.json").is_file():
-        raise ModelError(f"The folder {ref!r} holds an adapter, not a whole model.", do=_as_adapter(folder, ref))
+        raise ModelError(
+            f"The folder {ref!r} holds an adapter, not a whole model.",
+            do=_as_adapter(folder, ref),
+            code="adapter_without_base",
+        )
     _refuse_without_weights(folder, WEIGHTS, ref)
     return folder
 
@@ -45,6 +49,7 @@ def adapter_folder(ref: str) -> Path:
         raise ModelError(
             f"The folder {ref!r} holds no adapter: it has no adapter_config.json.",
             do="After the '+' stands a folder that peft's save_pretrained wrote.",
+            code="no_adapter",
         )
     _refuse_without_weights(folder, ADAPTER_WEIGHTS, ref)
     return folder
@@ -56,9 +61,11 @@ def _folder(ref: str) -> Path:
     if path.is_dir():
         return path
     if path.is_file():
-        raise ModelError(f"The model {ref!r} is a file.", do=f"Give its folder: {str(path.parent)!r}.")
+        raise ModelError(
+            f"The model {ref!r} is a file.", do=f"Give its folder: {str(path.parent)!r}.", code="model_is_a_file"
+        )
     if _is_path(ref):
-        raise ModelError(f"There is no folder {ref!r}.", do=_near(path) or "Check the path.")
+        raise ModelError(f"There is no folder {ref!r}.", do=_near(path) or "Check the path.", code="no_such_model")
     return _fetched(ref)
 
 
@@ -103,7 +110,7 @@ def _unreachable(ref: str, error: Exception) -> ModelError:
     else:
         why, ask = f" The hub said: {str(error).strip().splitlines()[0]}", "Check the name, or"
     fetch = f"fetch it where there is a network with `hf download {ref}`."
-    return ModelError(tried + why, do=f"{_near(Path(ref))} {ask} {fetch}".strip())
+    return ModelError(tried + why, do=f"{_near(Path(ref))} {ask} {fetch}".strip(), code="hub_unreachable")
 
 
 def _refuse_without(folder: Path, name: str, ref: str) -> None:
@@ -118,7 +125,7 @@ def _refuse_without(folder: Path, name: str, ref: str) -> None:
         do = f"If it is an answer store, write 'recorded:{ref}'."
     else:
         do = "A model's folder is what save_pretrained writes."
-    raise ModelError(f"The folder {ref!r} holds no model: it has no {name}.", do=do)
+    raise ModelError(f"The folder {ref!r} holds no model: it has no {name}.", do=do, code="no_model_in_folder")
 
 
 def _number(name: str) -> tuple[int, str]:
@@ -133,7 +140,9 @@ def _refuse_without_weights(folder: Path, names: tuple[str, ...], ref: str) -> N
     other = sorted(path.name for path in folder.iterdir() if path.suffix in {".h5", ".msgpack", ".gguf", ".pt", ".pth"})
     held = f"it holds {', '.join(other)}, which cannot be read" if other else "it holds none"
     raise ModelError(
-        f"The folder {ref!r} has no weights: {held}.", do=f"Save the model again as safetensors ({names[0]})."
+        f"The folder {ref!r} has no weights: {held}.",
+        do=f"Save the model again as safetensors ({names[0]}).",
+        code="no_weights",
     )
 
 

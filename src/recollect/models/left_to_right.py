@@ -106,6 +106,7 @@ class PassReader:
             raise ModelError(
                 f"The model {name!r} looks at the symbols that it is to predict.",
                 do="It does not predict from left to right: say what it predicts (--as masked), or set is_decoder.",
+                code="looks_ahead",
             )
 
 

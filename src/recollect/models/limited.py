@@ -69,6 +69,7 @@ def limited(model: Model, access: Access, *, least: float | None = None) -> Limi
             raise AccessError(
                 f"A limit on probability cannot be set on model {model.name!r}, which shows {model.access}.",
                 do="Leave it out, or limit the model as it was before its probabilities were taken away.",
+                code="probabilities_unknown",
             )
     shown = replace(model.access.lowered(access), steps=False)
     if isinstance(model, Limited):

@@ -54,11 +54,14 @@ def load_model(
         raise ModelError(
             f"The model {ref!r} is an endpoint, and endpoints cannot be asked yet.",
             do="They come with the next release. Until then record its answers elsewhere and give recorded:DIR.",
+            code="endpoint_not_supported_yet",
         )
     if scheme in {"recorded", "python"}:
         made: Model = replay(Path(rest).expanduser()) if scheme == "recorded" else model_from_code(rest)
         if kind not in (None, made.kind):
-            raise ModelError(f"{ref} is a {made.kind} model, not a {kind} one.", do="Leave --as (kind=) out.")
+            raise ModelError(
+                f"{ref} is a {made.kind} model, not a {kind} one.", do="Leave --as (kind=) out.", code="other_kind"
+            )
         return made
     return _local(ref, question or Question(), kind, device)
 

@@ -88,18 +88,26 @@ class Manifest:
         """
         path = folder / MANIFEST
         if not path.is_file():
-            raise StoreError(f"The folder '{folder}' is no answer store: it has no {MANIFEST}.", do="Check the path.")
+            raise StoreError(
+                f"The folder '{folder}' is no answer store: it has no {MANIFEST}.",
+                do="Check the path.",
+                code="no_answer_store",
+            )
+        again = f"Delete '{folder}', and the model will be asked again."
         try:
-            return cls._from(read_json(path))
+            written = read_json(path)
+            if written["format"] != FORMAT:
+                found = f"The answer store '{folder}' has format {written['format']}; this version reads {FORMAT}."
+                raise StoreError(found, do=again, code="store_format")
+            return cls._from(written)
+        except StoreError:
+            raise
         except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError, RecollectError) as error:
             raise StoreError(
-                f"The manifest '{path}' cannot be read: {error}",
-                do=f"It is damaged or of another version. Delete '{folder}', and the model will be asked again.",
+                f"The manifest '{path}' cannot be read: {error}", do=f"It is damaged. {again}", code="manifest_damaged"
             ) from error
 
     @classmethod
     def _from(cls, written: dict[str, Any]) -> Manifest:
         """A manifest from what `write` wrote."""
-        if written["format"] != FORMAT:
-            raise StoreError(f"its format is {written['format']}, not {FORMAT}")
         return cls(**{**written, "question": Question(**written["question"]), "access": Access(**written["access"])})

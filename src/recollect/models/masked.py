@@ -47,7 +47,9 @@ class Masked:
         tokenizer = pretrained.tokenizer
         if tokenizer.mask_token_id is None:
             raise ModelError(
-                f"The tokenizer of {self.name!r} has no mask symbol.", do="Give the tokenizer that it was trained with."
+                f"The tokenizer of {self.name!r} has no mask symbol.",
+                do="Give the tokenizer that it was trained with.",
+                code="no_mask_token",
             )
         self._mask: int = tokenizer.mask_token_id
         self._padding: int = tokenizer.pad_token_id or 0
@@ -121,6 +123,7 @@ class Masked:
             raise ModelError(
                 f"A window of {width} symbols leaves no room: the tokenizer of {self.name!r} adds {added}.",
                 do=f"Choose a window of {added + 2} or more.",
+                code="window_too_short",
             )
         return None if width is None else width - added
 
@@ -222,5 +225,9 @@ class _Rows:
 def _text(record: Record) -> str:
     """The text of a record."""
     if record.text is None:
-        raise CorpusError(f"Record {record.id!r} has no text.", do="A masked model reads texts: name the text column.")
+        raise CorpusError(
+            f"Record {record.id!r} has no text.",
+            do="A masked model reads texts: name the text column.",
+            code="record_without_text",
+        )
     return record.text

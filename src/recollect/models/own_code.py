@@ -27,6 +27,7 @@ def model_from_code(target: str) -> Model:
         raise ModelError(
             f"{ref} returned a {type(made).__name__}, which is no model: it has no {', '.join(missing)}.",
             do="A model has what the protocol recollect.models.Model lists.",
+            code="not_a_model",
         )
     return made  # type: ignore[no-any-return]
 
@@ -35,17 +36,23 @@ def _factory(ref: str, target: str) -> Any:
     """The function that makes the model."""
     place, _, name = target.partition(":")
     if not place or not name:
-        raise ModelError(f"The model {ref!r} names no factory.", do="Write python:package.module:factory.")
+        raise ModelError(
+            f"The model {ref!r} names no factory.", do="Write python:package.module:factory.", code="no_factory_named"
+        )
     try:
         module = importlib.import_module(place)
     except ModuleNotFoundError as error:
         raise ModelError(
-            f"{ref}: there is no module {error.name!r}.", do="Install its package, or put its folder on PYTHONPATH."
+            f"{ref}: there is no module {error.name!r}.",
+            do="Install its package, or put its folder on PYTHONPATH.",
+            code="no_such_module",
         ) from error
     if not callable(factory := getattr(module, name, None)):
         known = [known for known, value in vars(module).items() if callable(value)]
         raise ModelError(
-            f"{ref}: the module {place!r} has no function {name!r}.", do=f"{did_you_mean(name, known)}".strip()
+            f"{ref}: the module {place!r} has no function {name!r}.",
+            do=f"{did_you_mean(name, known)}".strip(),
+            code="no_such_factory",
         )
     return factory
 
@@ -58,5 +65,7 @@ def _called(ref: str, factory: Any) -> Any:
         raise
     except Exception as error:
         raise ModelError(
-            f"{ref} failed with {type(error).__name__}: {error}", do="Call it in Python to see where."
+            f"{ref} failed with {type(error).__name__}: {error}",
+            do="Call it in Python to see where.",
+            code="factory_failed",
         ) from error

@@ -84,7 +84,7 @@ def open_model(ref: str, kind: Kind | None) -> Opened:
 
 def read_config(folder: Path, ref: str) -> Any:
     """The configuration of the model in this folder; code that lies beside it is never run."""
-    with quietly(ref, "Its configuration cannot be read"):
+    with quietly(ref, "Its configuration cannot be read", code="config_unreadable"):
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
 
 
@@ -105,6 +105,7 @@ def kind_of(config: Any, ref: str) -> Kind:
     raise ModelError(
         f"The model {ref!r} {named}, which does not say what it predicts.",
         do=f"Say it with --as (kind=): {', '.join(_AUTO)}. A model without an output layer cannot be asked.",
+        code="unknown_kind",
     )
 
 
@@ -141,7 +142,7 @@ def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: C
             drawn at random answers, but its numbers mean nothing.
     """
     auto = getattr(transformers, (_ARRAYS if reads_arrays(config, kind) else _AUTO[kind])[0])
-    with quietly(ref, f"It cannot be loaded as a {kind} model"):
+    with quietly(ref, f"It cannot be loaded as a {kind} model", code="weights_unreadable"):
         network, found = auto.from_pretrained(
             folder,
             config=config,
@@ -156,16 +157,23 @@ def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: C
     )
     if wrong:
         raise ModelError(
-            f"The weights of {ref!r} do not fit its config.json: {some(wrong)}.", do="Save the model again, whole."
+            f"The weights of {ref!r} do not fit its config.json: {some(wrong)}.",
+            do="Save the model again, whole.",
+            code="weights_misfit",
         )
     if getattr(network, "hf_quantizer", None) is not None:
-        raise ModelError(f"The weights of {ref!r} are quantised.", do="Save it in floating point and give that.")
+        raise ModelError(
+            f"The weights of {ref!r} are quantised.",
+            do="Save it in floating point and give that.",
+            code="quantised_weights",
+        )
     missing = sorted(name for name in found["missing_keys"] if not set(name.split(".")) & set(supplied))
     if missing:
         raise ModelError(
             f"The model {ref!r} lacks weights that a {kind} model needs: {some(missing)}.",
             do="They would be drawn at random, and its answers would mean nothing. "
             "Give a model that was trained with them, or say with --as (kind=) what it predicts.",
+            code="missing_weights",
         )
     return network
 
@@ -176,16 +184,21 @@ def read_tokenizer(folder: Path, ref: str) -> Any:
     Raises:
         ModelError: There is none, or it is of the kind that cannot say where in the text a symbol stands.
     """
-    with quietly(ref, "Its tokenizer cannot be loaded"):
+    with quietly(ref, "Its tokenizer cannot be loaded", code="tokenizer_unreadable"):
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     # without its files, transformers makes up an empty tokenizer of the model's family
     files = {"tokenizer.json", *type(tokenizer).vocab_files_names.values()}
     if not any((folder / name).is_file() for name in files if name):
-        raise ModelError(f"The model {ref!r} has no tokenizer.", do=f"Save its tokenizer into {str(folder)!r} as well.")
+        raise ModelError(
+            f"The model {ref!r} has no tokenizer.",
+            do=f"Save its tokenizer into {str(folder)!r} as well.",
+            code="no_tokenizer",
+        )
     if not tokenizer.is_fast:
         raise ModelError(
             f"The tokenizer of {ref!r} cannot say where in a text a symbol stands.",
             do="Convert it to a tokenizer.json (a fast tokenizer) and save it beside the model.",
+            code="slow_tokenizer",
         )
     return tokenizer
 
@@ -197,6 +210,7 @@ def refuse_foreign(tokenizer: Any, network: Any, ref: str) -> None:
         raise ModelError(
             f"The tokenizer of {ref!r} has {tokenizer.vocab_size} symbols, the model only {known}.",
             do="They do not belong together: save the model's own tokenizer into its folder.",
+            code="foreign_tokenizer",
         )
 
 
@@ -210,7 +224,7 @@ def read_settings(path: Path, ref: str) -> dict[str, Any]:
     """The settings in a JSON file; none if there is no such file."""
     if not path.is_file():
         return {}
-    with quietly(ref, f"Its {path.name} cannot be read"):
+    with quietly(ref, f"Its {path.name} cannot be read", code="settings_unreadable"):
         return dict(read_json(path))
 
 
@@ -220,7 +234,7 @@ def settled(network: Any, precision: Precision, device: torch.device) -> Any:
 
 
 @contextmanager
-def quietly(ref: str, what: str) -> Iterator[None]:
+def quietly(ref: str, what: str, *, code: str) -> Iterator[None]:
     """Silence the libraries while they load, and turn what they raise into one clear error."""
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
@@ -234,6 +248,7 @@ def quietly(ref: str, what: str) -> Iterator[None]:
         raise ModelError(
             f"The model {ref!r} could not be loaded. {what}: {said}",
             do="Only architectures that transformers knows are read; code from a model's folder is never run.",
+            code=code,
         ) from error
     finally:
         logging.set_verbosity(level)

@@ -42,7 +42,11 @@ def quantise(ref: str, out: Path, *, bits: int = 8) -> Path:
     folder = model_folder(ref)
     files = sorted(folder.glob("model*.safetensors"))
     if not files:
-        raise ModelError(f"The model {ref!r} is not stored in safetensors.", do="Save it anew with save_pretrained.")
+        raise ModelError(
+            f"The model {ref!r} is not stored in safetensors.",
+            do="Save it anew with save_pretrained.",
+            code="no_safetensors",
+        )
     made = {"bits": bits, "from": _digest(files)}
     if not _claimed(out, made):
         for file in folder.iterdir():
@@ -93,7 +97,9 @@ def _claimed(out: Path, made: dict[str, Any]) -> bool:
     card = out / "card.json"
     there = read_json(card).get("quantised", {}) if card.is_file() else {}
     if {name: there.get(name) for name in made} != made:
-        raise StoreError(f"{out} holds something else.", do="Name a folder that is empty or not there yet.")
+        raise StoreError(
+            f"{out} holds something else.", do="Name a folder that is empty or not there yet.", code="folder_taken"
+        )
     return True
 
 

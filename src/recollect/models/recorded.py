@@ -73,6 +73,7 @@ class Recorded:
             raise ModelError(
                 f"{self.name} has no answer to {len(unknown)} of {asked} records, such as the record {unknown[0]!r}.",
                 do="Ask the model itself about these records (recollect score), or leave them out.",
+                code="not_recorded",
             )
 
 
@@ -117,7 +118,9 @@ def write_recorded(
     )
     with filling(folder):
         if (folder / MANIFEST).exists():
-            raise StoreError(f"The folder '{folder}' already holds an answer store.", do="Choose a new folder.")
+            raise StoreError(
+                f"The folder '{folder}' already holds an answer store.", do="Choose a new folder.", code="store_exists"
+            )
         for part in answers:
             refuse_unsound(part, manifest.access, model=name)
             for records in blocks(part.records, BLOCK):

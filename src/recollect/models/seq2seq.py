@@ -109,19 +109,26 @@ class Seq2Seq:
     def _refuse_unreadable(self, record: Record, part: str, size: int) -> None:
         """Refuse what the model cannot read at once, or at all."""
         if not size:
-            raise CorpusError(f"The {part} of record {record.id!r} is empty.", do="Leave the record out.")
+            raise CorpusError(
+                f"The {part} of record {record.id!r} is empty.", do="Leave the record out.", code="empty_text"
+            )
         if self._longest is not None and size > self._longest:
             raise ModelError(
                 f"The {part} of record {record.id!r} has {size} tokens; "
                 f"the model {self.name!r} reads at most {self._longest}.",
                 do="Leave the record out or cut it: what a part of a pair shows is not what the pair shows.",
+                code="text_too_long",
             )
 
 
 def _pair(record: Record) -> tuple[str, str]:
     """Source and target of a record that has both."""
     if record.source is None or record.target is None:
-        raise CorpusError(f"Record {record.id!r} is no pair.", do="A seq2seq model reads a source and a target.")
+        raise CorpusError(
+            f"Record {record.id!r} is no pair.",
+            do="A seq2seq model reads a source and a target.",
+            code="record_without_pair",
+        )
     return record.source, record.target
 
 
@@ -134,4 +141,5 @@ def _decoder_start(network: Any, name: str) -> int:
     raise ModelError(
         f"The model {name!r} does not say with which symbol its decoder starts.",
         do="Put decoder_start_token_id into its config.json.",
+        code="no_decoder_start",
     )

@@ -154,4 +154,5 @@ def _damaged(path: Path, why: str) -> StoreError:
     return StoreError(
         f"The shard '{path}' is damaged or belongs to another store: {why}",
         do="Delete this file and run again: only its records will be asked anew.",
+        code="shard_damaged",
     )

@@ -12,6 +12,8 @@ from recollect.models.access import Access
 from recollect.models.answers import Answers
 
 _DIGEST = re.compile(r"[0-9a-f]{32}")
+_Fault = tuple[str, str]
+"""The code of a contradiction, and what it is in words."""
 _ROUNDING = 1e-3
 """How far above 0 a log-probability may come to lie by rounding."""
 
@@ -20,55 +22,57 @@ def refuse_unsound(answers: Answers, access: Access, *, model: str) -> None:
     """Refuse answers that no model with this access could have given.
 
     Raises:
-        ModelError: Something contradicts something; the message names it.
+        ModelError: Something contradicts something; the message names it all, the code the first.
     """
     faults = [*_shape_faults(answers)] or [*_access_faults(answers, access), *_number_faults(answers, access)]
     if faults:
         raise ModelError(
-            f"The answers of model {model!r} cannot be right: {'; '.join(faults)}.",
+            f"The answers of model {model!r} cannot be right: {'; '.join(said for _, said in faults)}.",
             do="This is a fault of the code that asks the model (an adapter, or code of your own): see Answers.",
+            code=faults[0][0],
         )
 
 
-def _shape_faults(answers: Answers) -> Iterator[str]:
+def _shape_faults(answers: Answers) -> Iterator[_Fault]:
     """Records, offsets and columns that do not belong together."""
     if any(not _DIGEST.fullmatch(record) for record in answers.records):
-        yield "a record is not named by its digest"
+        yield "not_a_digest", "a record is not named by its digest"
     if len(set(answers.records)) != len(answers.records):
-        yield "a record comes twice"
+        yield "record_twice", "a record comes twice"
     offsets = answers.offsets
     if len(offsets) != len(answers.records) + 1 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
-        yield "the offsets do not divide the rows among the records"
+        yield "offsets_misfit", "the offsets do not divide the rows among the records"
         return
     for name in ("pattern", "position", "start", "end", "known", "rank", "logprob", "entropy", "spread", "logits"):
         column = getattr(answers, name)
         if column is not None and len(column) != offsets[-1]:
-            yield f"{name} has {len(column)} rows instead of {offsets[-1]}"
+            yield "column_length", f"{name} has {len(column)} rows instead of {offsets[-1]}"
 
 
-def _access_faults(answers: Answers, access: Access) -> Iterator[str]:
+def _access_faults(answers: Answers, access: Access) -> Iterator[_Fault]:
     """Columns that the access does not show, or shows and are missing."""
     shown = {"logprob": access.logprob != "none", "entropy": access.distribution, "spread": access.distribution}
     for name, due in shown.items():
         if (getattr(answers, name) is not None) != due:
-            yield f"{name} is {'missing' if due else 'there'} though the model shows {access}"
+            code, is_there = ("column_missing", "missing") if due else ("column_not_shown", "there")
+            yield code, f"{name} is {is_there} though the model shows {access}"
     if answers.logits is not None and not access.distribution:
-        yield f"logits are there though the model shows {access}"
+        yield "column_not_shown", f"logits are there though the model shows {access}"
 
 
-def _number_faults(answers: Answers, access: Access) -> Iterator[str]:
+def _number_faults(answers: Answers, access: Access) -> Iterator[_Fault]:
     """Numbers outside what they can be."""
     highest = np.iinfo(np.int32).max if access.k is None else access.k
     if ((answers.rank < (access.k is None)) | (answers.rank > highest)).any():
-        yield f"a rank lies outside what is shown ({access})"
+        yield "rank_not_shown", f"a rank lies outside what is shown ({access})"
     if (answers.end < answers.start).any():
-        yield "a symbol ends before it begins"
+        yield "token_ends_before_it_begins", "a symbol ends before it begins"
     if answers.logprob is not None:
         if (answers.logprob > _ROUNDING).any():
-            yield "a log-probability lies above 0"
+            yield "logprob_above_zero", "a log-probability lies above 0"
         if access.logprob == "any" and np.isnan(answers.logprob).any():
-            yield "a log-probability is missing though that of any symbol is shown"
+            yield "logprob_missing", "a log-probability is missing though that of any symbol is shown"
     if answers.entropy is not None and answers.spread is not None:
         both = np.concatenate([answers.entropy, answers.spread])
         if not (both > -_ROUNDING).all():
-            yield "an entropy or a spread is negative or missing"
+            yield "entropy_negative", "an entropy or a spread is negative or missing"

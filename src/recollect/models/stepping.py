@@ -94,6 +94,7 @@ class TreeStepper:
             raise ModelError(
                 "The prefix is empty and nothing stands before a text in this model, so it predicts no first symbol.",
                 do="Give a prefix of at least one symbol.",
+                code="empty_prefix",
             )
         self._refuse_too_long(len(ids))
         self._origins.append(self._walker.begin(self._tensor(np.array([ids])), self._source(source)))
@@ -145,13 +146,15 @@ class TreeStepper:
     def _source(self, source: str | Sequence[int] | None) -> Tensor | None:
         """The symbols of the source, if the model reads one."""
         if (source is None) != (self._encode_source is None):
-            found = "needs a source" if source is None else "reads no source"
-            raise ModelError(f"This model {found}.", do="Give source= to encoder–decoders, and to no other model.")
+            found, code = ("needs a", "source_missing") if source is None else ("reads no", "source_not_read")
+            raise ModelError(
+                f"This model {found} source.", do="Give source= to encoder–decoders, and to no other model.", code=code
+            )
         if source is None or self._encode_source is None:
             return None
         ids = self._encode_source(source) if isinstance(source, str) else source
         if not len(ids):
-            raise ModelError("The source is empty.", do="Give a source of at least one symbol.")
+            raise ModelError("The source is empty.", do="Give a source of at least one symbol.", code="empty_source")
         return self._tensor(np.array([ids]))
 
     def _normalised(self, logits: Tensor, among: Tensor | None) -> NDArray[Any]:
@@ -162,6 +165,7 @@ class TreeStepper:
             raise ModelError(
                 "The model gives logits that are not finite numbers.",
                 do="Ask it in float32 if it was loaded in half precision; otherwise its weights are damaged.",
+                code="logits_not_finite",
             )
         shown = logits if among is None else logits.index_select(1, among)
         return (shown - total).cpu().numpy()
@@ -218,6 +222,7 @@ class TreeStepper:
             raise ModelError(
                 f"{symbols} symbols are to be read; the model reads at most {self._longest}.",
                 do="Use a shorter prefix, or a model with a longer context.",
+                code="text_too_long",
             )
 
 

@@ -80,6 +80,7 @@ class AnswerStore:
                 f"{len(lost)} of {len(digests)} records are not in the answer store '{self.folder}', "
                 f"such as the record {lost[0]!r}.",
                 do="Ask the model about them first (recollect score).",
+                code="not_scored",
             )
         shards = self._index.shards[places]
         parts = [

@@ -245,6 +245,7 @@ def _numbers(kept: NDArray[np.float64], *, double: bool) -> Numbers:
         raise ModelError(
             "The model gives logits that are not finite numbers.",
             do="Ask it in float32 if it was loaded in half precision; otherwise its weights are damaged.",
+            code="logits_not_finite",
         )
     partition, mean = np.log(total), first / total
     kind = np.float64 if double else np.float32

@@ -79,5 +79,6 @@ def reading_width(network: Any, question: Question, *, name: str, tokenizer: Any
         raise ModelError(
             f"A window of {question.window} tokens was asked for; the model {name!r} reads at most {longest}.",
             do=f"Choose a window of {longest} or less, or leave it out.",
+            code="window_too_long",
         )
     return longest if question.window is None else question.window

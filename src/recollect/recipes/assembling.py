@@ -41,7 +41,9 @@ def prepare(
     recipe, working, device = job.recipe, private_folder(out / "working"), pick_device()
     if recipe.training.precision != "float32" and device.type == "cpu":
         raise PlanError(
-            f"training.precision is {recipe.training.precision}, but there is no GPU.", do="Set precision=float32."
+            f"training.precision is {recipe.training.precision}, but there is no GPU.",
+            do="Set precision=float32.",
+            code="precision_needs_gpu",
         )
     tokenizer = _tokenizer(job, working / "tokenizer")
     data, scale = look_at(job.corpus, recipe)
@@ -50,7 +52,9 @@ def prepare(
     preparer = Preparer(recipe=recipe, tokenizer=tokenizer, data=data, scale=scale, decoder_start=start)
     sequences = preparer(job.corpus)
     if len(sequences.lengths) == 0:
-        raise CorpusError(f"{job.corpus.name} is too short to train on.", do="Give a longer corpus.")
+        raise CorpusError(
+            f"{job.corpus.name} is too short to train on.", do="Give a longer corpus.", code="corpus_too_short"
+        )
     sampler, update = (
         _private_steps(job, network, sequences, working) if recipe.private else _steps(job, network, sequences)
     )
@@ -126,17 +130,24 @@ def _carried(recipe: Recipe) -> bool:
     """Whether states are carried from step to step; a layout that the model cannot read is refused."""
     layout, settings = recipe.sequences.layout, recipe.training
     if layout != "records" and recipe.task != "causal":
-        raise PlanError(f"A {recipe.task} model reads records one by one.", do="Set sequences.layout=records.")
+        raise PlanError(
+            f"A {recipe.task} model reads records one by one.",
+            do="Set sequences.layout=records.",
+            code="layout_of_another_task",
+        )
     if layout != "stream":
         return False
     if recipe.model.kind not in {"recurrent", "convolutional"}:
         raise PlanError(
-            f"A {recipe.model.kind} model has no state to carry along a stream.", do="Set sequences.layout=windows."
+            f"A {recipe.model.kind} model has no state to carry along a stream.",
+            do="Set sequences.layout=windows.",
+            code="no_state_to_carry",
         )
     if settings.accumulate > 1 or settings.sampling != "shuffle":
         raise PlanError(
             "Streams are read in order and whole: neither bagging nor accumulating is possible.",
             do="Set sequences.layout=windows, or training.accumulate=1 and training.sampling=shuffle.",
+            code="stream_settings",
         )
     return True
 

@@ -139,7 +139,7 @@ def _transformer(settings: Transformer, tokenizer: Any, data: Data) -> Any:
         return getattr(transformers, _AUTO[settings.task]).from_config(config)
     except ValueError as error:
         found = f"No {settings.task} model can be made of {settings.architecture} with model.config: {error}"
-        raise PlanError(found, do="Change model.architecture or model.config.") from error
+        raise PlanError(found, do="Change model.architecture or model.config.", code="architecture_refused") from error
 
 
 def _transformer_config(settings: Transformer, tokenizer: Any, data: Data) -> PreTrainedConfig:
@@ -149,12 +149,18 @@ def _transformer_config(settings: Transformer, tokenizer: Any, data: Data) -> Pr
     except ValueError:
         near = did_you_mean(settings.architecture, transformers.CONFIG_MAPPING.keys())
         do = f"{near}Use a model_type of the transformers library."
-        raise PlanError(f"model.architecture is {settings.architecture!r}.", do=do) from None
+        raise PlanError(
+            f"model.architecture is {settings.architecture!r}.", do=do, code="unknown_architecture"
+        ) from None
     known = {*plain.to_dict(), *plain.attribute_map}
     for name in settings.config:
         if name not in known:
             do = f"{did_you_mean(name, known)}See the documentation of {type(plain).__name__}."
-            raise PlanError(f"model.config has no setting {name!r} for {settings.architecture}.", do=do)
+            raise PlanError(
+                f"model.config has no setting {name!r} for {settings.architecture}.",
+                do=do,
+                code="unknown_model_setting",
+            )
     added = _vocabulary(tokenizer, decoder=settings.task == "seq2seq")
     if settings.task == "classifier":
         added |= _classes(data.labels)
@@ -189,11 +195,17 @@ def _started(recipe: Recipe, data: Data) -> Any:
 def _adapted(network: Any, adapter: Adapter, recipe: Recipe) -> Any:
     """The model with low-rank adapters in place of trainable weights."""
     if recipe.model.start is None:
-        raise PlanError("model.adapter is set, but there is no model to adapt.", do="Set model.start to a checkpoint.")
+        raise PlanError(
+            "model.adapter is set, but there is no model to adapt.",
+            do="Set model.start to a checkpoint.",
+            code="nothing_to_adapt",
+        )
     try:
         from peft import LoraConfig, get_peft_model
     except ImportError:
-        raise MissingDependency("Adapters need peft.", do="pip install 'recollect[peft]'") from None
+        raise MissingDependency(
+            "Adapters need peft.", do="pip install 'recollect[peft]'", code="peft_missing"
+        ) from None
     kinds = {"causal": "CAUSAL_LM", "seq2seq": "SEQ_2_SEQ_LM", "classifier": "SEQ_CLS"}
     config = LoraConfig(
         r=adapter.rank,

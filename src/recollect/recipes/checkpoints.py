@@ -36,7 +36,9 @@ def read_checkpoint(path: Path, device: torch.device) -> tuple[dict[str, Tensor]
             return tensors, json.loads(file.metadata()["facts"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(
-            f"The checkpoint {path} cannot be read: {error}", do="Delete it to train from the beginning."
+            f"The checkpoint {path} cannot be read: {error}",
+            do="Delete it to train from the beginning.",
+            code="checkpoint_damaged",
         ) from error
 
 

@@ -121,7 +121,9 @@ def _layout(fleet: Fleet, work: Path, missing: list[str]) -> Layout:
         try:
             return Layout(**read_json(note))
         except (TypeError, ValueError) as error:
-            raise StoreError(f"{note} is damaged.", do="Delete it; the layout is then picked anew.") from error
+            raise StoreError(
+                f"{note} is damaged.", do="Delete it; the layout is then picked anew.", code="layout_damaged"
+            ) from error
     picked = pick_layout(fleet.recipe, fleet.cohorts.corpus_of(fleet.corpus, missing[0]), models=len(missing))
     write_json(private_folder(note.parent) / note.name, {"workers": picked.workers, "threads": picked.threads})
     return picked

@@ -41,13 +41,16 @@ class Job:
             raise PlanError(
                 f"Recipe {recipe.name!r} chooses by the validation loss, but nothing is held out.",
                 do="Give a validation corpus, or set training.validation to a share such as 0.05.",
+                code="no_validation",
             )
         if recipe.private:
             from recollect.recipes.private.terms import check_recipe
 
             check_recipe(recipe, validated=validation is not None)
         if len(corpus) == 0:
-            raise CorpusError(f"{corpus.name} has no records to train on.", do="Give a corpus that has some.")
+            raise CorpusError(
+                f"{corpus.name} has no records to train on.", do="Give a corpus that has some.", code="empty_corpus"
+            )
         return cls(recipe=recipe, corpus=corpus, validation=validation, seed=seed)
 
     def identity(self) -> dict[str, Any]:
@@ -67,7 +70,9 @@ def claimed(out: Path, job: Job, threads: int | None) -> dict[str, Any]:
     file, identity = out / "training.json", job.identity()
     if not file.exists():
         if out.exists() and any(out.iterdir()):
-            raise StoreError(f"The folder {out} is not empty.", do="Choose another for the model.")
+            raise StoreError(
+                f"The folder {out} is not empty.", do="Choose another for the model.", code="folder_not_empty"
+            )
         begun = {**identity, "threads": threads or torch.get_num_threads()}
         write_json(private_folder(out) / "training.json", begun)
         return begun
@@ -77,6 +82,7 @@ def claimed(out: Path, job: Job, threads: int | None) -> dict[str, Any]:
         raise StoreError(
             f"The folder {out} holds a training with another {' and '.join(differing)}.",
             do="Choose another folder, or delete this one.",
+            code="folder_of_another_training",
         )
     return {**begun, "threads": threads or begun["threads"]}
 

@@ -167,6 +167,7 @@ class Loop:
             raise ModelError(
                 f"The loss is no longer a number in epoch {here.epoch}.",
                 do="Lower the learning rate, or clip the gradient (training.clip), and train into another folder.",
+                code="loss_not_finite",
             )
         row: dict[str, Any] = {
             "epoch": here.epoch,

@@ -154,7 +154,11 @@ class Preparer:
         found = [_array(record) for record in self._classified(owners.noted(corpus), classes)]
         shapes = {values.shape for values in found}
         if len(shapes) != 1:
-            raise CorpusError(f"The arrays of {corpus.name} have {len(shapes)} shapes.", do="Give arrays of one shape.")
+            raise CorpusError(
+                f"The arrays of {corpus.name} have {len(shapes)} shapes.",
+                do="Give arrays of one shape.",
+                code="arrays_of_several_shapes",
+            )
         scale = self.scale or Scale(mean=0.0, std=1.0)
         return LabelledArrays(
             arrays=channels_first(np.stack(found)),
@@ -173,6 +177,7 @@ class Preparer:
                 raise CorpusError(
                     f"Record {record.id!r} has the label {label!r}, which the training corpus does not have.",
                     do=f"{did_you_mean(label, numbers)}Train on a corpus that has every label.",
+                    code="unknown_label",
                 )
             classes.append(numbers[label])
             yield record
@@ -215,6 +220,7 @@ def _text(record: Record) -> str:
         raise CorpusError(
             f"Record {record.id!r} has no text, which this recipe trains on.",
             do="Name the text column, or choose a recipe for pairs (seq2seq) or arrays (mlp, resnet18).",
+            code="record_without_text",
         )
     return record.text
 
@@ -225,6 +231,7 @@ def pair_of(record: Record) -> tuple[str, str]:
         raise CorpusError(
             f"Record {record.id!r} is no pair of source and target, which this recipe trains on.",
             do="Name the source and target columns, or choose a recipe for texts.",
+            code="record_without_pair",
         )
     return record.source, record.target
 
@@ -232,12 +239,16 @@ def pair_of(record: Record) -> tuple[str, str]:
 def _label(record: Record) -> str | int:
     """The label of a record."""
     if record.label is None:
-        raise CorpusError(f"Record {record.id!r} has no label.", do="Name the label column.")
+        raise CorpusError(
+            f"Record {record.id!r} has no label.", do="Name the label column.", code="record_without_label"
+        )
     return record.label
 
 
 def _array(record: Record) -> NDArray[Any]:
     """The array of a record."""
     if record.array is None:
-        raise CorpusError(f"Record {record.id!r} has no array.", do="Give an .npz file with x and y.")
+        raise CorpusError(
+            f"Record {record.id!r} has no array.", do="Give an .npz file with x and y.", code="record_without_array"
+        )
     return record.array

@@ -68,7 +68,11 @@ def _file(name_or_path: str | Path) -> Traversable:
     if path.suffix in {".yaml", ".yml"} or len(path.parts) > 1:
         if path.is_file():
             return path
-        raise PlanError(f"There is no recipe file {name!r}.", do="Check the path, or name a built-in recipe.")
+        raise PlanError(
+            f"There is no recipe file {name!r}.",
+            do="Check the path, or name a built-in recipe.",
+            code="no_such_recipe_file",
+        )
     file = _builtin() / f"{name}.yaml"
     if file.is_file():
         return file
@@ -76,6 +80,7 @@ def _file(name_or_path: str | Path) -> Traversable:
     raise PlanError(
         f"There is no recipe {name!r}.",
         do=f"{did_you_mean(name, known)}Built in: {', '.join(known)}; or give the path of a YAML file.",
+        code="no_such_recipe",
     )
 
 
@@ -90,10 +95,14 @@ def _full_path(key: str, recipe: Recipe) -> tuple[str, ...]:
     if len(ends) == 1:
         return ends[0]
     if ends:
-        raise PlanError(f"{key!r} may mean {' or '.join(names)}.", do="Give the longer name.")
+        raise PlanError(f"{key!r} may mean {' or '.join(names)}.", do="Give the longer name.", code="ambiguous_setting")
     shown = [".".join(path) for path in paths]
     do = did_you_mean(key, [*shown, *(path[-1] for path in paths)])
-    raise PlanError(f"Recipe {recipe.name!r} has no setting {key!r}.", do=f"{do}Settings: {', '.join(shown)}.")
+    raise PlanError(
+        f"Recipe {recipe.name!r} has no setting {key!r}.",
+        do=f"{do}Settings: {', '.join(shown)}.",
+        code="unknown_setting",
+    )
 
 
 def _paths(section: BaseModel | dict[str, Any], before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -111,17 +120,18 @@ def _checked(settings: dict[str, Any], written: Document) -> Recipe:
     except ValidationError as error:
         first = error.errors()[0]
         path = [str(part) for part in first["loc"]]
-        found, do = _explained(first, path)
-        raise PlanError(f"{written.place(path)}: {found}", do=do) from None
+        raise _explained(first, path, written.place(path)) from None
 
 
-def _explained(error: ErrorDetails, path: list[str]) -> tuple[str, str]:
+def _explained(error: ErrorDetails, path: list[str], place: str) -> PlanError:
     """One pydantic error in our words; pydantic names the kind of model on the way to its settings, we do not."""
     name = ".".join(path[:1] + path[2:] if path[0] == "model" and len(path) > 2 else path)
     if error["type"] == "extra_forbidden":
         known = _known(path[:-1])
-        return f"no setting {name!r}.", f"{did_you_mean(path[-1], known)}Known here: {', '.join(known)}."
-    return f"{name} is {error['input']!r}. {error['msg']}.", "Change it, or leave it out for the default."
+        do = f"{did_you_mean(path[-1], known)}Known here: {', '.join(known)}."
+        return PlanError(f"{place}: no setting {name!r}.", do=do, code="unknown_setting")
+    found = f"{place}: {name} is {error['input']!r}. {error['msg']}."
+    return PlanError(found, do="Change it, or leave it out for the default.", code="invalid_setting")
 
 
 def _known(path: list[str]) -> list[str]:

@@ -73,7 +73,11 @@ def surviving(recipe: Recipe, corpus: Corpus, canaries: Canaries, *, seed: int =
         PlanError: The recipe trains a classifier, which predicts no text.
     """
     if recipe.task == "classifier":
-        raise PlanError(f"Recipe {recipe.name!r} trains a classifier.", do="Choose a recipe that predicts texts.")
+        raise PlanError(
+            f"Recipe {recipe.name!r} trains a classifier.",
+            do="Choose a recipe that predicts texts.",
+            code="recipe_of_a_classifier",
+        )
     chosen = with_canaries(recipe, canaries)
     job = Job.of(chosen, corpus, None, seed=seed)
     tokenizer = build_tokenizer(chosen, texts_of(job.corpus))
@@ -97,6 +101,7 @@ def _refuse_others(corpus: Corpus, holding: dict[str, Canary]) -> None:
         raise CorpusError(
             f"{corpus.name} does not hold {len(lost)} of the {len(holding)} plantings, such as record {lost[0]!r}.",
             do="Give the planted corpus and the .canaries.json that was written beside it.",
+            code="canaries_of_another_corpus",
         )
 
 

@@ -95,6 +95,7 @@ def _check_countable(epsilon: float) -> None:
         raise PlanError(
             f"The accountant `prv` counts up to ε = {MOST_BY_PRV:g}, and not to {epsilon:.4g}.",
             do="Set privacy.accountant=rdp, or choose a smaller epsilon: so large a one protects nobody.",
+            code="epsilon_too_large",
         )
 
 
@@ -135,6 +136,7 @@ def noise_for(*, epsilon: float, rate: float, steps: int, delta: float, method: 
         raise PlanError(
             f"No noise keeps {steps} steps at rate {rate:g} within ε = {epsilon:g}, δ = {delta:g}: {error}",
             do="Allow a larger epsilon or delta, fewer epochs, or smaller batches.",
+            code="epsilon_too_small",
         ) from error
     # The search and the final account round differently; the budget is kept by the account.
     while epsilon_of(noise=noise, rate=rate, steps=steps, delta=delta, method=method) > epsilon:

@@ -76,6 +76,7 @@ def check_equal(model: nn.Module, losses: Callable[[Batch], Tensor], batch: Batc
             raise ModelError(
                 f"The gradient of {name!r} is not the same for a record alone and among others.",
                 do="Use a model in which records do not meet.",
+                code="records_meet",
             )
 
 
@@ -138,6 +139,7 @@ class _Tape:
             raise ModelError(
                 f"Layer {name!r} ({type(layer).__name__}) gave {len(output)} rows for {self.records} records.",
                 do="Use a model that keeps one row per record in every layer.",
+                code="rows_of_several_records",
             )
         spread = [value.detach().expand(self.records, *value.shape[1:]) for value in inputs]
         if len(output) != self.records:  # positions are often embedded once for all records

@@ -36,11 +36,13 @@ def _check_alone(name: str, layer: nn.Module) -> None:
             f"Layer {name!r} ({type(layer).__name__}) mixes the records of a batch and keeps their means, so no "
             "record's influence can be bounded.",
             do="Use group norm instead (`--set model.norm=group` for a ResNet).",
+            code="batch_norm",
         )
     if isinstance(layer, nn.modules.instancenorm._InstanceNorm) and layer.track_running_stats:
         raise ModelError(
             f"Layer {name!r} ({type(layer).__name__}) keeps the means of the records it has seen.",
             do="Use it without running statistics, or use group norm.",
+            code="running_statistics",
         )
 
 
@@ -53,6 +55,7 @@ def _check_known(model: nn.Module) -> None:
                     f"Layer {name!r} ({type(layer).__name__}) trains {own!r}, whose gradients are not known record by "
                     "record.",
                     do=f"Freeze it, or use a model of {_KNOWN}.",
+                    code="no_gradient_formula",
                 )
 
 
@@ -80,6 +83,7 @@ def _check_untied(model: nn.Module) -> None:
             raise ModelError(
                 f"Layer {name.rpartition('.')[0]!r} shares its weights with {first[parameter].rpartition('.')[0]!r}.",
                 do="Untie them (`--set model.config.tie_word_embeddings=false` for a transformer).",
+                code="tied_weights",
             )
         first[parameter] = name
 

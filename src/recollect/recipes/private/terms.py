@@ -73,6 +73,7 @@ class Terms:
                 raise PlanError(
                     f"No step stays within the snapshot ε = {epsilon:g}; the first spends {self.epsilon_after(1):.3g}.",
                     do="Ask for a larger one, or add noise.",
+                    code="snapshot_too_early",
                 )
             found[epsilon] = last
         return found
@@ -111,9 +112,17 @@ def agree(privacy: Privacy, *, units: int, batch_size: int, epochs: int) -> Term
     An epoch has as many steps as it takes to expect every unit once.
     """
     if privacy.unit == "none":
-        raise PlanError("This recipe trains without differential privacy.", do="Set privacy.unit to record or user.")
+        raise PlanError(
+            "This recipe trains without differential privacy.",
+            do="Set privacy.unit to record or user.",
+            code="not_private",
+        )
     if units == 0:
-        raise NotEnoughData("There is nothing to train on.", do="Give a corpus with at least one training sequence.")
+        raise NotEnoughData(
+            "There is nothing to train on.",
+            do="Give a corpus with at least one training sequence.",
+            code="nothing_to_train_on",
+        )
     rate = min(1.0, batch_size / units) if privacy.rate is None else privacy.rate
     steps = epochs * math.ceil(1 / rate - 1e-9)
     delta = default_delta(units) if privacy.delta is None else privacy.delta
@@ -137,6 +146,7 @@ def _noise(privacy: Privacy, setting: Mapping[str, Any]) -> float:
         raise PlanError(
             f"The recipe's privacy says {said} of noise and epsilon.",
             do="Give epsilon to have the noise found, or noise to have the ε computed (0 clips only); not both.",
+            code="noise_or_epsilon",
         )
     if privacy.noise is not None:
         return privacy.noise
@@ -153,26 +163,51 @@ def check_recipe(recipe: Recipe, *, validated: bool) -> None:
     """
     training, steered = recipe.training, recipe.training.schedule.kind == "plateau"
     steered = steered or training.keep == "best" or training.stop_after is not None
-    faults = {
-        f"sequences.layout {recipe.sequences.layout!r} joins records": recipe.sequences.layout != "records",
-        f"training.precision {training.precision!r} rounds away noise": training.precision != "float32",
-        "training.clip clips whole batches": training.clip is not None,
-        "training.accumulate has no meaning": training.accumulate != 1,
-        f"training.sampling {training.sampling!r} is not Poisson": training.sampling != "shuffle",
-        "training would be steered by its exact training loss": steered and not validated,
-        "privacy.update 'fedavg' is an update of users": recipe.privacy.update == "fedavg"
-        and recipe.privacy.unit == "record",
-    }
-    remedies = {
-        "sequences": "Use layout records.",
-        "training.precision": "Use float32.",
-        "training.clip": "Leave it out; privacy.clip bounds each unit.",
-        "training.accumulate": "Leave it out; memory is bounded anyway.",
-        "training.sampling": "Leave it out; every step draws by Poisson sampling.",
-        "privacy.update": "Set privacy.unit to user, or use update gradient.",
-        "training would": "Give validation data, or do without plateau, stop_after and keep: best.",
-    }
-    for fault, found in faults.items():
-        if found:
-            do = next(remedy for beginning, remedy in remedies.items() if fault.startswith(beginning))
-            raise PlanError(f"Under differential privacy, {fault}.", do=do)
+    layout, update = recipe.sequences.layout, recipe.privacy.update
+    refusals = [
+        (
+            layout != "records",
+            "private_layout",
+            f"sequences.layout {layout!r} joins records",
+            "Use layout records.",
+        ),
+        (
+            training.precision != "float32",
+            "private_precision",
+            f"training.precision {training.precision!r} rounds away noise",
+            "Use float32.",
+        ),
+        (
+            training.clip is not None,
+            "private_clip",
+            "training.clip clips whole batches",
+            "Leave it out; privacy.clip bounds each unit.",
+        ),
+        (
+            training.accumulate != 1,
+            "private_accumulate",
+            "training.accumulate has no meaning",
+            "Leave it out; memory is bounded anyway.",
+        ),
+        (
+            training.sampling != "shuffle",
+            "private_sampling",
+            f"training.sampling {training.sampling!r} is not Poisson",
+            "Leave it out; every step draws by Poisson sampling.",
+        ),
+        (
+            steered and not validated,
+            "private_steering",
+            "training would be steered by its exact training loss",
+            "Give validation data, or do without plateau, stop_after and keep: best.",
+        ),
+        (
+            update == "fedavg" and recipe.privacy.unit == "record",
+            "private_update",
+            "privacy.update 'fedavg' is an update of users",
+            "Set privacy.unit to user, or use update gradient.",
+        ),
+    ]
+    for broken, code, found, do in refusals:
+        if broken:
+            raise PlanError(f"Under differential privacy, {found}.", do=do, code=code)

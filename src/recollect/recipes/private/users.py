@@ -107,6 +107,7 @@ def sequences_by_user(users: np.ndarray[tuple[int], np.dtype[np.int32]]) -> list
         raise CorpusError(
             "Some training sequences hold several people's texts, so no user's influence can be bounded.",
             do="Use sequences.layout records and a corpus with users.",
+            code="joined_users",
         )
     order = np.argsort(users, kind="stable")
     return np.split(order, np.cumsum(np.bincount(users))[:-1])
