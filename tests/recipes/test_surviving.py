@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.corpora import Corpus, Record
 from recollect.corpora.canaries.planting import Planting, plant
-from recollect.errors import CorpusError, PlanError
 from recollect.recipes.building import Data, build_tokenizer
 from recollect.recipes.forcing import with_canaries
 from recollect.recipes.preparing import Preparer, texts_of
 from recollect.recipes.reading import load_recipe
 from recollect.recipes.surviving import surviving
+from recollect.testing.refusals import refused
 
 PIN = "the pin is {digits:6}"
 
@@ -119,7 +118,7 @@ def test_pairs_are_cut_off_on_either_side():
 
 def test_canaries_of_another_corpus_and_classifiers_are_refused():
     corpus, canaries = planted_in(texts())
-    with pytest.raises(CorpusError, match="does not hold"):
+    with refused("canaries_of_another_corpus"):
         surviving(load_recipe("char-lstm"), texts(), canaries)
-    with pytest.raises(PlanError, match="classifier"):
+    with refused("recipe_of_a_classifier"):
         surviving(load_recipe("mlp"), corpus, canaries)
