@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from recollect import labels
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import CorpusError, NotEnoughData
@@ -51,5 +52,5 @@ class _Assigned:
 
     def __call__(self) -> Iterator[Record]:
         for record in self.corpus:
-            user = seed_of(self.seed, "artificial user", record.id) % self.users
+            user = seed_of(self.seed, labels.STREAM_ARTIFICIAL_USER, record.id) % self.users
             yield Record.of_fields({**record.__dict__, "user": f"artificial-{user}"})

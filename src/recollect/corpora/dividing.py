@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from recollect import labels
 from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.corpus import Corpus
 from recollect.errors import CorpusError, NotEnoughData, PlanError
@@ -50,7 +51,9 @@ def cohorts_of(corpus: Corpus, members: Mapping[str, Collection[str]], *, unit: 
     return Cohorts.of(members, units=units_of(corpus, unit), unit=unit, corpus=corpus.digest, seed=seed)
 
 
-def groups(units: Collection[str], sizes: Mapping[str, float | int], *, seed: int, name: str = "groups") -> Members:
+def groups(
+    units: Collection[str], sizes: Mapping[str, float | int], *, seed: int, name: str = labels.STREAM_GROUPS
+) -> Members:
     """Random groups that do not overlap, each a share of all units or so many of them.
 
     >>> drawn = groups(["ann", "bob", "cid", "dee"], {"target": 0.5, "controls": 1}, seed=0)
@@ -76,7 +79,7 @@ def groups(units: Collection[str], sizes: Mapping[str, float | int], *, seed: in
     return {group: tuple(sorted(shuffled[start:end])) for group, start, end in bounds}
 
 
-def halves(units: Collection[str], models: int, *, seed: int, name: str = "shadow") -> Members:
+def halves(units: Collection[str], models: int, *, seed: int, name: str = labels.ROLE_SHADOW) -> Members:
     """A random half of the units for each of so many models, from `shadow-0` on.
 
     They come in pairs that share no unit, so that every unit trained one model of each pair and not the other:
@@ -99,7 +102,7 @@ def halves(units: Collection[str], models: int, *, seed: int, name: str = "shado
     return chosen
 
 
-def folds(units: Collection[str], count: int, *, seed: int, name: str = "fold") -> Members:
+def folds(units: Collection[str], count: int, *, seed: int, name: str = labels.STREAM_FOLDS) -> Members:
     """For each of `count` folds, the units outside it: every unit is unseen by exactly one model, `fold-i`.
 
     Args:

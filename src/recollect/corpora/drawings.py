@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect import labels
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.settings import at_least
@@ -60,9 +61,9 @@ class _Drawn:
 
     def __call__(self) -> Iterator[Record]:
         for number in range(self.people):
-            digits = _hand(self.size, stream(self.seed, "hand", number))
+            digits = _hand(self.size, stream(self.seed, labels.STREAM_HANDWRITING, number))
             for j in range(self.each):
-                rng = stream(self.seed, "drawing", number, j)
+                rng = stream(self.seed, labels.STREAM_DRAWING, number, j)
                 digit, down, right = int(rng.integers(10)), int(rng.integers(3)), int(rng.integers(3))
                 grain = rng.integers(0, 40, (self.size, self.size), dtype=np.uint8)
                 picture = grain + digits[digit, down : down + self.size, right : right + self.size]

@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect import labels
 from recollect.digests import digest_of_framed, frame
 
 Kind = Literal["text", "pair", "labelled"]
-_TEXT, _SOURCE, _TARGET = frame(b"text:str"), frame(b"source:str"), frame(b"target:str")
+_TEXT, _SOURCE, _TARGET = (frame(header) for header in (labels.RECORD_TEXT, labels.RECORD_SOURCE, labels.RECORD_TARGET))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,11 +64,12 @@ class Record:
             if text is not None:
                 framed += header + frame(text.encode("utf-8", "surrogatepass"))
         if self.label is not None:
-            framed += frame(f"label:{type(self.label).__name__}".encode())
+            framed += frame(f"{labels.RECORD_LABEL}{type(self.label).__name__}".encode())
             framed += frame(str(self.label).encode("utf-8", "surrogatepass"))
         if self.array is not None:
             values = np.ascontiguousarray(self.array)
-            framed += frame(f"array:{values.dtype.str}:{values.shape}".encode()) + frame(values.tobytes())
+            header = f"{labels.RECORD_ARRAY}{values.dtype.str}:{values.shape}".encode()
+            framed += frame(header) + frame(values.tobytes())
         return framed
 
     @classmethod

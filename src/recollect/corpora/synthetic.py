@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 
+from recollect import labels
 from recollect.corpora import phrases
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -75,7 +76,7 @@ def person(number: int, *, seed: int) -> Person:
     >>> person(3, seed=0) == person(3, seed=0), person(3, seed=0).user
     (True, 'person-3')
     """
-    pools, draw = _pools(), Random(seed_of(seed, "person", number))
+    pools, draw = _pools(), Random(seed_of(seed, labels.STREAM_PERSON, number))
     first, last = draw.choice(pools["first"]), draw.choice(pools["last"])
     return Person(
         user=f"person-{number}",
@@ -131,7 +132,7 @@ def texts(*, people: int, each: int = 20, seed: int = 0) -> Corpus:
         each: How many texts each of them writes.
         seed: The seed of the run.
     """
-    return _corpus("text", people, each, seed)
+    return _corpus(labels.STREAM_TEXT, people, each, seed)
 
 
 def pairs(*, people: int, each: int = 20, seed: int = 0) -> Corpus:
@@ -142,7 +143,7 @@ def pairs(*, people: int, each: int = 20, seed: int = 0) -> Corpus:
         each: How many answers each of them gives.
         seed: The seed of the run.
     """
-    return _corpus("pair", people, each, seed)
+    return _corpus(labels.STREAM_PAIR, people, each, seed)
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ class _Made:
     seed: int
 
     def __call__(self) -> Iterator[Record]:
-        make = {"text": _text, "pair": _pair}[self.what]
+        make = {labels.STREAM_TEXT: _text, labels.STREAM_PAIR: _pair}[self.what]
         for number in range(self.people):
             who = person(number, seed=self.seed)
             for j in range(self.each):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from recollect import labels
 from recollect.digests import Json
 from recollect.errors import MissingDependency, ModelError
 from recollect.models.digesting import meaningful
@@ -59,7 +60,7 @@ def open_adapted(base: str, adapter: str, kind: Kind | None) -> Opened:
         network=whole.get_base_model(),
         kind=kind,
         folder=own if (own / "tokenizer_config.json").is_file() else folder,
-        notes={"adapter": _settings_that_matter(settings)},
+        notes={labels.MODEL_ADAPTER: _settings_that_matter(settings)},
     )
 
 

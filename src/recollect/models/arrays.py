@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect import labels
 from recollect.corpora.record import Record
 from recollect.digests import Json
 from recollect.errors import CorpusError, ModelError
@@ -48,7 +49,7 @@ class Scaling:
 
     def noted(self) -> Json:
         """For the model's digest, because its numbers depend on it."""
-        return {"mean": self.mean, "std": self.std}
+        return {labels.MODEL_SCALING_MEAN: self.mean, labels.MODEL_SCALING_STD: self.std}
 
 
 def _numbers(value: float | list[float]) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from recollect import labels
 from recollect.digests import Json, digest, hasher
 
 _VOLATILE = frozenset(
@@ -42,7 +43,7 @@ def model_digest(network: torch.nn.Module, tokenizer: Any = None, *, notes: Json
         notes: Whatever else its numbers depend on, such as how inputs are scaled.
     """
     return digest(
-        type(network).__name__,
+        labels.MODEL_CLASSES.get(type(network).__name__, type(network).__name__),
         weights_digest(network.state_dict()),
         meaningful(json.loads(network.config.to_json_string())),  # type: ignore[operator, union-attr]
         None if tokenizer is None else tokenizer_digest(tokenizer),
@@ -63,7 +64,7 @@ def weights_digest(weights: Mapping[str, Tensor]) -> str:
 def tokenizer_digest(tokenizer: Any) -> str:
     """The address of all that decides how a text becomes symbols."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    rules = {"vocabulary": tokenizer.get_vocab()} if backend is None else json.loads(backend.to_str())
+    rules = {labels.TOKENIZER_VOCABULARY: tokenizer.get_vocab()} if backend is None else json.loads(backend.to_str())
     # how the last call padded and cut is written into the rules, though it is no part of them
     rules = {key: value for key, value in rules.items() if key not in {"padding", "truncation"}}
     special = {name: str(token) for name, token in tokenizer.special_tokens_map.items()}

@@ -7,6 +7,7 @@ from copy import copy
 from pathlib import Path
 from typing import Any
 
+from recollect import labels
 from recollect.errors import ModelError
 from recollect.models.adapters import natural_reference, open_adapted, split_adapter
 from recollect.models.arrays import Scaling
@@ -73,11 +74,11 @@ def _local(ref: str, question: Question, kind: Kind | None, device: str | None) 
     network, notes, beside = opened.network, dict(opened.notes), notes_beside(opened.folder, ref)
     tokenizer = None
     if reads_arrays(network.config, opened.kind):
-        notes["scaling"] = Scaling.of(beside["card"], beside["preprocessing"], ref).noted()
+        notes[labels.MODEL_SCALING] = Scaling.of(beside["card"], beside["preprocessing"], ref).noted()
     else:
         tokenizer = read_tokenizer(opened.folder, ref)
         refuse_foreign(tokenizer, network, ref)
-        notes["start_symbol"] = beside["card"].get("start_symbol")
+        notes[labels.MODEL_START] = beside["card"].get("start_symbol")
     # before the precision is changed: the digest is of the weights as they are stored
     address = model_digest(network, tokenizer, notes=notes)
     network = settled(network, question.precision, place)
@@ -100,7 +101,7 @@ def model_in_memory(
         ModelError: Its class does not say what it predicts.
     """
     beside = dict(card or {})
-    address = model_digest(network, tokenizer, notes={"start_symbol": beside.get("start_symbol")})
+    address = model_digest(network, tokenizer, notes={labels.MODEL_START: beside.get("start_symbol")})
     name = type(network).__name__
     config = copy(network.config)
     config.architectures = [name]

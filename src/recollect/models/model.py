@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect import labels
 from recollect.corpora.record import Record
-from recollect.digests import digest
+from recollect.digests import Json, digest
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.spelling import Spelling
@@ -76,7 +77,19 @@ class Model(Protocol):
 
 def address(model: Model) -> str:
     """Where the answers of this model to its question are kept: a digest of all that they depend on."""
-    return digest(model.digest, model.kind, asdict(model.question), SCORING_REVISION)
+    return digest(model.digest, model.kind, question_key(model.question), SCORING_REVISION)
+
+
+def question_key(question: Question) -> dict[str, Json]:
+    """The question as addresses hash it: under frozen labels, whatever its fields are called."""
+    return {
+        labels.QUESTION_WINDOW: question.window,
+        labels.QUESTION_PATTERNS: question.patterns,
+        labels.QUESTION_MASKED: question.masked,
+        labels.QUESTION_ONE_BY_ONE: question.one_by_one,
+        labels.QUESTION_MASK_SEED: question.mask_seed,
+        labels.QUESTION_PRECISION: question.precision,
+    }
 
 
 @dataclass(frozen=True)

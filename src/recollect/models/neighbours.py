@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from recollect import labels
 from recollect.models.batching import Budget, padded
 from recollect.models.encoding import Encoded, Encoder
 from recollect.streams import stream
@@ -89,5 +90,5 @@ class Substitutes:
 def _places(text: str, symbols: Encoded, width: int | None, count: int) -> list[int]:
     """Up to so many different places of a text, drawn by what it says."""
     room = len(symbols) if width is None else min(width, len(symbols))
-    drawn: list[int] = stream(0, "neighbours", text).permutation(room)[:count].tolist()
+    drawn: list[int] = stream(0, labels.STREAM_NEIGHBOURS, text).permutation(room)[:count].tolist()
     return sorted(drawn)

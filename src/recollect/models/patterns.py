@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect import labels
 from recollect.models.model import Question
 from recollect.streams import stream
 
@@ -53,5 +54,5 @@ def hidden(record: str, symbols: int, pattern: int, question: Question) -> NDArr
     if question.one_by_one:
         return np.array([pattern], dtype=np.int64)
     # the smallest of random numbers, rather than a library's choice, whose algorithm may change
-    draws = stream(question.mask_seed, "mask", record, pattern).random(symbols)
+    draws = stream(question.mask_seed, labels.STREAM_MASK, record, pattern).random(symbols)
     return np.sort(np.argsort(draws, kind="stable")[: pattern_size(symbols, question)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recollect.corpora.record import Record
@@ -12,7 +12,7 @@ from recollect.errors import ModelError, StoreError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.manifest import BLOCK, MANIFEST, Manifest
-from recollect.models.model import Kind, Question
+from recollect.models.model import Kind, Question, question_key
 from recollect.models.shards import packed, write_shard
 from recollect.models.soundness import refuse_unsound
 from recollect.models.store import AnswerStore, blocks, filling
@@ -108,7 +108,7 @@ def write_recorded(
     """
     question = question or Question()
     manifest = Manifest(
-        address=digest(name, kind, asdict(question)),
+        address=digest(name, kind, question_key(question)),
         name=name,
         digest=digest(name),
         kind=kind,

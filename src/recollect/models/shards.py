@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from recollect import labels
 from recollect.digests import digest_bytes
 from recollect.errors import StoreError
 from recollect.files import written_whole
@@ -21,8 +22,9 @@ Digests = NDArray[np.bytes_]
 """Record digests as 16 bytes each, which sort and compare without becoming Python objects."""
 
 _INTEGERS = ("pattern", "position", "start", "end")
-_NUMBERS = ("logprob", "entropy", "spread")
-_COLUMNS = (*_INTEGERS, "known", "rank", *_NUMBERS)
+_NUMBERS = {"logprob": "logprob", "entropy": "entropy", "spread": labels.COLUMN_LOGPROB_STD}
+"""The columns of floating-point numbers, by their names in `Answers`."""
+_COLUMNS = (*_INTEGERS, "known", "rank", *_NUMBERS.values())
 _CHECK = b"digest"
 _UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError)
 """What Arrow raises, or what turns up later, when a file is not what it was."""
@@ -106,7 +108,7 @@ def _table(answers: Answers, double: bool) -> pa.Table:
     real = np.float64 if double else np.float32
     columns: dict[str, Any] = {name: getattr(answers, name).astype(np.int32, copy=False) for name in _INTEGERS}
     columns |= {"known": answers.known, "rank": answers.rank.astype(np.int32, copy=False)}
-    shown = {name: getattr(answers, name) for name in _NUMBERS}
+    shown = {column: getattr(answers, name) for name, column in _NUMBERS.items()}
     columns |= {name: values.astype(real, copy=False) for name, values in shown.items() if values is not None}
     lists = {name: pa.ListArray.from_arrays(offsets, pa.array(values)) for name, values in columns.items()}
     if answers.logits is not None:
@@ -128,7 +130,8 @@ def _answers(table: pa.Table) -> Answers:
     records = tuple(table.column("record").to_pylist())
     if (table.schema.metadata or {}).get(_CHECK) != _check(records, offsets, columns):
         raise ValueError("its content is not what was written")
-    return Answers(records=records, offsets=offsets, **{**dict.fromkeys(_NUMBERS), **columns})
+    numbers = {name: columns.pop(column, None) for name, column in _NUMBERS.items()}
+    return Answers(records=records, offsets=offsets, **columns, **numbers)
 
 
 def _check(records: Sequence[str], offsets: NDArray[np.int64], columns: Mapping[str, NDArray[Any]]) -> bytes:

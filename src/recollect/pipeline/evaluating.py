@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect import labels
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
@@ -101,7 +102,7 @@ def _share(
         interval = bootstrap(
             lambda drawn: then((drawn @ parts) / (drawn @ wholes)),
             np.zeros(len(parts), dtype=np.int64),
-            rng=stream(seed, "evaluate", part, whole),
+            rng=stream(seed, labels.STREAM_EVALUATE, *(labels.EVALUATED_TOTALS[name] for name in (part, whole))),
         )
     except NotEnoughData as refusal:
         return Estimate(value=value, interval=None, n=counts, method="total over total", why_no_interval=refusal.found)

@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from recollect import labels
 from recollect.corpora.cohorts import Unit
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.dividing import cohorts_of, halves, units_of
@@ -71,7 +72,7 @@ class ByDifference:
         """LD(x) in bits, by record id; records in which neither model predicts a symbol have none."""
         tell = progress or (lambda task, done, total: None)
         unit: Unit = "user" if corpus.summary.users else "record"
-        members = halves(units_of(corpus, unit), 2, seed=self.seed, name="sanitise")
+        members = halves(units_of(corpus, unit), 2, seed=self.seed, name=labels.STREAM_SANITISE)
         fleet = Fleet(
             # a symbol that one model calls unknown and the other does not would be a difference of vocabularies
             recipe=with_whole_vocabulary(self.recipe, corpus),

@@ -11,6 +11,7 @@ import transformers
 from transformers import AutoConfig, PreTrainedConfig
 from transformers.pytorch_utils import Conv1D
 
+from recollect import labels
 from recollect.errors import MissingDependency, PlanError
 from recollect.models import architectures
 from recollect.models.encoding import Encoder
@@ -88,7 +89,7 @@ def marks_of(tokenizer: Any, task: Task) -> Marks:
 def build_model(recipe: Recipe, tokenizer: Any, data: Data, *, seed: int) -> Any:
     """The model of a recipe with its first weights, which depend on the seed alone; in training mode."""
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed_of(seed, "weights") % 2**63)
+        torch.default_generator.manual_seed(seed_of(seed, labels.STREAM_WEIGHTS) % 2**63)
         network = _started(recipe, data) if recipe.model.start is not None else _fresh(recipe, tokenizer, data)
         if isinstance(recipe.model, Transformer) and recipe.model.adapter is not None:
             network = _adapted(network, recipe.model.adapter, recipe)

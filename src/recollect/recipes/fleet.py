@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from recollect import labels
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.digests import digest
@@ -39,7 +40,7 @@ class Fleet:
 
     def seed_of(self, model: str) -> int:
         """The seed of a member: its own, so that no member depends on which others there are."""
-        return seed_of(self.seed, "fleet", model) % 2**31
+        return seed_of(self.seed, labels.STREAM_FLEET, model) % 2**31
 
     def folder(self, work: Path, model: str) -> Path:
         """Where a member lies: addressed by all that its weights depend on, so that other fleets find it again."""

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from recollect import labels
 from recollect.errors import ModelError
 from recollect.files import write_json
 from recollect.recipes.checkpoints import named, part, read_checkpoint, set_weights, weights, write_checkpoint
@@ -149,7 +150,7 @@ class Loop:
     def _step(self, drawn: Any) -> None:
         """One step, with a random state of its own."""
         here = self.position
-        set_randomness(seed_of(self.seed, "step", here.step), self._device)
+        set_randomness(seed_of(self.seed, labels.STREAM_STEP, here.step), self._device)
         step = Step(number=here.step, first=here.within == 0, drawn=drawn, rate=self.rate.at(here.step))
         loss, symbols = self.update.step(step)
         self._loss += loss

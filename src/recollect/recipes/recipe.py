@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
+from recollect import labels
 from recollect.digests import digest
 
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -237,4 +238,13 @@ class Recipe(Section):
     @property
     def digest(self) -> str:
         """The address of the settings; what the recipe is called does not matter."""
-        return digest(self.model_dump(mode="json", exclude={"name", "summary", "source"}))
+        return digest(_relabel(self.model_dump(mode="json", exclude={"name", "summary", "source"})))
+
+
+def _relabel(settings: Any, at: str = "") -> Any:
+    """Settings under the keys that are hashed, whatever they are called now."""
+    if not isinstance(settings, dict):
+        return settings
+    return {
+        labels.RECIPE_KEYS.get(f"{at}{key}", key): _relabel(value, f"{at}{key}.") for key, value in settings.items()
+    }

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect import labels
 from recollect.streams import stream
 
 Indices = NDArray[np.int64]
@@ -52,7 +53,7 @@ class Shuffled:
 
     def draws(self, epoch: int) -> Iterator[Indices]:
         """The sequences of each step of an epoch."""
-        rng, size = stream(self.seed, "order", epoch), len(self.lengths)
+        rng, size = stream(self.seed, labels.STREAM_ORDER, epoch), len(self.lengths)
         order = rng.integers(0, size, size) if self.bagging else rng.permutation(size)
         run = self.batch_size * _BATCHES_SORTED_TOGETHER
         for begin in range(0, size, run):

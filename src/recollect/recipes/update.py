@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from recollect import labels
 from recollect.recipes.checkpoints import named, optimiser_state, part, set_optimiser_state
 from recollect.recipes.sampling import Indices
 from recollect.recipes.sequences import IGNORED, Batch, Sequences
@@ -92,7 +93,8 @@ class Plain:
 
     def step(self, step: Step) -> tuple[Tensor, int]:
         """Change the weights: the loss summed over the predicted symbols (in nats), and how many they were."""
-        batch = self.sequences.batch(step.drawn, partial(stream, self.seed, "batch", step.number)).to(self._device)
+        draws = partial(stream, self.seed, labels.STREAM_BATCH, step.number)
+        batch = self.sequences.batch(step.drawn, draws).to(self._device)
         losses = []
         self.optimiser.zero_grad()
         for piece in batch.split(self.accumulate):

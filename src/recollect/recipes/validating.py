@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import torch
 
+from recollect import labels
 from recollect.corpora.corpus import Corpus
 from recollect.recipes.sequences import Sequences
 from recollect.recipes.update import summed_loss
@@ -51,7 +52,7 @@ class Validation:
         self.model.eval()
         with torch.inference_mode():
             for begin in range(0, len(order), self.batch_size):
-                draws = partial(stream, 0, "validation", begin)
+                draws = partial(stream, 0, labels.STREAM_VALIDATION, begin)
                 batch = self.sequences.batch(order[begin : begin + self.batch_size], draws).to(device)
                 extra = {"past_key_values": state, "use_cache": True} if self.carried else {}
                 output = self.model(**batch.inputs, **extra)

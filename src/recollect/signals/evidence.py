@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from recollect import labels
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -15,15 +16,15 @@ from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.model import Model
 
-TARGET = "target"
+TARGET = labels.ROLE_TARGET
 """The part of the model that is audited."""
-REFERENCE = "reference"
+REFERENCE = labels.ROLE_REFERENCE
 """The part of models that the target is compared with: they have not seen the audited records."""
-SHADOW = "shadow"
+SHADOW = labels.ROLE_SHADOW
 """The part of models that were trained like the target on known halves of the data."""
-AUDITED = "audited"
+AUDITED = labels.ROLE_AUDITED
 """The part of the corpus that is audited."""
-CONTROLS = "controls"
+CONTROLS = labels.ROLE_CONTROLS
 """The part of the corpus whose records are known not to be in training."""
 
 

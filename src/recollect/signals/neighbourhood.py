@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from recollect import labels
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import PlanError
@@ -115,7 +116,7 @@ class _Swapping:
 
     def _swapped(self, text: str, count: int) -> list[str]:
         """The text with one word swapped, in up to so many places."""
-        rng, words = stream(0, "swapping", text), text.split()
+        rng, words = stream(0, labels.STREAM_WORD_SWAPS, text), text.split()
         found = []
         for place in sorted(rng.permutation(len(words))[:count].tolist()):
             near = self._place.get(words[place], len(self._ranked) - 1)

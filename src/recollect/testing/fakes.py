@@ -14,6 +14,7 @@ from functools import cache, cached_property, lru_cache
 
 import numpy as np
 
+from recollect import labels
 from recollect.corpora.record import Record
 from recollect.digests import digest
 from recollect.errors import ModelError
@@ -75,7 +76,7 @@ class Null:
 
     def say(self, record: Record, words: Sequence[str]) -> Numbers:
         """What it shows about the words of one record."""
-        chance = stream(self.seed, "null", record.digest).standard_normal(len(words))
+        chance = stream(self.seed, labels.STREAM_FAKE_NULL, record.digest).standard_normal(len(words))
         ease = np.array([_ease(word) for word in words])
         return self.believing(record, 1 / (1 + np.exp(-ease - self.noise * chance)))
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recollect import labels
 from recollect.digests import digest
 from recollect.settings import one_of
 
@@ -133,7 +134,7 @@ def tiny_model(
         name=f"tiny-{family}",
         network=settled(network, precision, torch.device("cpu")),
         tokenizer=tokenizer,
-        digest=digest("tiny", family, window, seed),
+        digest=digest(labels.DIGEST_TINY, family, window, seed),
         card=card or {},
     )
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from recollect import labels
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -72,9 +73,15 @@ class World:
     @cached_property
     def corpora(self) -> dict[str, Corpus]:
         """The corpora by the parts they play; members and others are mixed."""
-        audited = [*self._written_by("member", self.members), *self._written_by("other", self.others)]
-        mixed = [audited[i] for i in stream(self.seed, "mixed").permutation(len(audited))]
-        return {AUDITED: self._corpus(mixed), CONTROLS: self._corpus(self._written_by("control", self.controls))}
+        audited = [
+            *self._written_by(labels.FAKE_MEMBER, self.members),
+            *self._written_by(labels.FAKE_OTHER, self.others),
+        ]
+        mixed = [audited[i] for i in stream(self.seed, labels.STREAM_FAKE_ORDER).permutation(len(audited))]
+        return {
+            AUDITED: self._corpus(mixed),
+            CONTROLS: self._corpus(self._written_by(labels.FAKE_CONTROL, self.controls)),
+        }
 
     @cached_property
     def learnt(self) -> list[Record]:
@@ -146,7 +153,7 @@ class World:
         owners = sorted({record.owner for record in self.corpora[AUDITED]})
         halves = {
             f"shadow-{i}": [
-                owners[j] for j in stream(self.seed, "shadow", i).permutation(len(owners))[: len(owners) // 2]
+                owners[j] for j in stream(self.seed, labels.ROLE_SHADOW, i).permutation(len(owners))[: len(owners) // 2]
             ]
             for i in range(SHADOWS)
         }

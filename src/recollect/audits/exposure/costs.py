@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect import labels
 from recollect.audits.exposure.secrets import Secret, formats_of
 from recollect.corpora.canaries.drawing import filled
 from recollect.corpora.canaries.walks import Walk
@@ -32,7 +33,7 @@ def draws_corpus(secrets: Sequence[Secret], kind: Kind, *, draws: int, seed: int
     """So many random secrets of each format, drawn uniformly; the same for the same seed."""
     records = []
     for place, example in enumerate(formats_of(secrets)):
-        rng = stream(seed, "exposure", "draws", example.format)
+        rng = stream(seed, *labels.STREAM_EXPOSURE_DRAWS, example.format)
         for i in range(draws):
             text = example.parsed.draw(rng)
             source = _source(example, text)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect import labels
 from recollect.audits.exposure.moves import Moves, Numbers
 from recollect.corpora.canaries.formats import Format
 from recollect.errors import ModelError
@@ -201,7 +202,7 @@ class Space:
 
     def _rooted(self) -> tuple[list[int], str, int]:
         """The symbols that all secrets share, what they write, and the place they lead to."""
-        rng = stream(0, "exposure", "root", self.format.written)
+        rng = stream(0, *labels.STREAM_EXPOSURE_ROOT, self.format.written)
         texts = [self.format.draw(rng) for _ in range(_TRIED)]
         every = [self._stepper.symbols(text) for text in texts]
         paths = [self._path(text) for text in texts]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from recollect import labels
 from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.dividing import cohorts_of, groups, units_of
@@ -17,9 +18,9 @@ from recollect.errors import NotEnoughData
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.streams import stream
 
-LEFT_OUT = "left-out"
+LEFT_OUT = labels.ROLE_LEFT_OUT
 """The part of models that are trained without two folds of the users each."""
-RETRAINED = "retrained"
+RETRAINED = labels.ROLE_RETRAINED
 """The part of models that are trained without the users of the target's sequences: the reference, which also plays the
 target where nothing was seen, and a model that judges it there."""
 UNSEEN = "unseen"
@@ -84,13 +85,15 @@ def _together(
     two models that were trained on the very same users are more alike than a target and its reference ever are.
     """
     corpus = evidence.corpora[AUDITED]
-    random = groups(units, {DRAWN: drawn}, seed=evidence.seed, name="leakage")[DRAWN] if drawn else ()
+    random = groups(units, {DRAWN: drawn}, seed=evidence.seed, name=labels.STREAM_LEAKAGE)[DRAWN] if drawn else ()
     away = {*owners, *random}
     left = sorted(learners - away)
     members = {f"{RETRAINED}-0": left}
     corpora = {UNSEEN: corpus.of_users(away, name=f"{corpus.name} (unseen)")}
     if drawn:
-        fewer = groups(left, {"fewer": max(1, min(len(away), len(left) // 2))}, seed=evidence.seed, name="leakage")
+        fewer = groups(
+            left, {"fewer": max(1, min(len(away), len(left) // 2))}, seed=evidence.seed, name=labels.STREAM_LEAKAGE
+        )
         members[f"{RETRAINED}-1"] = sorted(set(left).difference(fewer["fewer"]))
         corpora[DRAWN] = corpus.of_users(random, name=f"{corpus.name} (drawn)")
     return Left(corpora, _cohorts(evidence, members))
@@ -149,7 +152,7 @@ def placed(users: Collection[str], folds: int, seed: int, part: str) -> dict[str
         part: The part of their corpus: it names the random stream.
     """
     ordered = sorted(set(users))
-    shuffled = stream(seed, "leakage", part).permutation(len(ordered)).tolist()
+    shuffled = stream(seed, labels.STREAM_LEAKAGE, part).permutation(len(ordered)).tolist()
     return {ordered[user]: i % folds for i, user in enumerate(shuffled)}
 
 

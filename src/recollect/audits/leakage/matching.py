@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect import labels
 from recollect.streams import stream
 
 Integers = NDArray[np.int64]
@@ -72,7 +73,7 @@ class Matcher:
         self._lengths = np.array([len(run) for run in runs], dtype=np.int64)
         self._offsets = np.cumsum(self._lengths) - self._lengths
         self._words = np.concatenate([np.empty(0, np.int64), *runs])
-        rng = stream(0, "leakage", "matching")
+        rng = stream(0, *labels.STREAM_LEAKAGE_MATCHING)
         self._values = rng.integers(2**64, size=int(self._words.max(initial=0)) + 1, dtype=np.uint64)
         self._values[0] = 0
         self._base = rng.integers(2**64, dtype=np.uint64) | np.uint64(1)

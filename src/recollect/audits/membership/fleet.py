@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from recollect import labels
 from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.dividing import cohorts_of, groups, halves, units_of
@@ -34,7 +35,7 @@ def reference_cohorts(evidence: Evidence) -> tuple[dict[str, Corpus], Cohorts]:
     controls = evidence.corpora[CONTROLS]
     unit = _unit(controls)
     shares = {REFERENCE_HALF: 0.5, POPULATION: 0.5}
-    parted = groups(units_of(controls, unit), shares, seed=evidence.seed, name="membership")
+    parted = groups(units_of(controls, unit), shares, seed=evidence.seed, name=labels.STREAM_MEMBERSHIP)
     of = controls.of_users if unit == "user" else controls.of_records
     parts = {part: of(chosen, name=f"{controls.name} ({part})") for part, chosen in parted.items()}
     members = {REFERENCE: units_of(parts[REFERENCE_HALF], unit)}

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from recollect import labels
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.digests import digest
@@ -41,7 +42,7 @@ def told_apart(one: Sequence[Record], other: Sequence[Record], *, confidence: fl
 
     records = [*one, *other]
     side = np.arange(len(records)) < len(one)
-    fold = np.array([int(digest("shift", record.owner), 16) % FOLDS for record in records], dtype=np.int64)
+    fold = np.array([int(digest(labels.DIGEST_SHIFT, record.owner), 16) % FOLDS for record in records], dtype=np.int64)
     features = _features(records)
     judged = np.zeros(len(records))
     for held in range(FOLDS):
@@ -64,7 +65,7 @@ def told_apart(one: Sequence[Record], other: Sequence[Record], *, confidence: fl
 def sampled(corpus: Corpus, wanted: frozenset[str] | None = None) -> list[Record]:
     """Some records of a corpus, the same whatever their order: the smallest by digest of their id."""
     kept = [record for record in corpus if wanted is None or record.id in wanted]
-    return sorted(kept, key=lambda record: digest("shift", record.id))[:MOST_RECORDS]
+    return sorted(kept, key=lambda record: digest(labels.DIGEST_SHIFT, record.id))[:MOST_RECORDS]
 
 
 def _features(records: Sequence[Record]) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from recollect import labels
 from recollect.audits.membership.features import COMBINATIONS, handmade
 from recollect.corpora.dividing import groups
 from recollect.corpora.record import Record
@@ -71,7 +72,9 @@ def susceptibility(
     """
     truth = np.asarray(detected, dtype=np.bool_)
     users = np.array([record.owner for record in members])
-    chosen = groups(sorted(set(users.tolist())), {"fitted": 0.5, "judged": 0.5}, seed=seed, name="susceptible")
+    chosen = groups(
+        sorted(set(users.tolist())), {"fitted": 0.5, "judged": 0.5}, seed=seed, name=labels.STREAM_SUSCEPTIBLE
+    )
     fitted = np.isin(users, chosen["fitted"])
     for half in (fitted, ~fitted):
         for side, name in ((truth, "detected records in each half"), (~truth, "undetected records in each half")):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from recollect import labels
 from recollect.audits.provenance.pieces import in_pieces, pieces
 from recollect.audits.provenance.queries import Chooser, asked
 from recollect.audits.provenance.reference import Reference
@@ -93,7 +94,7 @@ def _afforded(audit: ProvenanceAudit, people: Texts, calibration: Texts, most: i
     spent = least = sum(_cost(audit, texts[:most]) for texts in people.values())
     afforded: dict[str, list[Record]] = {}
     needed = controls_for_p(audit.alpha)
-    for place, user in enumerate(sorted(calibration, key=lambda name: seed_of(seed, "afforded", name))):
+    for place, user in enumerate(sorted(calibration, key=lambda name: seed_of(seed, labels.STREAM_AFFORDED, name))):
         cost = _cost(audit, calibration[user][:most])
         least += cost if place < needed else 0
         spent += cost

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from recollect import labels
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.streams import seed_of
@@ -126,7 +127,7 @@ class Chooser:
     def _place(self, record: Record) -> float:
         """Where the text stands among those of its user; the smallest comes first."""
         if self.select == "random":
-            return seed_of(self.seed, "query", record.id)
+            return seed_of(self.seed, labels.STREAM_QUERY, record.id)
         if self.select == "rarest":
             return self.frequencies.commonness(record.predicted)
         if self.select == "surprise":

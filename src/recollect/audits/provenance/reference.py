@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from recollect import labels
 from recollect.corpora.artificial import artificial_users
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
@@ -16,7 +17,7 @@ from recollect.signals.evidence import CONTROLS, Evidence
 
 ARTIFICIAL = "artificial-users"
 """The part of a reference corpus whose users had to be made up."""
-SHADOW = "shadow"
+SHADOW = labels.ROLE_SHADOW
 """The part of the models that are trained on random halves of the reference users."""
 FEWEST = 4
 """Reference users that two shadows need at the very least, besides those that calibrate."""
@@ -84,7 +85,9 @@ def divided(evidence: Evidence, *, shadows: int, share: float, artificial: int) 
     calibrating = round(share * len(users))
     if not calibrating or len(users) - calibrating < FEWEST:
         return None
-    drawn = groups(users, {"calibration": calibrating}, seed=evidence.seed, name="calibration")["calibration"]
+    drawn = groups(users, {"calibration": calibrating}, seed=evidence.seed, name=labels.STREAM_CALIBRATION)[
+        "calibration"
+    ]
     training = sorted(set(users).difference(drawn))
     members = halves(training, shadows, seed=evidence.seed, name=SHADOW)
     cohorts = Cohorts.of(members, units=users, unit="user", corpus=corpus.digest, seed=evidence.seed)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect import labels
 from recollect.audits.removal.rates import Flags
 from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.corpus import Corpus
@@ -190,7 +191,9 @@ def _take_away(
 
 def _coins(names: Collection[str], models: int) -> NDArray[np.bool_]:
     """One model of each pair, by chance but always the same for a name [names, models]."""
-    tossed = np.array([[int(digest("coin", name, i // 2), 16) % 2 for i in range(models)] for name in names])
+    tossed = np.array(
+        [[int(digest(labels.DIGEST_COIN, name, i // 2), 16) % 2 for i in range(models)] for name in names]
+    )
     return np.asarray(tossed.reshape(len(names), models) == np.arange(models) % 2)
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from recollect import labels
 from recollect.corpora.canaries.formats import Format, parse_format
 from recollect.corpora.canaries.manifest import Canary
 from recollect.corpora.canaries.matching import Matcher
@@ -74,7 +75,7 @@ def drawn(planting: Planting, corpus: Corpus) -> list[Canary]:
 
 def _texts(planting: Planting, corpus: Corpus, count: int) -> Collection[str]:
     """So many different fillings that the corpus does not hold."""
-    space, rng = planting.parsed, stream(planting.seed, "planting", "secrets")
+    space, rng = planting.parsed, stream(planting.seed, *labels.STREAM_CANARY_SECRETS)
     texts, there = dict[str, None](), set[str]()
     while len(texts) < count:
         if space.size - len(there) < count:
@@ -116,7 +117,7 @@ def _prefixes(planting: Planting, count: int) -> Collection[str]:
             do="Ask for longer prefixes.",
             code="too_few_prefixes",
         )
-    rng, prefixes = stream(planting.seed, "planting", "prefix"), dict[str, None]()
+    rng, prefixes = stream(planting.seed, *labels.STREAM_CANARY_PREFIXES), dict[str, None]()
     while len(prefixes) < count:
         prefixes.setdefault("".join(chr(97 + letter) for letter in rng.integers(0, 26, length).tolist()) + " ")
     return prefixes

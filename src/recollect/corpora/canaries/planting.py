@@ -8,6 +8,7 @@ from dataclasses import replace as changed
 
 import numpy as np
 
+from recollect import labels
 from recollect.corpora.canaries.drawing import Planting, drawn
 from recollect.corpora.canaries.manifest import Canaries, Canary
 from recollect.corpora.corpus import Corpus
@@ -41,7 +42,7 @@ def plant(corpus: Corpus, planting: Planting) -> tuple[Corpus, Canaries]:
     _refuse_kind(corpus, planting)
     size = len(corpus)
     secrets = drawn(planting, corpus)
-    rng = stream(planting.seed, "planting", "places")
+    rng = stream(planting.seed, *labels.STREAM_CANARY_RECORDS)
     count = sum(canary.planted for canary in secrets)
     if planting.inside and count > size:
         raise NotEnoughData(
@@ -101,7 +102,7 @@ class _Planted:
     def _pass(self) -> Iterator[tuple[_Seedling | None, Record]]:
         """Every record, with what was planted into it or as it."""
         waiting = list(reversed(self.seedlings))
-        rng = stream(self.planting.seed, "planting", "inside")
+        rng = stream(self.planting.seed, *labels.STREAM_CANARY_POSITIONS)
         own = frozenset() if self.planting.inside else frozenset(seedling.id for seedling in self.seedlings)
         last: Record | None = None
         for i, record in enumerate(self.corpus):

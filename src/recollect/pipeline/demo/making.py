@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from recollect import labels
 from recollect.corpora import synthetic
 from recollect.corpora.dividing import groups, units_of
 from recollect.corpora.writing import write_corpus
@@ -45,11 +46,11 @@ def write_digits(folder: Path, sizes: Mapping[str, int], *, seed: int = 0) -> No
     """
     from sklearn.datasets import load_digits
 
-    data, rng = load_digits(), stream(seed, "digits")
+    data, rng = load_digits(), stream(seed, labels.STREAM_DIGITS)
     wrong, guessed = rng.random(len(data.target)) < WRONG, rng.integers(10, size=len(data.target))
-    labels = np.where(wrong, guessed, data.target)
-    chosen = groups([f"{place:04d}" for place in range(len(labels))], sizes, seed=seed, name="digits")
+    classes = np.where(wrong, guessed, data.target)
+    chosen = groups([f"{place:04d}" for place in range(len(classes))], sizes, seed=seed, name=labels.STREAM_DIGITS)
     for name, members in chosen.items():
         places = np.array([int(member) for member in members])
         with written_whole(private_folder(folder) / f"{name}.npz") as part, part.open("wb") as file:
-            np.savez(file, x=(data.images[places] / 16).astype(np.float32), y=labels[places])
+            np.savez(file, x=(data.images[places] / 16).astype(np.float32), y=classes[places])

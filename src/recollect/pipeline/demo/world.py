@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from recollect import labels
 from recollect.audits.desk import Progress
 from recollect.corpora.canaries.planting import Planting, plant
 from recollect.corpora.corpus import Corpus
@@ -27,7 +28,7 @@ PATIENTS = {"treated": 20, "untreated": 20, "other-patients": 60}
 NOTES = 8
 DIGITS = {"deleted": 200, "rest": 400, "other-digits": 1000}
 FORMAT, REPEAT = "my locker code is {digits:6}", (1, 4, 16)
-BASE = "base-language-model"
+BASE = labels.DEMO_BASE
 """Learnt the texts of people elsewhere. The others go on from it with its vocabulary: one that was made from private
 texts would give away what is frequent in them, whatever noise comes later."""
 PRIVACY = Privacy(unit="user", epsilon=2.0)
@@ -70,14 +71,14 @@ class World:
         everything = Corpus.of([*self.corpus("deleted.npz"), *rest], name="all digits")
         jobs = {
             BASE: (fresh, self.corpus("elsewhere.jsonl")),
-            "language-model": (texts, planted),
-            "private-language-model": (texts.model_copy(update={"privacy": PRIVACY}), planted),
-            "masked-language-model": (recipes["membership"], self.corpus("treated.jsonl")),
-            "classifier": (digits, everything),
-            "retrained-classifier": (digits, rest),
+            labels.DEMO_LANGUAGE_MODEL: (texts, planted),
+            labels.DEMO_PRIVATE_LANGUAGE_MODEL: (texts.model_copy(update={"privacy": PRIVACY}), planted),
+            labels.DEMO_MASKED_LANGUAGE_MODEL: (recipes["membership"], self.corpus("treated.jsonl")),
+            labels.DEMO_CLASSIFIER: (digits, everything),
+            labels.DEMO_RETRAINED_CLASSIFIER: (digits, rest),
         }
         for name, (recipe, corpus) in jobs.items():
-            seed = seed_of(self.seed, "demo", name) % 2**31
+            seed = seed_of(self.seed, labels.STREAM_DEMO, name) % 2**31
             told = partial(_tell, progress, f"training the {name.replace('-', ' ')}")
             train(recipe, corpus, self.folder / "models" / name, seed=seed, threads=1, progress=told)
 

@@ -13,6 +13,7 @@ from opacus.optimizers import DPOptimizer
 from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 from torch import Tensor, nn
 
+from recollect import labels
 from recollect.recipes.checkpoints import named, optimiser_state, part, set_optimiser_state
 from recollect.recipes.private.accounting import Ledger
 from recollect.recipes.private.gradients import nobody
@@ -63,7 +64,7 @@ class Mechanism:
         """
         for group in self.optimiser.param_groups:
             group["lr"] = rate
-        self._noisy.generator.manual_seed(_seed(self.terms, self.seed, "noise", number))
+        self._noisy.generator.manual_seed(_seed(self.terms, self.seed, labels.STREAM_NOISE, number))
         nobody(self.model)
         self._noisy.signal_skip_step(do_skip=False)
         self._noisy.step()
@@ -96,7 +97,7 @@ class Poisson:
     def draws(self, epoch: int) -> Iterator[Indices]:
         """The numbers of the units of each step of an epoch."""
         generator = torch.Generator()
-        generator.manual_seed(_seed(self.terms, self.seed, "poisson", epoch))
+        generator.manual_seed(_seed(self.terms, self.seed, labels.STREAM_POISSON, epoch))
         sampler = UniformWithReplacementSampler(
             num_samples=self.terms.units, sample_rate=self.terms.rate, generator=generator, steps=self.steps
         )

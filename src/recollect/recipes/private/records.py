@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from recollect import labels
 from recollect.recipes.private.gradients import all_at_once, check_equal, trained
 from recollect.recipes.sequences import IGNORED, Batch, Sequences
 from recollect.recipes.update import Step, symbol_losses
@@ -35,7 +36,7 @@ class RecordGradients:
     def check(self) -> None:
         """Refuse a model in which two records change each other's gradients; tried on the two longest."""
         longest = np.argsort(self.sequences.lengths, kind="stable")[-2:]
-        batch = self.sequences.batch(longest, partial(stream, self.seed, "check"))
+        batch = self.sequences.batch(longest, partial(stream, self.seed, labels.STREAM_GRADIENT_CHECK))
         batch = batch.to(next(self.model.parameters()).device)
         check_equal(self.model, lambda piece: losses_of(self.model, piece)[0], batch)
 
@@ -44,7 +45,7 @@ class RecordGradients:
         rows, device = self._rows, next(self.model.parameters()).device
         drawn = step.drawn[np.argsort(self.sequences.lengths[step.drawn], kind="stable")]
         for at in range(0, len(drawn), rows):
-            draws = partial(stream, self.seed, "batch", step.number, at)
+            draws = partial(stream, self.seed, labels.STREAM_BATCH, step.number, at)
             batch = self.sequences.batch(drawn[at : at + rows], draws).to(device)
             yield self._gradients(batch)
 

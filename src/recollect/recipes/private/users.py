@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from recollect import labels
 from recollect.errors import CorpusError
 from recollect.recipes.private.gradients import give_gradients, trained
 from recollect.recipes.recipe import Privacy
@@ -47,7 +48,7 @@ class UserGradients:
     def parts(self, step: Step) -> Iterator[tuple[Tensor, int]]:
         """Leave user after user in the parameters' `grad_sample`; yields each one's summed loss and symbols."""
         for user in step.drawn:
-            rng = stream(self.seed, "user", step.number, int(user))
+            rng = stream(self.seed, labels.STREAM_USER, step.number, int(user))
             own, most = self._of[user], self.privacy.most_sequences
             chosen = own if most is None or len(own) <= most else rng.choice(own, most, replace=False)
             yield self._locally(chosen, rng) if self.privacy.update == "fedavg" else self._gradient(chosen, rng)
