@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -47,12 +48,16 @@ def _parquet(path: Path, count: int) -> Path:
 
 
 def _npz(path: Path, count: int) -> Path:
-    x = np.random.default_rng(0).integers(0, 255, (count, 500), dtype=np.uint8)
+    x = np.random.default_rng(0).integers(0, 255, (count, 50), dtype=np.uint8)
     np.savez_compressed(path.with_suffix(".npz"), x=x, y=np.zeros(count, np.uint8))
     return path.with_suffix(".npz")
 
 
-@pytest.mark.parametrize("make", [_jsonl, _csv, _parquet, _npz])
+def _frame(path: Path, count: int) -> pd.DataFrame:
+    return pd.DataFrame({"text": [f"text {i}" for i in range(count)], "user": [i % 99 for i in range(count)]})
+
+
+@pytest.mark.parametrize("make", [_jsonl, _csv, _parquet, _npz, _frame])
 def test_ten_times_the_records_take_no_more_memory(tmp_path, monkeypatch, make):
     # the buffers are filled by the smaller corpus already; only what grows with the corpus can differ
     monkeypatch.setattr(spill, "RUN", 256)
@@ -62,8 +67,8 @@ def test_ten_times_the_records_take_no_more_memory(tmp_path, monkeypatch, make):
     monkeypatch.setattr(arrays, "BLOCK", 1 << 12)
     monkeypatch.setattr(arrow_rows, "ROWS", 64)
 
-    def work(path: Path) -> None:
-        corpus = read_corpus(path)
+    def work(source: Path | pd.DataFrame) -> None:
+        corpus = read_corpus(source)
         for batch in corpus.batches(64):
             del batch
 

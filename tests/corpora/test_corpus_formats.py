@@ -224,8 +224,6 @@ def test_a_saved_hugging_face_data_set_is_read_without_a_network(tmp_path):
         read_corpus(f"hf:{tmp_path}/two:tests")
     with refused("unknown_split", CorpusError):
         read_corpus(f"hf:{tmp_path}/one:test")
-    with refused("no_shards", CorpusError):
-        read_corpus(tmp_path / "one")
 
 
 def test_a_folder_of_data_files_is_read_through_the_datasets_library(write, tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from recollect.corpora.columns import Layout, missing_column
 from recollect.corpora.faults import Fault
 from recollect.corpora.readers.formats import READERS
+from recollect.corpora.readers.memory import narrow
 from recollect.corpora.record import Record
 from recollect.corpora.shaping import Shape, late_column
 from recollect.corpora.shards import Shard
@@ -24,7 +25,8 @@ Placed = tuple[Shard, int, Record | Fault]
 class Reading:
     """How the records of a corpus are got out of its files. Calling it starts a new pass.
 
-    It holds names and settings only, so that it can be handed to a worker process.
+    It can be handed to a worker process: it holds names and settings only or, of a corpus in memory, its rows; of
+    these, only the columns that are used travel.
     """
 
     shards: tuple[Shard, ...]
@@ -33,6 +35,10 @@ class Reading:
     skip_bad: bool = False
     repeats: NDArray[np.int64] | None = None
     """Which records (counted from 0 over all files, bad ones too) repeat an earlier id; they are dropped."""
+
+    def __getstate__(self) -> dict[str, object]:
+        wanted = self.layout.used | self.layout.absent
+        return {**self.__dict__, "shards": tuple(narrow(shard, wanted) for shard in self.shards)}
 
     def __call__(self) -> Iterator[Record]:
         """The records of a new pass."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from recollect.errors import CorpusError
 from recollect.settings import did_you_mean
@@ -18,9 +19,10 @@ Stamp = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Shard:
-    """One file of a corpus."""
+    """One file of a corpus, or all of a corpus that lies in memory."""
 
     path: str
+    """The file; of what lies in memory, a name such as "DataFrame (120 rows)"."""
     format: str
     packing: str = ""
     """How it is compressed: "gz", "zst" or not at all."""
@@ -30,6 +32,8 @@ class Shard:
     """Size and time of change when the corpus was named; None where there is no file."""
     running: bool = False
     """Whether a text file is one running text, instead of a record per line."""
+    content: Any = field(default=None, repr=False, compare=False)
+    """The rows themselves, where they lie in memory."""
 
     def check_unchanged(self) -> None:
         """Refuse a file that is not what it was when the corpus was named."""
@@ -132,7 +136,13 @@ def _in_folder(folder: Path, format: str | None) -> list[Path]:
     shards = [file for file in files if format or suffixes(file.name)[0] in FORMATS]
     kinds = sorted({suffixes(file.name)[0] for file in shards})
     if not shards:
-        raise CorpusError(f"The folder {folder} holds no shards.", do=_no_shards(files), code="no_shards")
+        endings = ", ".join(f".{name}" for name in FORMATS if name != "tsv-plain")
+        raise CorpusError(
+            f"The folder {folder} holds no shards.",
+            do=f"A shard's name ends in one of {endings} (also .gz and .zst); for other names say --file-format "
+            "(format=…).",
+            code="no_shards",
+        )
     if len(kinds) > 1 and not format:
         raise CorpusError(
             f"The folder {folder} holds files of different formats: {', '.join(kinds)}.",
@@ -140,14 +150,6 @@ def _in_folder(folder: Path, format: str | None) -> list[Path]:
             code="mixed_formats",
         )
     return shards
-
-
-def _no_shards(files: list[Path]) -> str:
-    """What to do about a folder in which no shard was found."""
-    if any(file.name in ("dataset_info.json", "dataset_dict.json", "state.json") for file in files):
-        return "It looks like a saved Hugging Face data set: name it as hf:FOLDER:SPLIT."
-    endings = ", ".join(f".{name}" for name in FORMATS if name != "tsv-plain")
-    return f"A shard's name ends in one of {endings} (also .gz and .zst); for other names say --file-format (format=…)."
 
 
 def _matching(pattern: str) -> list[Path]:

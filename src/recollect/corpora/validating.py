@@ -1,4 +1,4 @@
-"""`read_corpus`: from a name to a corpus that was checked in one pass."""
+"""`read_corpus`: from a name, or an object in memory, to a corpus that was checked in one pass."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from recollect.corpora.columns import Columns, Layout, array_layout_of, layout_o
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.duplicates import find_repeats
 from recollect.corpora.faults import Fault, describe_reason
-from recollect.corpora.readers import hub
+from recollect.corpora.readers import hub, memory
 from recollect.corpora.readers.formats import READERS
 from recollect.corpora.readers.json_lines import PEEK
+from recollect.corpora.readers.memory import Source
 from recollect.corpora.reading import Reading
 from recollect.corpora.shaping import as_whole
 from recollect.corpora.shards import FORMATS, Shard, shards_of
 from recollect.corpora.spill import Spill
 from recollect.corpora.splitting import Split
 from recollect.corpora.summary import summarise
-from recollect.errors import CorpusError
+from recollect.errors import CorpusError, PlanError
 from recollect.settings import one_of
 
 
 def read_corpus(
-    ref: str | Path,
+    source: Source,
     *,
     columns: Columns = Columns(),  # noqa: B008 - frozen
     format: str | None = None,
@@ -44,31 +45,49 @@ def read_corpus(
     Memory does not grow with the corpus: nothing is held but the record at hand, and every pass opens the
     files anew. What is wrong is a `CorpusError` that names file and line.
 
+    In memory: list[str], list[dict], a pandas or polars DataFrame, a `datasets.Dataset`, a pyarrow Table. They give
+    the records, ids and digest of a JSONL or Parquet file of the same content and types: a row's id is that of its
+    id column, else its number from 1, never a DataFrame's index. Tables are not copied: do not change what you gave.
+
+    >>> corpus = read_corpus([{"user": "ann", "text": "hello"}, {"user": "bob", "text": "good evening"}])
+    >>> corpus.name, [(record.id, record.user, record.text) for record in corpus]
+    ('list (2 rows)', [('1', 'ann', 'hello'), ('2', 'bob', 'good evening')])
+
     Args:
-        ref: Where the corpus lies.
+        source: Where the corpus lies (a folder may be one that `datasets.Dataset.save_to_disk` wrote), or its rows.
         columns: Which columns hold what.
         format: The format of the files, where their suffix does not say it.
         split: Cuts texts into sentences or windows; a piece keeps its user, and its id is `PARENT#i`, from 1.
         skip_bad: Drops bad records, and counts them by reason in `Corpus.skipped`. A damaged file stays an error.
         running_text: A text file is one running text, in place of a record per line.
     """
-    shards = _shards(ref, format, running_text)
+    shards = _shards(source, format, running_text)
+    name = shards[0].path if shards[0].content is not None else str(source)
     layout = _layout(shards, columns)
     if split is not None and layout.text is None:
         raise CorpusError(
-            f"{ref} does not hold texts, and only texts can be split.", do="Read it without --split.", code="not_texts"
+            f"{name} does not hold texts, and only texts can be split.", do="Read it without --split.", code="not_texts"
         )
     reading = Reading(shards=shards, layout=layout, split=split, skip_bad=skip_bad)
-    return _checked(str(ref), reading)
+    return _checked(name, reading)
 
 
-def _shards(ref: str | Path, format: str | None, running: bool) -> tuple[Shard, ...]:
-    """The files of the corpus."""
+def _shards(source: Source, format: str | None, running: bool) -> tuple[Shard, ...]:
+    """The files of the corpus, or what lies in memory."""
     if format is not None:
         one_of(FORMATS, format=format)
-    if isinstance(ref, str) and ref.startswith(hub.SCHEME):
-        return (hub.shard_of(ref),)
-    return shards_of(ref, format=format, running=running)
+    if not isinstance(source, str | Path):
+        if format or running:
+            raise PlanError(
+                "The format of files was given for a corpus in memory.",
+                do="Leave format and running_text out.",
+                code="not_a_file",
+            )
+        return (memory.shard_of(source),)
+    if isinstance(source, str) and source.startswith(hub.SCHEME):
+        return (hub.shard_of(source),)
+    saved = hub.shard_in_folder(Path(source)) if format is None else None
+    return (saved,) if saved else shards_of(source, format=format, running=running)
 
 
 def _layout(shards: tuple[Shard, ...], columns: Columns) -> Layout:
@@ -111,8 +130,8 @@ def _checked(name: str, reading: Reading) -> Corpus:
 def _nothing(name: str, dropped: Counter[str]) -> CorpusError:
     """The error for a corpus in which no record is left."""
     if not dropped:
-        return CorpusError(f"{name} holds no records.", do="Give a file with at least one record.", code="empty_corpus")
+        return CorpusError(f"{name} holds no records.", do="Give at least one record.", code="empty_corpus")
     told = ", ".join(f"{describe_reason(reason)}: {count:,}" for reason, count in sorted(dropped.items()))
     return CorpusError(
-        f"{name} holds no record that can be used ({told}).", do="Correct the file.", code="no_usable_record"
+        f"{name} holds no record that can be used ({told}).", do="Correct the records.", code="no_usable_record"
     )

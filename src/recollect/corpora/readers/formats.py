@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from recollect.corpora.faults import Fault
-from recollect.corpora.readers import arrays, delimited, hub, json_lines, parquet, plain_text
+from recollect.corpora.readers import arrays, delimited, hub, json_lines, memory, parquet, plain_text
 from recollect.corpora.shards import Shard
 
 Numbered = tuple[int, dict[str, Any] | Fault]
@@ -36,4 +36,7 @@ READERS: dict[str, Reader] = {
     "parquet": Reader(parquet.names, parquet.rows, "row"),
     "npz": Reader(arrays.names, arrays.rows, "row"),
     "hf": Reader(hub.names, hub.rows, "row"),
+    "list": Reader(memory.names_in_list, lambda shard, wanted: memory.rows_of_list(shard), "row", fixed=False),
+    "pandas": Reader(memory.names_in_frame, memory.rows_of_frame, "row"),
+    "arrow": Reader(memory.names_in_table, memory.rows_of_table, "row"),
 }

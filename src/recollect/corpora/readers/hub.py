@@ -1,4 +1,4 @@
-"""`hf:NAME:SPLIT`: a data set of the Hugging Face hub, or one that lies in a folder."""
+"""`hf:NAME:SPLIT`: a data set of the Hugging Face hub, one saved in a folder, or one that lies in memory."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from recollect.corpora.readers import arrow_rows
 from recollect.corpora.readers.arrow_rows import rows_of_batches
 from recollect.corpora.shards import Shard
 from recollect.errors import CorpusError
+from recollect.files import read_json
 from recollect.settings import did_you_mean
 
 SCHEME = "hf:"
@@ -20,14 +21,14 @@ SCHEME = "hf:"
 
 def names(shard: Shard) -> list[str]:
     """The columns of the data set."""
-    found: list[str] = _dataset(shard.path).column_names
+    found: list[str] = _dataset(shard).column_names
     return found
 
 
 def rows(shard: Shard, wanted: frozenset[str]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
     """The rows of the data set, numbered from 1; only the columns that are wanted."""
-    dataset = _dataset(shard.path)
-    chosen = dataset.select_columns([name for name in dataset.column_names if name in wanted])
+    dataset = _dataset(shard)
+    chosen = with_columns(dataset, wanted)
     yield from rows_of_batches(chosen.with_format("arrow").iter(batch_size=arrow_rows.ROWS))
 
 
@@ -46,8 +47,39 @@ def shard_of(ref: str) -> Shard:
     return Shard(path=ref, format="hf")
 
 
-def _dataset(ref: str) -> Any:
-    """The data set, memory-mapped."""
+def with_columns(dataset: Any, wanted: frozenset[str]) -> Any:
+    """The data set with these columns only; nothing is copied."""
+    return dataset.select_columns([name for name in dataset.column_names if name in wanted])
+
+
+def shard_in_folder(folder: Path) -> Shard | None:
+    """The one shard of a data set that `save_to_disk` wrote into this folder; None if there is none.
+
+    Raises:
+        CorpusError: There are several splits.
+    """
+    if (folder / "state.json").is_file() and (folder / "dataset_info.json").is_file():
+        return Shard(path=str(folder), format="hf")
+    if not (folder / "dataset_dict.json").is_file():
+        return None
+    with _explained(str(folder)):
+        splits = read_json(folder / "dataset_dict.json")["splits"]
+    if len(splits) == 1:
+        return Shard(path=str(folder / splits[0]), format="hf")
+    raise CorpusError(
+        f"{folder} holds a data set of {len(splits)} splits.",
+        do=f"Name one of them as hf:{folder}:SPLIT. It has: {', '.join(splits)}.",
+        code="missing_split",
+    )
+
+
+def _dataset(shard: Shard) -> Any:
+    """The data set, memory-mapped unless it lies in memory."""
+    if shard.content is not None:
+        return shard.content
+    if not shard.path.startswith(SCHEME):
+        return _from_disk(shard.path, Path(shard.path))
+    ref = shard.path
     name, *configuration, split = ref.removeprefix(SCHEME).split(":")
     folder = Path(name)
     if (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file():
@@ -55,12 +87,19 @@ def _dataset(ref: str) -> Any:
     return _loaded(ref, name, configuration[0] if configuration else None, split)
 
 
-def _saved(ref: str, folder: Path, split: str) -> Any:
-    """A data set that `save_to_disk` wrote."""
+def _from_disk(ref: str, folder: Path) -> Any:
+    """What `save_to_disk` wrote."""
     import datasets
 
     with _explained(ref):
-        saved = datasets.load_from_disk(str(folder))
+        return datasets.load_from_disk(str(folder))
+
+
+def _saved(ref: str, folder: Path, split: str) -> Any:
+    """One split of what `save_to_disk` wrote."""
+    import datasets
+
+    saved = _from_disk(ref, folder)
     splits = saved if isinstance(saved, datasets.DatasetDict) else {str(saved.split or "train"): saved}
     if split not in splits:
         raise CorpusError(

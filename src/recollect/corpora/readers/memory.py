@@ -1,0 +1,200 @@
+"""Corpora in memory: lists of texts or of rows, pandas DataFrames, and whatever offers an Arrow stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from recollect.corpora.faults import SKIP, Fault, kind_of
+from recollect.corpora.readers import arrow_rows, hub
+from recollect.corpora.readers.arrow_rows import rows_of_batches
+from recollect.corpora.readers.json_lines import PEEK
+from recollect.corpora.shards import Shard
+from recollect.errors import CorpusError
+
+Numbered = tuple[int, dict[str, Any] | Fault]
+
+
+class ArrowStream(Protocol):
+    """A table that others can read through Arrow's PyCapsule interface, such as a polars DataFrame."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """A capsule that holds a C stream of record batches."""
+
+
+class DataSet(Protocol):
+    """A `datasets.Dataset`."""
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns."""
+
+    def select_columns(self, column_names: list[str]) -> Any:
+        """The data set with these columns only."""
+
+
+Source = str | Path | Sequence[str] | Sequence[Mapping[str, Any]] | ArrowStream | DataSet
+"""What a corpus can be read from."""
+ACCEPTED = (
+    "the name of a file, folder or data set, list[str], list[dict], a pandas or polars DataFrame, a datasets.Dataset, "
+    "or a pyarrow Table"
+)
+
+
+def shard_of(source: object) -> Shard:
+    """An object in memory as the one shard of its corpus; nothing of its content is copied.
+
+    Raises:
+        CorpusError: It is not something that a corpus can be read from.
+    """
+    if isinstance(source, list | tuple):
+        return _shard(source, "list", tuple(source))  # rows that are appended later do not change the corpus
+    if _is_a(source, "pandas", "DataFrame"):
+        return _shard(source, "pandas", source.copy(deep=False))  # type: ignore[attr-defined]
+    if _is_a(source, "datasets", "Dataset"):
+        return _shard(source, "hf", source)
+    if hasattr(source, "__arrow_c_stream__"):
+        return _shard(source, "arrow", _table(source))
+    raise _refusal(source)
+
+
+def narrow(shard: Shard, wanted: frozenset[str]) -> Shard:
+    """The shard with the wanted columns only: what a worker process is sent; a file stays as it is."""
+    held = shard.content
+    if held is None:
+        return shard
+    if shard.format == "list":
+        columns = [
+            {name: row[name] for name in wanted & row.keys()} if isinstance(row, Mapping) else row for row in held
+        ]
+        return replace(shard, content=tuple(columns))
+    if shard.format == "pandas":
+        return replace(shard, content=held.iloc[:, list(_places(held, wanted).values())])
+    if shard.format == "arrow":
+        return replace(shard, content=held.select([name for name in held.schema.names if name in wanted]))
+    return replace(shard, content=hub.with_columns(held, wanted))
+
+
+def names_in_list(shard: Shard) -> list[str]:
+    """The keys of the first rows, in the order in which they turn up; texts have one column."""
+    rows = (row for _, row in islice(rows_of_list(shard), PEEK))
+    return list(dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row))
+
+
+def rows_of_list(shard: Shard) -> Iterator[Numbered]:
+    """The rows, numbered from 1: mappings if the first that is not None is one, else texts."""
+    texts = not isinstance(next((row for row in shard.content if row is not None), None), Mapping)
+    for number, row in enumerate(shard.content, 1):
+        if texts:
+            yield number, _row({"text": row})
+        elif isinstance(row, Mapping):
+            yield number, _row(row)
+        else:
+            yield number, Fault("not_an_object", f"this is {kind_of(row)} and not a mapping of columns to values.")
+
+
+def names_in_frame(shard: Shard) -> list[str]:
+    """The columns of a pandas DataFrame; its index is none of them."""
+    return _refuse_duplicates(shard, [str(name) for name in shard.content.columns])
+
+
+def rows_of_frame(shard: Shard, wanted: frozenset[str]) -> Iterator[Numbered]:
+    """The rows of a pandas DataFrame, numbered from 1; a few rows at a time become Python values."""
+    frame = shard.content
+    places = _places(frame, wanted)
+    for start in range(0, len(frame), arrow_rows.ROWS):
+        some = frame.iloc[start : start + arrow_rows.ROWS]
+        columns = [some.iloc[:, place].tolist() for place in places.values()]
+        for number, cells in enumerate(zip(*columns, strict=True), start + 1):
+            yield number, _row(dict(zip(places, cells, strict=True)))
+
+
+def names_in_table(shard: Shard) -> list[str]:
+    """The columns of an Arrow table."""
+    return _refuse_duplicates(shard, shard.content.schema.names)
+
+
+def rows_of_table(shard: Shard, wanted: frozenset[str]) -> Iterator[Numbered]:
+    """The rows of an Arrow table, numbered from 1."""
+    chosen = shard.content.select([name for name in shard.content.schema.names if name in wanted])
+    return rows_of_batches(chosen.to_reader(max_chunksize=arrow_rows.ROWS))
+
+
+def _shard(source: object, format: str, content: Any) -> Shard:
+    """The shard, named after the type of the object and its length."""
+    count = len(content)
+    return Shard(path=f"{type(source).__name__} ({count:,} row{'s' * (count != 1)})", format=format, content=content)
+
+
+def _is_a(source: object, package: str, name: str) -> bool:
+    """Whether an object is of this type, without importing the package."""
+    bases = type(source).__mro__
+    return any(base.__name__ == name and base.__module__.partition(".")[0] == package for base in bases)
+
+
+def _table(source: object) -> Any:
+    """An Arrow table that shares its memory with the object wherever that keeps its columns as Arrow does."""
+    import pyarrow as pa
+
+    try:
+        return pa.table(source)
+    except (pa.ArrowException, ValueError, TypeError) as error:  # a stream of one column, such as a Series
+        raise _refusal(source) from error
+
+
+def _refusal(source: object) -> CorpusError:
+    """The error for an object that no corpus can be read from."""
+    kind = f"{type(source).__module__}.{type(source).__qualname__}".removeprefix("builtins.")
+    hints = {"LazyFrame": "collect() it", "DatasetDict": "choose one of its splits", "Series": "make a list of it"}
+    hint = hints.get(type(source).__name__, "make a list of it" if isinstance(source, Iterator) else "")
+    return CorpusError(
+        f"A corpus cannot be read from {kind}.",
+        do=f"Give {ACCEPTED}" + (f": {hint}." if hint else "."),
+        code="unsupported_source",
+    )
+
+
+def _refuse_duplicates(shard: Shard, names: list[str]) -> list[str]:
+    """The names, each of which must be there once."""
+    for name in names:
+        if names.count(name) > 1:
+            raise CorpusError(
+                f"{shard.path} has two columns {name!r}.", do="Rename one of them.", code="duplicate_column"
+            )
+    return names
+
+
+def _places(frame: Any, wanted: frozenset[str]) -> dict[str, int]:
+    """At which places of a pandas DataFrame the wanted columns stand."""
+    return {str(name): place for place, name in enumerate(frame.columns) if str(name) in wanted}
+
+
+def _row(row: Mapping[Any, Any]) -> dict[str, Any] | Fault:
+    """A row of plain values; text that no file could hold is a fault."""
+    plain = {str(name): _plain(value) for name, value in row.items()}
+    for name, value in plain.items():
+        if type(value) is str and not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError as error:
+                found = f"{name!r} holds half of a surrogate pair at position {error.start}, which is not UTF-8."
+                return Fault("not_utf8", found, do=SKIP)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """A value as a file would give it: no NumPy scalar, no subclass of str, and None for pandas' own nulls."""
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return value.astype("datetime64[us]" if isinstance(value, np.datetime64) else "timedelta64[us]").item()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, str):
+        return str.__str__(value)
+    return None if type(value).__name__ in ("NAType", "NaTType") else value
