@@ -46,6 +46,26 @@ def test_area_under_the_curve_is_the_auc(members, others):
     assert np.trapezoid(curve.tpr, curve.fpr) == pytest.approx(auc(members, others).value)
 
 
+def test_a_thinned_curve_keeps_its_ends_and_reads_the_same_where_it_must():
+    rng = np.random.default_rng(0)
+    whole = roc_curve(rng.normal(1, 1, 4000), rng.normal(0, 1, 3000))
+    rates = [0.001, 0.01, 0.1]
+    thin = whole.thin(300, rates=rates)
+    assert len(thin.fpr) <= 300 + len(rates)
+    assert [(curve.fpr[i], curve.tpr[i]) for curve in (whole, thin) for i in (0, -1)] == [(0, 0), (1, 1)] * 2
+    assert thin.at(rates).tolist() == whole.at(rates).tolist()
+    places = np.geomspace(1e-3, 1, 200)
+    assert thin.at(places) == pytest.approx(whole.at(places), abs=0.02)
+    assert set(zip(thin.threshold, thin.fpr, thin.tpr, strict=True)) <= set(
+        zip(whole.threshold, whole.fpr, whole.tpr, strict=True)
+    )
+
+
+def test_a_curve_of_few_points_is_not_thinned():
+    curve = roc_curve([3.0, 2.0], [1.0])
+    assert curve.thin(100) is curve
+
+
 @given(members=scores, others=others_for_a_tenth, fpr=st.sampled_from([0.1, 0.2, 0.29, 0.5, 0.99]))
 @settings(deadline=None, max_examples=80)
 def test_tpr_at_fpr_equals_trying_every_threshold(members, others, fpr):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy import stats
 
 from recollect.settings import between
 from recollect.stats.intervals import Estimate, Interval, effective_size, lower_limit, upper_limit
-from recollect.stats.owners import Floats, Numbers, Side, counts, sides
+from recollect.stats.owners import Codes, Floats, Numbers, Side, counts, sides
 from recollect.stats.support import counted, others_for_fpr, require
 
 
@@ -26,7 +27,33 @@ class Roc:
 
     def at(self, fpr: Floats) -> Floats:
         """The true positive rate at these false positive rates: the best point that does not exceed each."""
-        return self.tpr[np.searchsorted(self.fpr, np.asarray(fpr) + 1e-12, side="right") - 1]
+        return self.tpr[self._places(fpr)]
+
+    def thin(self, points: int, *, rates: Sequence[float] = ()) -> Roc:
+        """The curve by about so many points: all of them if they are no more, else as many as any axis can show.
+
+        They are spread evenly over either rate and over the logarithm of the false positive rate; both ends are kept.
+
+        Args:
+            points: How many points, at least 3.
+            rates: False positive rates at which the thinned curve must read as this one does.
+
+        >>> curve = roc_curve(np.arange(1000) % 7, np.arange(1000) % 5)
+        >>> len(curve.fpr), len(curve.thin(6).fpr), bool(curve.thin(6, rates=[0.5]).at(0.5) == curve.at(0.5))
+        (8, 4, True)
+        """
+        if len(self.fpr) <= points:
+            return self
+        each = points // 3
+        lowest = max(float(self.fpr[self.fpr > 0].min()), 1e-9)
+        across = np.concatenate([np.linspace(0, 1, each), np.geomspace(lowest, 1, each), rates])
+        up = np.searchsorted(self.tpr, np.linspace(0, 1, each), side="left").clip(0, len(self.tpr) - 1)
+        kept = np.unique(np.concatenate([[0], self._places(across), up, [len(self.fpr) - 1]]).astype(np.int64))
+        return Roc(self.threshold[kept], self.fpr[kept], self.tpr[kept])
+
+    def _places(self, fpr: Floats) -> Codes:
+        """The last point that does not exceed each of these false positive rates."""
+        return np.searchsorted(self.fpr, np.asarray(fpr) + 1e-12, side="right") - 1
 
 
 def roc_curve(members: Numbers, others: Numbers) -> Roc:
