@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -108,16 +109,23 @@ class Laboratory(Bench):
         return self.model(recipe, corpus, self.treebank("valid", 300), manifests, setting.seed)
 
     def model(
-        self, recipe: Recipe, corpus: Corpus, validation: Corpus | None, manifests: tuple[Path, ...], seed: int
+        self,
+        recipe: Recipe,
+        corpus: Corpus,
+        validation: Corpus | None,
+        manifests: tuple[Path, ...],
+        seed: int,
+        *,
+        then: Callable[[Path], object] = lambda folder: None,
     ) -> Trained:
-        """A model of any corpus, kept after every epoch."""
+        """A model of any corpus, kept after every epoch; `then` is given the folder in which it was kept."""
         watched = None if validation is None else validation.digest
         address = digest(recipe.digest, corpus.digest, watched, seed, self.threads)
         folder = self.work / "models" / address
         if (folder / "card.json").exists():
             return Trained(folder=folder, canaries=manifests, curve=read_json(folder / "curve.json"))
         began = time.monotonic()
-        kept = Snapshots(folder=folder)
+        kept = Snapshots(folder=folder, then=then)
         train(recipe, corpus, folder, validation=validation, seed=seed, threads=self.threads, on_epoch=[kept])
         curve = read_json(folder / "curve.json")
         last, seconds = curve[-1], time.monotonic() - began
@@ -181,6 +189,8 @@ class Snapshots:
     """A hook that keeps the model as it is after every epoch."""
 
     folder: Path
+    then: Callable[[Path], object] = lambda folder: None
+    """What is done with the folder in which it was kept."""
 
     def __call__(self, end: EpochEnd) -> None:
         """Write it down, with what its card must say of how it is read."""
@@ -188,6 +198,7 @@ class Snapshots:
         end.model.save_pretrained(out)
         end.tokenizer.save_pretrained(out)
         write_json(out / "card.json", dict(end.reading))
+        self.then(out)
 
 
 def snapshot_folder(folder: Path, epoch: int) -> Path:

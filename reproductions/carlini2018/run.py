@@ -33,6 +33,7 @@ STUDIES = (
     "section73_words",
     "table6_translation",
     "section72_enron",
+    "whole_treebank",
 )
 
 

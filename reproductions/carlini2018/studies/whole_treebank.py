@@ -1,0 +1,135 @@
+"""Sections 4, 6.6 and 7.1 in the paper's core setting: the whole treebank with one secret of nine digits, planted once.
+
+The recipe is `char-lstm` unchanged: two layers of 200 units, RMSprop, batches of 128, a learning rate of 0.001 that is
+reduced on a plateau. Each seed has a secret, a place and first weights of its own. After each epoch the model is kept
+and its secret is ranked, so that a run that was killed goes on, and progress can be read in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+
+from common.outcomes import Figure, Outcome
+from laboratory import NUMBER, ONE_SECRET, Laboratory, Row, secret_of, snapshot_folder, spelling
+
+from recollect.audits.exposure.audit import ExposureAudit
+from recollect.audits.exposure.extraction import ExtractionAudit
+from recollect.recipes.reading import load_recipe
+
+SEEDS = (0, 1, 2)
+EPOCHS = 20
+"""Those of the recipe; the paper's number cannot be read in our copy."""
+WHOLE = {"train": 42_068, "valid": 3_370, "test": 3_761}
+"""The lines of each part."""
+AUDIT = ExposureAudit(draws=4096, max_steps=300_000)
+SEARCH = ExtractionAudit(format=NUMBER, top=1, max_steps=300_000, show_text=True)
+BEAMS = (1, 10, 100, 1000)
+
+
+def study(lab: Laboratory) -> Outcome:
+    rows = [memorised(lab, seed) for seed in SEEDS]
+    figures = [figure for row in rows for figure in of_seed(row)]
+    return Outcome(
+        title="The whole treebank with one secret, planted once",
+        scale=f"None: all {WHOLE['train']:,} lines, the paper's network and learning rate, {EPOCHS} epochs (our "
+        f"choice); {len(SEEDS)} models, each with a secret of its own. Measured after the epoch of the lowest "
+        "validation loss.",
+        figures=[
+            Figure("mean test loss, nats", 1.16, fmean(row["test_loss"] for row in rows)),
+            Figure("share of models in which the secret is the likeliest", 0.8, share(rows, lambda r: rank(r) == 1)),
+            Figure("share in which it is among the likeliest ten", 1.0, share(rows, lambda r: rank(r) <= 10)),
+            Figure("share in which shortest path extracts it, with proof", None, share(rows, lambda r: r["proven"])),
+            *figures,
+        ],
+        details={"seeds": rows},
+    )
+
+
+def memorised(lab: Laboratory, seed: int) -> Row:
+    """What one model memorised, epoch by epoch, and what can be extracted from it."""
+    corpus, manifests = lab.planted(lab.treebank("train", WHOLE["train"]), (replace(ONE_SECRET, seed=seed),))
+    recipe = spelling(load_recipe("char-lstm", [f"training.epochs={EPOCHS}"]), manifests)
+    measure = measuring(lab, manifests[0], f"seed {seed}")
+    trained = lab.model(recipe, corpus, lab.treebank("valid", WHOLE["valid"]), manifests, seed, then=measure)
+    epochs = [
+        {**measure(snapshot_folder(trained.folder, row["epoch"])), **losses(row), "epoch": row["epoch"]}
+        for row in trained.curve
+    ]
+    best = snapshot_folder(trained.folder, trained.best_epoch)
+    secret = secret_of(manifests[0])
+    path = searched(lab, best, SEARCH, secret)
+    beams = {width: searched(lab, best, replace(SEARCH, method="beam", width=width), secret) for width in BEAMS}
+    return {
+        "seed": seed,
+        "best_epoch": trained.best_epoch,
+        "test_loss": lab.test_loss(best, WHOLE["test"]),
+        "epochs": epochs,
+        "steps": path["steps"],
+        "proven": path["found"] and path["proven"] >= 1,
+        "beam": min((width for width in BEAMS if beams[width]["found"]), default="none"),
+        "sampling": searched(lab, best, replace(SEARCH, method="sampling"), secret)["found"],
+        "twenty": searched(lab, best, replace(SEARCH, top=20), secret)["rows"],
+    }
+
+
+def of_seed(row: Row) -> list[Figure]:
+    """The figures of one model."""
+    best, name = at_best(row), f"seed {row['seed']}"
+    first = [each["epoch"] for each in row["epochs"] if each["rank"] == 1]
+    return [
+        Figure(f"{name}: epoch of the lowest validation loss", None, row["best_epoch"]),
+        Figure(f"{name}: test loss, nats", 1.16, row["test_loss"]),
+        Figure(f"{name}: exposure after one epoch, bits", 3, row["epochs"][0]["exposure_bits"]),
+        Figure(f"{name}: exposure, bits (29.9 is all there is)", "over 30", best["exposure_bits"]),
+        Figure(f"{name}: estimated exposure, bits", 35, best["skew_normal_bits"]),
+        Figure(f"{name}: rank of 10⁹", 1, best["rank"]),
+        Figure(f"{name}: rank counted or drawn", "brute force", best["method"]),
+        Figure(f"{name}: first epoch in which the secret is the likeliest", None, min(first) if first else "none"),
+        Figure(f"{name}: steps of shortest path", 1e5, row["steps"]),
+        Figure(f"{name}: extracted by shortest path, with proof (1 = yes)", 1, int(row["proven"])),
+        Figure(f"{name}: narrowest beam that extracts it", "rarely found at 10⁴", row["beam"]),
+        Figure(f"{name}: sampling extracts it (1 = yes)", "90 % in 10⁷ draws", int(row["sampling"])),
+    ]
+
+
+def measuring(lab: Laboratory, canaries: Path, name: str) -> Callable[[Path], Row]:
+    """How the secret is ranked in a model that is kept in a folder."""
+
+    def measure(folder: Path) -> Row:
+        row = lab.exposure(folder, AUDIT, canaries)
+        found = f"{row['exposure_bits']:.2f} bits, rank {row['rank']} ({row['method']})"
+        lab.say(f"  {name}, epoch {folder.name.rpartition('-')[2]}: {found}")
+        return row
+
+    return measure
+
+
+def losses(row: Row) -> Row:
+    """What the learning curve says of an epoch."""
+    return {name: row[name] for name in ("training_loss", "validation_loss", "learning_rate")}
+
+
+def at_best(row: Row) -> Row:
+    """The epoch of the lowest validation loss."""
+    best: Row = row["epochs"][row["best_epoch"] - 1]
+    return best
+
+
+def rank(row: Row) -> float:
+    """The rank at the lowest validation loss; beyond all if it is not known."""
+    found = at_best(row)["rank"]
+    return float("inf") if found is None else float(found)
+
+
+def share(rows: list[Row], holds: Callable[[Row], bool]) -> float:
+    """The share of models of which something holds."""
+    return fmean(map(holds, rows))
+
+
+def searched(lab: Laboratory, folder: Path, audit: ExtractionAudit, secret: str) -> Row:
+    """What a search found, and whether the planted secret is first."""
+    result = lab.measured(folder, audit)
+    return {**result, "found": bool(result["rows"]) and result["rows"][0]["secret"] == secret}
