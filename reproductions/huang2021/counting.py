@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from cells import Row
 from common.outcomes import Figure
+from laboratory import QUALITIES
 from tables import Part
 
+ALPHA = 0.1
+"""At or below this ρ_EMA a set is called removed."""
 TOLERANCE = 0.5
 """From this share on a set is not gone, and a verdict "gone" is wrong; with nothing in, "still there" is."""
 
@@ -30,6 +33,26 @@ def counted(part: Part, label: str, rows: list[Row], printed: str | int | None =
         yield Figure(f"{label}: cannot tell", None, sum(row["outcome"] == "cannot tell" for row in rows))
 
 
+Printed = Mapping[int, Mapping[str, float]]
+"""What the paper prints: by quality or by size, and by query set. What cannot be read in our copy is left out."""
+
+
+def printed_wrong(scores: Iterable[float], wrong_score: Callable[[float], bool]) -> str:
+    """In how many of the cells that can be read the paper's own score leads to a wrong verdict.
+
+    >>> printed_wrong([0.16, 0.0, 1.0], lambda rho: rho > 0.1)
+    '2 of 3'
+    """
+    found = [wrong_score(score) for score in scores]
+    return f"{sum(found)} of {len(found)}"
+
+
+def of_sets(printed: Printed, names: Iterable[str]) -> list[float]:
+    """The scores of these query sets that can be read."""
+    chosen = tuple(names)
+    return [row[name] for row in printed.values() for name in chosen if name in row]
+
+
 def by_query(part: Part, rows: list[Row], printed: dict[tuple[str, str], str]) -> Iterator[Figure]:
     """Errors of every method on query sets of a whole fold: those in, the one out, and the far one."""
     whole = [row for row in rows if row["size"] == part.sizes.fold and row["query"] != "drawn"]
@@ -42,16 +65,25 @@ def by_query(part: Part, rows: list[Row], printed: dict[tuple[str, str], str]) -
                 yield from counted(part, f"{method}, {said}", chosen, printed.get((method, said)))
 
 
-def by_size(part: Part, rows: list[Row], printed: dict[int, str]) -> Iterator[Figure]:
-    """Errors at every size, of sets never in and of sets all in."""
-    near = [row for row in rows if row["query"] != part.far]
+def by_size(part: Part, rows: list[Row], printed: dict[int, dict[str, tuple[float, ...]]]) -> Iterator[Figure]:
+    """Errors at every size, of sets never in, of the far set, and of sets all in.
+
+    Args:
+        part: Digits or X-rays.
+        rows: All cells.
+        printed: The paper's EMA scores that can be read of the set never in and of the far set, by size.
+    """
     for size in part.query_sizes:
         for method in ("ema", "calibrated"):
-            for share, said in ((0.0, "never in"), (1.0, "all in")):
-                chosen = [
-                    row for row in near if (row["size"], row["method"], share_of(part, row)) == (size, method, share)
-                ]
-                paper = printed[size] if (method, share) == ("ema", 0.0) else None
+            mine = [row for row in rows if (row["size"], row["method"]) == (size, method)]
+            groups = {
+                "never in": [row for row in mine if row["query"] != part.far and share_of(part, row) == 0],
+                "far, never in": [row for row in mine if row["query"] == part.far],
+                "all in": [row for row in mine if share_of(part, row) == 1],
+            }
+            for said, chosen in groups.items():
+                scores = printed[size].get(said) if method == "ema" else None
+                paper = None if scores is None else printed_wrong(scores, lambda rho: rho > ALPHA)
                 yield from counted(part, f"{method}, {size} images {said}", chosen, paper)
 
 
@@ -69,12 +101,15 @@ def by_training(part: Part, rows: list[Row]) -> Iterator[Figure]:
         yield Figure(f"calibrated, {said}: share of wrong verdicts, of {len(some)}", None, rate)
 
 
-def ks_scores(part: Part, rows: list[Row], printed: dict[int, tuple[float, float, float]]) -> Iterator[Figure]:
-    """ρ_KS of a query set that is in, one that is not, and the far one."""
-    for row in sorted(rows, key=lambda row: -row["quality"]):
-        place = part.some.index(row["query"])
-        paper = printed[row["quality"]][place] if row["quality"] in printed else None
-        yield Figure(f"ks, k = {row['quality']}: ρ of {row['query']}", paper, row["rho_ks"])
+def ks_scores(part: Part, rows: list[Row], printed: Printed) -> Iterator[Figure]:
+    """The mean ρ_KS of every query set at every quality, and its range over the trainings."""
+    for quality in QUALITIES:
+        for name in (*part.inside, part.outside, part.far):
+            found = [row["rho_ks"] for row in rows if (row["quality"], row["query"]) == (quality, name)]
+            label = f"ks, k = {quality}: ρ of {name}"
+            yield Figure(f"{label}, mean of {len(found)}", printed.get(quality, {}).get(name), sum(found) / len(found))
+            yield Figure(f"{label}, lowest", None, min(found))
+            yield Figure(f"{label}, highest", None, max(found))
 
 
 def scale(part: Part) -> str:

@@ -49,7 +49,6 @@ class Part:
     """Whether half of the spoilt calibration images are turned, rather than all of them made noisy."""
     query_sizes: tuple[int, ...]
     trainings: tuple[int, ...]
-    """`ks`, which needs a model for every query set, is asked of the first alone."""
 
     @property
     def inside(self) -> tuple[str, ...]:
@@ -109,8 +108,8 @@ def cells(lab: Laboratory, part: Part) -> list[Row]:
 
 
 def ks_cells(lab: Laboratory, part: Part) -> list[Row]:
-    """The cells of `ks`, of the first training."""
-    return _kept(lab, part, f"{part.name}-ks", part.trainings[0], _ks_cells)
+    """The cells of `ks`."""
+    return [row for seed in part.trainings for row in _kept(lab, part, f"{part.name}-ks", seed, _ks_cells)]
 
 
 Make = Callable[[Laboratory, Part, int, int], list[Row]]
@@ -181,13 +180,12 @@ def _cells(lab: Laboratory, part: Part, seed: int, quality: int) -> list[Row]:
 
 
 def _ks_cells(lab: Laboratory, part: Part, seed: int, quality: int) -> list[Row]:
-    """What `ks` says of one fold that is in, one that is not, and the far one: each costs a model."""
+    """What `ks` says of every query set of a whole fold: each costs a model."""
     target, calibration = target_of(lab, part, seed), calibration_of(lab, part, seed, quality)
     where: Row = {"training": seed, "quality": quality, "size": part.sizes.fold, "method": "ks"}
     return [
         {**where, "query": name, **ks_row(lab, part.trainer(), target, calibration, query)}
         for name, query in queries(lab, part, seed).items()
-        if name in part.some
     ]
 
 
