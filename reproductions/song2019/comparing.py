@@ -7,16 +7,9 @@ from typing import Any
 
 from common.outcomes import Figure
 from laboratory import METHODS, Laboratory, Row, Scene
+from printed import Printed
 
 from recollect.corpora.corpus import Corpus
-
-
-@dataclass(frozen=True, kw_only=True)
-class Printed:
-    """What the paper has."""
-
-    auc: float | None = None
-    accuracy: float | None = None
 
 
 @dataclass(frozen=True)
@@ -51,8 +44,11 @@ class Comparison:
             [
                 Figure(f"{what}: histogram, AUC", printed.auc, theirs.get("auc")),
                 Figure(f"{what}: histogram, accuracy of the SVM", printed.accuracy, theirs.get("svm_accuracy")),
+                Figure(f"{what}: histogram, precision of the SVM", printed.precision, theirs.get("svm_precision")),
+                Figure(f"{what}: histogram, recall of the SVM", printed.recall, theirs.get("svm_recall")),
                 Figure(f"{what}: histogram, false alarms of the SVM", None, theirs.get("svm_false_alarm_rate")),
                 Figure(f"{what}: calibrated, AUC", None, ours.get("auc")),
+                Figure(f"{what}: calibrated, precision of decisions", None, ours.get("precision")),
                 Figure(f"{what}: calibrated, recall of decisions", None, ours.get("recall")),
                 Figure(f"{what}: calibrated, false alarms", None, ours.get("false_positive_rate")),
             ]

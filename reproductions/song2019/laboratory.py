@@ -45,6 +45,8 @@ MANY, FEW = 300, 50
 TALKS, CHARACTERS, EXCHANGES = 150, 60, 40
 """Users of a target of translation and of dialogue, and how many exchanges of a film character at most are used."""
 MANY_SHADOWS, FEW_SHADOWS, PAIR_SHADOWS = 2, 4, 2
+TEN, MORE_TALKS = 10, 300
+"""The paper's number of shadows, and of users of a target of translation."""
 METHODS = ("histogram", "calibrated")
 
 
@@ -142,20 +144,20 @@ class Laboratory(Bench):
         """Word prediction with 50 users."""
         return Task(people=self.few(skip), recipe=load_recipe(WORDS), shadows=FEW_SHADOWS)
 
-    def dialogue(self) -> Task:
+    def dialogue(self, *, shadows: int = PAIR_SHADOWS) -> Task:
         """Film dialogue: who answers is the user."""
         exchanges = read_corpus(self.file("cornell_movie_dialogs/exchanges.jsonl.gz"), skip_bad=True)
         corpus = at_most(exchanges, EXCHANGES, least=10)
         order = in_random_order(corpus)
         people = People.of(corpus, order, members=CHARACTERS, training=2 * CHARACTERS, calibrating=150)
-        return Task(people=people, recipe=load_recipe("seq2seq"), shadows=PAIR_SHADOWS)
+        return Task(people=people, recipe=load_recipe("seq2seq"), shadows=shadows)
 
-    def translation(self) -> Task:
+    def translation(self, *, talks: int = TALKS, shadows: int = PAIR_SHADOWS) -> Task:
         """Talks in English and French, four sentences each: the talk is the user."""
         parts = [self._sated(f"en-fr.{part}") for part in ("dev", "test")]
         corpus = Corpus.of([record for part in parts for record in part], name="SATED")
-        people = People.of(corpus, in_random_order(corpus), members=TALKS, training=2 * TALKS, calibrating=300)
-        return Task(people=people, recipe=load_recipe("seq2seq-attention"), shadows=PAIR_SHADOWS)
+        people = People.of(corpus, in_random_order(corpus), members=talks, training=2 * talks, calibrating=300)
+        return Task(people=people, recipe=load_recipe("seq2seq-attention"), shadows=shadows)
 
     def _sated(self, stem: str) -> Iterator[Record]:
         """The pairs of one part of the set of talks."""
@@ -174,9 +176,22 @@ class Laboratory(Bench):
             f"{PAIR_SHADOWS}. The paper has ten shadows."
         )
 
+    @property
+    def pairs_scale(self) -> str:
+        """Of the two tasks of pairs, with ten shadows."""
+        return (
+            f"SATED: {MORE_TALKS} talks as in the paper, but of 4 sentences (paper: some 117). Film dialogue: "
+            f"{CHARACTERS} characters with 10 to {EXCHANGES} exchanges (paper: 300)."
+        )
+
     def tasks(self) -> dict[str, Task]:
         """The paper's three."""
         return {"word prediction": self.words(), "translation": self.translation(), "dialogue": self.dialogue()}
+
+    def pairs(self) -> dict[str, Task]:
+        """Translation and dialogue with the paper's ten shadows, and translation with its 300 users."""
+        translation = self.translation(talks=MORE_TALKS, shadows=TEN)
+        return {"translation": translation, "dialogue": self.dialogue(shadows=TEN)}
 
     def target(self, task: Task) -> Path:
         """The target of a task."""

@@ -29,6 +29,14 @@ STUDIES = (
     "small_targets",
     "bloggers",
     "pieces",
+    "ten_shadows",
+    "figure3_pairs",
+    "figure4_pairs",
+    "figures5_6_pairs",
+    "figure7_translation",
+    "table2_pairs",
+    "cross_domain_pairs",
+    "ten_shadows_reddit",
 )
 
 

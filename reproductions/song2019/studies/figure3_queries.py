@@ -9,8 +9,8 @@ from laboratory import MANY, Laboratory
 from recollect.audits.provenance.queries import Select
 
 QUERIES = (1, 2, 4, 8, 16)
-SELECT: tuple[Select, ...] = ("rarest", "random", "surprise")
-"""As the paper prints it, at random, and ours."""
+SELECT: tuple[Select, ...] = ("rarest", "rarest-ranks", "random", "surprise")
+"""As the paper prints it, as the authors' code has it, at random, and ours."""
 
 
 def study(lab: Laboratory) -> Outcome:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from common.outcomes import Figure, Outcome
 from frequencies import asked_words
-from laboratory import FEW, WORDS, Laboratory
+from laboratory import FEW, WORDS, Laboratory, Row
 from safetensors.numpy import load_file, save_file
 
+from recollect.corpora.corpus import Corpus
 from recollect.recipes.reading import load_recipe
 from recollect.streams import stream
 
@@ -37,8 +39,20 @@ def silenced(lab: Laboratory, folder: Path, share: float, draw: int) -> Path:
 def study(lab: Laboratory) -> Outcome:
     members = lab.few().members
     folder = lab.model(load_recipe(WORDS, ["model.dropout=0"]), members)
+    figures, details = ablated(lab, folder, members, SHARES)
+    return Outcome(
+        title="Figure 7: silenced units",
+        scale=f"{FEW} users (paper: 300), without dropout, mean of {DRAWS} random choices; Reddit. The paper prints "
+        "curves.",
+        figures=figures,
+        details=details,
+    )
+
+
+def ablated(lab: Laboratory, folder: Path, members: Corpus, shares: Sequence[float]) -> tuple[list[Figure], Row]:
+    """Accuracy on training texts when these shares of the units are silenced, of frequent words and of the rest."""
     figures, details = [], {}
-    for share in SHARES:
+    for share in shares:
         rows = []
         for draw in range(DRAWS if share else 1):
             words = list(asked_words(lab, silenced(lab, folder, share, draw), members))
@@ -52,10 +66,4 @@ def study(lab: Laboratory) -> Outcome:
             Figure(f"{share:.0%} silenced: accuracy, most frequent tenth of the words", None, often),
             Figure(f"{share:.0%} silenced: accuracy, the rest", None, seldom),
         ]
-    return Outcome(
-        title="Figure 7: silenced units",
-        scale=f"{FEW} users (paper: 300), without dropout, mean of {DRAWS} random choices; Reddit only. The paper "
-        "prints curves.",
-        figures=figures,
-        details=details,
-    )
+    return figures, details

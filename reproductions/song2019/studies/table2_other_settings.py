@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from common.outcomes import Figure, Outcome
-from comparing import Comparison, Printed
+from comparing import Comparison
 from laboratory import FEW, WORDS, Laboratory
+from printed import TABLE2, Printed
 
 from recollect.files import read_json
 from recollect.recipes.reading import load_recipe
@@ -20,7 +21,7 @@ def study(lab: Laboratory) -> Outcome:
     people, found = lab.few(), Comparison(lab)
     target = lab.model(load_recipe(WORDS), people.members)
     for name, rate in RATES.items():
-        paper = Printed(auc=0.993, accuracy=0.990) if rate == RATES["the paper's rate"] else Printed()
+        paper = TABLE2["word prediction"] if rate == RATES["the paper's rate"] else Printed()
         changes = [[f"units={n}", f"embedding={n}", f"learning_rate={rate}"] for n in UNITS]
         scene = lab.surrounded(target, people, [load_recipe("word-gru-shadow", each) for each in changes])
         losses = [read_json(folder / "curve.json")[-1]["training_loss"] for folder in scene.shadows.values()]

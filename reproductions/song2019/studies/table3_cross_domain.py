@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from common.outcomes import Outcome
-from comparing import Comparison, Printed
+from comparing import Comparison
 from laboratory import FEW, WORDS, Laboratory, People, Task, in_random_order
+from printed import CROSS_DOMAIN, PERFECT
 
 from recollect.corpora import read_corpus
 from recollect.corpora.artificial import artificial_users
 from recollect.corpora.corpus import Corpus
 from recollect.recipes.reading import load_recipe
 
-PAPER = {1: (0.505, 0.589), 5: (0.490, 0.525), 50: (0.505, 0.659), 500: (0.905, 0.992), None: (None, 1.0)}
-"""Accuracy and AUC by the number of words shown."""
 USERS, PARAGRAPHS, SHADOWS = 200, 12, 2
 LONG = 200
 """Characters of a paragraph at least: headings are shorter."""
@@ -40,9 +39,9 @@ def study(lab: Laboratory) -> Outcome:
     )
     scene = lab.scene(Task(people=people, recipe=load_recipe(WORDS), shadows=SHADOWS))
     found = Comparison(lab)
-    for k, (accuracy, auc) in PAPER.items():
-        shown = "all words" if k is None else f"top-{k}"
-        found.add(f"Wikipedia for Reddit, {shown}", scene, Printed(auc=auc, accuracy=accuracy), top_k=k)
+    for k, printed in CROSS_DOMAIN["word prediction"].items():
+        found.add(f"Wikipedia for Reddit, top-{k}", scene, printed, top_k=k)
+    found.add("Wikipedia for Reddit, all words", scene, PERFECT)
     return Outcome(
         title="Table 3: shadows from another domain",
         scale=f"{FEW} members, {SHADOWS} shadows of {FEW} artificial users with some {PARAGRAPHS} paragraphs each "

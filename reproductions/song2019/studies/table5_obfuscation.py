@@ -8,8 +8,9 @@ from functools import partial
 
 import numpy as np
 from common.outcomes import Outcome
-from comparing import Comparison, Printed
+from comparing import Comparison
 from laboratory import FEW, Laboratory
+from printed import GOOGLE, PERFECT, Printed
 
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -61,9 +62,9 @@ def study(lab: Laboratory) -> Outcome:
     changes: dict[str, Change] = {"dropout": dropped, "reordering": reordered, "replacement": replacing}
     changes["all three"] = lambda words, rng: replacing(reordered(dropped(words, rng), rng), rng)
     found = Comparison(lab)
-    found.add("no obfuscation", scene, Printed(auc=1.0, accuracy=1.0))
+    found.add("no obfuscation", scene, PERFECT)
     for name, change in changes.items():
-        printed = Printed(auc=0.858, accuracy=0.58) if name == "all three" else Printed()
+        printed = GOOGLE if name == "all three" else Printed()
         found.add(name, scene, printed, audited=obfuscated(scene.people.audited, name, change))
     return Outcome(
         title="Table 5: obfuscated texts",

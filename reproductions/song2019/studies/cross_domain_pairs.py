@@ -1,0 +1,74 @@
+"""Table 3, cross domain, of translation and dialogue: the shadows read pairs of another kind.
+
+The paper takes Europarl for talks and Ubuntu's support chats for films. Ours: sentences of Tatoeba, and chats of two
+people who were asked to talk (BYU Chit-Chat). Both are given to artificial users, as in the paper's section 4.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from common.outcomes import Outcome
+from comparing import Comparison
+from laboratory import CHARACTERS, EXCHANGES, MORE_TALKS, Laboratory, People, at_most, in_random_order
+from printed import CROSS_DOMAIN, PERFECT
+
+from recollect.corpora import read_corpus
+from recollect.corpora.artificial import artificial_users
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.streams import stream
+
+SHADOWS = 4
+SHORTEST = 40
+"""Characters of a sentence of Tatoeba at least: most have fewer, and those of talks have more."""
+LONGEST = 200
+"""Characters of a turn of a chat at most."""
+SENTENCES, TURNS = 4, 20
+"""Of each artificial user: as many as a talk has, and about as many exchanges as a film character."""
+
+
+def study(lab: Laboratory) -> Outcome:
+    found = Comparison(lab)
+    sources = {"translation": sentences(lab), "dialogue": chats(lab)}
+    for name, task in lab.pairs().items():
+        other, members = sources[name], MORE_TALKS if name == "translation" else CHARACTERS
+        people = People(
+            members=task.people.members,
+            audited=task.people.audited,
+            training=other.of_users(in_random_order(other)[: 2 * members], name="shadow users"),
+            controls=other,
+        )
+        scene = lab.surrounded(lab.target(task), people, [task.recipe] * SHADOWS)
+        for k, printed in CROSS_DOMAIN[name].items():
+            found.add(f"{name}, top-{k}", scene, printed, top_k=k)
+        found.add(f"{name}, all words", scene, PERFECT)
+    return Outcome(
+        title="Table 3: shadows from another domain, translation and dialogue",
+        scale=f"{lab.pairs_scale} {SHADOWS} shadows, of Tatoeba's sentences (paper: Europarl) and of Chit-Chat's "
+        "dialogues (paper: Ubuntu's), given to artificial users.",
+        figures=found.figures,
+        details=found.details,
+    )
+
+
+def sentences(lab: Laboratory) -> Corpus:
+    """English and French sentences of artificial users: those who train shadows, and half as many who calibrate."""
+    whole = read_corpus(lab.file("tatoeba/english-french.jsonl.gz"), skip_bad=True)
+    return dealt(whole, lambda record: len(str(record.source)) >= SHORTEST, 3 * MORE_TALKS, SENTENCES)
+
+
+def chats(lab: Laboratory) -> Corpus:
+    """Turns of chats, each with the one before."""
+    whole = read_corpus(lab.file("chitchat/turns.jsonl.gz"), skip_bad=True)
+    return dealt(whole, lambda record: len(str(record.target)) <= LONGEST, 2 * CHARACTERS + 150, min(TURNS, EXCHANGES))
+
+
+def dealt(corpus: Corpus, fits, users: int, texts: int) -> Corpus:
+    """Pairs drawn at random and given to so many artificial users, each of whom keeps so many."""
+    pairs = [replace(record, user=None) for record in corpus if fits(record)]
+    chosen = stream(0, "cross domain", corpus.name.rpartition("/")[2]).permutation(len(pairs))
+    wanted = int(users * max(10, texts) * 1.6)
+    drawn = [Record(id=f"{i:06d}", source=pairs[i].source, target=pairs[i].target) for i in chosen[:wanted]]
+    given = artificial_users(Corpus.of(drawn, name="another domain"), users=users, seed=0)
+    return at_most(given, texts, least=texts)

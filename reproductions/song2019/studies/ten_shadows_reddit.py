@@ -1,0 +1,14 @@
+"""Section 4.3 and Table 3, same domain, with ten shadows as in the paper: word prediction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from common.outcomes import Outcome
+from laboratory import MANY, TEN, Laboratory
+from studies.ten_shadows import compared
+
+
+def study(lab: Laboratory) -> Outcome:
+    scale = f"{MANY} members and ten shadows as in the paper, with 25 comments of each user (paper: 247 on average)."
+    return compared(lab, {"word prediction": replace(lab.words(), shadows=TEN)}, scale)
