@@ -169,7 +169,7 @@ class Laboratory(Bench):
             found: Row = {finding.name: finding.value for finding in result.findings}
             seconds = result.provenance.seconds if result.provenance else None
             rows = result.held["secrets"].to_pylist()
-            write_json(file, {**found, "seconds": seconds, "notes": list(result.notes), "rows": rows})
+            write_json(file, {**found, "seconds": seconds, "notes": [note.text for note in result.notes], "rows": rows})
         kept: Row = read_json(file)
         return kept
 

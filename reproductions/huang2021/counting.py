@@ -23,14 +23,18 @@ def share_of(part: Part, row: Row) -> float:
 def wrong(part: Part, row: Row) -> bool:
     """Whether a verdict is wrong."""
     share = share_of(part, row)
-    return (row["outcome"] == "found" and share == 0) or (row["outcome"] == "not found" and share >= TOLERANCE)
+    return (row["outcome"] == "found" and share == 0) or (
+        row["outcome"] in ("not_found", "not found") and share >= TOLERANCE
+    )
 
 
 def counted(part: Part, label: str, rows: list[Row], printed: str | int | None = None) -> Iterator[Figure]:
     """How many verdicts are wrong and, with `calibrated`, how many sets nothing could be told of."""
     yield Figure(f"{label}: wrong, of {len(rows)}", printed, sum(wrong(part, row) for row in rows))
     if rows and rows[0]["method"] == "calibrated":
-        yield Figure(f"{label}: cannot tell", None, sum(row["outcome"] == "cannot tell" for row in rows))
+        yield Figure(
+            f"{label}: cannot tell", None, sum(row["outcome"] in ("inconclusive", "cannot tell") for row in rows)
+        )
 
 
 Printed = Mapping[int, Mapping[str, float]]

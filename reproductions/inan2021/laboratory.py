@@ -228,7 +228,7 @@ def _kept(result: Result) -> Row:
         "findings": {each.name: {"value": each.value, "interval": each.interval} for each in result.findings},
         "skipped": [each.reason for each in result.skipped],
         "verdict": result.verdict,
-        "notes": list(result.notes),
+        "notes": [note.text for note in result.notes],
         "seconds": result.provenance.seconds if result.provenance else None,
         "sequences": result.held["sequences"].select(COLUMNS).to_pylist(),
         "users": result.held["users"].to_pylist(),

@@ -195,7 +195,7 @@ class Laboratory(Bench):
             )
             findings = {each.name: [each.value, each.interval] for each in result.findings}
             tables = {name: result.held[name].to_pylist() for name in KEPT if name in result.held}
-            write_json(file, {"findings": findings, "tables": tables, "notes": list(result.notes)})
+            write_json(file, {"findings": findings, "tables": tables, "notes": [note.text for note in result.notes]})
         kept: Row = read_json(file)
         return kept
 

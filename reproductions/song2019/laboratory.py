@@ -254,7 +254,7 @@ class Laboratory(Bench):
         interval = {finding.name: finding.interval for finding in result.findings}.get("auc")
         seconds = time.monotonic() - began
         self.say(f"  {settings}: AUC {found.get('auc', float('nan')):.3f}, {seconds:.0f} s")
-        return {**found, "auc_interval": interval, "notes": list(result.notes), "seconds": seconds}
+        return {**found, "auc_interval": interval, "notes": [note.text for note in result.notes], "seconds": seconds}
 
     def quality(self, model: Path, corpus: Corpus) -> Row:
         """Accuracy and perplexity of a model on these texts."""

@@ -72,8 +72,8 @@ class TellingAudit:
         try:
             found = auc(members, others)
         except NotEnoughData as refusal:
-            skipped = Skipped(audit=self.name, finding="auc", reason=refusal.found)
-            return self._result("cannot tell", refusal.found, skipped=(skipped,))
+            skipped = Skipped(audit=self.name, finding="auc", code=refusal.code, reason=refusal.found)
+            return self._result("inconclusive", refusal.found, outcome_code=refusal.code, skipped=(skipped,))
         seen = found.interval is not None and found.interval.low > 0.5
         finding = Finding.of(
             found,
@@ -83,7 +83,7 @@ class TellingAudit:
             "It says nothing about what could be drawn out of the model.",
         )
         verdict = f"Its loss {'tells' if seen else 'does not tell'} members from others (AUC {found.value:.2f})."
-        result = self._result("found" if seen else "not found", verdict, findings=(finding,))
+        result = self._result("found" if seen else "not_found", verdict, findings=(finding,))
         return result.with_tables(
             users=by_user.table(trained_on=[user in set(members.users) for user in by_user.users])
         )
@@ -91,7 +91,9 @@ class TellingAudit:
     def _result(self, outcome: Outcome, verdict: str, **more: Any) -> Result:
         """The result with what is always said."""
         limits = ("A tiny model.",)
-        return Result(audit=self.name, question=self.question, verdict=verdict, outcome=outcome, limits=limits, **more)
+        return Result(
+            audit=self.name, question=self.question, verdict=verdict, outcome=outcome, untested=limits, **more
+        )
 
 
 def tell(  # noqa: PLR0917 - the parameters of a verb are its options
@@ -224,9 +226,12 @@ def test_the_plan_holds_what_the_options_say(folder):
 
 
 def test_what_was_not_found_out_is_said_beside_the_numbers(capsys):
-    skipped = (Skipped(audit="telling", finding="tpr", reason="Too few."),)
+    skipped = (Skipped(audit="telling", finding="tpr", code="too_few", reason="Too few."),)
     show_result(
-        Result(audit="telling", question="?", verdict="!", outcome="cannot tell", skipped=skipped), RunOptions()
+        Result(
+            audit="telling", question="?", verdict="!", outcome="inconclusive", outcome_code="too_few", skipped=skipped
+        ),
+        RunOptions(),
     )
     assert "Skipped: tpr: Too few." in capsys.readouterr().err
 

@@ -97,9 +97,9 @@ def test_a_verdict_is_right_only_if_nearly_all_whom_it_names_were_learnt_from(wo
             (name, left) for name in strangers[wrong:]
         ]
         assert truth.right(verdict(audit, table, people), learners) is right, wrong
-        assert not truth.right(verdict(audit, table, people, outcome="not found"), learners)
+        assert not truth.right(verdict(audit, table, people, outcome="not_found"), learners)
     assert truth.right(verdict(audit, table, [(name, left) for name in strangers]), learners)
-    undone = Result(audit=audit, question="?", verdict="!", outcome="cannot tell")
+    undone = Result(audit=audit, question="?", verdict="!", outcome="inconclusive", outcome_code="no_power")
     assert not truth.right(undone, learners)
 
 

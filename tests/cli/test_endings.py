@@ -13,12 +13,12 @@ from recollect.results.result import Failed, Finding, Result, Skipped
 AUC = Finding(
     name="auc", value=0.7, interval=(0.6, 0.8), confidence=0.95, unit="p", n={"users": 3}, method="m", reading="r"
 )
-BROKE = {"failed": (Failed(audit="toy", error="It broke. Mend it."),)}
-NOTHING = {"skipped": (Skipped(audit="toy", reason="Nothing to see."),)}
+BROKE = {"failed": (Failed(audit="toy", code="broke", error="It broke. Mend it."),)}
+NOTHING = {"skipped": (Skipped(audit="toy", code="too_few", reason="Nothing to see."),)}
 
 
 def ended(limits=(), **more):
-    result = Result(audit="toy", question="?", verdict="!", outcome="cannot tell", **more)
+    result = Result(audit="toy", question="?", verdict="!", outcome="inconclusive", outcome_code="failed", **more)
     found = ending(result, Plan(audit=None, limits=tuple(map(Limit.parse, limits))))
     return found.status, found.said
 
@@ -35,7 +35,7 @@ def test_what_was_not_done_is_the_cause_and_not_the_limit_that_cannot_be_judged_
 
 
 def test_an_audit_that_was_done_but_for_a_finding_ends_well():
-    assert ended(skipped=(Skipped(audit="toy", finding="tpr", reason="Too few."),)) == (0, "")
+    assert ended(skipped=(Skipped(audit="toy", finding="tpr", code="too_few", reason="Too few."),)) == (0, "")
 
 
 def test_limits_are_judged_where_there_are_numbers():

@@ -53,7 +53,7 @@ def test_a_masked_model_is_audited_with_a_reference_and_the_truth(folder, tmp_pa
         each["finding"] for each in result["skipped"]
     }
     assert result["settings"]["signal"] == "ratio"
-    assert result["outcome"] == "not found"  # both models are one and the same: every score is 0
+    assert result["outcome"] == "not_found"  # both models are one and the same: every score is 0
     assert {path.stem for path in (tmp_path / "run" / "tables" / "membership").iterdir()} == {
         "candidates",
         "controls",
@@ -93,7 +93,7 @@ def test_shadows_may_be_given_with_who_trained_them(folder, tmp_path):
     call_it = ("membership", folder / "gpt2", folder / "candidates.jsonl", *options, *given)
     found = call(*call_it, "--members", tmp_path / "cohorts.json")
     assert found.exit_code == 0, found.output
-    assert any("no control" in note for note in json.loads(found.stdout)["notes"])
+    assert "shadows_saw_candidates_only" in [note["code"] for note in json.loads(found.stdout)["notes"]]
     found = call(*call_it)
     assert found.exit_code == 2
     assert "Nobody knows what the shadow model" in " ".join(found.stderr.split())

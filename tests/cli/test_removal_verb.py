@@ -67,7 +67,7 @@ def test_what_did_not_train_it_is_gone(folder):
     low, high = {each["name"]: each for each in result["findings"]}["fraction_still_in"]["interval"]
     assert low <= 0.05
     assert high < 0.5
-    assert result["outcome"] == "not found"
+    assert result["outcome"] == "not_found"
 
 
 @pytest.mark.parametrize("method", ["ema", "ks"])

@@ -22,10 +22,10 @@ OUTCOMES = {
     "before-shipping/plan-run": {"exposure": "found", "leakage": "found", "membership": "found"},
     "data-subject/plan-run": {"provenance": "found"},
     "clinical-notes/plan-run": {"membership": "found"},
-    "deletion-request/plan-run": {"removal": "not found"},
+    "deletion-request/plan-run": {"removal": "not_found"},
     "deletion-request/before-run": {"removal": "found"},
     "private-or-not/plain-run": {"exposure": "found", "leakage": "found"},
-    "private-or-not/private-run": {"exposure": "not found", "leakage": "not found"},
+    "private-or-not/private-run": {"exposure": "not_found", "leakage": "not_found"},
 }
 """What is true, because it is known what each model learnt."""
 

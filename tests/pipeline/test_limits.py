@@ -27,7 +27,7 @@ RESULT = Result(
         finding("exposure_bits", 21.5, None),
         finding("epsilon", 3.0, (1.0, None)),
     ),
-    skipped=(Skipped(audit="toy", finding="tpr_at_fpr_0.001", reason="It needs 1,000 non-members."),),
+    skipped=(Skipped(audit="toy", finding="tpr_at_fpr_0.001", code="too_few", reason="It needs 1,000 non-members."),),
 )
 
 

@@ -85,7 +85,7 @@ class Gap:
         found = auc(scores.of_users(truth.members(TARGET)), scores.of_users(truth.others(TARGET)))
         finding = Finding.of(found, name="auc", unit="AUC", reading=f"0.5 is chance; drew {rng.integers(10**6)}.")
         result = Result(
-            audit=self.name, question=self.question, verdict="Said.", outcome="not found", findings=(finding,)
+            audit=self.name, question=self.question, verdict="Said.", outcome="not_found", findings=(finding,)
         )
         return result.with_tables(scores=scores.table())
 
@@ -148,7 +148,7 @@ def test_the_result_says_what_it_came_from(plan, whole):
     }  # fmt: skip
     assert provenance.queries == len(corpus) == 48
     assert provenance.torch
-    assert result.dropped == {"audited: wrong_type": 1}
+    assert result.dropped == {"audited.wrong_type": 1}
     assert result.settings == {"shadows": 2, "empty": False}
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from recollect.results import Finding, Provenance, Result, RunFolder
+from recollect.results import Finding, Note, Provenance, Result, RunFolder
 from recollect.stats import mean
 
 PROVENANCE = Provenance(recollect="0.1.0", torch="2.13.0", model="ab12", seed=7, queries=90, seconds=1.5)
@@ -60,8 +60,8 @@ def _exposed(**changes):
         verdict="The model memorised 4 of 8 secrets.",
         outcome="found",
         findings=(finding,),
-        limits=("Other formats.",),
-        notes=("The curve does not fit.",),
+        untested=("Other formats.",),
+        notes=(Note(code="skew_normal_rejected", text="The curve does not fit."),),
         settings={"method": "auto", "draws": 500, "show_text": False},
     )
     return made.model_copy(update=changes).with_tables(**tables).with_provenance(PROVENANCE)

@@ -13,7 +13,7 @@ from recollect.results import Failed, Result, RunFolder, Skipped
 
 
 def plugin(exposed, **changes):
-    fields = {"audit": "fluency", "question": "Does it know them?", "verdict": "It does.", "outcome": "not found"}
+    fields = {"audit": "fluency", "question": "Does it know them?", "verdict": "It does.", "outcome": "not_found"}
     made = Result(**fields | changes).with_tables(users=pa.table({"user": ["ann"], "text": ["hello world"]}))
     return made.with_provenance(exposed().provenance)
 
@@ -74,13 +74,13 @@ def test_text_is_shown_of_those_audits_alone_that_were_to_show_it(folder, expose
 
 
 def test_an_audit_that_failed_is_among_what_was_not_tested(folder, exposed):
-    folder.write_result(plugin(exposed, failed=(Failed(audit="fluency", error="It broke."),)))
+    folder.write_result(plugin(exposed, failed=(Failed(audit="fluency", code="broke", error="It broke."),)))
     assert "Failed: the fluency audit." in gathered(folder).untested
 
 
 def test_what_was_not_tested_is_told_once_each(folder, exposed):
-    skipped = (Skipped(audit="fluency", finding="auc", reason="Too few."),)
-    folder.write_result(plugin(exposed, limits=("Other formats.",), skipped=skipped))
+    skipped = (Skipped(audit="fluency", finding="auc", code="too_few", reason="Too few."),)
+    folder.write_result(plugin(exposed, untested=("Other formats.",), skipped=skipped))
     untested = gathered(folder).untested
     assert untested[:2] == ("Other formats.", "Skipped: auc. Too few.")
     assert [words for words in untested if words.startswith("Not asked")] == [
@@ -92,10 +92,10 @@ def test_what_was_not_tested_is_told_once_each(folder, exposed):
     ("changes", "words"),
     [
         ({"outcome": "found"}, "Found"),
-        ({"outcome": "cannot tell"}, "Cannot tell"),
-        ({"failed": (Failed(audit="fluency", error="It broke."),)}, "Not done"),
-        ({"skipped": (Skipped(audit="fluency", reason="No access."),)}, "Not done"),
-        ({"skipped": (Skipped(audit="fluency", finding="auc", reason="Too few."),)}, "Not found"),
+        ({"outcome": "inconclusive", "outcome_code": "no_power"}, "Inconclusive"),
+        ({"failed": (Failed(audit="fluency", code="broke", error="It broke."),)}, "Not done"),
+        ({"skipped": (Skipped(audit="fluency", code="too_few", reason="No access."),)}, "Not done"),
+        ({"skipped": (Skipped(audit="fluency", finding="auc", code="too_few", reason="Too few."),)}, "Not found"),
     ],
 )
 def test_the_light_says_what_is_known(exposed, changes, words):
@@ -103,7 +103,7 @@ def test_the_light_says_what_is_known(exposed, changes, words):
 
 
 def test_what_failed_is_a_warning_at_the_top(folder, exposed):
-    folder.write_result(plugin(exposed, failed=(Failed(audit="fluency", error="It broke."),)))
+    folder.write_result(plugin(exposed, failed=(Failed(audit="fluency", code="broke", error="It broke."),)))
     assert gathered(folder).warnings == ("fluency: It broke.",)
 
 
@@ -160,7 +160,11 @@ def test_the_headline_counts_questions_and_answers(folder, exposed):
 
 
 def test_a_question_whose_only_audit_was_not_done_was_not_looked_into(folder, exposed):
-    folder.write_result(plugin(exposed, audit="leakage", failed=(Failed(audit="leakage", error="It broke."),)))
+    folder.write_result(
+        plugin(exposed, audit="leakage", failed=(Failed(audit="leakage", code="broke", error="It broke."),))
+    )
     assert gathered(folder).headline == "1 of 5 questions looked into, 2 audits: found 1×, not done 1×."
-    folder.write_result(plugin(exposed, audit="extraction", skipped=(Skipped(audit="extraction", reason="Cannot."),)))
+    folder.write_result(
+        plugin(exposed, audit="extraction", skipped=(Skipped(audit="extraction", code="too_few", reason="Cannot."),))
+    )
     assert gathered(folder).headline == "1 of 5 questions looked into, 3 audits: found 1×, not done 2×."

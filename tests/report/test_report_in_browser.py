@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from recollect.report import write_report
-from recollect.results import Failed, Finding, Provenance, Result, RunFolder, Skipped
+from recollect.results import Failed, Finding, Note, Provenance, Result, RunFolder, Skipped
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 HIT = "document.documentElement.dataset.hit=1"
@@ -67,7 +67,7 @@ def hostile(url):
         value=0.5,
         why_no_interval=everything,
         unit=everything,
-        n={everything: 3},
+        n={"records": 3},
         method=everything,
         reading=everything,
     )
@@ -77,11 +77,11 @@ def hostile(url):
         verdict=everything,
         outcome="found",
         findings=(finding,),
-        limits=(everything, endless),
-        notes=(everything, endless),
-        skipped=(Skipped(audit="hostile", finding="tpr", reason=everything),),
-        failed=(Failed(audit="hostile", error=everything),),
-        dropped={everything: 2},
+        untested=(everything, endless),
+        notes=(Note(code="evil", text=everything), Note(code="evil", text=endless)),
+        skipped=(Skipped(audit="hostile", finding="tpr", code="too_few", reason=everything),),
+        failed=(Failed(audit="hostile", code="broke", error=everything),),
+        dropped={"audited.empty_text": 2},
         settings={everything: everything, "deep": {everything: [everything]}},
     ).with_tables(rows=pa.table({everything: [*short, endless], "text": [*short, endless], "n": range(len(short) + 1)}))
     trace = {"model": everything, "corpus": everything, "versions": {everything: everything}}

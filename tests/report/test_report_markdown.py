@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from recollect.report.markdown import escaped, markdown
 from recollect.report.report import gathered
-from recollect.results import Failed, Result
+from recollect.results import Failed, Note, Result
 
 render = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render
 
@@ -31,7 +31,7 @@ def test_what_failed_was_skipped_or_is_missing_is_said(folder, exposed):
     (folder.path / "tables/exposure/secrets.parquet").unlink()
     assert "A table is missing" in markdown(gathered(folder))
     assert "The curve does not fit" in markdown(gathered(folder))
-    folder.write_result(exposed(dropped={"audited: empty": 1234}))
+    folder.write_result(exposed(dropped={"audited.empty": 1234}))
     assert "**Left out:** 1,234 (audited: empty)" in markdown(gathered(folder))
 
 
@@ -43,9 +43,9 @@ def test_no_string_of_a_result_is_markup(folder, exposed):
         question=evil,
         verdict=evil,
         outcome="found",
-        limits=(evil,),
-        notes=(evil,),
-        failed=(Failed(audit="plugin", error=evil),),
+        untested=(evil,),
+        notes=(Note(code="evil", text=evil),),
+        failed=(Failed(audit="plugin", code="broke", error=evil),),
     )
     folder.write_result(result.with_tables(rows=rows).with_provenance(exposed().provenance))
     page = render(markdown(gathered(folder)))

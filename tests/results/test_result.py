@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from recollect.errors import NotEnoughData
-from recollect.results import Failed, Finding, Provenance, Result, Skipped, summary_rows
+from recollect.results import Failed, Finding, Note, Provenance, Result, Skipped, summary_rows
 from recollect.stats import auc, mean, proportion
 from recollect.stats.intervals import Estimate, Interval
 
@@ -33,7 +33,7 @@ def finding(**changes):
 
 
 def result(**changes):
-    fields = {"audit": "leakage", "question": "Whose?", "verdict": "Nobody's.", "outcome": "not found"}
+    fields = {"audit": "leakage", "question": "Whose?", "verdict": "Nobody's.", "outcome": "not_found"}
     return Result.model_validate({**fields, **changes})
 
 
@@ -105,7 +105,7 @@ def test_numbers_of_numpy_are_taken():
         ({"tables": {"a": "/etc/passwd"}}, "pattern"),
         ({"tables": {"a": "tables/leakage/../../x.parquet"}}, "pattern"),
         ({"audit": "../up"}, "pattern"),
-        ({"outcome": "green"}, "not found"),
+        ({"outcome": "green"}, "not_found"),
         ({"verdict": ""}, "at least 1 character"),
     ],
 )
@@ -116,15 +116,17 @@ def test_a_result_that_would_mislead_is_refused(changes, message):
 
 def test_nothing_vanishes():
     kept = result(
-        skipped=[Skipped(audit="leakage", finding="epsilon", reason="The model shows no log-probabilities.")],
-        failed=[Failed(audit="exposure", error="Out of memory.")],
-        dropped={"empty text": 3},
-        notes=["Members and others can be told apart without the model."],
+        skipped=[
+            Skipped(audit="leakage", finding="epsilon", code="too_few", reason="The model shows no log-probabilities.")
+        ],
+        failed=[Failed(audit="exposure", code="broke", error="Out of memory.")],
+        dropped={"empty_text": 3},
+        notes=[Note(code="told_apart_without_model", text="Members and others can be told apart without the model.")],
     )
     document = json.loads(kept.model_dump_json())
     assert document["skipped"][0]["finding"] == "epsilon"
     assert document["failed"][0]["error"] == "Out of memory."
-    assert document["dropped"] == {"empty text": 3}
+    assert document["dropped"] == {"empty_text": 3}
     assert Result.model_validate(document) == kept
 
 

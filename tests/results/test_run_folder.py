@@ -33,7 +33,7 @@ def test_what_is_written_is_read_back(tmp_path):
     assert not back.held
     assert folder.read_table(back, "users") == TABLE
     assert folder.read_table(finished(), "users") is TABLE
-    assert json.loads(folder.result("leakage").read_text())["schema_version"] == "1"
+    assert json.loads(folder.result("leakage").read_text())["schema_version"] == "2"
 
 
 def test_equal_results_give_equal_bytes(tmp_path):
@@ -132,7 +132,8 @@ def _changed(**changes):
         (lambda path: path.write_bytes(b"\xff\xfe\x00"), "cannot be read as JSON"),
         (_damaged("[]"), "is not a result: the document"),
         (_damaged("null"), "is not a result: the document"),
-        (_changed(schema_version="2"), "schema version 2; this Recollect reads up to 1"),
+        (_changed(schema_version="3"), "schema version 3; this Recollect reads version 2"),
+        (_changed(schema_version="1"), "was written by Recollect 0.1"),
         (_changed(schema_version=None), "is not a result: schema_version"),
         (_changed(verdict=""), "is not a result: verdict"),
         (_changed(findings=[{"name": "auc"}]), "is not a result: findings.0.value"),
@@ -194,5 +195,5 @@ def test_the_schema_describes_what_is_written(tmp_path):
     for part, value in pairs:
         assert set(part["required"]) <= set(value) <= set(part["properties"])
         assert part["additionalProperties"] is False
-    assert described["properties"]["schema_version"]["const"] == "1"
+    assert described["properties"]["schema_version"]["const"] == "2"
     assert "description" in parts["Finding"]["properties"]["reading"]

@@ -157,12 +157,12 @@ class ToyAudit:
             if self.change == "raises":
                 raise
             reason = error.found if self.change != "quiet" else None
-            skipped = (Skipped(audit=self.name, reason=reason),) if reason else ()
-            return self._result("cannot tell", (), skipped)
+            skipped = (Skipped(audit=self.name, code="too_few", reason=reason),) if reason else ()
+            return self._result("inconclusive", (), skipped)
         estimate = self._moved(estimate, scores, rng, desk)
         findings = (Finding.of(estimate, name="auc", unit="AUC", reading="0.5 is chance."),)
         found = self.change == "accuses" or estimate.interval.low > 0.55
-        return self._result("found" if found else "not found", findings, ())
+        return self._result("found" if found else "not_found", findings, ())
 
     def _moved(self, estimate, scores, rng, desk):
         been_here = desk.folder is not None and (desk.folder / "been here").exists()
@@ -184,6 +184,7 @@ class ToyAudit:
             question=self.question,
             verdict=f"{outcome}.",
             outcome=outcome,
+            outcome_code="too_few" if outcome == "inconclusive" else None,
             findings=findings,
             skipped=skipped,
         )

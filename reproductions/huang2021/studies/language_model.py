@@ -111,12 +111,16 @@ def study(lab: Laboratory) -> Outcome:
             said = str(result.settings["said"])
             every.append((said, right))
             figures.append(Figure(f"draw {draw + 1}, {name}: verdict", None, said))
-            details[f"{draw} {name}"] = {"verdict": result.verdict, "notes": list(result.notes), **_values(result)}
+            details[f"{draw} {name}"] = {
+                "verdict": result.verdict,
+                "notes": [note.text for note in result.notes],
+                **_values(result),
+            }
         for name in ("with", "without"):
             result = people.judged(name, RemovalAudit(by="user", models=MODELS), people.few)
             figures.append(Figure(f"draw {draw + 1}, {name}: {ALONE} people one by one", None, result.verdict))
             details[f"{draw} {name} by user"] = _values(result)
-    untold = sum(said == "cannot tell" for said, _ in every)
+    untold = sum(said == "inconclusive" for said, _ in every)
     wrong = sum(said not in right for said, right in every) - untold
     figures += [Figure(f"wrong verdicts, of {len(every)}", None, wrong), Figure("cannot tell", None, untold)]
     return Outcome(

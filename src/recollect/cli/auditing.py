@@ -187,7 +187,7 @@ def show_result(result: Result, running: RunOptions) -> None:
         console.print_json(result.model_dump(mode="json"))
     else:
         rows = [[row.name, row.value, row.interval, row.n, row.reading] for row in summary_rows(result)]
-        console.print_table(result.verdict, ["number", "value", "interval", "counted", "what it means"], rows)
+        console.print_table(result.verdict_text, ["number", "value", "interval", "counted", "what it means"], rows)
         for line in _remarks(result):
             console.say(line)
     if running.out is not None:
@@ -207,7 +207,10 @@ def report_run(folder: Path, results: Sequence[Result]) -> None:
 
 def _remarks(result: Result) -> list[str]:
     """What a reader of the numbers has to know, in one line each; why there are none is what the run ends with."""
-    said = [f"Note: {note}" for note in result.notes]
+    from recollect.results.result import plain_text
+    from recollect.results.summary import count_words
+
+    said = [f"Note: {plain_text(note.text)}" for note in result.notes]
     said += [f"Skipped: {each.finding}: {each.reason}" for each in result.skipped if each.finding is not None]
-    said += [f"Dropped: {count:,} ({reason})" for reason, count in result.dropped.items()]
-    return said + [f"Not tested: {limit}" for limit in result.limits]
+    said += [f"Dropped: {count:,} ({count_words(reason)})" for reason, count in result.dropped.items()]
+    return said + [f"Not tested: {limit}" for limit in result.untested]

@@ -50,8 +50,8 @@ def demo(
 
 def _cells(shown: Shown) -> list[str]:
     """A row of the table."""
-    light = shown.result.outcome.capitalize()
-    verdict = f"{light}. {shown.result.verdict}"
+    light = shown.result.outcome.replace("_", " ").capitalize()
+    verdict = f"{light}. {shown.result.verdict_text}"
     return [shown.truth.model, shown.result.audit, verdict, shown.truth.known, "yes" if shown.right else "NO"]
 
 

@@ -43,7 +43,8 @@ def _failed(plan: Plan, error: RecollectError) -> Result:
         audit=plan.audit.name,
         question=plan.audit.question,
         verdict=f"Not tested: {error.found}",
-        outcome="cannot tell",
-        failed=(Failed(audit=plan.audit.name, error=f"{error.found} {error.do}".strip()),),
+        outcome="inconclusive",
+        outcome_code="failed",
+        failed=(Failed(audit=plan.audit.name, code=error.code, error=f"{error.found} {error.do}".strip()),),
         settings=told_settings(plan.audit),
     ).with_provenance(Provenance(recollect=__version__, seed=plan.seed, queries=0, seconds=0.0))

@@ -20,14 +20,13 @@ NOTED = ("numpy", "scipy", "transformers", "tokenizers")
 def traced(result: Result, plan: Plan, evidence: Evidence, *, seconds: float) -> Result:
     """The result with what it came from, all settings of its audit, and what was dropped from the corpora."""
     dropped = {
-        f"{part}: {reason}": count
+        f"{part}.{reason}": count
         for part, corpus in evidence.corpora.items()
         if part in plan.corpora
         for reason, count in corpus.skipped.items()
     }
     told = {"dropped": {**dropped, **result.dropped}, "settings": {**told_settings(plan.audit), **result.settings}}
-    # a table stays where it is: the copy holds it like the result did
-    return result.model_copy(update=told).with_provenance(_provenance(plan, evidence, seconds))
+    return result.replaced(**told).with_provenance(_provenance(plan, evidence, seconds))
 
 
 def work_address(plan: Plan, evidence: Evidence) -> str:

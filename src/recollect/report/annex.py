@@ -83,7 +83,7 @@ def evidence_of(results: Mapping[str, Result]) -> list[Evidence]:
         Evidence(
             matter=matter,
             answers=tuple(
-                (name, light_of(results[name]), results[name].verdict) for name in matter.audits if name in results
+                (name, light_of(results[name]), results[name].verdict_text) for name in matter.audits if name in results
             ),
         )
         for matter in MATTERS

@@ -19,6 +19,8 @@ from recollect.report.annex import CAVEATS, NOTHING, OPINION
 from recollect.report.questions import NOT_ASKED
 from recollect.report.report import Report
 from recollect.report.words import fit
+from recollect.results.result import plain_text
+from recollect.results.summary import count_words
 
 
 def html(report: Report) -> str:
@@ -39,7 +41,7 @@ def guarded(page: Template, **values: Any) -> str:
 
 def environment() -> Environment:
     """The template engine: it escapes always, and knows no value that is missing."""
-    return Environment(
+    made = Environment(
         loader=PackageLoader("recollect.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -47,6 +49,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters |= {"plain": plain_text, "counted": count_words}
+    return made
 
 
 def _finished(value: Any) -> Any:

@@ -9,6 +9,8 @@ from recollect.report.answers import Answer
 from recollect.report.questions import NOT_ASKED
 from recollect.report.report import Report
 from recollect.report.words import fit
+from recollect.results.result import plain_text
+from recollect.results.summary import count_words
 
 MARKS = {"red": "🔴", "amber": "🟠", "green": "🟢", "grey": "⚪"}
 MOST_ROWS = 10
@@ -41,7 +43,7 @@ def _heading(report: Report) -> str:
     """What was audited, and all answers."""
     rows = []
     for each in report.asked:
-        rows += [[answer.result.question, f"{_lamp(answer)}", answer.result.verdict] for answer in each.answers]
+        rows += [[answer.result.question, f"{_lamp(answer)}", answer.result.verdict_text] for answer in each.answers]
         if not each.answers:
             rows.append([each.question, f"{MARKS[NOT_ASKED.colour]} {NOT_ASKED.words}", ""])
     subject = [f"- {escaped(name)}: {escaped(value)}" for name, value in report.subject.items()]
@@ -53,13 +55,13 @@ def _heading(report: Report) -> str:
 def _answer(answer: Answer) -> str:
     """One audit."""
     result = answer.result
-    parts = [f"## {escaped(result.question)}", f"{_lamp(answer)}: {escaped(result.verdict)}"]
+    parts = [f"## {escaped(result.question)}", f"{_lamp(answer)}: {escaped(result.verdict_text)}"]
     parts += [f"> **Failed.** {escaped(each.error)}" for each in result.failed]
     parts += [
         f"> **Skipped: {escaped(each.finding or each.audit)}.** {escaped(each.reason)}" for each in result.skipped
     ]
-    parts += [f"> **Note.** {escaped(note)}" for note in result.notes]
-    parts += [f"> **Left out:** {count:,} ({escaped(reason)})" for reason, count in result.dropped.items()]
+    parts += [f"> **Note.** {escaped(plain_text(note.text))}" for note in result.notes]
+    parts += [f"> **Left out:** {count:,} ({escaped(count_words(reason))})" for reason, count in result.dropped.items()]
     parts += [f"> **A table is missing.** {escaped(words)}" for words in answer.unreadable]
     if answer.rows:
         rows = [[row.name, row.value, row.interval, row.n, row.reading] for row in answer.rows]

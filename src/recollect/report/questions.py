@@ -28,10 +28,10 @@ class Light:
 
 LIGHTS = {
     "found": Light(colour="red", words="Found"),
-    "not found": Light(colour="green", words="Not found"),
-    "cannot tell": Light(colour="amber", words="Cannot tell"),
+    "not_found": Light(colour="green", words="Not found"),
+    "inconclusive": Light(colour="amber", words="Inconclusive"),
 }
-OWN_WORDS = {("removal", "found"): "Not gone", ("removal", "not found"): "No sign of it"}
+OWN_WORDS = {("removal", "found"): "Not gone", ("removal", "not_found"): "No sign of it"}
 """Where “found” would be no answer to the question."""
 NOT_DONE = Light(colour="grey", words="Not done")
 NOT_ASKED = Light(colour="grey", words="Not asked")

@@ -105,7 +105,7 @@ def _warnings(results: Mapping[str, Result], subject: Mapping[str, str]) -> tupl
 
 def _untested(asked: tuple[Asked, ...], results: Mapping[str, Result]) -> tuple[str, ...]:
     """What was not tested: limits of the audits, what failed or was skipped, questions nobody asked; each once."""
-    said = [limit for result in results.values() for limit in result.limits]
+    said = [each for result in results.values() for each in result.untested]
     said += [f"Failed: the {each.audit} audit." for result in results.values() for each in result.failed]
     for name, result in results.items():
         said += [f"Skipped: {each.finding or name}. {each.reason}" for each in result.skipped]

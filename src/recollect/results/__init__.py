@@ -1,12 +1,13 @@
 """Results: findings with interval, counts and method; their JSON Schema; run folders."""
 
 from recollect.results.folders import RunFolder
-from recollect.results.result import Failed, Finding, Outcome, Provenance, Result, Skipped
+from recollect.results.result import Failed, Finding, Note, Outcome, Provenance, Result, Skipped
 from recollect.results.summary import Row, summary_rows
 
 __all__ = [
     "Failed",
     "Finding",
+    "Note",
     "Outcome",
     "Provenance",
     "Result",

@@ -71,7 +71,7 @@ def compared(before: Mapping[str, Result], after: Mapping[str, Result]) -> Compa
     pairs = [(before[audit], after[audit]) for audit in both]
     return Comparison(
         verdicts=tuple(
-            Verdicts(audit=a.audit, before=a.verdict, after=b.verdict, outcomes=(a.outcome, b.outcome))
+            Verdicts(audit=a.audit, before=a.verdict_text, after=b.verdict_text, outcomes=(a.outcome, b.outcome))
             for a, b in pairs
         ),
         differences=tuple(each for a, b in pairs for each in _differences(a, b)),

@@ -21,7 +21,7 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of a result.
 
     >>> schema()["$id"]
-    'urn:recollect:result:1'
+    'urn:recollect:result:2'
     """
     described = Result.model_json_schema(mode="serialization")
     return {
@@ -45,9 +45,11 @@ def read(path: Path) -> Result:
     try:
         document = read_json(path)
     except FileNotFoundError:
-        raise StoreError(f"There is no result at {str(path)!r}.", do="Run the audit first.") from None
+        raise StoreError(f"There is no result at {str(path)!r}.", do="Run the audit first.", code="no_result") from None
     except (OSError, ValueError) as error:
-        raise StoreError(f"{str(path)!r} cannot be read as JSON: {error}.", do="Run the audit again.") from error
+        raise StoreError(
+            f"{str(path)!r} cannot be read as JSON: {error}.", do="Run the audit again.", code="damaged_result"
+        ) from error
     return parsed(document, source=str(path))
 
 
@@ -64,8 +66,16 @@ def parsed(document: Any, *, source: str) -> Result:
     version = document.get("schema_version") if isinstance(document, dict) else None
     if isinstance(version, str) and version.isdecimal() and int(version) > int(SCHEMA_VERSION):
         raise StoreError(
-            f"{source!r} has schema version {version}; this Recollect reads up to {SCHEMA_VERSION}.",
+            f"{source!r} has schema version {version}; this Recollect reads version {SCHEMA_VERSION}.",
             do="Install a newer Recollect.",
+            code="newer_schema",
+        )
+    if isinstance(version, str) and version.isdecimal() and int(version) < int(SCHEMA_VERSION):
+        raise StoreError(
+            f"{source!r} was written by Recollect 0.1 (result schema {version}); since 0.2.0 results have schema "
+            f"{SCHEMA_VERSION}: outcomes are found, not_found or inconclusive, and notes and counts have codes.",
+            do="Run the audit again: what was trained and scored is kept in the work folder and is not done again.",
+            code="older_schema",
         )
     try:
         return Result.model_validate(document)
@@ -73,5 +83,7 @@ def parsed(document: Any, *, source: str) -> Result:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the document"
         raise StoreError(
-            f"{source!r} is not a result: {place}: {first['msg']}.", do="Run the audit again to write it anew."
+            f"{source!r} is not a result: {place}: {first['msg']}.",
+            do="Run the audit again to write it anew.",
+            code="damaged_result",
         ) from error

@@ -29,7 +29,7 @@ def _row(finding: Finding) -> Row:
         name=finding.name,
         value=f"{number(finding.value)} {finding.unit}",
         interval=_interval(finding),
-        n=", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in finding.n.items()),
+        n=", ".join(f"{count:,} {count_words(name)}" for name, count in finding.n.items()),
         reading=finding.reading,
     )
 
@@ -43,6 +43,15 @@ def _interval(finding: Finding) -> str:
     if low is None:
         return f"at most {number(high or 0)} {sure}"
     return f"at least {number(low)} {sure}" if high is None else f"{number(low)} to {number(high)} {sure}"
+
+
+def count_words(code: str) -> str:
+    """What a count is of, in words: a role before its reason.
+
+    >>> count_words("audited.empty_text"), count_words("control_users")
+    ('audited: empty text', 'control users')
+    """
+    return code.replace(".", ": ").replace("_", " ")
 
 
 def number(value: float) -> str:

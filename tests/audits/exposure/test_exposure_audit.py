@@ -89,7 +89,7 @@ def test_where_single_secrets_and_groups_are_tested_each_has_half_of_alpha(tmp_p
 
     seed, p = min(((seed, least(outcome(0.05, seed))) for seed in range(8)), key=lambda found: found[1])
     assert p < 0.4
-    assert outcome(1.5 * p, seed).outcome == "not found"
+    assert outcome(1.5 * p, seed).outcome == "not_found"
     assert outcome(2.5 * p, seed).outcome == "found"
 
 
@@ -209,7 +209,7 @@ def test_what_a_model_does_not_show_is_refused_or_done_without(trained):
         judge(ExtractionAudit(format=FORMAT), limited(model, Access.PROBABILITIES))
     result = judge(ExposureAudit(), limited(model, Access.PROBABILITIES), **given)
     assert result.outcome == "found"
-    assert any("step by step" in note for note in result.notes)
+    assert "not_counted_exactly" in result.note_codes
 
 
 def test_given_secrets_may_be_whole_texts_or_fillings(trained):
@@ -236,8 +236,8 @@ def test_secrets_that_stand_in_a_corpus_are_found_with_what_stands_before_them(t
         (1, "{me}: " + canaries.planted[0].text),
         (2, "my pin is 1234"),
     ]
-    assert any("by nature" in limit for limit in result.limits)
-    assert result.outcome == "cannot tell"
+    assert any("by nature" in each for each in result.untested)
+    assert result.outcome == "inconclusive"
     assert "ranks alone cannot tell" in result.verdict
     assert all(row["p_corrected"] is None for row in found.values())
     with pytest.raises(NotEnoughData, match="Nothing of the format"):
@@ -297,4 +297,4 @@ def test_a_curve_that_does_not_fit_is_said_loudly(trained):
     )
     secret = rows(result)[canaries.planted[0].id]
     disagrees = abs(secret["skew_normal_bits"] - secret["exposure_bits"]) > 1
-    assert disagrees == any("disagrees" in note for note in result.notes)
+    assert disagrees == ("skew_normal_misleads" in result.note_codes)

@@ -109,7 +109,7 @@ def test_a_person_alone_is_judged_against_people_cut_down_to_as_many_texts():
     assert found.outcome == "found"
     assert "none of 40 people" in found.verdict
     assert rows(found)["the person"]["p_value"] == pytest.approx(1 / 41)
-    assert found.notes[0] == (
+    assert found.notes[0].text == (
         "The target was asked about 82 texts: 2 of 1 audited people and 80 of 40 calibration users."
     )
 
@@ -119,10 +119,10 @@ def test_people_with_too_little_text_are_not_judged_and_told_how_much_is_needed(
     corpora = {**WORLD.corpora, AUDITED: Corpus.of([*WORLD.corpora[AUDITED], *short])}
     found = result(ProvenanceAudit(shadows=4), WORLD, WORLD.memoriser(), corpora=corpora, cohorts={})
     assert {user for user, row in rows(found).items() if row["decision"] == "too little text"} == {"ann", "bob"}
-    assert any("2 people could not be judged: 20 words" in note for note in found.notes)
+    assert any(note.code == "people_not_judged" and note.text.startswith("2 ") for note in found.notes)
     alone = {**WORLD.corpora, AUDITED: Corpus.of(short)}
     nothing = result(ProvenanceAudit(shadows=4), WORLD, WORLD.memoriser(), corpora=alone, cohorts={})
-    assert nothing.outcome == "cannot tell"
+    assert nothing.outcome == "inconclusive"
     assert "At least 20 words" in nothing.skipped[0].reason
 
 
@@ -130,7 +130,7 @@ def test_it_is_said_when_too_few_calibration_users_have_enough_text():
     person = Corpus.of([Record(id="1", text=" ".join(f"word{i}" for i in range(60)))])
     given = {"corpora": {**WORLD.corpora, AUDITED: person}, "cohorts": {}}
     found = result(ProvenanceAudit(shadows=4), WORLD, Null(), **given)
-    assert found.outcome == "cannot tell"
+    assert found.outcome == "inconclusive"
     assert "at most 0 calibration users have as many texts" in found.verdict
     assert rows(found)["the person"]["decision"] == "nobody to compare with"
 
@@ -139,7 +139,7 @@ def test_it_is_said_when_there_are_too_many_people_for_the_calibration_users():
     world = World(members=4, others=20, controls=80)
     found = result(ProvenanceAudit(shadows=4), world, world.memoriser())
     assert found.finding("auc").value == 1
-    assert found.outcome == "cannot tell"
+    assert found.outcome == "inconclusive"
     assert "There is no saying: 4 of 24 people" in found.verdict
     assert "at least 119 calibration users" in found.verdict
 
@@ -150,7 +150,7 @@ def test_with_too_few_controls_nothing_is_trained_or_asked():
     assert not evidence.answers
     assert evidence.models.keys() == {TARGET, "reference"}
     found = audit.run(evidence, stream(0, "provenance"))
-    assert found.outcome == "cannot tell"
+    assert found.outcome == "inconclusive"
     assert "at least 19 calibration users, and there are 15" in found.verdict
 
 

@@ -101,7 +101,7 @@ def test_queries_are_counted_with_their_pieces():
     texts, cut = len(evidence.corpora[QUERIES]), len(evidence.corpora[PIECES])
     assert sum(row["queries"] for row in found.held["users"].to_pylist()) == texts + cut
     total = sum(len(evidence.corpora[part]) for part in (QUERIES, PIECES, CALIBRATION, CALIBRATION_PIECES))
-    assert found.notes[1].endswith(f"which makes {total:,} queries.")
+    assert found.notes[1].text.endswith(f"which makes {total:,} queries.")
     whole = ProvenanceAudit(shadows=4, top_k=1)
     plain = whole.run(gather(whole, WORLD, WORLD.memoriser()), stream(0, "provenance"))
     for column in ("words", "unknown_words"):
@@ -124,7 +124,7 @@ def test_whoever_has_no_text_is_told_how_much_is_needed():
     given = replace(WORLD.given(WORLD.memoriser()), seed=WORLD.seed)
     blank = replace(given, corpora={**given.corpora, AUDITED: Corpus.of(written(" "))}, cohorts={})
     found = audit.run(gathered(audit, blank, ask=WORLD.ask, train=WORLD.train), stream(0, "provenance"))
-    assert found.outcome == "cannot tell"
+    assert found.outcome == "inconclusive"
     assert "At least 20 words" in found.skipped[0].reason
 
 

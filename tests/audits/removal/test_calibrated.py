@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 from scipy import special, stats
 
 from recollect.audits.removal.calibrated import Case
-from recollect.audits.removal.judging import NO_SHARE_FITS, unexplained
+from recollect.audits.removal.judging import unexplained
 from recollect.audits.removal.near import neighbours, smallest
 from recollect.audits.removal.rates import PEERS, Near, Rate, another, line, never_seen
 from recollect.corpora.record import Record
@@ -107,7 +107,7 @@ def test_where_no_share_fits_none_is_left():
     left = between.shares_left(0.95)
     interval = between.share_in(0.95).interval
     assert (min(left), max(left)) == (interval.low, interval.high)
-    assert unexplained(beyond, 0.95) == [NO_SHARE_FITS]
+    assert [note.code for note in unexplained(beyond, 0.95)] == ["no_share_fits"]
     assert unexplained(between, 0.95) == unexplained(None, 0.95) == []
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recollect.audits.membership.ledger import Ledger
+from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.removal.audit import RemovalAudit
 from recollect.audits.removal.calibrated import Case
 from recollect.audits.removal.judging import Judged
@@ -109,9 +109,9 @@ def test_the_low_line_that_speaks_is_the_one_that_is_reported():
 
 
 def test_that_two_lines_were_tried_is_said():
-    ledger = Ledger("removal")
-    add_findings(ledger, judged(0, size=800, share=1.0, weakly=True), AUDIT)
-    methods = {finding.name: finding.method for finding in ledger.findings}
+    builder = ResultBuilder(AUDIT)
+    add_findings(builder, judged(0, size=800, share=1.0, weakly=True), AUDIT)
+    methods = {finding.name: finding.method for finding in builder.findings}
     assert methods["p_still_there"].endswith("corrected for the two lines that were tried")
     assert "two lines" not in methods["p_all_in"]
 

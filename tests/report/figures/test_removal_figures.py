@@ -8,7 +8,7 @@ import pyarrow as pa
 from recollect.report.figures.removal import removal_figures
 from recollect.results.result import Result
 
-RESULT = Result(audit="removal", question="Gone?", verdict="Gone.", outcome="not found")
+RESULT = Result(audit="removal", question="Gone?", verdict="Gone.", outcome="not_found")
 
 
 def table(scores, line=0.0):

@@ -18,7 +18,7 @@ from recollect.corpora.canaries.formats import parse_format
 from recollect.errors import NotEnoughData, PlanError
 from recollect.models.access import Access
 from recollect.models.model import Stepper, Walkable
-from recollect.results.result import Result
+from recollect.results.result import Note, Result
 from recollect.settings import at_least, between, one_of
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.stats.exposure import SkewNormal
@@ -102,11 +102,15 @@ class ExposureAudit:
             progress=desk.progress,
         )
         rows = _measured(measurer, known, costs, curves, desk)
-        notes = [f"{len(secrets) - len(known)} secrets hold symbols that the model does not know, and are left out."]
+        left = f"{len(secrets) - len(known)} secrets hold symbols that the model does not know, and are left out."
+        some = f"{there} different secrets stand in the corpus; {len(secrets)} were measured."
         notes = [
-            *(notes if len(known) < len(secrets) else []),
-            *([f"{there} different secrets stand in the corpus; {len(secrets)} were measured."] if there else []),
-            *(f"Could not be counted exactly: {why}" for why in sorted(measurer.unwalkable)),
+            *([Note(code="unknown_secrets", text=left)] if len(known) < len(secrets) else []),
+            *([Note(code="secrets_in_corpus", text=some)] if there else []),
+            *(
+                Note(code="not_counted_exactly", text=f"Could not be counted exactly: {why}")
+                for why in sorted(measurer.unwalkable)
+            ),
         ]
         return judged(self, rows, costs, curves, notes)
 

@@ -96,6 +96,7 @@ class ExtractionAudit:
         """What was found, as a result."""
         texts = [shown(secret.text, show_text=self.show_text) for secret in found.secrets]
         proven = [place < found.proven for place in range(len(texts))]
+        certain = bool(bits) and bits[0] < SURE
         table = pa.table(
             {
                 "place": pa.array(range(1, len(texts) + 1), pa.int64()),
@@ -108,9 +109,10 @@ class ExtractionAudit:
             audit=self.name,
             question=self.question,
             verdict=_verdict(found, bits),
-            outcome="found" if bits and bits[0] < SURE else "cannot tell",
+            outcome="found" if certain else "inconclusive",
+            outcome_code=None if certain else "nothing_certain" if bits else "no_complete_secret",
             findings=tuple(self._findings(format, found, bits)),
-            limits=(
+            untested=(
                 "Whether the secrets found are real is not known here: the likeliest filling may be made up. "
                 "Compare with known secrets (`recollect exposure`).",
             ),

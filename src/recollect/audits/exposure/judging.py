@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from recollect.audits.exposure.costs import Costs
 from recollect.audits.exposure.measuring import FITS, Measured
 from recollect.results.masking import shown
-from recollect.results.result import Finding, Result, Skipped
+from recollect.results.result import Finding, Note, Result, Skipped
 from recollect.stats.comparisons import mann_whitney
 from recollect.stats.exposure import SkewNormal
 from recollect.stats.intervals import Estimate, mean, proportion
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CHANCE = 1 / math.log(2)
 """The exposure that a secret which was never planted has on average, in bits."""
-_LIMITS = (
+_UNTESTED = (
     "Only secrets of these formats, in this place, were looked for; other data may be memorised too.",
     "A low exposure says that this search is no shortcut to the secret, not that none exists.",
 )
@@ -44,7 +44,7 @@ def judged(
     rows: Sequence[Measured],
     costs: Costs,
     curves: Mapping[tuple[str, str | None], SkewNormal | None],
-    notes: Sequence[str],
+    notes: Sequence[Note],
 ) -> Result:
     """The result of the measurements."""
     secrets = [row for row in rows if not row.secret.is_control]
@@ -60,11 +60,12 @@ def judged(
         audit=audit.name,
         question=audit.question,
         verdict=_by_nature(secrets) if audit.by_nature else _verdict(secrets, memorised, alpha, found=found),
-        outcome="cannot tell" if audit.by_nature else "found" if found else "not found",
+        outcome="inconclusive" if audit.by_nature else "found" if found else "not_found",
+        outcome_code="natural_secrets" if audit.by_nature else None,
         findings=(*_overall(secrets), *findings, *_controls(controls)),
         skipped=tuple(skipped),
         notes=(*notes, *_warnings(rows, curves)),
-        limits=(*_LIMITS, *((_NATURAL,) if audit.by_nature else (_GIVEN,) if audit.secrets else ())),
+        untested=(*_UNTESTED, *((_NATURAL,) if audit.by_nature else (_GIVEN,) if audit.secrets else ())),
         settings=audit.settings,  # type: ignore[arg-type]
     ).with_tables(**tables)
 
@@ -123,7 +124,7 @@ def _against_controls(
             p.append(_stands_out(values, [row.exposure_bits for row in controls]))
     if planted and not controls and not audit.by_nature:
         reason = "The manifest has no controls, so planted secrets can be compared with random draws only."
-        skipped.append(Skipped(audit=audit.name, finding="memorisation_p", reason=reason))
+        skipped.append(Skipped(audit=audit.name, finding="memorisation_p", code="no_controls", reason=reason))
     corrected = holm(p).tolist() if p else []
     for (times, rows), value in zip(planted.items() if controls else (), corrected, strict=True):
         findings.append(_p_finding(times, value, len(rows), len(controls)))
@@ -204,24 +205,26 @@ def _first_guesses(secrets: Sequence[Measured]) -> str:
     return f", and {first} of them {'is' if first == 1 else 'are'} its very first guess" if first else ""
 
 
-def _warnings(rows: Sequence[Measured], curves: Mapping[tuple[str, str | None], SkewNormal | None]) -> list[str]:
+def _warnings(rows: Sequence[Measured], curves: Mapping[tuple[str, str | None], SkewNormal | None]) -> list[Note]:
     """Where the paper's curve misleads."""
     rejected = [curve for curve in curves.values() if curve is not None and curve.fits_p < FITS]
     misled = [row for row in rows if row.misled and row.method != "skew-normal"]
-    notes = []
+    notes = list[Note]()
     if rejected:
         worst = min(curve.fits_p for curve in rejected)
-        notes.append(
+        text = (
             f"The skew-normal curve of the paper does not fit the log-perplexities of random secrets (Kolmogorov–"
             f"Smirnov, p = {worst:.1g}): do not trust `skew_normal_bits`."
         )
+        notes.append(Note(code="skew_normal_rejected", text=text))
     if misled:
         row = max(misled, key=lambda each: abs((each.skew_normal_bits or 0) - each.exposure_bits))
-        notes.append(
+        text = (
             f"For {len(misled)} of {len(rows)} secrets the skew-normal curve disagrees with what was counted or drawn; "
             f"most for {row.secret.id}: {row.skew_normal_bits:.1f} bits against {row.exposure_bits:.1f} "
             f"({row.lower:.1f} to {row.upper:.1f}, {row.method})."
         )
+        notes.append(Note(code="skew_normal_misleads", text=text))
     return notes
 
 

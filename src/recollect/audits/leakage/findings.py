@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 COUNTED = "worked out from every sequence that only one user wrote and that comes out word by word; none is estimated"
 MAXIMUM = "A maximum over sequences that were chosen because the model says them has no honest interval."
-_LIMITS = (
+_UNTESTED = (
     "Only the training texts themselves were used as prompts; other prompts may bring out more.",
     "A sequence that somebody else wrote too is not counted, though it may still be private.",
 )
@@ -55,7 +55,8 @@ def judged(
         why = told.reason or (
             "No sequence that only one user wrote comes out of the model." if not leaked else _UNMEASURED
         )
-        skipped.append(Skipped(audit=audit.name, finding="leakage_epsilon", reason=why))
+        code = "no_reference" if told.reason else "no_unique_sequence" if not leaked else "not_measured"
+        skipped.append(Skipped(audit=audit.name, finding="leakage_epsilon", code=code, reason=why))
     flags, more = np.ones(len(compared.users)), list[Finding]()
     found_out, p = False, 1.0
     try:
@@ -63,22 +64,26 @@ def judged(
         flags, p = compared.p_values(), compared.together()
         more = [_excess(compared), _together(compared, p), _flagged(audit, compared, flags), *_null(measured, compared)]
         if measured and len(more) < 4:
-            skipped.append(Skipped(audit=audit.name, finding="leakage_epsilon_null", reason=_SILENT))
+            skipped.append(
+                Skipped(audit=audit.name, finding="leakage_epsilon_null", code="no_sequence_under_null", reason=_SILENT)
+            )
         found_out = p <= audit.alpha * TOGETHER or bool((flags <= _level(audit)).any())
     except NotEnoughData as refusal:
-        skipped.append(Skipped(audit=audit.name, finding="flagged_users", reason=f"{refusal.found} {refusal.do}"))
-    cannot = any(each.finding == "flagged_users" for each in skipped)
+        reason = f"{refusal.found} {refusal.do}"
+        skipped.append(Skipped(audit=audit.name, finding="flagged_users", code=refusal.code, reason=reason))
+    cannot = next((each.code for each in skipped if each.finding == "flagged_users"), "")
     flagged = frozenset(user for user, p in zip(compared.users, flags, strict=True) if p <= _level(audit))
-    said = Judged(leaked=leaked, compared=compared, flagged=flagged, found=found_out, cannot=cannot)
+    said = Judged(leaked=leaked, compared=compared, flagged=flagged, found=found_out, cannot=bool(cannot))
     return Result(
         audit=audit.name,
         question=audit.question,
         verdict=verdict(said),
-        outcome="found" if found_out else "cannot tell" if cannot else "not found",
+        outcome="found" if found_out else "inconclusive" if cannot else "not_found",
+        outcome_code=cannot if cannot and not found_out else None,
         findings=(*findings, *more),
         skipped=tuple(skipped),
         notes=notes(said, told, level=_level(audit), everybody=len(counts.names)),
-        limits=_LIMITS,
+        untested=_UNTESTED,
         settings=audit.settings,  # type: ignore[arg-type]
     ).with_tables(
         sequences=sequences_table(leaked, counts, show_text=audit.show_text),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from recollect.audits.leakage.measuring import Leak, Read
 from recollect.audits.leakage.null import Compared
+from recollect.results.result import Note
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,7 @@ def _up_to(leaks: Iterable[Leak]) -> str:
     return f"ε_l up to {max(epsilons):.1f}" if epsilons else ""
 
 
-def notes(judged: Judged, told: Told, *, level: float, everybody: int) -> tuple[str, ...]:
+def notes(judged: Judged, told: Told, *, level: float, everybody: int) -> tuple[Note, ...]:
     """What a reader ought to know.
 
     Args:
@@ -80,20 +81,25 @@ def notes(judged: Judged, told: Told, *, level: float, everybody: int) -> tuple[
         everybody: How many users the audited corpus has.
     """
     compared, seen = judged.compared, everybody - len(judged.compared.users)
-    said = [f"{seen} users are left out: a reference has seen them."] if seen else []
+    said = list[Note]()
+    if seen:
+        said.append(Note(code="users_seen_by_reference", text=f"{seen} users are left out: a reference has seen them."))
     if told.by_record:
-        said.append("The corpus has no users: every record counts as a user of its own (see --user-column).")
+        text = "The corpus has no users: every record counts as a user of its own (see --user-column)."
+        said.append(Note(code="no_users", text=text))
     if told.way:
-        said.append(told.way)
+        said.append(Note(code="references", text=told.way))
     if told.read.unknown:
-        said.append(
+        text = (
             f"{told.read.unknown:,} of {told.read.words:,} words are unknown to the model (<unk>): it cannot say them, "
             "and each ends a sequence."
         )
+        said.append(Note(code="unknown_words", text=text))
     together = math.ceil(len(compared.users) / max(1, (len(compared.null_users) + 1) * level))
     if compared.null_users and together > 1:
-        said.append(
+        text = (
             f"With {len(compared.null_users)} users who were not seen, users can be flagged only if at least "
             f"{together} of {len(compared.users)} stand out together; more --controls see fewer."
         )
+        said.append(Note(code="too_few_controls_to_name", text=text))
     return tuple(said)

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.membership.deciding import Decisions, flags
-from recollect.audits.membership.ledger import Ledger
 from recollect.audits.membership.standing import Standing, mean_threshold
 from recollect.signals.scores import Floats, Scores
 from recollect.stats.auc import auc
@@ -24,18 +24,18 @@ MOST_POINTS = 2000
 
 
 def add_accuracy(
-    ledger: Ledger, found: Standing, decided: Decisions, *, confidence: float, rates: Sequence[float]
+    builder: ResultBuilder, found: Standing, decided: Decisions, *, confidence: float, rates: Sequence[float]
 ) -> None:
     """AUC, TPR at low FPR, and how good the decisions at each rate were."""
     members, others = found.members, found.others
-    ledger.tried(
+    builder.try_estimate(
         "auc",
         lambda: auc(members, others, confidence=confidence),
         unit="probability",
         reading="How often something that was trained on scores above something that was not; 0.5 is chance.",
     )
     for rate in LOW_RATES:
-        ledger.tried(
+        builder.try_estimate(
             f"tpr_at_fpr_{rate:g}",
             lambda rate=rate: tpr_at_fpr(members, others, fpr=rate, confidence=confidence),  # type: ignore[misc]
             unit="share",
@@ -48,18 +48,20 @@ def add_accuracy(
             raised = [
                 side.with_values(flagged[[places[record] for record in side.records]]) for side in (members, others)
             ]
-            _add_decisions(ledger, raised, f"{{}}_at_fpr_{rate:g}", confidence, _BY_CONTROLS.format(rate=rate))
+            _add_decisions(builder, raised, f"{{}}_at_fpr_{rate:g}", confidence, _BY_CONTROLS.format(rate=rate))
 
 
 _BY_CONTROLS = "with the threshold that {rate:.1%} of the controls pass"
 _BY_MEAN = "with the mean score of what was trained on as the threshold, which only its trainer knows"
 
 
-def add_baseline(ledger: Ledger, loss: Standing, *, rates: Sequence[float], confidence: float, alone: bool) -> None:
+def add_baseline(
+    builder: ResultBuilder, loss: Standing, *, rates: Sequence[float], confidence: float, alone: bool
+) -> None:
     """The paper's baselines: the loss with the mean-of-training threshold and, beside a better signal, all else of it.
 
     Args:
-        ledger: Where findings are kept.
+        builder: Where findings are kept.
         loss: The scores of the signal `loss`.
         rates: The false positive rates of the population threshold.
         confidence: How often intervals are right.
@@ -67,7 +69,7 @@ def add_baseline(ledger: Ledger, loss: Standing, *, rates: Sequence[float], conf
     """
     members, others = loss.members, loss.others
     if not alone:
-        ledger.tried(
+        builder.try_estimate(
             "loss_auc",
             lambda: auc(members, others, confidence=confidence),
             unit="probability",
@@ -77,11 +79,11 @@ def add_baseline(ledger: Ledger, loss: Standing, *, rates: Sequence[float], conf
         for rate in supported:
             raised = [side.with_values(flags(side, loss.controls, rate)) for side in (members, others)]
             said = _BY_CONTROLS.format(rate=rate)
-            _add_decisions(ledger, raised, f"loss_{{}}_at_fpr_{rate:g}", confidence, said)
+            _add_decisions(builder, raised, f"loss_{{}}_at_fpr_{rate:g}", confidence, said)
     if len(members):
         mean = mean_threshold(members)
         raised = [side.with_values(side.values >= mean) for side in (members, others)]
-        _add_decisions(ledger, raised, "loss_{}_at_mean", confidence, _BY_MEAN)
+        _add_decisions(builder, raised, "loss_{}_at_mean", confidence, _BY_MEAN)
 
 
 def _supported(found: Standing, rate: float) -> bool:
@@ -89,22 +91,22 @@ def _supported(found: Standing, rate: float) -> bool:
     return len(set(found.controls.users)) >= round(1 / rate) - 1
 
 
-def _add_decisions(ledger: Ledger, raised: Sequence[Scores], name: str, confidence: float, how: str) -> None:
+def _add_decisions(builder: ResultBuilder, raised: Sequence[Scores], name: str, confidence: float, how: str) -> None:
     """Precision, recall and false positive rate of the flags of members and of others; {} in the name is which."""
     members, others = raised
-    ledger.tried(
+    builder.try_estimate(
         name.format("precision"),
         lambda: precision(members, others, confidence=confidence),
         unit="share",
         reading=f"Of what is flagged, the share that was trained on, {how}.",
     )
-    ledger.tried(
+    builder.try_estimate(
         name.format("recall"),
         lambda: recall(members, confidence=confidence),
         unit="share",
         reading=f"Of what was trained on, the share that is flagged, {how}.",
     )
-    ledger.tried(
+    builder.try_estimate(
         name.format("observed_fpr"),
         lambda: false_positive_rate(others, confidence=confidence),
         unit="share",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.membership.deciding import flags
-from recollect.audits.membership.ledger import Ledger
 from recollect.audits.membership.standing import Standing
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.corpus import Corpus
@@ -64,11 +64,13 @@ class Claim:
         return f"{said} this audit shows at least {bound:.2f}."
 
 
-def add_bounds(ledger: Ledger, found: Standing, claim: Claim, *, rate: float, confidence: float) -> list[Finding]:
+def add_bounds(
+    builder: ResultBuilder, found: Standing, claim: Claim, *, rate: float, confidence: float
+) -> list[Finding]:
     """Both bounds from candidates of whom the truth is known; every user counts once.
 
     Args:
-        ledger: Where findings are kept.
+        builder: Where findings are kept.
         found: The scores.
         claim: What the model promises.
         rate: The false positive rate at which candidates are flagged: the threshold comes from the controls alone.
@@ -79,20 +81,20 @@ def add_bounds(ledger: Ledger, found: Standing, claim: Claim, *, rate: float, co
     by: Literal["record", "user"] = "user" if clustered else "record"
     sides = judged.members, judged.others
     tried = [
-        _bound(ledger, "epsilon_from_counts", _Counts(judged, rate, claim.delta, confidence), _COUNTS, claim, by),
-        _bound(ledger, "epsilon_from_one_run", _OneRun(*sides, claim.delta, confidence), _ONE_RUN, claim, by),
+        _bound(builder, "epsilon_from_counts", _Counts(judged, rate, claim.delta, confidence), _COUNTS, claim, by),
+        _bound(builder, "epsilon_from_one_run", _OneRun(*sides, claim.delta, confidence), _ONE_RUN, claim, by),
     ]
     return [each for each in tried if each is not None]
 
 
 def add_canary_bound(
-    ledger: Ledger, canaries: Canaries, scores: Scores, claim: Claim, confidence: float
+    builder: ResultBuilder, canaries: Canaries, scores: Scores, claim: Claim, confidence: float
 ) -> Finding | None:
     """The bound from canaries that were planted once, against those that were held back."""
     once = [canary.id for canary in canaries.canaries if canary.planted == 1 and canary.id in scores]
     never = [canary.id for canary in canaries.controls if canary.id in scores]
     run = _OneRun(scores.select(once), scores.select(never), claim.delta, confidence)
-    return _bound(ledger, "epsilon_from_canaries", run, _ONE_RUN, claim, "record")
+    return _bound(builder, "epsilon_from_canaries", run, _ONE_RUN, claim, "record")
 
 
 def canary_corpus(canaries: Canaries, kind: Kind) -> Corpus:
@@ -151,7 +153,7 @@ class _OneRun:
 
 
 def _bound(
-    ledger: Ledger,
+    builder: ResultBuilder,
     name: str,
     make: _Counts | _OneRun,
     reading: str,
@@ -162,7 +164,7 @@ def _bound(
     try:
         estimate = make()
     except NotEnoughData as refusal:
-        ledger.refused(name, refusal)
+        builder.refuse(name, refusal)
         return None
     said = f"{reading} 0 means that nothing was shown.{claim.beside(estimate.value, by=by)}"
-    return ledger.tried(name, lambda: estimate, unit="nats", reading=said)
+    return builder.try_estimate(name, lambda: estimate, unit="nats", reading=said)

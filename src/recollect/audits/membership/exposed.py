@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.membership.deciding import Decisions
-from recollect.audits.membership.ledger import Ledger
 from recollect.audits.membership.standing import Standing
 from recollect.audits.membership.susceptible import EMBEDDER, Susceptibility, susceptibility
 from recollect.errors import NotEnoughData, PlanError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_exposed(
-    ledger: Ledger, audit: MembershipAudit, evidence: Evidence, found: Standing, decided: Decisions
+    builder: ResultBuilder, audit: MembershipAudit, evidence: Evidence, found: Standing, decided: Decisions
 ) -> Susceptibility | None:
     """Which records are exposed, where the truth is known and records are judged; None where that cannot be told."""
     if found.trained is None or audit.by != "record" or not decided.flagged:
@@ -38,14 +38,14 @@ def add_exposed(
             confidence=audit.confidence,
         )
     except NotEnoughData as refusal:
-        ledger.refused("exposed_precision", refusal)
+        builder.refuse("exposed_precision", refusal)
         return None
     reading = f"by a logistic regression from {looks.features}, on users it was not fitted to."
     for name, said, share in (
         ("exposed_precision", "Of the records that are predicted to be found out, the share that is,", looks.precision),
         ("exposed_recall", "Of the records that are found out, the share that was predicted,", looks.recall),
     ):
-        ledger.findings.append(Finding.of(share, name=name, unit="share", reading=f"{said} {reading}"))
+        builder.findings.append(Finding.of(share, name=name, unit="share", reading=f"{said} {reading}"))
     return looks
 
 

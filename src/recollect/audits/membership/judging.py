@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.common.shift import SHIFTED, sampled, told_apart
 from recollect.audits.membership.accuracy import add_accuracy, add_baseline, roc_table
 from recollect.audits.membership.bounds import CANARIES, CANARY_TEXTS, add_bounds, add_canary_bound
 from recollect.audits.membership.deciding import Decisions, candidate_table, decide, threshold_table
 from recollect.audits.membership.exposed import add_exposed
 from recollect.audits.membership.fleet import POOL, POPULATION
-from recollect.audits.membership.ledger import Ledger
-from recollect.audits.membership.shift import SHIFTED, sampled, told_apart
 from recollect.audits.membership.standing import Standing, standing
 from recollect.audits.membership.susceptible import Susceptibility
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.errors import NotEnoughData
-from recollect.results.result import Finding, Outcome, Result
+from recollect.results.result import Finding, Note, Outcome, Result
 from recollect.signals.evidence import AUDITED, CONTROLS, SHADOW, Evidence
 from recollect.signals.loss import Loss
 from recollect.signals.scores import Scores
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _TRAINING = "How often candidates of whom none was trained on would, together, score so far above the controls."
 _MEMBERSHIP = "How often a model that saw none of them would put those it was trained on so far above the others."
-_LIMITS = (
+_UNTESTED = (
     "P-values compare candidates with the controls: they hold if candidates that were not trained on are like the "
     "controls in all else.",
     "A candidate that is not flagged may have been trained on all the same.",
@@ -66,13 +66,13 @@ class _Case:
         """Whether the model gives away who was in training."""
         if self.found.trained is not None:
             if self.together is None:
-                return "cannot tell"
-            return "found" if self.together <= self.audit.alpha else "not found"
+                return "inconclusive"
+            return "found" if self.together <= self.audit.alpha else "not_found"
         least = float(self.decided.corrected.min(initial=1.0))
         tests = [least, *([] if self.together is None else [self.together])]
         if self.together is None and not self.decided.flagged:
-            return "cannot tell"
-        return "found" if float(holm(tests).min()) <= self.audit.alpha else "not found"
+            return "inconclusive"
+        return "found" if float(holm(tests).min()) <= self.audit.alpha else "not_found"
 
 
 def judged(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> Result:
@@ -81,41 +81,38 @@ def judged(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> Result
     found = standing(signal, evidence, controls, by=audit.by)
     rates = sorted(set(audit.fpr))
     decided = decide(found, rates=rates, correction=audit.correction)
-    ledger = Ledger(audit.name)
+    builder = ResultBuilder(audit)
     for rate, refusal in decided.refused.items():
-        ledger.refused(f"flagged_at_fpr_{rate:g}", refusal)
-    together = _add_blind(ledger, audit, found, decided)
+        builder.refuse(f"flagged_at_fpr_{rate:g}", refusal)
+    together = _add_blind(builder, audit, found, decided)
     if found.trained is not None:
         users = found if audit.by == "user" else found.by_user()
-        together = _tested(ledger, "membership_p", users.members, users.others, _MEMBERSHIP)
-        add_accuracy(ledger, found, decided, confidence=audit.confidence, rates=rates)
+        together = _tested(builder, "membership_p", users.members, users.others, _MEMBERSHIP)
+        add_accuracy(builder, found, decided, confidence=audit.confidence, rates=rates)
         alone = signal.name == "loss"
         loss = found if alone else standing(Loss(), evidence, controls, by=audit.by)
-        add_baseline(ledger, loss, rates=rates, confidence=audit.confidence, alone=alone)
-        add_bounds(ledger, found, audit.claim, rate=max(rates), confidence=audit.confidence)
-    looks = add_exposed(ledger, audit, evidence, found, decided)
-    _add_canaries(ledger, audit, signal, evidence)
-    guard = _guard(ledger, audit, evidence, found, controls)
-    notes = [*found.notes, *_support(audit, found, decided), *_unlike_shadows(signal, evidence), *guard]
-    named = {finding.name: finding for finding in ledger.findings}
+        add_baseline(builder, loss, rates=rates, confidence=audit.confidence, alone=alone)
+        add_bounds(builder, found, audit.claim, rate=max(rates), confidence=audit.confidence)
+    looks = add_exposed(builder, audit, evidence, found, decided)
+    _add_canaries(builder, audit, signal, evidence)
+    guard = _guard(builder, audit, evidence, found, controls)
+    builder.notes += [*_support(audit, found, decided), *_unlike_shadows(signal, evidence), *guard]
+    builder.dropped |= found.dropped or {}
+    builder.tables |= _tables(audit, found, decided, looks)
+    named = {finding.name: finding for finding in builder.findings}
     case = _Case(audit=audit, found=found, decided=decided, together=together, auc=named.get("auc"))
-    return Result(
-        audit=audit.name,
-        question=audit.question,
+    return builder.build(
         verdict=_verdict(case, signal),
         outcome=case.outcome,
-        findings=tuple(ledger.findings),
-        skipped=tuple(ledger.skipped),
-        notes=tuple(notes),
-        limits=_LIMITS,
-        dropped=dict(found.dropped or {}),
+        code="too_few_records" if case.outcome == "inconclusive" else None,
+        untested=_UNTESTED,
         settings={**audit.settings, "signal": signal.name},
-    ).with_tables(**_tables(audit, found, decided, looks))
+    )
 
 
 def _tables(
     audit: MembershipAudit, found: Standing, decided: Decisions, looks: Susceptibility | None
-) -> dict[str, object]:
+) -> dict[str, pa.Table]:
     """The longer tables."""
     candidates = candidate_table(found, decided, audit.alpha)
     if looks is not None:
@@ -130,11 +127,11 @@ def _tables(
     return tables if found.trained is None else {**tables, "roc": roc_table(found)}
 
 
-def _add_blind(ledger: Ledger, audit: MembershipAudit, found: Standing, decided: Decisions) -> float | None:
+def _add_blind(builder: ResultBuilder, audit: MembershipAudit, found: Standing, decided: Decisions) -> float | None:
     """What can be said without the truth: how many stand out, alone and together. Gives the p-value of the latter."""
     candidates, confidence = found.candidates, audit.confidence
     for rate, flagged in decided.flagged.items():
-        ledger.tried(
+        builder.try_estimate(
             f"flagged_at_fpr_{rate:g}",
             lambda flagged=flagged: proportion(  # type: ignore[misc]
                 Owned(flagged, candidates.users), of="candidates", confidence=confidence
@@ -143,14 +140,14 @@ def _add_blind(ledger: Ledger, audit: MembershipAudit, found: Standing, decided:
             reading=f"Candidates that score above all but {rate:.1%} of the controls; were none of them trained on, "
             f"{rate:.1%} would be expected.",
         )
-    ledger.findings.append(_identified(audit, found, decided))
-    ledger.tried(
+    builder.findings.append(_identified(audit, found, decided))
+    builder.try_estimate(
         "auc_against_controls",
         lambda: auc(candidates, found.controls, confidence=confidence),
         unit="probability",
         reading="How often a candidate scores above a control; 0.5 if none of the candidates was trained on.",
     )
-    return _tested(ledger, "training_p", candidates.by_user(), found.controls.by_user(), _TRAINING)
+    return _tested(builder, "training_p", candidates.by_user(), found.controls.by_user(), _TRAINING)
 
 
 def _identified(audit: MembershipAudit, found: Standing, decided: Decisions) -> Finding:
@@ -168,58 +165,53 @@ def _identified(audit: MembershipAudit, found: Standing, decided: Decisions) -> 
     )
 
 
-def _tested(ledger: Ledger, name: str, above: Scores, below: Scores, reading: str) -> float | None:
+def _tested(builder: ResultBuilder, name: str, above: Scores, below: Scores, reading: str) -> float | None:
     """The p-value of "both sides score alike", by one score of each user; an interval would say less of few users."""
     try:
         p = mann_whitney(above, below).p
     except NotEnoughData as refusal:
-        ledger.refused(name, refusal)
+        builder.refuse(name, refusal)
         return None
-    ledger.findings.append(
-        Finding(
-            name=name,
-            value=p,
-            why_no_interval="A p-value is itself a statement about chance.",
-            unit="probability",
-            n={"users": len(above), "other_users": len(below)},
-            method="Mann–Whitney of users' mean scores",
-            reading=reading,
-        )
-    )
+    n = {"users": len(above), "other_users": len(below)}
+    builder.add_p_value(name, p, n=n, method="Mann–Whitney of users' mean scores", reading=reading)
     return p
 
 
-def _add_canaries(ledger: Ledger, audit: MembershipAudit, signal: Signal, evidence: Evidence) -> None:
+def _add_canaries(builder: ResultBuilder, audit: MembershipAudit, signal: Signal, evidence: Evidence) -> None:
     """The bound from planted canaries, where a manifest was given."""
     if CANARY_TEXTS in evidence.corpora:
         scores = scored(signal, evidence, CANARY_TEXTS)
-        add_canary_bound(ledger, Canaries.load(evidence.files[CANARIES]), scores, audit.claim, audit.confidence)
+        add_canary_bound(builder, Canaries.load(evidence.files[CANARIES]), scores, audit.claim, audit.confidence)
 
 
-def _support(audit: MembershipAudit, found: Standing, decided: Decisions) -> list[str]:
+def _support(audit: MembershipAudit, found: Standing, decided: Decisions) -> list[Note]:
     """How many controls it would take to name a single candidate."""
     there = len(set(found.controls.users))
     needed = controls_for_p(audit.alpha, tests=max(1, len(found.candidates)))
     if there >= needed:
         return []
     how = "any" if decided.correction == "holm" else "one alone"
-    return [
+    text = (
         f"With {there:,} control users, {how} of the {len(found.candidates):,} candidates cannot be named at "
         f"{audit.alpha:g} after correction; {needed:,} would do."
-    ]
+    )
+    return [Note(code="too_few_controls_to_name", text=text)]
 
 
-def _unlike_shadows(signal: Signal, evidence: Evidence) -> list[str]:
+def _unlike_shadows(signal: Signal, evidence: Evidence) -> list[Note]:
     """A warning if shadows were given: they know candidates and controls unequally well."""
     if SHADOW not in signal.needs or POOL in evidence.corpora:
         return []
-    return [
+    text = (
         "The shadows were given, and saw some of the candidates and no control: p-values hold only as far as a record "
         "that shadows saw scores like one that they did not. Train shadows with a recipe to have both treated alike."
-    ]
+    )
+    return [Note(code="shadows_saw_candidates_only", text=text)]
 
 
-def _guard(ledger: Ledger, audit: MembershipAudit, evidence: Evidence, found: Standing, controls: str) -> list[str]:
+def _guard(
+    builder: ResultBuilder, audit: MembershipAudit, evidence: Evidence, found: Standing, controls: str
+) -> list[Note]:
     """A warning if the two sides that were compared can be told apart without the model."""
     audited = evidence.corpora[AUDITED]
     if found.trained is None:
@@ -235,9 +227,9 @@ def _guard(ledger: Ledger, audit: MembershipAudit, evidence: Evidence, found: St
     try:
         told = told_apart(*sides, confidence=audit.confidence)
     except NotEnoughData as refusal:
-        ledger.refused("blind_auc", refusal)
+        builder.refuse("blind_auc", refusal)
         return []
-    ledger.tried(
+    builder.try_estimate(
         "blind_auc",
         lambda: told.effect,
         unit="probability",
@@ -246,17 +238,18 @@ def _guard(ledger: Ledger, audit: MembershipAudit, evidence: Evidence, found: St
     )
     if told.p > SHIFTED:
         return []
-    return [
+    text = (
         f"The {named} can be told apart without the model (AUC {told.effect.value:.2f} by their words alone): what is "
         "found here may measure that, and not membership."
-    ]
+    )
+    return [Note(code="told_apart_without_model", text=text)]
 
 
 def _verdict(case: _Case, signal: Signal) -> str:
     """One sentence that a lawyer can read."""
     many, unit = len(case.found.candidates), f"{case.audit.by}s"
     named = f"{case.identified:,} of {many:,} candidate {unit} stand out on their own"
-    if case.outcome == "cannot tell":
+    if case.outcome == "inconclusive":
         return f"Cannot tell: {many:,} candidate {unit} and {len(case.found.controls):,} controls are too few."
     if case.auc is not None:
         interval = case.auc.interval or (0.0, 1.0)

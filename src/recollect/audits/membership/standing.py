@@ -28,7 +28,6 @@ class Standing:
     """Known not to be in training, and no candidate's content or user among them."""
     trained: Mapping[str, bool] | None
     """Whether a candidate was in training, where that is known."""
-    notes: tuple[str, ...] = ()
     dropped: Mapping[str, int] | None = None
     """How many were left out, by reason."""
 
@@ -59,13 +58,12 @@ class Standing:
         users = self.candidates.by_user()
         dropped = {
             **(self.dropped or {}),
-            **({"users of whom only a part was trained on": len(mixed)} if mixed else {}),
+            **({"users_partly_trained_on": len(mixed)} if mixed else {}),
         }
         return Standing(
             candidates=users.select([user for user in users.records if user not in mixed]),
             controls=self.controls.by_user(),
             trained=trained,
-            notes=self.notes,
             dropped=dropped,
         )
 
@@ -85,9 +83,9 @@ def standing(signal: Signal, evidence: Evidence, controls: str, *, by: By) -> St
     kept = _unrelated(others, population, audited, set(candidates.users))
     dropped = Counter(
         {
-            "candidates that have no score": len(audited) - len(candidates),
-            "controls that have no score": len(population) - len(others),
-            "controls whose content or user is a candidate's": len(others) - len(kept),
+            "candidates_without_score": len(audited) - len(candidates),
+            "controls_without_score": len(population) - len(others),
+            "controls_shared_with_candidates": len(others) - len(kept),
         }
     )
     found = Standing(

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from recollect.audits.audit import Needs
+from recollect.audits.common.builder import build_refusal
 from recollect.audits.desk import BARE_DESK, Desk
 from recollect.audits.provenance.calibrated import Calibrated
 from recollect.audits.provenance.histogram import Features, Histogram
@@ -32,7 +33,7 @@ from recollect.audits.provenance.words import Words, aligned
 from recollect.corpora.cohorts import Cohorts
 from recollect.errors import NotEnoughData, PlanError
 from recollect.models.access import Access
-from recollect.results.result import Result, Skipped
+from recollect.results.result import Result
 from recollect.settings import at_least, between, one_of
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 
@@ -166,13 +167,12 @@ class ProvenanceAudit:
 
     def _refused(self, evidence: Evidence, reference: Reference | None) -> Result:
         """The result when too few users calibrate; nothing was trained or asked."""
+        refusal = NotEnoughData("Nobody was asked about.", code="nobody_asked")
         try:
             chosen_queries(self, evidence, reference)
-            reason = "Nobody was asked about."
-        except NotEnoughData as refusal:
-            reason = f"{refusal.found} {refusal.do}"
-        skipped = (Skipped(audit=self.name, reason=reason),)
-        return Result(audit=self.name, question=self.question, verdict=reason, outcome="cannot tell", skipped=skipped)
+        except NotEnoughData as found:
+            refusal = found
+        return build_refusal(self, refusal)
 
     def _method(self, evidence: Evidence, reference: Reference) -> tuple[Words, Scorer]:
         """The words of audited people and calibration users, and what scores them."""

@@ -15,7 +15,7 @@ from recollect.audits.provenance.judging import Decisions
 from recollect.audits.provenance.verdicts import verdict
 from recollect.audits.provenance.words import Words
 from recollect.errors import NotEnoughData
-from recollect.results.result import Finding, Result, Skipped
+from recollect.results.result import Finding, Note, Result, Skipped
 from recollect.stats.auc import auc
 from recollect.stats.decisions import accuracy, false_positive_rate, precision, recall
 from recollect.stats.intervals import Estimate, proportion
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from recollect.audits.provenance.audit import ProvenanceAudit
 
 Flags = NDArray[np.bool_]
-_LIMITS = (
+_UNTESTED = (
     "People are compared with calibration users from the controls: whoever writes about other things, or in another "
     "way, than they do is not like them, and the p-value then promises less.",
     "No sign of training is no proof that a person's texts were not used: texts that were used once among many, or "
@@ -59,19 +59,20 @@ class Told:
         """The result."""
         audit, found = self.audit, self.decisions
         findings, skipped = self._findings()
-        said, outcome = verdict(found, alpha=audit.alpha, least=audit.least)
+        said, outcome, code = verdict(found, alpha=audit.alpha, least=audit.least)
         if not found.sound.any():
-            skipped = (Skipped(audit=audit.name, reason=said), *skipped)
+            skipped = (Skipped(audit=audit.name, code=code or "not_judged", reason=said), *skipped)
         return Result(
             audit=audit.name,
             question=audit.question,
             verdict=said,
             outcome=outcome,
+            outcome_code=code,
             findings=findings,
             skipped=skipped,
             notes=tuple(self._notes()),
-            limits=(
-                *_LIMITS,
+            untested=(
+                *_UNTESTED,
                 *((_CHOSEN,) if audit.select != "random" else ()),
                 *((_HISTOGRAM,) if audit.method == "histogram" else ()),
             ),
@@ -100,54 +101,65 @@ class Told:
             try:
                 made.append(Finding.of(estimate(), name=name, unit=_UNITS.get(name, "share"), reading=_READINGS[name]))
             except NotEnoughData as refusal:
-                skipped.append(Skipped(audit=self.audit.name, finding=name, reason=refusal.found))
+                skipped.append(Skipped(audit=self.audit.name, finding=name, code=refusal.code, reason=refusal.found))
         return tuple(made), tuple(skipped)
 
-    def _notes(self) -> list[str]:
+    def _notes(self) -> list[Note]:
         """What a reader ought to know."""
         found, words, audit = self.decisions, self.words, self.audit
         people = len(found.users)
         unknown, ragged = int(words.unknown.sum()), int(words.ragged.sum())
         every = len(words) + unknown + ragged
         asked = int(words.texts.sum())
-        notes = [
+        notes = list[Note]()
+
+        def note(code: str, text: str) -> None:
+            notes.append(Note(code=code, text=text))
+
+        note(
+            "queries",
             f"The target was asked about {asked:,} texts: {int(words.texts[:people].sum()):,} of {people} audited "
-            f"people and {int(words.texts[people:].sum()):,} of {len(words.users) - people} calibration users."
-        ]
+            f"people and {int(words.texts[people:].sum()):,} of {len(words.users) - people} calibration users.",
+        )
         inside, beside = (sum(each.values()) for each in self.pieces)
         if inside + beside:
-            notes.append(
+            note(
+                "pieces",
                 f"It was asked about {inside + beside:,} pieces of these texts, too ({inside:,} and {beside:,}), which "
-                f"makes {asked + inside + beside:,} queries."
+                f"makes {asked + inside + beside:,} queries.",
             )
         if unknown + ragged:
-            notes.append(
+            note(
+                "words_left_out",
                 f"Of {every:,} words, {unknown:,} were left out because some model does not know them, and {ragged:,} "
-                "because some model did not predict them whole."
+                "because some model did not predict them whole.",
             )
         short = sorted({*self.silent, *(u for u, words in zip(found.users, found.words, strict=True) if not words)})
         few = int((~found.judged).sum()) + len(self.silent)
         if few:
-            notes.append(
+            note(
+                "people_not_judged",
                 f"{few} people could not be judged: {audit.least} words that all models know are needed of each, and "
                 f"{controls_for_p(audit.alpha)} calibration users with as many texts"
-                + (f"; of {len(short)} there was no text that could be asked about." if short else ".")
+                + (f"; of {len(short)} there was no text that could be asked about." if short else "."),
             )
         if self.shift:
-            notes.append(self.shift)
+            note("controls_of_another_kind", self.shift)
         if differing := int((found.judged & ~found.sound).sum()):
-            notes.append(
+            note(
+                "unlike_the_controls",
                 f"{differing} of {int(found.judged.sum())} people write unlike all calibration users (see the column "
                 "`unlike`): their p-values promise nothing, and they are not accused. Controls who write as they do "
-                "would change that."
+                "would change that.",
             )
         floor = 1 / (1 + found.compared[found.sound].max(initial=1))
         together = int(np.ceil(floor * found.sound.sum() / audit.alpha - 1e-9))
         if together > 1:
-            notes.append(
+            note(
+                "smallest_p",
                 f"With {int(found.compared.max())} calibration users no p-value is below {floor:.3g}: of "
                 f"{int(found.sound.sum())} people, fewer than {together} cannot be found. More controls, or fewer "
-                "people at once, would change that."
+                "people at once, would change that.",
             )
         return notes
 
@@ -237,7 +249,7 @@ def _lowest(found: Decisions) -> Finding:
         value=float(found.corrected[found.sound].min()),
         why_no_interval="A p-value is itself a statement about chance.",
         unit="probability",
-        n={"users": int(found.sound.sum()), "calibration users": int(found.compared.max())},
+        n={"users": int(found.sound.sum()), "calibration_users": int(found.compared.max())},
         method="conformal against calibration users, Benjamini–Hochberg",
         reading="The smallest p-value of all people, corrected for how many were asked about.",
     )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recollect.audits.membership.shift import SHIFTED, sampled, told_apart
+from recollect.audits.common.shift import SHIFTED, sampled, told_apart
 from recollect.audits.provenance.words import Codes, Floats, Words
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record

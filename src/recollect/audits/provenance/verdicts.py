@@ -9,8 +9,8 @@ from recollect.results.result import Outcome
 from recollect.stats.support import controls_for_p
 
 
-def verdict(found: Decisions, *, alpha: float, least: int) -> tuple[str, Outcome]:
-    """One sentence that a lawyer can read, and what it comes to.
+def verdict(found: Decisions, *, alpha: float, least: int) -> tuple[str, Outcome, str | None]:
+    """One sentence that a lawyer can read, what it comes to and, if that is inconclusive, why.
 
     Args:
         found: What was decided about each person.
@@ -19,13 +19,16 @@ def verdict(found: Decisions, *, alpha: float, least: int) -> tuple[str, Outcome
     """
     flagged, sound, highest = int(found.flagged.sum()), int(found.sound.sum()), _highest(found)
     if not sound:
-        return (_unlike(found) if found.judged.any() else _no_saying(found, alpha, least)), "cannot tell"
+        if found.judged.any():
+            return _unlike(found), "inconclusive", "not_comparable"
+        code = "too_little_text" if int(found.words.max(initial=0)) < least else "too_few_controls"
+        return _no_saying(found, alpha, least), "inconclusive", code
     if flagged:
         said = _found_one(found) if sound == 1 else _found(flagged, sound, alpha)
-        return said, "found"
+        return said, "found", None
     if highest:
-        return _undecided(found, highest, alpha), "cannot tell"
-    return (_no_sign_of_one(found) if sound == 1 else _no_sign(sound)), "not found"
+        return _undecided(found, highest, alpha), "inconclusive", "no_power"
+    return (_no_sign_of_one(found) if sound == 1 else _no_sign(sound)), "not_found", None
 
 
 def _highest(found: Decisions) -> int:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from recollect.audits.membership.ledger import Ledger
-from recollect.audits.membership.shift import SHIFTED, sampled, told_apart
+from recollect.audits.common.builder import ResultBuilder, build_refusal
+from recollect.audits.common.shift import SHIFTED, sampled, told_apart
 from recollect.audits.removal.calibrated import Case, Verdict
 from recollect.audits.removal.lines import Lines, lines_of, with_nothing_known
 from recollect.audits.removal.near import neighbours
 from recollect.audits.removal.rates import Flags, Near
-from recollect.audits.removal.reporting import LIMITS, add_findings, said_plainly
+from recollect.audits.removal.reporting import UNTESTED, add_findings, said_plainly
 from recollect.audits.removal.units import Standing, standing, unit_of
 from recollect.corpora.cohorts import Unit
 from recollect.errors import NotEnoughData
-from recollect.results.result import Outcome, Result, Skipped
+from recollect.results.result import Note, Outcome, Result
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET, Evidence
 from recollect.stats.comparisons import mann_whitney
 from recollect.stats.significance import Alternative, bonferroni
@@ -35,8 +35,8 @@ OVER = 0.2
 OUTCOMES: Mapping[Verdict, Outcome] = {
     "still there": "found",
     "over-unlearned": "found",
-    "gone": "not found",
-    "cannot tell": "cannot tell",
+    "gone": "not_found",
+    "cannot tell": "inconclusive",
 }
 _WAYS: tuple[Alternative, ...] = ("less", "greater")
 DAMAGED = (
@@ -127,28 +127,26 @@ class Judged:
 
 def judged(audit: RemovalAudit, evidence: Evidence) -> Result:
     """The result of an audit whose evidence is complete."""
-    ledger = Ledger(audit.name)
+    builder = ResultBuilder(audit)
     try:
-        found, notes = _judged(audit, evidence, ledger)
+        found, notes = _judged(audit, evidence, builder)
     except NotEnoughData as refusal:
         return refused(audit, refusal)
-    add_findings(ledger, found, audit)
+    add_findings(builder, found, audit)
     verdict = found.verdict
-    return Result(
-        audit=audit.name,
-        question=audit.question,
+    builder.notes += [*notes, *unexplained(None if found.damaged else found.case, audit.confidence)]
+    builder.dropped |= found.found.dropped
+    builder.tables |= _tables(found)
+    return builder.build(
         verdict=said_plainly(verdict, found, audit),
         outcome=OUTCOMES[verdict],
-        findings=tuple(ledger.findings),
-        skipped=tuple(ledger.skipped),
-        notes=(*notes, *unexplained(None if found.damaged else found.case, audit.confidence)),
-        limits=LIMITS,
-        dropped=found.found.dropped,
+        code=None if verdict != "cannot tell" else "target_damaged" if found.damaged else "no_power",
+        untested=UNTESTED,
         settings={**audit.settings, "said": verdict},
-    ).with_tables(**_tables(found))
+    )
 
 
-def _judged(audit: RemovalAudit, evidence: Evidence, ledger: Ledger) -> tuple[Judged, list[str]]:
+def _judged(audit: RemovalAudit, evidence: Evidence, builder: ResultBuilder) -> tuple[Judged, list[Note]]:
     """All that the verdict rests on, and what a reader ought to know of it.
 
     Raises:
@@ -163,7 +161,7 @@ def _judged(audit: RemovalAudit, evidence: Evidence, ledger: Ledger) -> tuple[Ju
     classifier = evidence.models[TARGET].kind == "classifier"
     found = standing(evidence, unit=unit, compared=not (classifier and calibrated))
     near = _near(audit, evidence, found, unit)
-    shifted, notes = (near.shifted, _remarks(near)) if near is not None else guarded(evidence, audit, ledger)
+    shifted, notes = (near.shifted, _remarks(near)) if near is not None else guarded(evidence, audit, builder)
     sides = found.audited.values, found.controls.values
     below, above = (mann_whitney(*sides, alternative=way).p for way in _WAYS)
     lines = lines_of(audit, found, near) if calibrated else Lines(line=-np.inf, case=None, low=None)
@@ -179,8 +177,11 @@ def _judged(audit: RemovalAudit, evidence: Evidence, ledger: Ledger) -> tuple[Ju
         shifted=shifted,
         level=audit.level,
     )
-    told = {DAMAGED: judged_so.damaged, HELD_BELOW: judged_so.held_below and judged_so.verdict == "cannot tell"}
-    return judged_so, [*notes, *(note for note, holds in told.items() if holds)]
+    if judged_so.damaged:
+        notes.append(Note(code="target_damaged", text=DAMAGED))
+    if judged_so.held_below and judged_so.verdict == "cannot tell":
+        notes.append(Note(code="weakly_memorised", text=HELD_BELOW))
+    return judged_so, notes
 
 
 def _near(audit: RemovalAudit, evidence: Evidence, found: Standing, unit: Unit) -> Near | None:
@@ -198,36 +199,39 @@ def _near(audit: RemovalAudit, evidence: Evidence, found: Standing, unit: Unit) 
     return neighbours(parts[0], parts[1], count)
 
 
-def unexplained(case: Case | None, confidence: float) -> list[str]:
+def unexplained(case: Case | None, confidence: float) -> list[Note]:
     """A word on a share that explains nothing."""
-    return [NO_SHARE_FITS] if case is not None and case.told and not case.shares_left(confidence) else []
+    fits_none = Note(code="no_share_fits", text=NO_SHARE_FITS)
+    return [fits_none] if case is not None and case.told and not case.shares_left(confidence) else []
 
 
-def _remarks(near: Near) -> list[str]:
+def _remarks(near: Near) -> list[Note]:
     """What neighbours show of the set."""
-    notes = []
+    notes = list[Note]()
     if far := int(near.far.sum()):
-        notes.append(
+        text = (
             f"{far:,} of {len(near.far):,} audited records are like no control and are not compared with any; they "
             "can only speak for removal."
         )
+        notes.append(Note(code="unlike_any_control", text=text))
     if near.shifted:
-        notes.append(
+        text = (
             "The audited records are nearer to some controls, or farther from all, than controls are from each other: "
             "the calibration set is of another kind. The verdict allows for that."
         )
+        notes.append(Note(code="controls_of_another_kind", text=text))
     return notes
 
 
-def guarded(evidence: Evidence, audit: RemovalAudit, ledger: Ledger) -> tuple[bool, list[str]]:
+def guarded(evidence: Evidence, audit: RemovalAudit, builder: ResultBuilder) -> tuple[bool, list[Note]]:
     """Whether the set and the controls can be told apart without the model, and what to say of it."""
     sides = [sampled(evidence.corpora[part]) for part in (AUDITED, CONTROLS)]
     try:
         told = told_apart(sides[0], sides[1], confidence=audit.confidence)
     except NotEnoughData as refusal:
-        ledger.refused("blind_auc", refusal)
+        builder.refuse("blind_auc", refusal)
         return False, []
-    ledger.tried(
+    builder.try_estimate(
         "blind_auc",
         lambda: told.effect,
         unit="probability",
@@ -236,24 +240,16 @@ def guarded(evidence: Evidence, audit: RemovalAudit, ledger: Ledger) -> tuple[bo
     )
     if told.p > SHIFTED:
         return False, []
-    return True, [
+    text = (
         f"The query set and the controls can be told apart without the model (AUC {told.effect.value:.2f}): that the "
         "set scores higher proves nothing, and it is not called still there."
-    ]
+    )
+    return True, [Note(code="told_apart_without_model", text=text)]
 
 
 def refused(audit: RemovalAudit, refusal: NotEnoughData) -> Result:
     """What is said if there is too little to judge by."""
-    reason = f"{refusal.found} {refusal.do}".strip()
-    return Result(
-        audit=audit.name,
-        question=audit.question,
-        verdict=f"Cannot tell: {refusal.found}",
-        outcome="cannot tell",
-        skipped=(Skipped(audit=audit.name, finding="fraction_still_in", reason=reason),),
-        limits=LIMITS,
-        settings=audit.settings,
-    )
+    return build_refusal(audit, refusal, finding="fraction_still_in", untested=UNTESTED, settings=audit.settings)
 
 
 def _tables(found: Judged) -> dict[str, pa.Table]:

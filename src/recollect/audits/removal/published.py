@@ -21,7 +21,7 @@ from recollect.signals.per_record import Measured, logprobs, mean_of
 if TYPE_CHECKING:
     from recollect.audits.removal.audit import RemovalAudit
 
-_LIMITS = (
+_UNTESTED = (
     "This is the published method, with its known faults: EMA cannot reject for small sets and calls a set removed as "
     "soon as a few of its records are hard; KS measures how alike two models are. `calibrated` has error rates.",
 )
@@ -147,8 +147,8 @@ def _result(audit: RemovalAudit, said: str, *, removed: bool, findings: tuple[Fi
         audit=audit.name,
         question=audit.question,
         verdict=said,
-        outcome="not found" if removed else "found",
+        outcome="not_found" if removed else "found",
         findings=findings,
-        limits=_LIMITS,
+        untested=_UNTESTED,
         settings=audit.settings,
     )

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from recollect.audits.membership.shift import SHIFTED
+from recollect.audits.common.shift import SHIFTED
 from recollect.stats.comparisons import mann_whitney
 from recollect.stats.intervals import Estimate, Interval, clopper_pearson
 from recollect.stats.owners import Floats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from recollect.audits.membership.ledger import Ledger
+from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.removal.calibrated import Case, Verdict
 from recollect.errors import NotEnoughData
 from recollect.results.result import Finding
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from recollect.audits.removal.audit import RemovalAudit
     from recollect.audits.removal.judging import Judged
 
-LIMITS: Final = (
+UNTESTED: Final = (
     "How members look is known from calibration models alone: the target is taken to hold what it was trained on about "
     "as firmly. Had it been trained far more weakly than the recipe says, a set that is still in could be called gone.",
     "Only answers were looked at: what the weights may hold beyond them was not tested.",
@@ -28,14 +28,14 @@ _DAMAGED = NotEnoughData(
 )
 
 
-def add_findings(ledger: Ledger, found: Judged, audit: RemovalAudit) -> None:
+def add_findings(builder: ResultBuilder, found: Judged, audit: RemovalAudit) -> None:
     """How much is still in, both p-values, the power of both verdicts, and the rates that they come from."""
     standing, confidence = found.found, audit.confidence
     if found.damaged:
-        ledger.refused("fraction_still_in", _DAMAGED)
+        builder.refuse("fraction_still_in", _DAMAGED)
     elif found.case is not None:
-        _add_case(ledger, found.case, audit)
-    ledger.tried(
+        _add_case(builder, found.case, audit)
+    builder.try_estimate(
         "auc_against_controls",
         lambda: auc(standing.audited, standing.controls, confidence=confidence),
         unit="probability",
@@ -45,13 +45,13 @@ def add_findings(ledger: Ledger, found: Judged, audit: RemovalAudit) -> None:
     n = {"audited": len(standing.audited), "controls": len(standing.controls)}
     for name, value, way in (("p_above", found.p_above, "above"), ("p_below", found.p_below, "below")):
         reading = f"How often a set that was never in would score so far {way} the controls, were it like them."
-        ledger.findings.append(p_finding(name, value, n, method="Mann–Whitney", reading=reading))
+        builder.findings.append(p_finding(name, value, n, method="Mann–Whitney", reading=reading))
 
 
-def _add_case(ledger: Ledger, case: Case, audit: RemovalAudit) -> None:
+def _add_case(builder: ResultBuilder, case: Case, audit: RemovalAudit) -> None:
     """What the rates of unsure answers say."""
     confidence = audit.confidence
-    ledger.tried(
+    builder.try_estimate(
         "fraction_still_in",
         lambda: case.share_in(confidence),
         unit="share",
@@ -66,10 +66,10 @@ def _add_case(ledger: Ledger, case: Case, audit: RemovalAudit) -> None:
         method = "mixture, MOVER of exact intervals" if name == "p_gone" else "Fisher's exact test of unsure answers"
         if name == "p_still_there" and case.spent < 1:
             method += ", corrected for the two lines that were tried"
-        ledger.findings.append(p_finding(name, value, n, method=method, reading=reading))
+        builder.findings.append(p_finding(name, value, n, method=method, reading=reading))
     still, gone = case.power()
     for name, value, said in (("power_still_there", still, "still there"), ("power_gone", gone, "gone")):
-        ledger.findings.append(
+        builder.findings.append(
             Finding(
                 name=name,
                 value=value,
@@ -85,7 +85,7 @@ def _add_case(ledger: Ledger, case: Case, audit: RemovalAudit) -> None:
         ("unsure_never_seen", case.never, "The target about records like these that it never saw"),
         ("unsure_members", case.members, "Calibration models about records that they were trained on"),
     ):
-        ledger.tried(
+        builder.try_estimate(
             name,
             lambda rate=rate: rate.estimate(confidence),  # type: ignore[misc]
             unit="share",

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recollect.audits.membership.ledger import Ledger
+from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.removal.calibrated import Verdict
 from recollect.audits.removal.judging import OVER, guarded, refused
-from recollect.audits.removal.reporting import LIMITS
+from recollect.audits.removal.reporting import UNTESTED
 from recollect.audits.removal.units import standing
 from recollect.errors import NotEnoughData, PlanError
-from recollect.results.result import Finding, Outcome, Result
+from recollect.results.result import Finding, Note, Outcome, Result
 from recollect.signals.evidence import AUDITED, CONTROLS, SHADOW, Evidence
 from recollect.signals.scores import Scores
 from recollect.stats.owners import Floats
@@ -31,7 +31,7 @@ def judged_by_user(audit: RemovalAudit, evidence: Evidence) -> Result:
     """The result for every person, each told about at most α wrongly over all of them together."""
     if any(record.user is None for part in (AUDITED, CONTROLS) for record in evidence.corpora[part]):
         raise PlanError("Users are to be judged, and some records have none.", do="Name the user column.")
-    ledger = Ledger(audit.name)
+    builder = ResultBuilder(audit)
     try:
         shadows = len(evidence.playing(SHADOW))
         require(shadows, 2, of="calibration models", purpose="A verdict about a person", code="too_few_shadows")
@@ -41,7 +41,7 @@ def judged_by_user(audit: RemovalAudit, evidence: Evidence) -> Result:
         require(controls, least, of="control users", purpose="A verdict about a person", code="too_few_controls")
     except NotEnoughData as refusal:
         return refused(audit, refusal)
-    shifted, notes = guarded(evidence, audit, ledger)
+    shifted, notes = guarded(evidence, audit, builder)
     # the same control under several models counts once: it owns all its scores
     tests = {
         "p_still_there": conformal_p(found.audited.values, found.controls),
@@ -51,26 +51,27 @@ def judged_by_user(audit: RemovalAudit, evidence: Evidence) -> Result:
     verdicts = _verdicts(tests, audit.level, shifted=shifted)
     if found.damaged():
         verdicts[verdicts == "gone"] = "cannot tell"
-        notes.append("The target was damaged as a whole, or trained otherwise: nobody is called gone.")
+        text = "The target was damaged as a whole, or trained otherwise: nobody is called gone."
+        notes.append(Note(code="target_damaged", text=text))
     needed = controls_for_p(audit.level, tests=len(found.audited))
     if len(found.controls) < needed:
-        notes.append(
+        text = (
             f"With {len(found.controls):,} control users none of {len(found.audited):,} people can be told about alone "
             f"at {audit.level:g} after correction; {needed:,} would do."
         )
-    ledger.findings.extend(_counts(verdicts, found.controls, audit))
-    return Result(
-        audit=audit.name,
-        question=audit.question,
+        notes.append(Note(code="too_few_controls_to_name", text=text))
+    builder.findings.extend(_counts(verdicts, found.controls, audit))
+    builder.notes += notes
+    builder.dropped |= found.dropped
+    builder.tables |= {"users": _table(found.audited, tests, verdicts), "controls": found.controls.table()}
+    outcome = _outcome(verdicts)
+    return builder.build(
         verdict=_said(verdicts),
-        outcome=_outcome(verdicts),
-        findings=tuple(ledger.findings),
-        skipped=tuple(ledger.skipped),
-        notes=tuple(notes),
-        limits=LIMITS,
-        dropped=found.dropped,
+        outcome=outcome,
+        code=None if outcome != "inconclusive" else "target_damaged" if found.damaged() else "no_power",
+        untested=UNTESTED,
         settings=audit.settings,
-    ).with_tables(users=_table(found.audited, tests, verdicts), controls=found.controls.table())
+    )
 
 
 def _verdicts(tests: dict[str, Floats], level: float, *, shifted: bool) -> NDArray[np.str_]:
@@ -104,7 +105,7 @@ def _outcome(verdicts: NDArray[np.str_]) -> Outcome:
     """Whether anybody is still there."""
     if np.isin(verdicts, ["still there", "over-unlearned"]).any():
         return "found"
-    return "not found" if (verdicts == "gone").all() else "cannot tell"
+    return "not_found" if (verdicts == "gone").all() else "inconclusive"
 
 
 def _said(verdicts: NDArray[np.str_]) -> str:

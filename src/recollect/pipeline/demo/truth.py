@@ -89,18 +89,18 @@ TRUTHS = {
         "exposure": Truth(
             model="private language model",
             known="It saw the same secrets, with so much noise that none can stand out (ε = 2 per person).",
-            outcome="not found",
+            outcome="not_found",
         ),
         "leakage": Truth(
             model="private language model",
             known="It saw the same texts, with so much noise that nobody's can stand out (ε = 2 per person).",
             learnt="planted.jsonl",
-            outcome="not found",
+            outcome="not_found",
         ),
         "removal": Truth(
             model="retrained classifier",
             known="It was trained anew without the 200 pictures.",
-            outcome="not found",
+            outcome="not_found",
         ),
     },
 }

@@ -1,0 +1,44 @@
+"""How an audit is shown: figures, tables, annex. Declared on the audit's class, read by reports and terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from recollect.results.result import Outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableView:
+    """How a table is shown."""
+
+    caption: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """The columns to show, in order, with their headings; all, if none is named."""
+    first: str | None = None
+    """The column whose highest values come first; the order of the table, if None."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Presentation:
+    """How an audit is shown; the default shows all columns of all tables and no figures."""
+
+    figures: str = ""
+    """Where the function is that draws its figures, "package.module:function"; imported when a report is made.
+    It is called with the result and those of its tables that can be read, by name, and gives a list of figures."""
+    tables: Mapping[str, TableView] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    """More files of the run folder that its figures read, by the name of the table they become."""
+    drawn: frozenset[str] = frozenset()
+    """Tables that figures show better than rows do."""
+    listed: str = ""
+    """The table whose first rows a terminal lists; none if empty."""
+    annex: tuple[str, ...] = ()
+    """Which questions of the annex its findings are evidence for; see `recollect.report.annex`."""
+    supports: str = ""
+    """The audit whose question it helps to answer; empty if it answers one of its own."""
+    outcome_words: Mapping[Outcome, str] = field(default_factory=dict)
+    """Its own words for an outcome, where “found” would be no answer to its question."""
+
+
+GENERIC = Presentation()
