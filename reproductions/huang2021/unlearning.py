@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-import recollect.models  # noqa: F401 - registers our recurrent models
+import recollect.models.architectures  # noqa: F401 - registers our recurrent models
 from recollect.corpora.corpus import Corpus
 from recollect.digests import digest
 from recollect.streams import stream

@@ -30,8 +30,8 @@ KILLER = '''
 import os, random, shutil, signal, sys, time
 from pathlib import Path
 
-import recollect.cli.app, recollect.models, recollect.pipeline.series, recollect.report.writing, recollect.recipes.fleet
-import recollect.results.comparing, recollect.models.loading
+import recollect.cli.app, recollect.pipeline.series, recollect.report.writing, recollect.recipes.training
+import recollect.results.comparing, recollect.models.local
 from recollect.audits.registry import AUDITS
 
 for audit in AUDITS.names:

@@ -7,15 +7,15 @@ import pytest
 import torch
 import transformers
 
-import recollect.models  # noqa: F401 - makes our architectures known to the Auto classes
+import recollect.models.architectures  # noqa: F401 - makes our architectures known to the Auto classes
 from recollect.corpora import Corpus, Record
 from recollect.corpora.cohorts import Cohorts
 from recollect.files import read_json
 from recollect.models.loading import load_model
+from recollect.recipes.job import held_out
 from recollect.recipes.reading import builtin_recipes, load_recipe
 from recollect.recipes.recipe import Perceptron, ResNet, Transformer
 from recollect.recipes.training import train
-from recollect.recipes.validating import held_out
 from recollect.testing.refusals import refused
 
 WORDS = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "while", "seven", "wizards", "box"]

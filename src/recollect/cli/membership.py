@@ -113,7 +113,7 @@ def membership(
     from recollect.audits.membership.bounds import CANARIES
     from recollect.audits.membership.susceptible import EMBEDDER
     from recollect.documents import changes
-    from recollect.models.adapters import natural_reference
+    from recollect.models.refs import natural_reference
     from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET
     from recollect.signals.neighbourhood import PERTURBER
 
@@ -150,7 +150,7 @@ def membership(
 
 def claim_of(folder: Path, epsilon: float | None, delta: float | None) -> dict[str, Any]:
     """The promise of privacy that is audited: what was typed or, without that, what the model's card says."""
-    from recollect.models.pretrained import read_settings
+    from recollect.models.folders import read_settings
 
     found = read_settings(folder / "card.json", str(folder)).get("privacy")
     stated = found if isinstance(found, dict) else {}

@@ -1,16 +1,17 @@
 """Models that may be questioned, at a declared level of access, and the answers they give.
 
-Importing this makes our own architectures known to the Auto classes of `transformers`, and so loads torch.
+Nothing here loads torch before a model that needs it is loaded. Our own architectures become known to the Auto classes
+of `transformers` by `import recollect.models.architectures`; whatever of ours loads a model imports it itself.
 """
 
 from __future__ import annotations
 
-from recollect.models import architectures
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.limited import limited
-from recollect.models.loading import load_model, natural_reference
+from recollect.models.loading import load_model
 from recollect.models.model import Frontier, Kind, Model, Question, Stepper
+from recollect.models.refs import natural_reference
 
 __all__ = [
     "Access",
@@ -20,7 +21,6 @@ __all__ = [
     "Model",
     "Question",
     "Stepper",
-    "architectures",
     "limited",
     "load_model",
     "natural_reference",

@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from recollect import labels
 from recollect.digests import Json
 from recollect.errors import MissingDependency, ModelError
 from recollect.models.digesting import meaningful
-from recollect.models.folders import adapter_folder, model_folder
+from recollect.models.folders import adapter_folder, model_folder, read_settings
 from recollect.models.model import Kind
-from recollect.models.pretrained import Opened, kind_of, quietly, read_config, read_network, read_settings, some
+from recollect.models.pretrained import Opened, kind_of, quietly, read_config, read_network, some
 
 _TASKS: dict[str | None, Kind] = {"CAUSAL_LM": "causal", "SEQ_2_SEQ_LM": "seq2seq", "SEQ_CLS": "classifier"}
-
-
-def split_adapter(ref: str) -> tuple[str, str] | None:
-    """Base and adapter of a name like BASE+ADAPTER; None for any other name.
-
-    >>> split_adapter("gpt2+runs/lora")
-    ('gpt2', 'runs/lora')
-    """
-    if "+" not in ref or Path(ref).expanduser().exists():
-        return None
-    places = [place for place, letter in enumerate(ref) if letter == "+"]
-    there = [place for place in places if Path(ref[place + 1 :]).expanduser().is_dir()]
-    place = (there or places[-1:])[0]
-    return ref[:place], ref[place + 1 :]
-
-
-def natural_reference(ref: str) -> str | None:
-    """The model that an adapted model is naturally compared with: its base; None for any other model.
-
-    >>> natural_reference("gpt2+runs/lora")
-    'gpt2'
-    """
-    parts = split_adapter(ref)
-    return None if parts is None else parts[0]
 
 
 def open_adapted(base: str, adapter: str, kind: Kind | None) -> Opened:

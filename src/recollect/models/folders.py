@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 from recollect.errors import ModelError
+from recollect.files import read_json
 from recollect.settings import did_you_mean
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -53,6 +55,24 @@ def adapter_folder(ref: str) -> Path:
         )
     _refuse_without_weights(folder, ADAPTER_WEIGHTS, ref)
     return folder
+
+
+def read_settings(path: Path, ref: str) -> dict[str, Any]:
+    """The settings in a JSON file beside a model; none if there is no such file.
+
+    Raises:
+        ModelError: The file is damaged.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        return dict(read_json(path))
+    except (OSError, ValueError, TypeError) as error:
+        raise ModelError(
+            f"The {path.name} of model {ref!r} cannot be read: {error}",
+            do="Correct it, or take it out of the model's folder.",
+            code="settings_unreadable",
+        ) from error
 
 
 def _folder(ref: str) -> Path:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,22 @@ BLOCK = 1024
 _NOTED = ("recollect", "numpy", "pyarrow", "torch", "transformers", "tokenizers")
 
 
+def installed(packages: Iterable[str]) -> dict[str, str]:
+    """The versions of those packages that are installed: stored answers are read and kept without torch, too.
+
+    >>> installed(["no-such-package"])
+    {}
+    """
+    found = {}
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
+
+
 def _versions() -> dict[str, str]:
     """What is installed; noted only, because a number that may change raises `SCORING_REVISION`."""
-    return {package: version(package) for package in _NOTED}
+    return installed(_NOTED)
 
 
 @dataclass(frozen=True, kw_only=True)

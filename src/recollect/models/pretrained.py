@@ -16,9 +16,9 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoTokenizer
 from transformers.utils import logging
 
+import recollect.models.architectures  # noqa: F401 - the Auto classes must know our own models
 from recollect.digests import Json
 from recollect.errors import ModelError
-from recollect.files import read_json
 from recollect.models.folders import model_folder
 from recollect.models.model import Kind, Precision
 
@@ -212,20 +212,6 @@ def refuse_foreign(tokenizer: Any, network: Any, ref: str) -> None:
             do="They do not belong together: save the model's own tokenizer into its folder.",
             code="foreign_tokenizer",
         )
-
-
-def notes_beside(folder: Path, ref: str) -> dict[str, Mapping[str, Any]]:
-    """What the card and the image preprocessing beside the weights say; empty where they are absent."""
-    files = {"card": "card.json", "preprocessing": "preprocessor_config.json"}
-    return {name: read_settings(folder / file, ref) for name, file in files.items()}
-
-
-def read_settings(path: Path, ref: str) -> dict[str, Any]:
-    """The settings in a JSON file; none if there is no such file."""
-    if not path.is_file():
-        return {}
-    with quietly(ref, f"Its {path.name} cannot be read", code="settings_unreadable"):
-        return dict(read_json(path))
 
 
 def settled(network: Any, precision: Precision, device: torch.device) -> Any:

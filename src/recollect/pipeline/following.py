@@ -11,7 +11,7 @@ from transformers import TrainerCallback
 
 from recollect.audits.exposure.audit import CANARIES, ExposureAudit
 from recollect.files import read_json, write_json
-from recollect.models.loading import model_in_memory
+from recollect.models.local import model_in_memory
 from recollect.models.model import Model
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.run import run

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from recollect import __version__
 from recollect.digests import digest, digest_file
 from recollect.models.limited import Limited
+from recollect.models.manifest import installed
 from recollect.models.model import Model, address
 from recollect.models.recorded import Recorded
 from recollect.pipeline.plan import Plan, digest_of, settings_of, told_settings
@@ -45,7 +46,7 @@ def _provenance(plan: Plan, evidence: Evidence, seconds: float) -> Provenance:
     return Provenance(
         recollect=__version__,
         torch=version("torch") if any(map(_runs, evidence.models.values())) else None,
-        versions={package: version(package) for package in NOTED},
+        versions=installed(NOTED),
         model=None if target is None else target.digest,
         corpus=None if audited is None else audited.digest,
         digests=dict(sorted({**others, **_cohorts(evidence), **_files(evidence)}.items())),

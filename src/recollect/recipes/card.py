@@ -94,8 +94,8 @@ class Card:
             f"| Differential privacy | {private} |\n"
             f"| Seed | {self.seed} |\n\n"
             "Load it with `recollect.load_model`, or with the Auto classes of `transformers` after "
-            "`import recollect.models`.\nThe recipe, the digest of the data and the versions stand in `card.json`, "
-            "the learning curve in `curve.json`.\n"
+            "`import recollect.models.architectures`.\nThe recipe, the digest of the data and the versions stand in "
+            "`card.json`, the learning curve in `curve.json`.\n"
         )
 
 

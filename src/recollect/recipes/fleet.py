@@ -18,7 +18,6 @@ from recollect.execution.local import LocalBackend
 from recollect.files import private_folder, read_json, write_json
 from recollect.recipes.job import TRAINING_REVISION
 from recollect.recipes.recipe import Recipe
-from recollect.recipes.training import train
 from recollect.recipes.trial import Layout, pick_layout
 from recollect.streams import seed_of
 
@@ -101,6 +100,8 @@ class _Member:
     work: Path
 
     def __call__(self, name: str) -> str:
+        from recollect.recipes.training import train  # torch comes with it, and finished fleets need none
+
         fleet, folder = self.fleet, self.fleet.folder(self.work, name)
         train(
             fleet.recipe,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from recollect.corpora.corpus import Corpus
 from recollect.digests import hasher, take_file
@@ -14,7 +13,6 @@ from recollect.errors import CorpusError, PlanError, StoreError
 from recollect.files import private_folder, read_json, write_json
 from recollect.models.folders import model_folder
 from recollect.recipes.recipe import Recipe
-from recollect.recipes.validating import held_out
 
 TRAINING_REVISION = 1
 """Raised by hand whenever a change may move a weight: a training that was begun before is then not gone on with."""
@@ -65,6 +63,22 @@ class Job:
         }
 
 
+def held_out(corpus: Corpus, share: float) -> frozenset[str]:
+    """The ids of the records that are held out: the last share of each user's records, in the order of the corpus.
+
+    So every user stays a member of the cohort. A corpus without users loses its last share.
+    """
+    counts = Counter("" if record.user is None else record.user for record in corpus)
+    first = {user: count - round(count * share) for user, count in counts.items()}
+    seen, chosen = Counter[str](), set()
+    for record in corpus:
+        user = "" if record.user is None else record.user
+        seen[user] += 1
+        if seen[user] > first[user]:
+            chosen.add(record.id)
+    return frozenset(chosen)
+
+
 def claimed(out: Path, job: Job, threads: int | None) -> dict[str, Any]:
     """Make the folder this training's own, or find that it is; what was noted when it was begun."""
     file, identity = out / "training.json", job.identity()
@@ -73,7 +87,7 @@ def claimed(out: Path, job: Job, threads: int | None) -> dict[str, Any]:
             raise StoreError(
                 f"The folder {out} is not empty.", do="Choose another for the model.", code="folder_not_empty"
             )
-        begun = {**identity, "threads": threads or torch.get_num_threads()}
+        begun = {**identity, "threads": threads or _own_threads()}
         write_json(private_folder(out) / "training.json", begun)
         return begun
     begun = read_json(file)
@@ -85,6 +99,13 @@ def claimed(out: Path, job: Job, threads: int | None) -> dict[str, Any]:
             code="folder_of_another_training",
         )
     return {**begun, "threads": threads or begun["threads"]}
+
+
+def _own_threads() -> int:
+    """As many threads as torch likes; it is loaded here and not before, because a folder that is done needs none."""
+    import torch
+
+    return torch.get_num_threads()
 
 
 def _files_digest(folder: Path) -> str:

@@ -7,13 +7,16 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recollect.corpora.corpus import Corpus
 from recollect.execution.threads import computing_with, threads_for
-from recollect.recipes.loop import Loop, own_randomness
 from recollect.recipes.recipe import Recipe
 from recollect.recipes.sampling import Indices
-from recollect.recipes.update import Step
+
+if TYPE_CHECKING:
+    # torch comes with the loop, and whoever only names a layout should not wait for it
+    from recollect.recipes.loop import Loop
 
 STEPS = 3
 """Steps of one measurement; each is made twice and the quicker counts, because other programs disturb."""
@@ -54,6 +57,7 @@ def _seconds(recipe: Recipe, corpus: Corpus, threads: tuple[int, ...]) -> tuple[
     """Seconds per step with so many threads each, and how many steps the whole training has."""
     from recollect.recipes.assembling import prepare
     from recollect.recipes.job import Job
+    from recollect.recipes.loop import own_randomness
 
     with tempfile.TemporaryDirectory() as folder, own_randomness():
         loop = prepare(Job.of(recipe, corpus, None, seed=0), Path(folder)).loop
@@ -69,6 +73,8 @@ def _seconds(recipe: Recipe, corpus: Corpus, threads: tuple[int, ...]) -> tuple[
 
 def _timed(loop: Loop, draws: list[Indices]) -> float:
     """Seconds for these steps; the weights change, but nobody keeps them."""
+    from recollect.recipes.update import Step
+
     began = time.perf_counter()
     for number, drawn in enumerate(draws):
         loop.update.step(Step(number=number, first=number == 0, drawn=drawn, rate=0.0))

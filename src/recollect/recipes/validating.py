@@ -1,8 +1,7 @@
-"""Validation: which records are held out, and the loss on them."""
+"""The loss on held-out records."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,26 +9,9 @@ import numpy as np
 import torch
 
 from recollect import labels
-from recollect.corpora.corpus import Corpus
 from recollect.recipes.sequences import Sequences
 from recollect.recipes.update import summed_loss
 from recollect.streams import stream
-
-
-def held_out(corpus: Corpus, share: float) -> frozenset[str]:
-    """The ids of the records that are held out: the last share of each user's records, in the order of the corpus.
-
-    So every user stays a member of the cohort. A corpus without users loses its last share.
-    """
-    counts = Counter("" if record.user is None else record.user for record in corpus)
-    first = {user: count - round(count * share) for user, count in counts.items()}
-    seen, chosen = Counter[str](), set()
-    for record in corpus:
-        user = "" if record.user is None else record.user
-        seen[user] += 1
-        if seen[user] > first[user]:
-            chosen.add(record.id)
-    return frozenset(chosen)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-import recollect.models  # noqa: F401 - registers the architectures
+import recollect.models.architectures  # noqa: F401 - registers the architectures
 from recollect.models.architectures import ConvolutionalConfig, ConvolutionalLM
 
 SIZES = {"vocab_size": 23, "units": 8, "embedding": 6, "width": 3, "pad_token_id": 0, "eos_token_id": 2}

@@ -3,7 +3,7 @@
 import torch
 from transformers import AutoModelForImageClassification
 
-import recollect.models  # noqa: F401 - registers the architectures
+import recollect.models.architectures  # noqa: F401 - registers the architectures
 from recollect.models.architectures import PerceptronClassifier, PerceptronConfig
 
 

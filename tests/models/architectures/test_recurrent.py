@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from transformers import AutoModelForCausalLM
 
-import recollect.models  # noqa: F401 - registers the architectures
+import recollect.models.architectures  # noqa: F401 - registers the architectures
 from recollect.models.architectures import RecurrentConfig, RecurrentLM
 
 SIZES = {"vocab_size": 23, "units": 12, "embedding": 8, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from transformers import AutoModelForSeq2SeqLM
 
-import recollect.models  # noqa: F401 - registers the architectures
+import recollect.models.architectures  # noqa: F401 - registers the architectures
 from recollect.models.architectures import TranslatingConfig, TranslatingLM
 
 SIZES = {"vocab_size": 23, "units": 12, "embedding": 8}
