@@ -26,7 +26,6 @@ from recollect.stats import (
     precision,
     proportion,
     recall,
-    resampled_auc,
     tpr_at_fpr,
 )
 from recollect.stats.exposure import fit_skew_normal, sampled_exposure
@@ -71,7 +70,6 @@ HIGH, LOW = np.linspace(1, 3, 40), np.linspace(0, 2, 40)
 FLAGS = HIGH > 2, LOW > 2
 ESTIMATES = [
     auc(HIGH, LOW),
-    resampled_auc(HIGH, LOW, rng=np.random.default_rng(0), draws=100),
     tpr_at_fpr(HIGH, LOW, fpr=0.1),
     mean(HIGH),
     proportion(FLAGS[0]),

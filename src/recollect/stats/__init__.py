@@ -4,7 +4,7 @@ Higher scores always mean more evidence of training. Every function takes plain 
 (`Owned`, `Scores`): then users, not records, are what is counted and resampled.
 """
 
-from recollect.stats.auc import auc, placements, resampled_auc
+from recollect.stats.auc import auc, placements
 from recollect.stats.bootstrap import bootstrap
 from recollect.stats.comparisons import Comparison, kolmogorov_smirnov, mann_whitney, permutation
 from recollect.stats.decisions import accuracy, balanced_accuracy, false_positive_rate, precision, recall
@@ -66,7 +66,6 @@ __all__ = [
     "proportion",
     "recall",
     "require",
-    "resampled_auc",
     "roc_curve",
     "threshold_at",
     "too_small_p",

@@ -6,9 +6,8 @@ import numpy as np
 from scipy import special
 
 from recollect.settings import between
-from recollect.stats.bootstrap import bootstrap
 from recollect.stats.intervals import Estimate, Interval, student, upper_limit
-from recollect.stats.owners import Codes, Floats, Numbers, Side, counts, require_users, sides
+from recollect.stats.owners import Floats, Numbers, Side, counts, require_users, sides
 
 
 def auc(members: Numbers, others: Numbers, *, confidence: float = 0.95) -> Estimate:
@@ -39,24 +38,6 @@ def auc(members: Numbers, others: Numbers, *, confidence: float = 0.95) -> Estim
     )
 
 
-def resampled_auc(
-    members: Numbers, others: Numbers, *, rng: np.random.Generator, draws: int = 2000, confidence: float = 0.95
-) -> Estimate:
-    """The AUC with a bootstrap interval over users.
-
-    A cross-check of `auc`: slower, too narrow near 0 and 1, and refused where the two sides do not overlap.
-
-    >>> estimate = resampled_auc([3.0, 1.5, 2.0], [2.5, 1.0, 0.5], rng=np.random.default_rng(0))
-    >>> round(estimate.value, 3), estimate.interval.high
-    (0.778, 1.0)
-    """
-    a, b = _two_sides(members, others)
-    statistic = _WeightedAuc(a, b)
-    interval = bootstrap(statistic, strata(a, b), rng=rng, draws=draws, confidence=confidence, width=len(a) + len(b))
-    value = float(statistic(np.ones((1, a.population)))[0])
-    return Estimate(value=value, interval=interval, n=counts(a, b), method=f"bootstrap over users, {draws} draws")
-
-
 def placements(values: Floats, among: Floats) -> Floats:
     """For each value the share of `among` below it, ties counting half.
 
@@ -68,11 +49,6 @@ def placements(values: Floats, among: Floats) -> Floats:
     below = np.empty(len(values))
     below[order] = np.searchsorted(ordered, rising, side="left") + np.searchsorted(ordered, rising, side="right")
     return np.asarray(below / (2 * len(among)))
-
-
-def strata(a: Side, b: Side) -> Codes:
-    """Users of one side, of the other, and of both are drawn apart, so that the sides keep their sizes."""
-    return (a.sizes > 0).astype(np.int64) + 2 * (b.sizes > 0)
 
 
 def _two_sides(members: Numbers, others: Numbers) -> tuple[Side, Side]:
@@ -117,22 +93,3 @@ def _unanimous(value: float, pairs: int, confidence: float) -> Interval:
     """The interval when every user agrees: how often could a pair of users have differed, and not been seen to?"""
     unseen = upper_limit(0, pairs, tail=(1 - confidence) / 2)
     return Interval(value * (1 - unseen), value + (1 - value) * unseen, confidence)
-
-
-class _WeightedAuc:
-    """The AUC as a function of how often each user was drawn, by one sort and running sums."""
-
-    def __init__(self, a: Side, b: Side) -> None:
-        order = np.argsort(a.values, kind="stable")
-        ordered = a.values[order]
-        self._members, self._others = a.users[order], b.users
-        self._below = np.searchsorted(ordered, b.values, side="left")
-        self._not_above = np.searchsorted(ordered, b.values, side="right")
-
-    def __call__(self, drawn: Floats) -> Floats:
-        running = np.zeros((len(drawn), len(self._members) + 1))
-        np.cumsum(drawn[:, self._members], axis=1, out=running[:, 1:])
-        total, weights = running[:, -1], drawn[:, self._others]
-        lost = (running[:, self._below] + running[:, self._not_above]) / 2
-        won = total * weights.sum(axis=1) - np.einsum("ij,ij->i", lost, weights)
-        return np.asarray(won / (total * weights.sum(axis=1)))
