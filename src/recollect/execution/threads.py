@@ -17,7 +17,8 @@ def threads_for(workers: int) -> int:
     1
     """
     allowed = os.environ.get("OMP_NUM_THREADS", "")
-    share = max(1, _cores() // workers)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    share = max(1, cores // workers)
     return min(share, int(allowed)) if allowed.isdecimal() and int(allowed) > 0 else share
 
 
@@ -59,8 +60,3 @@ def computing_with(threads: int) -> Iterator[None]:
         finally:
             if torch and before != threads:
                 torch.set_num_threads(before)
-
-
-def _cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -94,7 +94,8 @@ class Registry:
                     do=f"{did_you_mean(setting, known)}{offered}",
                     code="unknown_setting",
                 )
-        missing = [each.name for each in fields(kind) if _is_required(each) and each.name not in settings]
+        required = [each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]
+        missing = [name for name in required if name not in settings]
         if missing:
             raise PlanError(
                 f"The {self.noun} {name!r} needs {missing[0]!r}.",
@@ -135,11 +136,6 @@ SIGNALS = Registry(
     },
 )
 """Every signal, by the name that plans and options use."""
-
-
-def _is_required(setting: Field[Any]) -> bool:
-    """Whether a setting has no default."""
-    return setting.default is MISSING and setting.default_factory is MISSING
 
 
 def signal_named(name: str, **settings: Any) -> Signal:

@@ -61,7 +61,9 @@ def bootstrap(
             do="Use an exact interval, or add users who differ.",
             code="constant_statistic",
         )
-    tail = _expanded((1 - confidence) / 2, int(sizes[sizes > 1].min()))
+    fewest = int(sizes[sizes > 1].min())
+    # a smaller share is cut off at each end for few users
+    tail = float(special.ndtr(-student((1 - confidence) / 2, fewest - 1) * (fewest / (fewest - 1)) ** 0.5))
     low, high = np.quantile(values, [tail, 1 - tail])
     return Interval(float(low), float(high), confidence)
 
@@ -82,8 +84,3 @@ def _counts(users: int, rows: int, rng: np.random.Generator) -> Floats:
     """How often each of so many users comes up in as many draws with replacement [rows, users]."""
     picked = rng.integers(users, size=(rows, users)) + users * np.arange(rows)[:, None]
     return np.bincount(picked.ravel(), minlength=rows * users).reshape(rows, users).astype(np.float64)
-
-
-def _expanded(tail: float, users: int) -> float:
-    """The share to cut off at each end, smaller for few users."""
-    return float(special.ndtr(-student(tail, users - 1) * (users / (users - 1)) ** 0.5))

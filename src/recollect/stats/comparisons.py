@@ -95,11 +95,12 @@ def permutation(
     _no_user_twice(a, b)
     if of == "ranks":
         pooled = np.concatenate([a.values, b.values])
-        values = placements(a.values, pooled), placements(b.values, pooled)
+        values, effect = (placements(a.values, pooled), placements(b.values, pooled)), auc(members, others)
     else:
         values = finite(a, purpose="A difference of means").values, finite(b, purpose="A difference of means").values
+        means = [(1.0, mean_of(a, of="members")), (-1.0, mean_of(b, of="others"))]
+        effect = weighted_sum(means, n=counts(a, b))
     p = _dealt_p(values, a, b, _dealings(a.owners, a.population, rng, draws), alternative)
-    effect = auc(members, others) if of == "ranks" else _difference(a, b)
     return Comparison(p=p, alternative=alternative, effect=effect, method=f"permutation of users, {of}, {draws} draws")
 
 
@@ -113,11 +114,6 @@ def _no_user_twice(a: Side, b: Side) -> None:
             do="Compare users who are on one side only.",
             code="users_on_both_sides",
         )
-
-
-def _difference(a: Side, b: Side) -> Estimate:
-    """Mean of members minus mean of others."""
-    return weighted_sum([(1.0, mean_of(a, of="members")), (-1.0, mean_of(b, of="others"))], n=counts(a, b))
 
 
 def _dealt_p(

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import optimize, stats
 
 from recollect.settings import at_least, between
 from recollect.stats.intervals import Estimate, Interval, clopper_pearson
+from recollect.stats.owners import Floats
 from recollect.stats.support import require
 
-Floats = NDArray[np.float64]
 _FIT_DRAWS = 100
 """Fewer draws than this say nothing about the tail of a fitted curve."""
 
