@@ -27,8 +27,9 @@ class Presentation:
     """Where the function is that draws its figures, "package.module:function"; imported when a report is made.
     It is called with the result and those of its tables that can be read, by name, and gives a list of figures."""
     tables: Mapping[str, TableView] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
-    """More files of the run folder that its figures read, by the name of the table they become."""
+    files: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """More tables for the figures, by name: from which file of the run folder, if it is there, and the function that
+    reads it, "package.module:function"."""
     drawn: frozenset[str] = frozenset()
     """Tables that figures show better than rows do."""
     listed: str = ""

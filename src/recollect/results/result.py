@@ -360,11 +360,6 @@ class Result(_Frozen):
         return self.model_copy(update={"provenance": provenance})
 
     @property
-    def verdict_text(self) -> str:
-        """The verdict as one string, people under their own ids."""
-        return plain_text(self.verdict)
-
-    @property
     def note_codes(self) -> tuple[str, ...]:
         """The codes of all notes, in their order."""
         return tuple(note.code for note in self.notes)

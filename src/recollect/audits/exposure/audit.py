@@ -14,17 +14,17 @@ from recollect.audits.exposure.costs import DRAWS, SECRETS, Costs, costs_of, dra
 from recollect.audits.exposure.judging import judged
 from recollect.audits.exposure.measuring import Measured, Measurer, Method, curve_of
 from recollect.audits.exposure.secrets import Secret, formats_of, given_secrets, natural_secrets, planted_secrets
+from recollect.audits.exposure.view import CANARIES, PRESENTATION, VERB
+from recollect.audits.verb import Verb
 from recollect.corpora.canaries.formats import parse_format
 from recollect.errors import NotEnoughData, PlanError
 from recollect.models.access import Access
 from recollect.models.model import Stepper, Walkable
+from recollect.results.presentation import Presentation
 from recollect.results.result import Note, Result
 from recollect.settings import at_least, between, one_of
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.stats.exposure import SkewNormal
-
-CANARIES = "canaries"
-"""The part of the manifest that `recollect plant` writes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +56,8 @@ class ExposureAudit:
     name: ClassVar[str] = "exposure"
     question: ClassVar[str] = "Does the model memorise secrets of a known format?"
     paper: ClassVar[str] = "Carlini et al. 2018, The Secret Sharer"
+    verb: ClassVar[Verb] = VERB
+    presentation: ClassVar[Presentation] = PRESENTATION
 
     def __post_init__(self) -> None:
         one_of(("auto", "exact", "sampled", "skew-normal"), method=self.method)

@@ -17,11 +17,14 @@ from recollect.audits.exposure.others import beam, brute_force, sampling
 from recollect.audits.exposure.resuming import going_on
 from recollect.audits.exposure.shortest import shortest_paths
 from recollect.audits.exposure.space import Space
+from recollect.audits.exposure.view import EXTRACTION_PRESENTATION, EXTRACTION_VERB
+from recollect.audits.verb import Verb
 from recollect.corpora.canaries.formats import Format, parse_format
 from recollect.errors import ModelError
 from recollect.models.access import Access
 from recollect.models.model import Walkable
 from recollect.results.masking import shown, shown_settings
+from recollect.results.presentation import Presentation
 from recollect.results.result import Finding, Result
 from recollect.settings import at_least, one_of
 from recollect.signals.evidence import TARGET, Evidence
@@ -54,6 +57,8 @@ class ExtractionAudit:
     name: ClassVar[str] = "extraction"
     question: ClassVar[str] = "Which secrets of a known format can be drawn out of the model?"
     paper: ClassVar[str] = "Carlini et al. 2018, The Secret Sharer, section 7"
+    verb: ClassVar[Verb] = EXTRACTION_VERB
+    presentation: ClassVar[Presentation] = EXTRACTION_PRESENTATION
 
     def __post_init__(self) -> None:
         one_of(WAYS, method=self.method)

@@ -18,9 +18,12 @@ from recollect.audits.leakage.measuring import Leak, Numbers, collect, leaks
 from recollect.audits.leakage.null import Compared, needed
 from recollect.audits.leakage.references import compared_by
 from recollect.audits.leakage.verdict import Told
+from recollect.audits.leakage.view import PRESENTATION, VERB
+from recollect.audits.verb import Verb
 from recollect.corpora.corpus import Corpus
 from recollect.errors import PlanError
 from recollect.models.access import Access
+from recollect.results.presentation import Presentation
 from recollect.results.result import Result
 from recollect.settings import at_least, between
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
@@ -55,6 +58,8 @@ class LeakageAudit:
     name: ClassVar[str] = "leakage"
     question: ClassVar[str] = "Which sequences of which user come out of the model, and whose could they be?"
     paper: ClassVar[str] = "Inan et al. 2021, Training Data Leakage Analysis in Language Models"
+    verb: ClassVar[Verb] = VERB
+    presentation: ClassVar[Presentation] = PRESENTATION
 
     def __post_init__(self) -> None:
         at_least(1, top_k=self.top_k, min_length=self.min_length)

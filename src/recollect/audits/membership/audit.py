@@ -16,11 +16,14 @@ from recollect.audits.membership.exposed import embedder_of
 from recollect.audits.membership.fleet import POOL, POPULATION, REFERENCE_HALF, reference_cohorts, shadow_cohorts
 from recollect.audits.membership.judging import judged
 from recollect.audits.membership.standing import By, target_cohort
+from recollect.audits.membership.view import PRESENTATION, VERB
+from recollect.audits.verb import Verb
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.errors import PlanError
 from recollect.models.model import Model
+from recollect.results.presentation import Presentation
 from recollect.results.result import Result
 from recollect.settings import at_least, between, one_of
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET, Evidence
@@ -58,6 +61,8 @@ class MembershipAudit:
     name: ClassVar[str] = "membership"
     question: ClassVar[str] = "Was this record, or this person's set of records, in the training data?"
     paper: ClassVar[str] = "Mireshghallah et al. 2022, Quantifying Privacy Risks of Masked Language Models"
+    verb: ClassVar[Verb] = VERB
+    presentation: ClassVar[Presentation] = PRESENTATION
 
     def __post_init__(self) -> None:
         one_of(("record", "user"), by=self.by, claimed_unit=self.claimed_unit)

@@ -29,10 +29,13 @@ from recollect.audits.provenance.reference import SHADOW, Reference, divided
 from recollect.audits.provenance.reporting import Told
 from recollect.audits.provenance.taught import taught
 from recollect.audits.provenance.unlike import group_shift
+from recollect.audits.provenance.view import PRESENTATION, VERB
 from recollect.audits.provenance.words import Words, aligned
+from recollect.audits.verb import Verb
 from recollect.corpora.cohorts import Cohorts
 from recollect.errors import NotEnoughData, PlanError
 from recollect.models.access import Access
+from recollect.results.presentation import Presentation
 from recollect.results.result import Result
 from recollect.settings import at_least, between, one_of
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
@@ -83,6 +86,8 @@ class ProvenanceAudit:
     name: ClassVar[str] = "provenance"
     question: ClassVar[str] = "Were this person's texts used to train this model?"
     paper: ClassVar[str] = "Song and Shmatikov 2019, Auditing Data Provenance in Text-Generation Models"
+    verb: ClassVar[Verb] = VERB
+    presentation: ClassVar[Presentation] = PRESENTATION
 
     def __post_init__(self) -> None:
         one_of(("calibrated", "histogram"), method=self.method)

@@ -14,11 +14,14 @@ from recollect.audits.removal.judging import judged
 from recollect.audits.removal.published import judged_as_published
 from recollect.audits.removal.units import refuse_overlap
 from recollect.audits.removal.users import judged_by_user
+from recollect.audits.removal.view import PRESENTATION, VERB
+from recollect.audits.verb import Verb
 from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.dividing import cohorts_of, halves, units_of
 from recollect.errors import PlanError
 from recollect.models.access import Access
+from recollect.results.presentation import Presentation
 from recollect.results.result import Result
 from recollect.settings import at_least, between, one_of
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET, Evidence
@@ -61,6 +64,8 @@ class RemovalAudit:
     name: ClassVar[str] = "removal"
     question: ClassVar[str] = "Has this data set really been removed from the model?"
     paper: ClassVar[str] = "Huang et al. 2021, EMA: Auditing Data Removal from Trained Models"
+    verb: ClassVar[Verb] = VERB
+    presentation: ClassVar[Presentation] = PRESENTATION
 
     def __post_init__(self) -> None:
         one_of(("calibrated", "ema", "ks"), method=self.method)

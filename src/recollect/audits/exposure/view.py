@@ -1,0 +1,77 @@
+"""How the exposure audit is called and shown."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from recollect.audits.verb import TARGET_MODEL, Role, Verb
+from recollect.results.folders import FOLLOWED
+from recollect.results.presentation import Presentation, TableView
+from recollect.signals.evidence import AUDITED, TARGET
+
+CANARIES: Final = "canaries"
+"""The role of the manifest that `recollect plant` writes."""
+
+VERB: Final = Verb(
+    name="exposure",
+    summary="Measure how deep secrets of a known format sit in a model: exposure, in bits.",
+    guide="A secret of exposure 20 is found 2^20 times sooner than by trying at random. Secrets come from a "
+    "manifest (--canaries), from you (--format and --secrets), or from a corpus (--format and CORPUS).\n\n"
+    "`recollect exposure my-model --canaries planted.canaries.json --out run`",
+    roles={
+        TARGET: TARGET_MODEL,
+        AUDITED: Role(kind="corpus", help="Where to look for secrets of the format."),
+        CANARIES: Role(kind="file", help="The .canaries.json of `recollect plant`."),
+    },
+)
+PRESENTATION: Final = Presentation(
+    figures="recollect.report.figures.exposure:exposure_figures",
+    tables={
+        "secrets": TableView(
+            caption="Every secret that was measured, the most exposed first",
+            columns={
+                "secret_id": "Secret",
+                "secret": "Text",
+                "planted": "Planted (times)",
+                "exposure_bits": "Exposure (bits)",
+                "lower": "At least",
+                "upper": "At most",
+                "rank": "Rank",
+                "space": "Of so many",
+                "p_corrected": "p, corrected",
+                "method": "Method",
+                "skew_normal_bits": "Paper’s curve (bits)",
+            },
+            first="exposure_bits",
+        )
+    },
+    files={"followed": (FOLLOWED, "recollect.report.following:read_followed")},
+    drawn=frozenset({"draws"}),
+    listed="secrets",
+    annex=("extraction",),
+)
+
+EXTRACTION_VERB: Final = Verb(
+    name="extract",
+    summary="Extract the likeliest secrets of a known format from a model.",
+    guide="The default goes on until nothing that was not expanded can be likelier than what is listed, so that the "
+    "list is proven; if the steps run out first, it says how much of it is.\n\n"
+    "`recollect extract my-model --format 'my pin is {digits:6}' --show-text`",
+    roles={TARGET: TARGET_MODEL},
+)
+EXTRACTION_PRESENTATION: Final = Presentation(
+    tables={
+        "secrets": TableView(
+            caption="The likeliest secrets",
+            columns={
+                "place": "Place",
+                "secret": "Text",
+                "log_perplexity_bits": "Log-perplexity (bits)",
+                "proven": "Proven to be among the likeliest",
+            },
+        )
+    },
+    listed="secrets",
+    annex=("extraction", "queries"),
+    supports="exposure",
+)

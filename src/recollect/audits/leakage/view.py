@@ -1,0 +1,88 @@
+"""How the leakage audit is called and shown."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, REFERENCES, TARGET_MODEL, Verb
+from recollect.results.presentation import Presentation, TableView
+from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
+
+
+def _epsilons_by(key: str, heading: str, caption: str) -> TableView:
+    """How sequences and their epsilons are shown by groups."""
+    return TableView(
+        caption=caption,
+        columns={
+            key: heading,
+            "sequences": "Sequences",
+            "users": "Users",
+            "epsilon": "Largest epsilon",
+            "epsilon_median": "Median",
+            "epsilon_p99": "99th percentile",
+            "epsilon_sum": "Largest sum (nats)",
+        },
+    )
+
+
+VERB: Final = Verb(
+    name="leakage",
+    summary="Find out which sequences of which user come out of a model when it is prompted with their texts.",
+    guide="CORPUS is the training data, with a user column. Consecutive words that the model ranks likeliest are a "
+    "run; runs that one user alone wrote are what may leak. Leakage epsilon says how much likelier the model finds "
+    "them than a reference that has not seen the user: given (--reference), or trained without them (--recipe, with "
+    "--folds and --removable).\n\n"
+    "It is positive without any leak. Its null distribution comes from held-out users (--controls, the most "
+    "certain), from a second --reference, or from a second model of the recipe. Without any of these, sequences "
+    "are counted and nothing is tested.\n\n"
+    "`recollect leakage my-model train.jsonl --recipe word-gru --controls others.jsonl --out run`\n\n"
+    "`recollect leakage my-model train.jsonl --reference public-model --top-k 3 --fail-if 'flagged_users>0'`",
+    roles={
+        TARGET: TARGET_MODEL,
+        AUDITED: CANDIDATES,
+        CONTROLS: CONTROL_RECORDS,
+        REFERENCE: REFERENCES,
+    },
+    members=True,
+    trains=True,
+)
+PRESENTATION: Final = Presentation(
+    figures="recollect.report.figures.leakage:leakage_figures",
+    tables={
+        "sequences": TableView(
+            caption="Sequences that only one user wrote and the model says, those that give away most first",
+            columns={
+                "user": "User",
+                "text": "Sequence",
+                "context": "After",
+                "personal": "Looks like",
+                "words": "Words",
+                "users": "Users",
+                "times": "Written (times)",
+                "predicted": "Said (times)",
+                "perplexity": "Perplexity",
+                "reference_perplexity": "Reference’s",
+                "epsilon": "Epsilon",
+                "epsilon_sum": "Nats",
+            },
+        ),
+        "users": TableView(
+            caption="Users, those of whom most is given away first",
+            columns={
+                "user": "User",
+                "sequences": "Sequences",
+                "longest": "Longest (words)",
+                "epsilon": "Epsilon",
+                "epsilon_sum": "Nats",
+                "p_corrected": "p, corrected",
+                "flagged": "Flagged",
+            },
+        ),
+        "by_length": _epsilons_by("words", "Words", "By the words of a sequence"),
+        "by_times": _epsilons_by("times_up_to", "Written up to (times)", "By how often its user wrote it"),
+        "by_k": _epsilons_by("top_k", "Top k", "By how many symbols the model shows"),
+    },
+    drawn=frozenset({"chance"}),
+    listed="sequences",
+    annex=("extraction", "queries"),
+)

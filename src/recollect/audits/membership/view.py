@@ -1,0 +1,48 @@
+"""How the membership audit is called and shown."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from recollect.audits.membership.bounds import CANARIES
+from recollect.audits.membership.susceptible import EMBEDDER
+from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, REFERENCES, TARGET_MODEL, Role, Verb
+from recollect.results.presentation import Presentation, TableView
+from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET
+from recollect.signals.neighbourhood import PERTURBER
+
+VERB: Final = Verb(
+    name="membership",
+    summary="Find out which records, or whose, were in the training data of a model.",
+    guide="CORPUS holds the candidates; the controls are a population known not to be in the training set, which "
+    "sets the thresholds. With members, the truth, it says how well membership can be inferred; with known members "
+    "and non-members no controls are needed.\n\n"
+    "`recollect membership my-model candidates.jsonl --reference base-model --controls population.jsonl --out run`",
+    roles={
+        TARGET: TARGET_MODEL,
+        AUDITED: CANDIDATES,
+        CONTROLS: CONTROL_RECORDS,
+        REFERENCE: REFERENCES,
+        SHADOW: Role(
+            kind="model",
+            help="A shadow model: shadow-0, shadow-1 … in the order given; a cohorts.json says who trained it.",
+            many=True,
+        ),
+        PERTURBER: Role(kind="model", help="For neighbourhood: a masked model that writes the neighbours."),
+        EMBEDDER: Role(
+            kind="model", help="With members: a general masked model, to predict which records are exposed."
+        ),
+        CANARIES: Role(kind="file", help="The .canaries.json of `recollect plant`, for a bound on ε."),
+    },
+    members=True,
+    trains=True,
+)
+PRESENTATION: Final = Presentation(
+    figures="recollect.report.figures.membership:membership_figures",
+    tables={
+        "candidates": TableView(caption="Candidates, those with the most evidence of training first", first="score"),
+    },
+    drawn=frozenset({"controls", "roc"}),
+    listed="candidates",
+    annex=("inference",),
+)

@@ -1,0 +1,53 @@
+"""How the provenance audit is called and shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, TARGET_MODEL, Verb
+from recollect.results.presentation import Presentation, TableView
+from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
+
+VERB: Final = Verb(
+    name="provenance",
+    summary="Find out whether a person's texts were used to train a model that shows ranked words, or only its "
+    "first guess.",
+    guide="CORPUS is one person's texts, or has a user column: then everybody in it is audited. --controls are texts "
+    "of at least 76 people who are known not to be in the training set and who write as the person does. Three "
+    "quarters of them train shadow models with --recipe, which say how hard each word is. One quarter calibrates: "
+    "the target is scored on them as on the person, and they give the null distribution.\n\n"
+    "The answer is a p-value: how often somebody who was not in the training set is predicted as well as this "
+    "person. Shadows are kept in --work and serve the next person, who then waits for seconds.\n\n"
+    "`recollect provenance their-model/ my-posts.jsonl --controls others.jsonl --recipe word-lstm --out run/`\n\n"
+    "A model that shows one word, and few queries: add `--top-k 1 --queries 8 --budget 400`.",
+    roles={TARGET: TARGET_MODEL, AUDITED: CANDIDATES, CONTROLS: replace(CONTROL_RECORDS, required=True)},
+    members=True,
+    trains=True,
+)
+PRESENTATION: Final = Presentation(
+    figures="recollect.report.figures.provenance:provenance_figures",
+    tables={
+        "users": TableView(
+            caption="People, those with the strongest evidence first",
+            columns={
+                "user": "User",
+                "decision": "Decision",
+                "score": "Score",
+                "p_value": "p",
+                "p_corrected": "p, corrected",
+                "member": "In training",
+                "words": "Words",
+                "queries": "Texts",
+                "unknown_words": "Unknown words",
+                "unlike": "Unlike the controls by",
+                "compared_with": "Compared with",
+                "svm_member": "Paper’s classifier",
+            },
+            first="score",
+        ),
+    },
+    drawn=frozenset({"calibration", "frequency"}),
+    listed="users",
+    annex=("inference",),
+)

@@ -1,0 +1,47 @@
+"""The verb of an audit: what a user gives to it, declared once for the command line, plans and Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Role:
+    """What something that a user gives is there for."""
+
+    kind: Literal["model", "corpus", "file"]
+    help: str
+    """One line for `--help` and the documentation."""
+    required: bool = False
+    many: bool = False
+    """Whether several may be given: they then play reference-0, reference-1 …"""
+
+
+TARGET_MODEL = Role(kind="model", help="The model that is audited.", required=True)
+CANDIDATES = Role(kind="corpus", help="What is audited.", required=True)
+CONTROL_RECORDS = Role(kind="corpus", help="Held-out records known not to be in the training set, read like CORPUS.")
+REFERENCES = Role(kind="model", help="A model to compare with that has not seen the audited records.", many=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verb:
+    """How users call an audit. Its settings are the fields of the audit's dataclass, and are declared there alone.
+
+    The role "target" is the argument MODEL, the role "audited" the argument CORPUS; every other role is an option of
+    its name, and a keyword argument of the same name in Python.
+    """
+
+    name: str
+    """The command, and the function in Python."""
+    summary: str
+    """One sentence in the imperative."""
+    guide: str = ""
+    """What `--help` teaches beyond that: paragraphs, and commands between backticks."""
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    """By the role that it plays in the evidence: "target", "audited", "controls", "reference", "canaries" …"""
+    members: bool = False
+    """Whether it can use the truth: which users or records are known to be in the training set, and which not."""
+    trains: bool = False
+    """Whether it trains models with a recipe where none are given."""
