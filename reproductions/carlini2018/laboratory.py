@@ -17,7 +17,8 @@ from typing import Any
 from common.bench import Bench
 
 from recollect.audits.audit import Audit
-from recollect.audits.exposure.audit import CANARIES, ExposureAudit
+from recollect.audits.exposure.audit import ExposureAudit
+from recollect.audits.exposure.view import CANARIES
 from recollect.corpora import read_corpus
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.canaries.planting import Planting, plant

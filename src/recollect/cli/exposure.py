@@ -64,7 +64,8 @@ def exposure(
 
     `recollect exposure my-model --canaries planted.canaries.json --out run`
     """
-    from recollect.audits.exposure.audit import CANARIES, ExposureAudit
+    from recollect.audits.exposure.audit import ExposureAudit
+    from recollect.audits.exposure.view import CANARIES
     from recollect.errors import PlanError
     from recollect.signals.evidence import AUDITED, TARGET
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from recollect.audits.exposure.audit import CANARIES, ExposureAudit
+from recollect.audits.exposure.audit import ExposureAudit
+from recollect.audits.exposure.view import CANARIES
 from recollect.files import read_json, write_json
 from recollect.models.local import model_in_memory
 from recollect.models.model import Model

@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from recollect.audits.exposure.audit import CANARIES, ExposureAudit
+from recollect.audits.exposure.audit import ExposureAudit
+from recollect.audits.exposure.view import CANARIES
 from recollect.audits.exposure.extraction import ExtractionAudit
 from recollect.audits.rounds import gathered
 from recollect.corpora import Record, synthetic
