@@ -14,11 +14,11 @@ import torch
 
 import recollect
 from recollect import labels
+from recollect.audits.common.shift import sampled
 from recollect.audits.exposure.costs import draws_corpus
 from recollect.audits.exposure.secrets import Secret
 from recollect.audits.leakage.leaving import LEFT_OUT, RETRAINED, placed
 from recollect.audits.membership.fleet import reference_cohorts, shadow_cohorts
-from recollect.audits.common.shift import sampled
 from recollect.audits.provenance.queries import Chooser, Frequencies
 from recollect.audits.provenance.reference import divided
 from recollect.audits.registry import AUDITS
