@@ -7,6 +7,7 @@ from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.columns import Columns
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.dividing import cohorts_of, folds, groups, halves, units_of
+from recollect.corpora.members import Members, read_members
 from recollect.corpora.record import Kind, Record
 from recollect.corpora.splitting import Split
 from recollect.corpora.summary import Summary
@@ -17,6 +18,7 @@ __all__ = [
     "Columns",
     "Corpus",
     "Kind",
+    "Members",
     "Record",
     "Split",
     "Summary",
@@ -27,5 +29,6 @@ __all__ = [
     "groups",
     "halves",
     "read_corpus",
+    "read_members",
     "units_of",
 ]

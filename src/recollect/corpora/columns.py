@@ -59,6 +59,8 @@ class Layout:
     target: str | None = None
     array: str | None = None
     label: str | None = None
+    extra: str | None = None
+    """One more column, whose values records carry along; they may be null or missing."""
     whole_labels: bool = False
     """Whether the labels are whole numbers (else they are names)."""
     absent: frozenset[str] = frozenset()
@@ -67,7 +69,7 @@ class Layout:
     @property
     def used(self) -> frozenset[str]:
         """The columns that are read."""
-        given = (self.user, self.id, self.text, self.source, self.target, self.array, self.label)
+        given = (self.user, self.id, self.text, self.source, self.target, self.array, self.label, self.extra)
         return frozenset(name for name in given if name is not None)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 from recollect.corpora.batches import batches_of
 from recollect.corpora.record import Record
 from recollect.corpora.summary import Summary, summarise
+from recollect.errors import CorpusError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,6 +58,22 @@ class Corpus:
         """The address of ids, users and contents in their order."""
         return self.summary.digest
 
+    def with_column(self, column: str) -> Corpus:
+        """The same corpus, whose records carry along in `extra` what their rows hold in one more column.
+
+        Ids, digests and the order stay as they are. Where a row has no such value, it is None.
+
+        Raises:
+            CorpusError: There is no such column, or the records do not come from rows with columns.
+        """
+        if not isinstance(self.open, _HasColumns):
+            raise CorpusError(
+                f"The records of {self.name} have no columns.",
+                do="Read the corpus from a file, or from a table or list of rows in memory.",
+                code="no_columns",
+            )
+        return replace(self, open=self.open.with_column(column))
+
     def keep(self, wanted: Callable[[Record], bool], *, name: str) -> Corpus:
         """The records for which `wanted` holds, in the same order."""
         return Corpus(name, _Kept(self, wanted), self.skipped)
@@ -70,6 +87,17 @@ class Corpus:
         """The records with these ids, in the order of the corpus."""
         chosen = frozenset(ids)
         return self.keep(_WithId(chosen), name=name or f"{self.name} ({len(chosen)} records)")
+
+
+@runtime_checkable
+class _HasColumns(Protocol):
+    """Opens records that come from rows with columns."""
+
+    def __call__(self) -> Iterator[Record]:
+        """The records of a new pass."""
+
+    def with_column(self, column: str) -> Self:
+        """Opens the same records with one more column."""
 
 
 # Classes in place of closures, so that a corpus can be handed to a worker process.
@@ -94,6 +122,10 @@ class _Kept:
 
     def __call__(self) -> Iterator[Record]:
         return filter(self.wanted, self.corpus)
+
+    def with_column(self, column: str) -> _Kept:
+        """Opens the same records with one more column."""
+        return replace(self, corpus=self.corpus.with_column(column))
 
 
 @dataclass(frozen=True)

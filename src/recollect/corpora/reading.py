@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,21 @@ class Reading:
     def __call__(self) -> Iterator[Record]:
         """The records of a new pass."""
         return self.records(Counter())
+
+    def with_column(self, column: str) -> Reading:
+        """The same records, which carry along what their rows hold in this column, too.
+
+        Raises:
+            CorpusError: There is no such column.
+        """
+        first = self.shards[0]
+        reader, names = READERS[first.format], READERS[first.format].names(first)
+        if column not in names and not reader.fixed:  # only the first rows were looked at
+            rows = (row for shard in self.shards for _, row in reader.rows(shard, frozenset([column])))
+            names = sorted({*names, *(column for row in rows if not isinstance(row, Fault) and column in row)})
+        if column not in names:
+            raise missing_column(column, names, first.path)
+        return replace(self, layout=replace(self.layout, extra=column))
 
     def records(self, dropped: Counter[str], see_id: Callable[[str], None] | None = None) -> Iterator[Record]:
         """The records, or the pieces into which they are split.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -33,6 +33,8 @@ class Record:
     target: str | None = None
     array: NDArray[Any] | None = None
     label: str | int | None = None
+    extra: object = field(default=None, repr=False)
+    """What its row holds in one more column (`Corpus.with_column`): no part of its content, digest or equality."""
 
     @property
     def kind(self) -> Kind:

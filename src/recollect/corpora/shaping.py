@@ -36,10 +36,11 @@ class Shape:
         # a plain string is looked up quicker than the subclass that marks a default
         self._checks = [(field, str(column), check) for field, column, check in wanted if column is not None]
         self._absent = layout.absent
+        self._extra = layout.extra
 
     def __call__(self, row: Row, default_id: str) -> Record | Fault:
         """The record of a row, or what is wrong with it."""
-        fields = {"id": default_id}
+        fields: dict[str, Any] = {"id": default_id}
         try:
             for field, column, check in self._checks:
                 if column not in row:
@@ -49,6 +50,8 @@ class Shape:
             return error.fault
         if not self._absent.isdisjoint(row):
             return late_column(min(self._absent.intersection(row)))
+        if self._extra is not None:
+            fields["extra"] = row.get(self._extra)
         return Record.of_fields(fields)
 
 
@@ -102,15 +105,15 @@ def _bad_string(value: Any, column: str, reason: str) -> FaultError:
 
 def _user(value: Any, column: str) -> str:
     """Whose record it is, as a string."""
-    return _key(value, column, "no_user")
+    return as_key(value, column, "no_user")
 
 
 def _identity(value: Any, column: str) -> str:
     """The id, as a string."""
-    return _key(value, column, "no_id")
+    return as_key(value, column, "no_id")
 
 
-def _key(value: Any, column: str, reason: str) -> str:
+def as_key(value: Any, column: str, reason: str) -> str:
     """A name, or a number as its digits."""
     if type(value) is str and value and "\x00" not in value and not value.isspace():
         return value

@@ -49,8 +49,8 @@ class Split:
                 if self.minimum > 1 and len(piece.split(None, self.minimum - 1)) < self.minimum:
                     dropped["short_piece"] += 1
                     continue
-                fields = {"id": f"{record.id}#{i}", "user": record.user, "text": piece, "label": record.label}
-                yield Record.of_fields(fields)
+                kept = {"user": record.user, "label": record.label, "extra": record.extra}
+                yield Record.of_fields({"id": f"{record.id}#{i}", "text": piece, **kept})
 
 
 def windows(text: str, words: int) -> list[str]:

@@ -176,7 +176,7 @@ def _places(frame: Any, wanted: frozenset[str]) -> dict[str, int]:
 
 def _row(row: Mapping[Any, Any]) -> dict[str, Any] | Fault:
     """A row of plain values; text that no file could hold is a fault."""
-    plain = {str(name): _plain(value) for name, value in row.items()}
+    plain = {str(name): to_plain(value) for name, value in row.items()}
     for name, value in plain.items():
         if type(value) is str and not value.isascii():
             try:
@@ -187,7 +187,7 @@ def _row(row: Mapping[Any, Any]) -> dict[str, Any] | Fault:
     return plain
 
 
-def _plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """A value as a file would give it: no NumPy scalar, no subclass of str, and None for pandas' own nulls."""
     if value is None or type(value) in (str, int, float, bool):
         return value

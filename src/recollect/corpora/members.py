@@ -1,0 +1,275 @@
+"""Members: which users or records are known to be in the training set, and which are known not to be."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from recollect import labels
+from recollect.corpora.cohorts import Cohorts, Unit
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.faults import FaultError, excerpt, kind_of
+from recollect.corpora.readers.memory import to_plain
+from recollect.corpora.record import Record
+from recollect.corpora.shaping import as_key
+from recollect.corpora.shards import unreadable
+from recollect.digests import digest
+from recollect.errors import CorpusError
+from recollect.settings import did_you_mean, one_of
+
+Others = Literal["unknown", "non-members"]
+COLUMN = "column:"
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": None}
+_FORMS = f"Give a list of ids, a text file with one id per line, {COLUMN}NAME, or a cohorts.json."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Members:
+    """Who is known to be in the training set and who is known not to be; of all others it is unknown.
+
+    >>> users = ["ann", "bob", "ann", "cid"]
+    >>> corpus = Corpus.of(Record(id=str(i), user=user, text="x") for i, user in enumerate(users))
+    >>> known = read_members(["ann"], corpus, non_members=["cid"])
+    >>> known.truth_by_user(corpus), known.truth_by_record(corpus)
+    ({'ann': True, 'cid': False}, {'0': True, '2': True, '3': False})
+    """
+
+    unit: Unit
+    """Whether users or records are known."""
+    members: frozenset[str]
+    """Those in the training set."""
+    non_members: frozenset[str] = frozenset()
+    """Those not in it."""
+
+    def __post_init__(self) -> None:
+        one_of(("user", "record"), unit=self.unit)
+        both = sorted(self.members & self.non_members)
+        if both:
+            raise CorpusError(
+                f"The {self.unit} {excerpt(both[0])} is given as a member and as a non-member"
+                + (f", and so are {len(both) - 1:,} more." if len(both) > 1 else "."),
+                do="Take it out of one of the two.",
+                code="member_and_non_member",
+            )
+
+    @cached_property
+    def digest(self) -> str:
+        """The address of who is known: the same for the same units, however they were given."""
+        return digest(self.unit, sorted(self.members), sorted(self.non_members))
+
+    def is_member(self, record: Record) -> bool | None:
+        """Whether a record is in the training set; None if that is unknown."""
+        name = record.owner if self.unit == "user" else record.id
+        return True if name in self.members else False if name in self.non_members else None
+
+    def truth_by_record(self, corpus: Corpus) -> dict[str, bool]:
+        """Whether each record is in the training set, by id; records of which it is unknown are left out."""
+        found = ((record.id, self.is_member(record)) for record in corpus)
+        return {name: truth for name, truth in found if truth is not None}
+
+    def truth_by_user(self, corpus: Corpus, dropped: Counter[str] | None = None) -> dict[str, bool]:
+        """Whether each user (without users: each record) is in the training set, with all of their records.
+
+        Users of whom nothing is known are left out, and so are users whose records differ: of whom only some are
+        members, or only some are known.
+
+        Args:
+            corpus: The corpus.
+            dropped: Where users whose records differ are counted, as `partial_users`.
+        """
+        truth, differ = _by_owner((record, self.is_member(record)) for record in corpus)
+        if dropped is not None and differ:
+            dropped["partial_users"] += len(differ)
+        return {user: value for user, value in truth.items() if value is not None and user not in differ}
+
+    def by_record(self, corpus: Corpus) -> Members:
+        """The same knowledge about the records of a corpus one by one."""
+        truth = self.truth_by_record(corpus)
+        members = frozenset(name for name, value in truth.items() if value)
+        return Members(unit="record", members=members, non_members=frozenset(truth) - members)
+
+
+Given = str | Path | Iterable[Any] | Cohorts | Members
+"""How members or non-members may be given."""
+
+
+def read_members(
+    members: Given | None,
+    corpus: Corpus,
+    *,
+    non_members: Given | None = None,
+    others: Others = "unknown",
+    model: str = labels.ROLE_TARGET,
+) -> Members:
+    """Who is known to be in the training set, checked against the corpus.
+
+    Ids are users' where the corpus has users, else records'. Whoever is not listed is unknown. Forms:
+
+    - a list, set or tuple of ids;
+    - a text file with one id per line (`users.txt`);
+    - `column:NAME`, a column of the corpus with true, false (1 and 0, yes and no) or null for unknown, by user where
+      all records of each user agree, else by record. As members its false values are non-members;
+    - a saved `cohorts.json`, or `Cohorts`, in which everybody who did not train the model is a non-member.
+
+    Args:
+        members: Those in the training set; None if only non-members are known.
+        corpus: The corpus whose users or records they are.
+        non_members: Those not in it, in the same forms, but for cohorts, which tell both.
+        others: Whether everybody who is not listed is unknown or a non-member.
+        model: Whose training set: the name of the model in the cohorts.
+
+    Raises:
+        CorpusError: An id does not occur in the corpus or stands in both lists, or a list is empty.
+    """
+    one_of(("unknown", "non-members"), others=others)
+    inside = None if members is None else _read(members, corpus, model, "members")
+    outside = None if non_members is None else _outside(non_members, corpus, model)
+    known = _joined(inside, outside, corpus)
+    if others == "non-members":
+        rest = {record.owner if known.unit == "user" else record.id for record in corpus}
+        known = replace(known, non_members=frozenset(rest - known.members))
+    return known
+
+
+def _outside(given: Given, corpus: Corpus, model: str) -> Members:
+    """Those who are listed as non-members; what a column says of everybody else is no part of it."""
+    if isinstance(given, Cohorts | Members) or _is_json(given):
+        raise CorpusError(
+            "Non-members were given in a form that tells of members and non-members at once.",
+            do="Give it as the members: everybody else in it is a non-member.",
+            code="needless_non_members",
+        )
+    listed = _read(given, corpus, model, "non-members")
+    return Members(unit=listed.unit, members=frozenset(), non_members=listed.members)
+
+
+def _joined(inside: Members | None, outside: Members | None, corpus: Corpus) -> Members:
+    """What is known from both; by record as soon as one of them is."""
+    if inside is None or outside is None:
+        known = inside or outside
+        if known is None:
+            raise CorpusError("Neither members nor non-members are given.", do=_FORMS, code="empty_members")
+        return known
+    if inside.unit != outside.unit:
+        inside, outside = inside.by_record(corpus), outside.by_record(corpus)
+    return replace(inside, non_members=inside.non_members | outside.non_members)
+
+
+def _read(given: Given, corpus: Corpus, model: str, what: str) -> Members:
+    """What one list, file, column or cohorts says; it must name somebody."""
+    if isinstance(given, str) and given.startswith(COLUMN):
+        found = _of_column(given.removeprefix(COLUMN), corpus)
+    elif isinstance(given, Cohorts) or _is_json(given):
+        found = _of_cohorts(given if isinstance(given, Cohorts) else Cohorts.load(Path(str(given))), corpus, model)
+    elif isinstance(given, Members):
+        found = given
+        _refuse_strangers(found.members | found.non_members, found.unit, corpus)
+    else:
+        unit: Unit = "user" if corpus.summary.users else "record"
+        found = Members(unit=unit, members=_ids_of(given))
+        _refuse_strangers(found.members, unit, corpus)
+    if not found.members:
+        code = "empty_members" if what == "members" else "empty_non_members"
+        raise CorpusError(f"The {what} that were given are nobody.", do=_FORMS, code=code)
+    return found
+
+
+def _is_json(given: Given) -> bool:
+    """Whether this is the name of a saved cohorts.json."""
+    return isinstance(given, str | Path) and str(given).endswith(".json")
+
+
+def _of_cohorts(cohorts: Cohorts, corpus: Corpus, model: str) -> Members:
+    """Everybody, as the cohorts tell of this model."""
+    cohorts.check(corpus)
+    members, others = frozenset(cohorts.members(model)), frozenset(cohorts.others(model))
+    return Members(unit=cohorts.unit, members=members, non_members=others)
+
+
+def _of_column(name: str, corpus: Corpus) -> Members:
+    """What a column says: by user where all records of each user agree, else by record."""
+    by_record: dict[str, bool | None] = {}
+
+    def read() -> Iterator[tuple[Record, bool | None]]:
+        for record in corpus.with_column(name):
+            by_record[record.id] = _truth_of(record, name, corpus)
+            yield record, by_record[record.id]
+
+    by_user, differ = _by_owner(read())
+    unit: Unit = "user" if corpus.summary.users and not differ else "record"
+    truth = (by_user if unit == "user" else by_record).items()
+    members = frozenset(name for name, value in truth if value)
+    return Members(unit=unit, members=members, non_members=frozenset(name for name, value in truth if value is False))
+
+
+def _by_owner(found: Iterable[tuple[Record, bool | None]]) -> tuple[dict[str, bool | None], set[str]]:
+    """What is known of the first record of each owner, and the owners of whom another record differs."""
+    first: dict[str, bool | None] = {}
+    differ = {record.owner for record, value in found if first.setdefault(record.owner, value) is not value}
+    return first, differ
+
+
+def _truth_of(record: Record, column: str, corpus: Corpus) -> bool | None:
+    """What the column says of a record; None for unknown."""
+    value = record.extra
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, int | float) and value in (0, 1):
+        return bool(value)
+    if isinstance(value, str) and value.strip().casefold() in _TRUTH:
+        return _TRUTH[value.strip().casefold()]
+    raise CorpusError(
+        f"The column {column!r} of record {excerpt(record.id)} in {corpus.name} is {kind_of(value)} that is neither "
+        "true nor false.",
+        do="Write true or false (1 or 0, yes or no), and nothing where it is unknown.",
+        code="not_a_boolean",
+    )
+
+
+def _ids_of(given: Given) -> frozenset[str]:
+    """The ids of a list or of a file with one per line; numbers become their digits, as in a corpus."""
+    if isinstance(given, str | Path):
+        return _ids_in_file(Path(given))
+    if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):
+        kind = type(given).__name__
+        raise CorpusError(f"Members cannot be read from a {kind}.", do=_FORMS, code="unsupported_source")
+    try:
+        return frozenset(as_key(to_plain(value), "id", "no_id") for value in given)
+    except FaultError as error:
+        found, code = error.fault.found.removeprefix("'id' "), error.fault.reason
+        raise CorpusError(f"An id of those given {found}", do="Give ids as strings or numbers.", code=code) from error
+
+
+def _ids_in_file(path: Path) -> frozenset[str]:
+    """The lines of a text file that are not blank."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except FileNotFoundError as error:
+        raise CorpusError(f"There is no file {path}.", do=_FORMS, code="missing_file") from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except UnicodeDecodeError as error:
+        raise CorpusError(f"{path} is not UTF-8.", do="Convert it to UTF-8.", code="not_utf8") from error
+    return frozenset(line.strip() for line in lines if line.strip())
+
+
+def _refuse_strangers(ids: frozenset[str], unit: Unit, corpus: Corpus) -> None:
+    """Refuse ids that do not occur in the corpus."""
+    there = {record.owner if unit == "user" else record.id for record in corpus}
+    strangers = sorted(ids - there)
+    if not strangers:
+        return
+    name, do = strangers[0], did_you_mean(strangers[0], there)
+    if unit == "user" and any(record.id == name for record in corpus):
+        do += "There is a record of that id, but ids are users' where the corpus has users. "
+    raise CorpusError(
+        f"There is no {unit} {excerpt(name)} in {corpus.name}"
+        + (f", nor are there {len(strangers) - 1:,} others of those given." if len(strangers) > 1 else "."),
+        do=f"{do}Give {unit}s of this corpus.",
+        code="unknown_member",
+    )
