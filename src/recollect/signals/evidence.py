@@ -10,6 +10,7 @@ from typing import Protocol
 from recollect import labels
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.members import Members
 from recollect.corpora.record import Record
 from recollect.errors import RecollectError
 from recollect.models.access import Access
@@ -57,6 +58,10 @@ class Evidence:
     """Who of a corpus (by its part) trained which model, as far as it is known."""
     files: Mapping[str, Path] = field(default_factory=dict)
     """Other files that the user gave, by their parts: "canaries" …"""
+    members: Members | None = None
+    """Which users or records of the audited corpus are known to be in the target's training set, and which not to."""
+    trainable: bool = False
+    """Whether there is a recipe by which models that are missing can be trained."""
     seed: int = 0
     """Of the run: for what an audit draws in its `needs`, by streams that it names."""
 
