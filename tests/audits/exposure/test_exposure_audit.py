@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from recollect.audits.exposure.audit import ExposureAudit
-from recollect.audits.exposure.view import CANARIES
 from recollect.audits.exposure.extraction import ExtractionAudit
+from recollect.audits.exposure.view import CANARIES
 from recollect.audits.rounds import gathered
 from recollect.corpora import Record, synthetic
 from recollect.corpora.canaries.manifest import Canaries, Canary

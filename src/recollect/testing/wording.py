@@ -1,0 +1,69 @@
+"""Snapshots of wording: tests assert codes and numbers, and one committed text file per audit keeps its sentences."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from recollect.errors import RecollectError
+from recollect.results.result import Result, plain_text
+
+UPDATE: Final = "RECOLLECT_UPDATE_WORDING"
+"""The environment variable that, if set to anything, has snapshots written anew instead of compared."""
+
+
+def check_wording(cases: Mapping[str, Result | RecollectError], snapshot: Path) -> None:
+    """Compare all sentences of some results and refusals with a committed text file.
+
+    After a deliberate change set the variable `RECOLLECT_UPDATE_WORDING`, run the test again and read the diff.
+
+    Args:
+        cases: Results, or errors that were raised, by what is special about each.
+        snapshot: The text file, such as `Path(__file__).with_name("wording.txt")`.
+
+    Raises:
+        AssertionError: They differ, or there is no such file; the message shows the difference.
+    """
+    found = render_wording(cases)
+    if os.environ.get(UPDATE):
+        snapshot.write_text(found, encoding="utf-8")
+        return
+    kept = snapshot.read_text(encoding="utf-8") if snapshot.exists() else ""
+    if found != kept:
+        lines = difflib.unified_diff(kept.splitlines(), found.splitlines(), str(snapshot), "now", lineterm="", n=1)
+        raise AssertionError("\n".join([f"The wording has changed. If it should, set {UPDATE}=1.", *lines]))
+
+
+def render_wording(cases: Mapping[str, Result | RecollectError]) -> str:
+    """All sentences of some results and refusals as plain text, one per line, each after its code or name.
+
+    >>> print(render_wording({"no model": RecollectError("None is given.", do="Give one.", code="missing_model")}))
+    == no model
+    error [missing_model]: None is given. Give one.
+    <BLANKLINE>
+    """
+    sections = ["\n".join([f"== {title}", *_lines(case), ""]) for title, case in cases.items()]
+    return "\n".join(sections)
+
+
+def _lines(case: Result | RecollectError) -> Iterator[str]:
+    """Every sentence of a result, or what an error says."""
+    if isinstance(case, RecollectError):
+        yield f"error [{case.code}]: {case.found} {case.do}".rstrip()
+        return
+    yield f"verdict [{case.outcome_code or case.outcome}]: {case.verdict_text}"
+    yield from (f"note [{note.code}]: {plain_text(note.text)}" for note in case.notes)
+    yield from (f"skipped {each.finding or 'all'} [{each.code}]: {each.reason}" for each in case.skipped)
+    yield from (f"withheld {each.finding} [{each.code}]: {each.reason}" for each in case.withheld)
+    if case.guard is not None:
+        yield from (f"guard [{check.name}]: {check.text}" for check in case.guard.checks)
+    for finding in case.findings:
+        yield f"{finding.name} ({finding.unit}; {finding.method}): {finding.reading}"
+        if finding.why_no_interval is not None:
+            yield f"{finding.name}, no interval: {finding.why_no_interval}"
+    nexts = [(each.name, each.next_step) for each in case.findings if each.next_step]
+    yield from (f"next step after {name}: {step}" for name, step in [*nexts, ("all", case.next_step)] if step)
+    yield from (f"untested: {sentence}" for sentence in case.untested)
