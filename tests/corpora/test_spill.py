@@ -74,7 +74,6 @@ def test_of_records_with_one_id_the_first_is_kept(tmp_path_factory, ids):
 
 def test_different_ids_that_share_a_hash_are_no_duplicates(write, monkeypatch):
     monkeypatch.setattr(spill, "hash64", lambda text: bytes(8))
-    monkeypatch.setattr(duplicates, "hash64", lambda text: bytes(8))
     rows = [{"text": "x", "id": name} for name in ("a", "b", "c")]
     assert len(read_corpus(write("a.jsonl", rows))) == 3
     corpus = read_corpus(write("b.jsonl", [*rows, rows[1]]), skip_bad=True)

@@ -169,6 +169,14 @@ def _refuse_contradictions(names: Collection[str], columns: Columns, *, pairs: b
         )
 
 
+def refuse_duplicates(names: list[str], place: str) -> list[str]:
+    """The names of the columns, each of which must occur once."""
+    for name in names:
+        if names.count(name) > 1:
+            raise CorpusError(f"{place} has two columns {name!r}.", do="Rename one of them.", code="duplicate_column")
+    return names
+
+
 def missing_column(name: str, names: Collection[str], place: str) -> CorpusError:
     """The error for a column that does not exist; it names those that do."""
     return CorpusError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from array import array
 from collections.abc import Iterator
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from recollect.corpora.faults import SKIP, Fault, excerpt
 from recollect.corpora.reading import Reading, place
 from recollect.corpora.record import Record
-from recollect.corpora.spill import Spill, hash64
+from recollect.corpora.spill import Spill, hash_number
 
 AT_A_TIME = 1 << 18
 """How many ids are compared in one pass, which bounds the memory this takes."""
@@ -51,7 +50,7 @@ def _certain(reading: Reading, suspicious: frozenset[int]) -> array[int]:
     found = array("q")
     first: dict[str, str] = {}
     for ordinal, (shard, number, outcome) in enumerate(reading.placed()):
-        if not isinstance(outcome, Record) or int.from_bytes(hash64(outcome.id), sys.byteorder) not in suspicious:
+        if not isinstance(outcome, Record) or hash_number(outcome.id) not in suspicious:
             continue
         here = place(shard, number)
         if outcome.id not in first:

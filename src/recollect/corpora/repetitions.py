@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.corpora.sanitise import Change, Sanitised, texts_of, without
-from recollect.corpora.spill import Spill, hash64
+from recollect.corpora.spill import Spill, hash_number
 from recollect.digests import digest_bytes
 from recollect.settings import at_least
 
@@ -36,7 +35,11 @@ def by_duplicates(corpus: Corpus, *, passage: int | None = None) -> Sanitised:
     first, changes = dict[str, tuple[str, str | None]](), list[Change]()
     for record in corpus:
         # the full digests of the few that may repeat make it certain
-        found = [(reason, _digest(key)) for reason, key in keys(record) if _number(key) in repeated]
+        found = [
+            (reason, digest_bytes(key.encode("utf-8", "surrogatepass")))
+            for reason, key in keys(record)
+            if hash_number(key) in repeated
+        ]
         again = next(((reason, first[key]) for reason, key in found if key in first), None)
         if again is not None:
             reason, (like, user) = again
@@ -80,13 +83,3 @@ def normalised(text: str) -> str:
     'hello world'
     """
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def _number(key: str) -> int:
-    """The hash of a key as the spill counts it."""
-    return int.from_bytes(hash64(key), sys.byteorder)
-
-
-def _digest(key: str) -> str:
-    """The address of a key."""
-    return digest_bytes(key.encode("utf-8", "surrogatepass"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,8 @@ class Shape:
     def __init__(self, layout: Layout) -> None:
         label: Check = _whole_label if layout.whole_labels else _name_label
         wanted: list[tuple[str, str | None, Check]] = [
-            ("id", layout.id, _identity),
-            ("user", layout.user, _user),
+            ("id", layout.id, partial(as_key, reason="no_id")),
+            ("user", layout.user, partial(as_key, reason="no_user")),
             ("text", layout.text, _text),
             ("source", layout.source, _text),
             ("target", layout.target, _text),
@@ -103,18 +104,8 @@ def _bad_string(value: Any, column: str, reason: str) -> FaultError:
     return _refuse("wrong_type", f"{column!r} is {kind_of(value)}, where a string is needed.")
 
 
-def _user(value: Any, column: str) -> str:
-    """Whose record it is, as a string."""
-    return as_key(value, column, "no_user")
-
-
-def _identity(value: Any, column: str) -> str:
-    """The id, as a string."""
-    return as_key(value, column, "no_id")
-
-
 def as_key(value: Any, column: str, reason: str) -> str:
-    """A name, or a number as its digits."""
+    """An id or a user as a string: a name, or a number as its digits."""
     if type(value) is str and value and "\x00" not in value and not value.isspace():
         return value
     if isinstance(value, int | float | np.number) and not isinstance(value, bool) and math.isfinite(value):

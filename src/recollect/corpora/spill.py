@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import tempfile
 from collections.abc import Iterator
 from typing import IO, Any
@@ -22,6 +23,11 @@ SLICE = 1 << 19
 def hash64(text: str) -> bytes:
     """Eight bytes that are the same for the same string in every process."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def hash_number(text: str) -> int:
+    """The hash of a string as a number, as `Spill` counts it."""
+    return int.from_bytes(hash64(text), sys.byteorder)
 
 
 def spilled(file: IO[bytes] | None, values: NDArray[Any]) -> IO[bytes]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from recollect.corpora.columns import refuse_duplicates
 from recollect.corpora.faults import SKIP, Fault
 from recollect.corpora.readers.opening import lines, not_utf8, opened
 from recollect.corpora.shards import Shard
-from recollect.errors import CorpusError
 
 FIELD_LIMIT = 1 << 24
 """Characters in one cell; a longer one is taken for a quote that was never closed."""
@@ -71,12 +71,7 @@ class _Table:
         for number, header in self.cells():
             if isinstance(header, Fault):
                 raise header.error(f"{shard.path}, line {number}")
-            if len(set(header)) < len(header):
-                twice = next(name for name in header if header.count(name) > 1)
-                raise CorpusError(
-                    f"{shard.path} has two columns {twice!r}.", do="Rename one of them.", code="duplicate_column"
-                )
-            return header
+            return refuse_duplicates(header, shard.path)
         return []
 
     def cells(self) -> Iterator[tuple[int, list[str] | Fault]]:

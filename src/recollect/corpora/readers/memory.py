@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from recollect.corpora.columns import refuse_duplicates
 from recollect.corpora.faults import SKIP, Fault, kind_of
 from recollect.corpora.readers import arrow_rows, hub
 from recollect.corpora.readers.arrow_rows import rows_of_batches
@@ -100,7 +101,7 @@ def rows_of_list(shard: Shard) -> Iterator[Numbered]:
 
 def names_in_frame(shard: Shard) -> list[str]:
     """The columns of a pandas DataFrame; its index is none of them."""
-    return _refuse_duplicates(shard, [str(name) for name in shard.content.columns])
+    return refuse_duplicates([str(name) for name in shard.content.columns], shard.path)
 
 
 def rows_of_frame(shard: Shard, wanted: frozenset[str]) -> Iterator[Numbered]:
@@ -116,7 +117,7 @@ def rows_of_frame(shard: Shard, wanted: frozenset[str]) -> Iterator[Numbered]:
 
 def names_in_table(shard: Shard) -> list[str]:
     """The columns of an Arrow table."""
-    return _refuse_duplicates(shard, shard.content.schema.names)
+    return refuse_duplicates(shard.content.schema.names, shard.path)
 
 
 def rows_of_table(shard: Shard, wanted: frozenset[str]) -> Iterator[Numbered]:
@@ -157,16 +158,6 @@ def _refusal(source: object) -> CorpusError:
         do=f"Give {ACCEPTED}" + (f": {hint}." if hint else "."),
         code="unsupported_source",
     )
-
-
-def _refuse_duplicates(shard: Shard, names: list[str]) -> list[str]:
-    """The names, each of which must be there once."""
-    for name in names:
-        if names.count(name) > 1:
-            raise CorpusError(
-                f"{shard.path} has two columns {name!r}.", do="Rename one of them.", code="duplicate_column"
-            )
-    return names
 
 
 def _places(frame: Any, wanted: frozenset[str]) -> dict[str, int]:

@@ -6,24 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from recollect.corpora.columns import refuse_duplicates
 from recollect.corpora.faults import Fault
 from recollect.corpora.readers import arrow_rows
 from recollect.corpora.readers.arrow_rows import rows_of_batches
 from recollect.corpora.readers.opening import damaged, seekable
 from recollect.corpora.shards import Shard
-from recollect.errors import CorpusError
 
 
 def names(shard: Shard) -> list[str]:
     """The columns of the table."""
     with _table(shard) as table:
-        found: list[str] = table.schema_arrow.names
-    for name in found:
-        if found.count(name) > 1:
-            raise CorpusError(
-                f"{shard.path} has two columns {name!r}.", do="Rename one of them.", code="duplicate_column"
-            )
-    return found
+        return refuse_duplicates(table.schema_arrow.names, shard.path)
 
 
 def rows(shard: Shard, wanted: frozenset[str]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
