@@ -169,7 +169,7 @@ def _refuse_contradictions(names: Collection[str], columns: Columns, *, pairs: b
         )
 
 
-def refuse_duplicates(names: list[str], place: str) -> list[str]:
+def refuse_duplicate_columns(names: list[str], place: str) -> list[str]:
     """The names of the columns, each of which must occur once."""
     for name in names:
         if names.count(name) > 1:

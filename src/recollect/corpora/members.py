@@ -16,7 +16,7 @@ from recollect.corpora.corpus import Corpus
 from recollect.corpora.faults import FaultError, excerpt, kind_of
 from recollect.corpora.readers.memory import to_plain
 from recollect.corpora.record import Record
-from recollect.corpora.shaping import as_key
+from recollect.corpora.shaping import to_key
 from recollect.corpora.shards import unreadable
 from recollect.digests import digest
 from recollect.errors import CorpusError
@@ -25,7 +25,7 @@ from recollect.settings import did_you_mean, one_of
 Others = Literal["unknown", "non-members"]
 COLUMN = "column:"
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": None}
-_FORMS = f"Give a list of ids, a text file with one id per line, {COLUMN}NAME, or a cohorts.json."
+_ACCEPTED = f"Give a list of ids, a text file with one id per line, {COLUMN}NAME, or a cohorts.json."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,27 +82,27 @@ class Members:
             corpus: The corpus.
             dropped: Where users whose records differ are counted, as `partial_users`.
         """
-        truth, differ = _by_owner((record, self.is_member(record)) for record in corpus)
+        truth, differ = _group_by_owner((record, self.is_member(record)) for record in corpus)
         if dropped is not None and differ:
             dropped["partial_users"] += len(differ)
         return {user: value for user, value in truth.items() if value is not None and user not in differ}
 
-    def by_record(self, corpus: Corpus) -> Members:
+    def to_records(self, corpus: Corpus) -> Members:
         """The same knowledge about the records of a corpus one by one."""
         truth = self.truth_by_record(corpus)
         members = frozenset(name for name, value in truth.items() if value)
         return Members(unit="record", members=members, non_members=frozenset(truth) - members)
 
 
-Given = str | Path | Iterable[Any] | Cohorts | Members
+MembersSource = str | Path | Iterable[Any] | Cohorts | Members
 """How members or non-members may be given."""
 
 
 def read_members(
-    members: Given | None,
+    members: MembersSource | None,
     corpus: Corpus,
     *,
-    non_members: Given | None = None,
+    non_members: MembersSource | None = None,
     others: Others = "unknown",
     model: str = labels.ROLE_TARGET,
 ) -> Members:
@@ -128,15 +128,15 @@ def read_members(
     """
     one_of(("unknown", "non-members"), others=others)
     inside = None if members is None else _read(members, corpus, model, "members")
-    outside = None if non_members is None else _outside(non_members, corpus, model)
-    known = _joined(inside, outside, corpus)
+    outside = None if non_members is None else _read_non_members(non_members, corpus, model)
+    known = _join(inside, outside, corpus)
     if others == "non-members":
         rest = {record.owner if known.unit == "user" else record.id for record in corpus}
         known = replace(known, non_members=frozenset(rest - known.members))
     return known
 
 
-def _outside(given: Given, corpus: Corpus, model: str) -> Members:
+def _read_non_members(given: MembersSource, corpus: Corpus, model: str) -> Members:
     """Those who are listed as non-members; what a column says of everybody else is no part of it."""
     if isinstance(given, Cohorts | Members) or _is_json(given):
         raise CorpusError(
@@ -148,73 +148,73 @@ def _outside(given: Given, corpus: Corpus, model: str) -> Members:
     return Members(unit=listed.unit, members=frozenset(), non_members=listed.members)
 
 
-def _joined(inside: Members | None, outside: Members | None, corpus: Corpus) -> Members:
+def _join(inside: Members | None, outside: Members | None, corpus: Corpus) -> Members:
     """What is known from both; by record as soon as one of them is."""
     if inside is None or outside is None:
         known = inside or outside
         if known is None:
-            raise CorpusError("Neither members nor non-members are given.", do=_FORMS, code="empty_members")
+            raise CorpusError("Neither members nor non-members are given.", do=_ACCEPTED, code="empty_members")
         return known
     if inside.unit != outside.unit:
-        inside, outside = inside.by_record(corpus), outside.by_record(corpus)
+        inside, outside = inside.to_records(corpus), outside.to_records(corpus)
     return replace(inside, non_members=inside.non_members | outside.non_members)
 
 
-def _read(given: Given, corpus: Corpus, model: str, what: str) -> Members:
+def _read(given: MembersSource, corpus: Corpus, model: str, what: str) -> Members:
     """What one list, file, column or cohorts says; it must name somebody."""
     if isinstance(given, str) and given.startswith(COLUMN):
-        found = _of_column(given.removeprefix(COLUMN), corpus)
+        found = _read_column(given.removeprefix(COLUMN), corpus)
     elif isinstance(given, Cohorts) or _is_json(given):
-        found = _of_cohorts(given if isinstance(given, Cohorts) else Cohorts.load(Path(str(given))), corpus, model)
+        found = _read_cohorts(given if isinstance(given, Cohorts) else Cohorts.load(Path(str(given))), corpus, model)
     elif isinstance(given, Members):
         found = given
-        _refuse_strangers(found.members | found.non_members, found.unit, corpus)
+        _refuse_unknown(found.members | found.non_members, found.unit, corpus)
     else:
         unit: Unit = "user" if corpus.summary.users else "record"
-        found = Members(unit=unit, members=_ids_of(given))
-        _refuse_strangers(found.members, unit, corpus)
+        found = Members(unit=unit, members=_collect_ids(given))
+        _refuse_unknown(found.members, unit, corpus)
     if not found.members:
         code = "empty_members" if what == "members" else "empty_non_members"
-        raise CorpusError(f"The {what} that were given are nobody.", do=_FORMS, code=code)
+        raise CorpusError(f"What was given names no {what}.", do=_ACCEPTED, code=code)
     return found
 
 
-def _is_json(given: Given) -> bool:
+def _is_json(given: MembersSource) -> bool:
     """Whether this is the name of a saved cohorts.json."""
     return isinstance(given, str | Path) and str(given).endswith(".json")
 
 
-def _of_cohorts(cohorts: Cohorts, corpus: Corpus, model: str) -> Members:
+def _read_cohorts(cohorts: Cohorts, corpus: Corpus, model: str) -> Members:
     """Everybody, as the cohorts tell of this model."""
     cohorts.check(corpus)
     members, others = frozenset(cohorts.members(model)), frozenset(cohorts.others(model))
     return Members(unit=cohorts.unit, members=members, non_members=others)
 
 
-def _of_column(name: str, corpus: Corpus) -> Members:
+def _read_column(name: str, corpus: Corpus) -> Members:
     """What a column says: by user where all records of each user agree, else by record."""
     by_record: dict[str, bool | None] = {}
 
     def read() -> Iterator[tuple[Record, bool | None]]:
         for record in corpus.with_column(name):
-            by_record[record.id] = _truth_of(record, name, corpus)
+            by_record[record.id] = _parse_truth(record, name, corpus)
             yield record, by_record[record.id]
 
-    by_user, differ = _by_owner(read())
+    by_user, differ = _group_by_owner(read())
     unit: Unit = "user" if corpus.summary.users and not differ else "record"
     truth = (by_user if unit == "user" else by_record).items()
     members = frozenset(name for name, value in truth if value)
     return Members(unit=unit, members=members, non_members=frozenset(name for name, value in truth if value is False))
 
 
-def _by_owner(found: Iterable[tuple[Record, bool | None]]) -> tuple[dict[str, bool | None], set[str]]:
+def _group_by_owner(found: Iterable[tuple[Record, bool | None]]) -> tuple[dict[str, bool | None], set[str]]:
     """What is known of the first record of each owner, and the owners of whom another record differs."""
     first: dict[str, bool | None] = {}
     differ = {record.owner for record, value in found if first.setdefault(record.owner, value) is not value}
     return first, differ
 
 
-def _truth_of(record: Record, column: str, corpus: Corpus) -> bool | None:
+def _parse_truth(record: Record, column: str, corpus: Corpus) -> bool | None:
     """What the column says of a record; None for unknown."""
     value = record.extra
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -231,26 +231,26 @@ def _truth_of(record: Record, column: str, corpus: Corpus) -> bool | None:
     )
 
 
-def _ids_of(given: Given) -> frozenset[str]:
+def _collect_ids(given: MembersSource) -> frozenset[str]:
     """The ids of a list or of a file with one per line; numbers become their digits, as in a corpus."""
     if isinstance(given, str | Path):
-        return _ids_in_file(Path(given))
+        return _read_ids(Path(given))
     if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):
         kind = type(given).__name__
-        raise CorpusError(f"Members cannot be read from a {kind}.", do=_FORMS, code="unsupported_source")
+        raise CorpusError(f"Members cannot be read from a {kind}.", do=_ACCEPTED, code="unsupported_source")
     try:
-        return frozenset(as_key(to_plain(value), "id", "no_id") for value in given)
+        return frozenset(to_key(to_plain(value), "id", "no_id") for value in given)
     except FaultError as error:
         found, code = error.fault.found.removeprefix("'id' "), error.fault.reason
         raise CorpusError(f"An id of those given {found}", do="Give ids as strings or numbers.", code=code) from error
 
 
-def _ids_in_file(path: Path) -> frozenset[str]:
+def _read_ids(path: Path) -> frozenset[str]:
     """The lines of a text file that are not blank."""
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError as error:
-        raise CorpusError(f"There is no file {path}.", do=_FORMS, code="missing_file") from error
+        raise CorpusError(f"There is no file {path}.", do=_ACCEPTED, code="missing_file") from error
     except OSError as error:
         raise unreadable(path, error) from error
     except UnicodeDecodeError as error:
@@ -258,18 +258,18 @@ def _ids_in_file(path: Path) -> frozenset[str]:
     return frozenset(line.strip() for line in lines if line.strip())
 
 
-def _refuse_strangers(ids: frozenset[str], unit: Unit, corpus: Corpus) -> None:
+def _refuse_unknown(ids: frozenset[str], unit: Unit, corpus: Corpus) -> None:
     """Refuse ids that do not occur in the corpus."""
     there = {record.owner if unit == "user" else record.id for record in corpus}
-    strangers = sorted(ids - there)
-    if not strangers:
+    unknown = sorted(ids - there)
+    if not unknown:
         return
-    name, do = strangers[0], did_you_mean(strangers[0], there)
+    name, do = unknown[0], did_you_mean(unknown[0], there)
     if unit == "user" and any(record.id == name for record in corpus):
         do += "There is a record of that id, but ids are users' where the corpus has users. "
     raise CorpusError(
         f"There is no {unit} {excerpt(name)} in {corpus.name}"
-        + (f", nor are there {len(strangers) - 1:,} others of those given." if len(strangers) > 1 else "."),
+        + (f", nor are there {len(unknown) - 1:,} others of those given." if len(unknown) > 1 else "."),
         do=f"{do}Give {unit}s of this corpus.",
         code="unknown_member",
     )

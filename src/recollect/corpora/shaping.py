@@ -26,8 +26,8 @@ class Shape:
     def __init__(self, layout: Layout) -> None:
         label: Check = _whole_label if layout.whole_labels else _name_label
         wanted: list[tuple[str, str | None, Check]] = [
-            ("id", layout.id, partial(as_key, reason="no_id")),
-            ("user", layout.user, partial(as_key, reason="no_user")),
+            ("id", layout.id, partial(to_key, reason="no_id")),
+            ("user", layout.user, partial(to_key, reason="no_user")),
             ("text", layout.text, _text),
             ("source", layout.source, _text),
             ("target", layout.target, _text),
@@ -104,7 +104,7 @@ def _bad_string(value: Any, column: str, reason: str) -> FaultError:
     return _refuse("wrong_type", f"{column!r} is {kind_of(value)}, where a string is needed.")
 
 
-def as_key(value: Any, column: str, reason: str) -> str:
+def to_key(value: Any, column: str, reason: str) -> str:
     """An id or a user as a string: a name, or a number as its digits."""
     if type(value) is str and value and "\x00" not in value and not value.isspace():
         return value

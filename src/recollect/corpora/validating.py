@@ -83,10 +83,10 @@ def _shards(source: Source, format: str | None, running: bool) -> tuple[Shard, .
                 do="Leave format and running_text out.",
                 code="not_a_file",
             )
-        return (memory.shard_of(source),)
+        return (memory.build_shard(source),)
     if isinstance(source, str) and source.startswith(hub.SCHEME):
         return (hub.shard_of(source),)
-    saved = hub.shard_in_folder(Path(source)) if format is None else None
+    saved = hub.find_saved(Path(source)) if format is None else None
     return (saved,) if saved else shards_of(source, format=format, running=running)
 
 

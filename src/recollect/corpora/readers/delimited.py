@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from recollect.corpora.columns import refuse_duplicates
+from recollect.corpora.columns import refuse_duplicate_columns
 from recollect.corpora.faults import SKIP, Fault
 from recollect.corpora.readers.opening import lines, not_utf8, opened
 from recollect.corpora.shards import Shard
@@ -71,7 +71,7 @@ class _Table:
         for number, header in self.cells():
             if isinstance(header, Fault):
                 raise header.error(f"{shard.path}, line {number}")
-            return refuse_duplicates(header, shard.path)
+            return refuse_duplicate_columns(header, shard.path)
         return []
 
     def cells(self) -> Iterator[tuple[int, list[str] | Fault]]:

@@ -36,7 +36,7 @@ READERS: dict[str, Reader] = {
     "parquet": Reader(parquet.names, parquet.rows, "row"),
     "npz": Reader(arrays.names, arrays.rows, "row"),
     "hf": Reader(hub.names, hub.rows, "row"),
-    "list": Reader(memory.names_in_list, lambda shard, wanted: memory.rows_of_list(shard), "row", fixed=False),
-    "pandas": Reader(memory.names_in_frame, memory.rows_of_frame, "row"),
-    "arrow": Reader(memory.names_in_table, memory.rows_of_table, "row"),
+    "list": Reader(memory.read_list_columns, lambda shard, wanted: memory.read_list_rows(shard), "row", fixed=False),
+    "pandas": Reader(memory.read_frame_columns, memory.read_frame_rows, "row"),
+    "arrow": Reader(memory.read_table_columns, memory.read_table_rows, "row"),
 }

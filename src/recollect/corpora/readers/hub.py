@@ -28,7 +28,7 @@ def names(shard: Shard) -> list[str]:
 def rows(shard: Shard, wanted: frozenset[str]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
     """The rows of the data set, numbered from 1; only the columns that are wanted."""
     dataset = _dataset(shard)
-    chosen = with_columns(dataset, wanted)
+    chosen = select_columns(dataset, wanted)
     yield from rows_of_batches(chosen.with_format("arrow").iter(batch_size=arrow_rows.ROWS))
 
 
@@ -47,12 +47,12 @@ def shard_of(ref: str) -> Shard:
     return Shard(path=ref, format="hf")
 
 
-def with_columns(dataset: Any, wanted: frozenset[str]) -> Any:
+def select_columns(dataset: Any, wanted: frozenset[str]) -> Any:
     """The data set with these columns only; nothing is copied."""
     return dataset.select_columns([name for name in dataset.column_names if name in wanted])
 
 
-def shard_in_folder(folder: Path) -> Shard | None:
+def find_saved(folder: Path) -> Shard | None:
     """The one shard of a data set that `save_to_disk` wrote into this folder; None if there is none.
 
     Raises:

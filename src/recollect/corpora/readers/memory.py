@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from recollect.corpora.columns import refuse_duplicates
+from recollect.corpora.columns import refuse_duplicate_columns
 from recollect.corpora.faults import SKIP, Fault, kind_of
 from recollect.corpora.readers import arrow_rows, hub
 from recollect.corpora.readers.arrow_rows import rows_of_batches
@@ -47,21 +47,21 @@ ACCEPTED = (
 )
 
 
-def shard_of(source: object) -> Shard:
+def build_shard(source: object) -> Shard:
     """An object in memory as the one shard of its corpus; nothing of its content is copied.
 
     Raises:
         CorpusError: It is not something that a corpus can be read from.
     """
     if isinstance(source, list | tuple):
-        return _shard(source, "list", tuple(source))  # rows that are appended later do not change the corpus
+        return _build_shard(source, "list", tuple(source))  # rows that are appended later do not change the corpus
     if _is_a(source, "pandas", "DataFrame"):
-        return _shard(source, "pandas", source.copy(deep=False))  # type: ignore[attr-defined]
+        return _build_shard(source, "pandas", source.copy(deep=False))  # type: ignore[attr-defined]
     if _is_a(source, "datasets", "Dataset"):
-        return _shard(source, "hf", source)
+        return _build_shard(source, "hf", source)
     if hasattr(source, "__arrow_c_stream__"):
-        return _shard(source, "arrow", _table(source))
-    raise _refusal(source)
+        return _build_shard(source, "arrow", _to_table(source))
+    raise _build_refusal(source)
 
 
 def narrow(shard: Shard, wanted: frozenset[str]) -> Shard:
@@ -75,58 +75,58 @@ def narrow(shard: Shard, wanted: frozenset[str]) -> Shard:
         ]
         return replace(shard, content=tuple(columns))
     if shard.format == "pandas":
-        return replace(shard, content=held.iloc[:, list(_places(held, wanted).values())])
+        return replace(shard, content=held.iloc[:, list(_find_positions(held, wanted).values())])
     if shard.format == "arrow":
         return replace(shard, content=held.select([name for name in held.schema.names if name in wanted]))
-    return replace(shard, content=hub.with_columns(held, wanted))
+    return replace(shard, content=hub.select_columns(held, wanted))
 
 
-def names_in_list(shard: Shard) -> list[str]:
+def read_list_columns(shard: Shard) -> list[str]:
     """The keys of the first rows, in the order in which they turn up; texts have one column."""
-    rows = (row for _, row in islice(rows_of_list(shard), PEEK))
+    rows = (row for _, row in islice(read_list_rows(shard), PEEK))
     return list(dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row))
 
 
-def rows_of_list(shard: Shard) -> Iterator[Numbered]:
+def read_list_rows(shard: Shard) -> Iterator[Numbered]:
     """The rows, numbered from 1: mappings if the first that is not None is one, else texts."""
     texts = not isinstance(next((row for row in shard.content if row is not None), None), Mapping)
     for number, row in enumerate(shard.content, 1):
         if texts:
-            yield number, _row({"text": row})
+            yield number, _to_row({"text": row})
         elif isinstance(row, Mapping):
-            yield number, _row(row)
+            yield number, _to_row(row)
         else:
             yield number, Fault("not_an_object", f"this is {kind_of(row)} and not a mapping of columns to values.")
 
 
-def names_in_frame(shard: Shard) -> list[str]:
+def read_frame_columns(shard: Shard) -> list[str]:
     """The columns of a pandas DataFrame; its index is none of them."""
-    return refuse_duplicates([str(name) for name in shard.content.columns], shard.path)
+    return refuse_duplicate_columns([str(name) for name in shard.content.columns], shard.path)
 
 
-def rows_of_frame(shard: Shard, wanted: frozenset[str]) -> Iterator[Numbered]:
+def read_frame_rows(shard: Shard, wanted: frozenset[str]) -> Iterator[Numbered]:
     """The rows of a pandas DataFrame, numbered from 1; a few rows at a time become Python values."""
     frame = shard.content
-    places = _places(frame, wanted)
+    positions = _find_positions(frame, wanted)
     for start in range(0, len(frame), arrow_rows.ROWS):
         some = frame.iloc[start : start + arrow_rows.ROWS]
-        columns = [some.iloc[:, place].tolist() for place in places.values()]
+        columns = [some.iloc[:, position].tolist() for position in positions.values()]
         for number, cells in enumerate(zip(*columns, strict=True), start + 1):
-            yield number, _row(dict(zip(places, cells, strict=True)))
+            yield number, _to_row(dict(zip(positions, cells, strict=True)))
 
 
-def names_in_table(shard: Shard) -> list[str]:
+def read_table_columns(shard: Shard) -> list[str]:
     """The columns of an Arrow table."""
-    return refuse_duplicates(shard.content.schema.names, shard.path)
+    return refuse_duplicate_columns(shard.content.schema.names, shard.path)
 
 
-def rows_of_table(shard: Shard, wanted: frozenset[str]) -> Iterator[Numbered]:
+def read_table_rows(shard: Shard, wanted: frozenset[str]) -> Iterator[Numbered]:
     """The rows of an Arrow table, numbered from 1."""
     chosen = shard.content.select([name for name in shard.content.schema.names if name in wanted])
     return rows_of_batches(chosen.to_reader(max_chunksize=arrow_rows.ROWS))
 
 
-def _shard(source: object, format: str, content: Any) -> Shard:
+def _build_shard(source: object, format: str, content: Any) -> Shard:
     """The shard, named after the type of the object and its length."""
     count = len(content)
     return Shard(path=f"{type(source).__name__} ({count:,} row{'s' * (count != 1)})", format=format, content=content)
@@ -138,17 +138,17 @@ def _is_a(source: object, package: str, name: str) -> bool:
     return any(base.__name__ == name and base.__module__.partition(".")[0] == package for base in bases)
 
 
-def _table(source: object) -> Any:
+def _to_table(source: object) -> Any:
     """An Arrow table that shares its memory with the object wherever that keeps its columns as Arrow does."""
     import pyarrow as pa
 
     try:
         return pa.table(source)
     except (pa.ArrowException, ValueError, TypeError) as error:  # a stream of one column, such as a Series
-        raise _refusal(source) from error
+        raise _build_refusal(source) from error
 
 
-def _refusal(source: object) -> CorpusError:
+def _build_refusal(source: object) -> CorpusError:
     """The error for an object that no corpus can be read from."""
     kind = f"{type(source).__module__}.{type(source).__qualname__}".removeprefix("builtins.")
     hints = {"LazyFrame": "collect() it", "DatasetDict": "choose one of its splits", "Series": "make a list of it"}
@@ -160,12 +160,12 @@ def _refusal(source: object) -> CorpusError:
     )
 
 
-def _places(frame: Any, wanted: frozenset[str]) -> dict[str, int]:
-    """At which places of a pandas DataFrame the wanted columns stand."""
-    return {str(name): place for place, name in enumerate(frame.columns) if str(name) in wanted}
+def _find_positions(frame: Any, wanted: frozenset[str]) -> dict[str, int]:
+    """The positions of the wanted columns in a pandas DataFrame."""
+    return {str(name): position for position, name in enumerate(frame.columns) if str(name) in wanted}
 
 
-def _row(row: Mapping[Any, Any]) -> dict[str, Any] | Fault:
+def _to_row(row: Mapping[Any, Any]) -> dict[str, Any] | Fault:
     """A row of plain values; text that no file could hold is a fault."""
     plain = {str(name): to_plain(value) for name, value in row.items()}
     for name, value in plain.items():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from recollect.corpora.columns import refuse_duplicates
+from recollect.corpora.columns import refuse_duplicate_columns
 from recollect.corpora.faults import Fault
 from recollect.corpora.readers import arrow_rows
 from recollect.corpora.readers.arrow_rows import rows_of_batches
@@ -17,7 +17,7 @@ from recollect.corpora.shards import Shard
 def names(shard: Shard) -> list[str]:
     """The columns of the table."""
     with _table(shard) as table:
-        return refuse_duplicates(table.schema_arrow.names, shard.path)
+        return refuse_duplicate_columns(table.schema_arrow.names, shard.path)
 
 
 def rows(shard: Shard, wanted: frozenset[str]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
