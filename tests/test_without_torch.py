@@ -96,6 +96,8 @@ def test_a_recorded_model_is_audited_and_reported_without_torch(bare, tmp_path):
 
 
 def test_a_model_that_needs_torch_is_refused_with_the_command_that_adds_it(bare, tmp_path):
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).touch()
     script = f"""
 from recollect import load_model
 from recollect.testing.refusals import refused

@@ -10,6 +10,7 @@ from recollect.cli.membership import claim_of
 from recollect.corpora.dividing import cohorts_of
 from recollect.corpora.validating import read_corpus
 from recollect.errors import ModelError
+from recollect.testing.refusals import refused
 from recollect.testing.tiny import save_tiny, tiny_model
 
 
@@ -142,5 +143,5 @@ def test_the_claim_is_typed_or_read_from_the_card(tmp_path):
 @pytest.mark.parametrize("card", ["[1", "[1]", "\x00"])
 def test_a_card_that_is_none_is_said(tmp_path, card):
     (tmp_path / "card.json").write_text(card)
-    with pytest.raises(ModelError, match=r"card.json cannot be read"):
+    with refused("settings_unreadable", ModelError):
         claim_of(tmp_path, None, None)

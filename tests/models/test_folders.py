@@ -1,4 +1,4 @@
-"""Where a model lies: paths never ask the network, hub ids do, and both say what they tried."""
+"""Where a model lies: only what is marked as the hub's asks the network, and every refusal says what was tried."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import torch
 from safetensors.torch import load_file
 
 from recollect import load_model
+from recollect.models import Access, limited
 from recollect.testing.refusals import refused
 
 
@@ -74,7 +75,7 @@ def no_network(monkeypatch):
 def test_a_path_never_asks_the_network(folders, monkeypatch):
     load_model(str(folders / "bert"))
     monkeypatch.chdir(folders.parent)
-    for path in (f"{folders.name}/brt", "./brt", "/nowhere/brt", "a/b/c"):
+    for path in (f"{folders.name}/brt", "./brt", "/nowhere/brt", "a/b/c", "gpt2", "somebody/some-model", ""):
         with refused("no_such_model"):
             load_model(path)
 
@@ -89,20 +90,36 @@ def offline(monkeypatch, tmp_path):
 
 def test_a_hub_id_without_a_network_says_what_was_tried_and_what_to_do(offline):
     with refused("hub_unreachable") as refusal:
-        load_model("somebody/some-model")
-    for named in ("HF_HUB_OFFLINE", str(offline), "hf download somebody/some-model"):
+        load_model("hf:somebody/some-model@v2")
+    for named in ("HF_HUB_OFFLINE", str(offline), "hf download somebody/some-model --revision v2"):
         assert named in str(refusal.error)
 
 
-def test_a_hub_id_is_read_from_the_cache(offline, folders):
-    home = offline / "models--somebody--bert"
-    shutil.copytree(folders / "bert", home / "snapshots" / "c0ffee")
-    (home / "refs").mkdir()
-    (home / "refs" / "main").write_text("c0ffee")
-    assert load_model("somebody/bert").digest == load_model(str(folders / "bert")).digest
-
-
 COMMIT = "c0ffee" * 6 + "c0ff"
+
+
+def cached(offline, folder, *, branch):
+    """A folder as the hub's cache holds it, under a branch."""
+    home = offline / f"models--somebody--{folder.name}"
+    shutil.copytree(folder, home / "snapshots" / COMMIT)
+    (home / "refs").mkdir()
+    (home / "refs" / branch).write_text(COMMIT)
+
+
+def test_a_hub_id_is_read_from_the_cache_and_its_commit_is_kept(offline, folders):
+    cached(offline, folders / "bert", branch="main")
+    here, there = load_model(str(folders / "bert")), load_model("hf:somebody/bert")
+    assert there.digest == here.digest
+    assert (there.name, there.revision, here.revision) == ("hf:somebody/bert", COMMIT, None)
+    assert limited(there, Access.LABEL).revision == COMMIT
+
+
+def test_a_revision_is_pinned_by_branch_or_commit(offline, folders):
+    cached(offline, folders / "gpt2", branch="v2")
+    for revision in ("v2", COMMIT):
+        assert load_model(f"hf:somebody/gpt2@{revision}").revision == COMMIT
+    with refused("hub_unreachable"):
+        load_model("hf:somebody/gpt2")
 
 
 class Hub(BaseHTTPRequestHandler):
@@ -150,7 +167,7 @@ def test_a_hub_id_is_fetched_without_what_is_not_needed(bert, folders, tmp_path,
         "HF_HUB_CACHE": str(tmp_path),
         "HF_HUB_OFFLINE": "0",
     }
-    script = "import recollect; print(recollect.load_model('somebody/model').digest)"
+    script = "import recollect; print(recollect.load_model('hf:somebody/model').digest)"
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, env=os.environ | home, capture_output=True, text=True, check=False)  # noqa: S603
     server.shutdown()

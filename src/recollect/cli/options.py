@@ -20,7 +20,7 @@ ModelName = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A folder or hub id of a Hugging Face model, BASE+ADAPTER, recorded:DIR, or python:module:factory.",
+        help="A model's folder, hf:NAME[@REVISION], BASE+ADAPTER, recorded:DIR, or python:module:factory.",
         show_default=False,
     ),
 ]

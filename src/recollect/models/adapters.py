@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from recollect import labels
 from recollect.digests import Json
 from recollect.errors import MissingDependency, ModelError
 from recollect.models.digesting import meaningful
-from recollect.models.folders import adapter_folder, model_folder, read_settings
+from recollect.models.folders import read_settings
 from recollect.models.model import Kind
 from recollect.models.pretrained import Opened, kind_of, quietly, read_config, read_network, some
+from recollect.models.refs import Adapted
 
 _TASKS: dict[str | None, Kind] = {"CAUSAL_LM": "causal", "SEQ_2_SEQ_LM": "seq2seq", "SEQ_CLS": "classifier"}
 
 
-def open_adapted(base: str, adapter: str, kind: Kind | None) -> Opened:
+def open_adapted(name: Adapted, folder: Path, own: Path, kind: Kind | None) -> Opened:
     """The base model with the adapter in place.
+
+    Args:
+        name: Base and adapter as the user named them.
+        folder: Where the base lies.
+        own: Where the adapter lies.
+        kind: What it is to predict, where that is not to be read from the adapter.
 
     Raises:
         MissingDependency: peft is not installed.
         ModelError: The two do not belong together.
     """
-    peft, folder, own = _peft(), model_folder(base), adapter_folder(adapter)
+    peft, base, adapter = _peft(), str(name.base), str(name.adapter)
     settings, config = read_settings(own / "adapter_config.json", adapter), read_config(folder, base)
     kind = kind or _TASKS.get(settings.get("task_type")) or kind_of(config, base)
     supplied = settings.get("modules_to_save") or []
     network = read_network(folder, base, config=config, kind=kind, supplied=supplied)
-    with quietly(f"{base}+{adapter}", "The adapter does not fit its base", code="adapter_misfit"):
+    with quietly(str(name), "The adapter does not fit its base", code="adapter_misfit"):
         whole = peft.PeftModel.from_pretrained(network, str(own))
         stored = set(peft.load_peft_weights(str(own), device="cpu"))
     _refuse_unfitting(whole, stored, adapter, base)

@@ -49,7 +49,7 @@ def ask(
     store that is returned shows what the limited one would have; a recorded model is its own store.
 
     Args:
-        model: The model, its name, or how to load it: `partial(load_model, "gpt2", question=…)`. With several
+        model: The model, its name, or how to load it: `partial(load_model, "hf:gpt2", question=…)`. With several
             workers each loads its own; a model that is already loaded is copied to each.
         corpus: What to ask about.
         work: The work folder; the store lies in `answers/<address>` there.

@@ -43,6 +43,7 @@ class Causal:
                 ahead.
         """
         self.name, self.digest, self.question = pretrained.name, pretrained.digest, question
+        self.revision = pretrained.revision
         network, tokenizer = pretrained.network, pretrained.tokenizer
         self.tokenizer = tokenizer
         self._network, self._encode = network, Encoder(tokenizer)

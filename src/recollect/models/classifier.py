@@ -46,6 +46,7 @@ class Classifier:
             ModelError: The model does not choose one of several labels.
         """
         self.name, self.digest, self.question = pretrained.name, pretrained.digest, question
+        self.revision = pretrained.revision
         self._labels = _Labels(pretrained)
         self._inputs: _Inputs = _Arrays(pretrained) if pretrained.tokenizer is None else _Texts(pretrained)
 

@@ -1,34 +1,73 @@
-"""From the name of a model to a folder that holds it: on this machine, or fetched from the hub."""
+"""From the name of a model to the folder of its files: on this machine, or fetched from the hub."""
 
 from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from recollect.errors import ModelError
 from recollect.files import read_json
-from recollect.settings import did_you_mean
+from recollect.models.refs import HUB, Adapted, Checkpoint, Folder, Hub, parse_checkpoint
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 """Files that hold weights, or say which files do; the pickled ones are read as tensors only."""
 ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _DESCRIBING = ["*.json", "*.txt", "*.model", "*.jinja"]
 _PICKLED = ["pytorch_model*.bin", "adapter_model.bin"]
 _ELSEWHERE = ["*/*", "consolidated*"]
 """Other formats of the same weights, which some repositories hold in subfolders or twice."""
 
 
-def model_folder(ref: str) -> Path:
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """Where the files of a model lie."""
+
+    name: Checkpoint | Adapted
+    """What the user named."""
+    folder: Path
+    """Configuration, weights and, unless the adapter brings its own, tokenizer."""
+    adapter: Path | None = None
+    """The adapter's folder, if there is one."""
+    revision: str | None = None
+    """The commits that the hub's files are of; of base and adapter both, with a '+' between them."""
+
+    @property
+    def ref(self) -> str:
+        """How the user named it."""
+        return str(self.name)
+
+
+def locate(name: Checkpoint | Adapted) -> Files:
+    """The files of a model, fetched from the hub where that is meant.
+
+    Raises:
+        ModelError: They are not there; the message says what is there instead.
+    """
+    if not isinstance(name, Adapted):
+        folder = model_folder(name)
+        return Files(name=name, folder=folder, revision=_commit(name, folder))
+    folder, adapter = model_folder(name.base), adapter_folder(name.adapter)
+    commits = [_commit(name.base, folder) or "", _commit(name.adapter, adapter) or ""]
+    return Files(name=name, folder=folder, adapter=adapter, revision="+".join(commits) if any(commits) else None)
+
+
+def _commit(name: Checkpoint, folder: Path) -> str | None:
+    """The commit of a snapshot of the hub; its folder is called so."""
+    return folder.name if isinstance(name, Hub) else None
+
+
+def model_folder(name: Checkpoint) -> Path:
     """The folder of a whole model: configuration and weights.
 
     Raises:
         ModelError: There is none; the message says what is there instead.
     """
-    folder = _folder(ref)
+    folder, ref = _folder(name), str(name)
     _refuse_without(folder, "config.json", ref)
     if (folder / "adapter_config.json").is_file():
         raise ModelError(
@@ -40,13 +79,18 @@ def model_folder(ref: str) -> Path:
     return folder
 
 
-def adapter_folder(ref: str) -> Path:
+def checkpoint_folder(text: str) -> Path:
+    """The folder of a whole model that a string names; see `parse_checkpoint` and `model_folder`."""
+    return model_folder(parse_checkpoint(text))
+
+
+def adapter_folder(name: Checkpoint) -> Path:
     """The folder of a PEFT adapter.
 
     Raises:
         ModelError: There is none; the message says what is there instead.
     """
-    folder = _folder(ref)
+    folder, ref = _folder(name), str(name)
     if not (folder / "adapter_config.json").is_file():
         raise ModelError(
             f"The folder {ref!r} holds no adapter: it has no adapter_config.json.",
@@ -75,62 +119,42 @@ def read_settings(path: Path, ref: str) -> dict[str, Any]:
         ) from error
 
 
-def _folder(ref: str) -> Path:
-    """The folder of that name, or the one that the hub's files were put into."""
-    path = Path(ref).expanduser()
-    if path.is_dir():
-        return path
-    if path.is_file():
-        raise ModelError(
-            f"The model {ref!r} is a file.", do=f"Give its folder: {str(path.parent)!r}.", code="model_is_a_file"
-        )
-    if _is_path(ref):
-        raise ModelError(f"There is no folder {ref!r}.", do=_near(path) or "Check the path.", code="no_such_model")
-    return _fetched(ref)
+def _folder(name: Checkpoint) -> Path:
+    """The folder itself, or the one that the hub's files were put into."""
+    return name.path if isinstance(name, Folder) else _fetched(name)
 
 
-def _is_path(ref: str) -> bool:
-    """Whether a name that is not there can only be meant as a path: then nothing is asked of the network."""
-    parent = Path(ref).expanduser().parent
-    return not _HUB_ID.fullmatch(ref) or (parent != Path() and parent.is_dir())
-
-
-def _near(path: Path) -> str:
-    """A question that names the folder beside `path` whose name is nearest."""
-    parent = path.parent
-    beside = [str(parent / child.name) for child in parent.iterdir() if child.is_dir()] if parent.is_dir() else []
-    return did_you_mean(str(path), beside).strip()
-
-
-def _fetched(ref: str) -> Path:
+def _fetched(model: Hub) -> Path:
     """The files of a hub repository, fetched unless the cache has them."""
     from huggingface_hub import snapshot_download, try_to_load_from_cache
     from huggingface_hub.errors import HfHubHTTPError
 
+    fetch = partial(snapshot_download, model.name, revision=model.revision, ignore_patterns=_ELSEWHERE)
     try:
-        folder = snapshot_download(ref, allow_patterns=[*_DESCRIBING, "*.safetensors"], ignore_patterns=_ELSEWHERE)
+        folder = fetch(allow_patterns=[*_DESCRIBING, "*.safetensors"])
         if not any(Path(folder).glob("*.safetensors")):
-            folder = snapshot_download(ref, allow_patterns=[*_DESCRIBING, *_PICKLED], ignore_patterns=_ELSEWHERE)
+            folder = fetch(allow_patterns=[*_DESCRIBING, *_PICKLED])
     except (OSError, HfHubHTTPError) as error:
         # a cache that another program filled holds what that program needed: it may be enough
-        for name in ("config.json", "adapter_config.json"):
-            if isinstance(cached := try_to_load_from_cache(ref, name), str):
+        for file in ("config.json", "adapter_config.json"):
+            if isinstance(cached := try_to_load_from_cache(model.name, file, revision=model.revision), str):
                 return Path(cached).parent
-        raise _unreachable(ref, error) from error
+        raise _unreachable(model, error) from error
     return Path(folder)
 
 
-def _unreachable(ref: str, error: Exception) -> ModelError:
+def _unreachable(model: Hub, error: Exception) -> ModelError:
     """Why a model of the hub cannot be had, and how to get it here."""
     from huggingface_hub import constants
 
-    tried = f"There is no folder {ref!r} here, and no model of that name in the hub's cache ({constants.HF_HUB_CACHE})."
+    tried = f"There is no model {str(model)!r} in the hub's cache ({constants.HF_HUB_CACHE})."
     if constants.is_offline_mode():
         why, ask = " The hub was not asked, because HF_HUB_OFFLINE is set.", "Unset HF_HUB_OFFLINE, or"
     else:
         why, ask = f" The hub said: {str(error).strip().splitlines()[0]}", "Check the name, or"
-    fetch = f"fetch it where there is a network with `hf download {ref}`."
-    return ModelError(tried + why, do=f"{_near(Path(ref))} {ask} {fetch}".strip(), code="hub_unreachable")
+    pinned = "" if model.revision is None else f" --revision {model.revision}"
+    do = f"{ask} fetch it where there is a network with `hf download {model.name}{pinned}`."
+    return ModelError(tried + why, do=do, code="hub_unreachable")
 
 
 def _refuse_without(folder: Path, name: str, ref: str) -> None:
@@ -170,4 +194,5 @@ def _as_adapter(folder: Path, ref: str) -> str:
     """How to name an adapter with its base."""
     written = (folder / "adapter_config.json").read_text(encoding="utf-8", errors="replace")
     base = re.search(r'"base_model_name_or_path":\s*"([^"]+)"', written)
-    return f"Name it with its base: '{base[1] if base else 'BASE'}+{ref}'."
+    named = "BASE" if base is None else base[1] if Path(base[1]).is_dir() else f"{HUB}{base[1]}"
+    return f"Name it with its base: '{named}+{ref}'."

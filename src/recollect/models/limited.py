@@ -42,6 +42,11 @@ class Limited:
         return self.model.digest
 
     @property
+    def revision(self) -> str | None:
+        """The commit of the hub that the model was resolved to, if it is from there."""
+        return getattr(self.model, "revision", None)
+
+    @property
     def question(self) -> Question:
         """How it is asked."""
         return self.model.question

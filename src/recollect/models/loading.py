@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from recollect.errors import MissingDependency, ModelError
+from recollect.models.folders import locate
 from recollect.models.model import Kind, Model, Question
+from recollect.models.refs import Endpoint, GgufFile, OwnCode, Recording, parse_model
 
 
 def load_model(
@@ -14,8 +14,9 @@ def load_model(
     """The model of that name, ready to be asked.
 
     Args:
-        ref: A folder or hub id; BASE+ADAPTER; `recorded:DIR`; `python:package.module:factory` (runs that code).
-            Only a hub id is looked for on the network, and code from a model's folder is never run.
+        ref: A folder; `hf:NAME[@REV]`; BASE+ADAPTER, each of them a folder or `hf:`; `recorded:DIR`;
+            `python:package.module:factory` (runs that code). Only what is marked with `hf:` is looked for on the
+            network, and code from a model's folder is never run.
         question: How it is to be asked; a recorded model and one of the user's own have theirs.
         kind: What it predicts, where its architecture does not say or says something else.
         device: Where it computes; None for the best there is.
@@ -24,20 +25,16 @@ def load_model(
         ModelError: It cannot be found or loaded; the message says what is there instead.
         MissingDependency: An optional package is needed.
     """
-    scheme, _, rest = ref.partition(":")
-    if scheme in {"http", "https"}:
-        raise ModelError(
-            f"The model {ref!r} is an endpoint, and endpoints cannot be asked yet.",
-            do="They come with the next release. Until then record its answers elsewhere and give recorded:DIR.",
-            code="endpoint_not_supported_yet",
-        )
-    if scheme in {"recorded", "python"}:
-        made = _recorded(rest) if scheme == "recorded" else _own(rest)
+    name = parse_model(ref)
+    if isinstance(name, Endpoint | GgufFile):
+        raise _not_yet(name)
+    if isinstance(name, Recording | OwnCode):
+        made = _replayed(name) if isinstance(name, Recording) else _made(name)
         if kind not in (None, made.kind):
-            raise ModelError(
-                f"{ref} is a {made.kind} model, not a {kind} one.", do="Leave --as (kind=) out.", code="other_kind"
-            )
+            found = f"{ref} is a {made.kind} model, not a {kind} one."
+            raise ModelError(found, do="Leave --as (kind=) out.", code="other_kind")
         return made
+    files = locate(name)  # before torch is loaded, which takes longer than to see that nothing is there
     try:
         from recollect.models.local import load_local
     except ModuleNotFoundError as error:
@@ -46,18 +43,33 @@ def load_model(
             do="pip install torch transformers, or give answers that were computed elsewhere: recorded:DIR.",
             code="torch_missing",
         ) from error
-    return load_local(ref, question or Question(), kind, device)
+    return load_local(files, question or Question(), kind, device)
 
 
-def _recorded(folder: str) -> Model:
+def _not_yet(name: Endpoint | GgufFile) -> ModelError:
+    """What to do about models that are named, but cannot be asked yet."""
+    if isinstance(name, Endpoint):
+        return ModelError(
+            f"The model {str(name)!r} is an endpoint, and endpoints cannot be asked yet.",
+            do="Ask it by other means and give its answers as recorded:DIR (recollect.models.recorded.write_recorded).",
+            code="endpoint_not_supported_yet",
+        )
+    return ModelError(
+        f"The model {str(name)!r} is a GGUF file, and these cannot be read yet.",
+        do="Give the folder that it was converted from, or ask it by other means and give recorded:DIR.",
+        code="gguf_not_supported_yet",
+    )
+
+
+def _replayed(name: Recording) -> Model:
     """The model whose answers lie in this folder."""
     from recollect.models.recorded import replay
 
-    return replay(Path(folder).expanduser())
+    return replay(name.path)
 
 
-def _own(target: str) -> Model:
+def _made(name: OwnCode) -> Model:
     """The model that the user's code makes."""
     from recollect.models.own_code import model_from_code
 
-    return model_from_code(target)
+    return model_from_code(name)

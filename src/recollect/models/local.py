@@ -14,7 +14,7 @@ from recollect.models.causal import Causal
 from recollect.models.classifier import Classifier
 from recollect.models.devices import pick_device
 from recollect.models.digesting import model_digest
-from recollect.models.folders import read_settings
+from recollect.models.folders import Files, read_settings
 from recollect.models.masked import Masked
 from recollect.models.model import Kind, Model, Question
 from recollect.models.pretrained import (
@@ -26,14 +26,17 @@ from recollect.models.pretrained import (
     refuse_foreign,
     settled,
 )
-from recollect.models.refs import split_adapter
+from recollect.models.refs import Adapted
 from recollect.models.seq2seq import Seq2Seq
 
 
-def load_local(ref: str, question: Question, kind: Kind | None, device: str | None) -> Model:
-    """The Hugging Face model of that name, with an adapter or without; arguments as for `load_model`."""
-    place, parts = pick_device(device), split_adapter(ref)
-    opened = open_model(ref, kind) if parts is None else open_adapted(*parts, kind)
+def load_local(files: Files, question: Question, kind: Kind | None, device: str | None) -> Model:
+    """The Hugging Face model that lies in these files, with an adapter or without; arguments as for `load_model`."""
+    ref, place = files.ref, pick_device(device)
+    if isinstance(files.name, Adapted) and files.adapter is not None:
+        opened = open_adapted(files.name, files.folder, files.adapter, kind)
+    else:
+        opened = open_model(files.folder, ref, kind)
     network, notes, beside = opened.network, dict(opened.notes), _notes_beside(opened.folder, ref)
     tokenizer = None
     if reads_arrays(network.config, opened.kind):
@@ -45,7 +48,9 @@ def load_local(ref: str, question: Question, kind: Kind | None, device: str | No
     # before the precision is changed: the digest is of the weights as they are stored
     address = model_digest(network, tokenizer, notes=notes)
     network = settled(network, question.precision, place)
-    pretrained = Pretrained(name=ref, network=network, tokenizer=tokenizer, digest=address, **beside)
+    pretrained = Pretrained(
+        name=ref, network=network, tokenizer=tokenizer, digest=address, revision=files.revision, **beside
+    )
     return _KINDS[opened.kind](pretrained, question)
 
 

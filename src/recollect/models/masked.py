@@ -44,6 +44,7 @@ class Masked:
             ModelError: The tokenizer has no symbol for what is hidden.
         """
         self.name, self.digest, self.question = pretrained.name, pretrained.digest, question
+        self.revision = pretrained.revision
         tokenizer = pretrained.tokenizer
         if tokenizer.mask_token_id is None:
             raise ModelError(

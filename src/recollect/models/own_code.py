@@ -7,22 +7,20 @@ from typing import Any
 
 from recollect.errors import ModelError, RecollectError
 from recollect.models.model import Model
+from recollect.models.refs import OwnCode
 from recollect.settings import did_you_mean
 
 _PARTS = ("name", "kind", "digest", "question", "access", "answer")
 
 
-def model_from_code(target: str) -> Model:
+def model_from_code(name: OwnCode) -> Model:
     """What the factory returns when it is called without arguments.
-
-    Args:
-        target: `package.module:factory`.
 
     Raises:
         ModelError: The code cannot be found, fails, or returns something that is not a model.
     """
-    ref = f"python:{target}"
-    made = _called(ref, _factory(ref, target))
+    ref = str(name)
+    made = _called(ref, _factory(name))
     if missing := [part for part in _PARTS if not hasattr(made, part)]:
         raise ModelError(
             f"{ref} returned a {type(made).__name__}, which is no model: it has no {', '.join(missing)}.",
@@ -32,26 +30,21 @@ def model_from_code(target: str) -> Model:
     return made  # type: ignore[no-any-return]
 
 
-def _factory(ref: str, target: str) -> Any:
+def _factory(name: OwnCode) -> Any:
     """The function that makes the model."""
-    place, _, name = target.partition(":")
-    if not place or not name:
-        raise ModelError(
-            f"The model {ref!r} names no factory.", do="Write python:package.module:factory.", code="no_factory_named"
-        )
     try:
-        module = importlib.import_module(place)
+        module = importlib.import_module(name.module)
     except ModuleNotFoundError as error:
         raise ModelError(
-            f"{ref}: there is no module {error.name!r}.",
+            f"{name}: there is no module {error.name!r}.",
             do="Install its package, or put its folder on PYTHONPATH.",
             code="no_such_module",
         ) from error
-    if not callable(factory := getattr(module, name, None)):
+    if not callable(factory := getattr(module, name.factory, None)):
         known = [known for known, value in vars(module).items() if callable(value)]
         raise ModelError(
-            f"{ref}: the module {place!r} has no function {name!r}.",
-            do=f"{did_you_mean(name, known)}".strip(),
+            f"{name}: the module {name.module!r} has no function {name.factory!r}.",
+            do=did_you_mean(name.factory, known).strip(),
             code="no_such_factory",
         )
     return factory

@@ -19,7 +19,6 @@ from transformers.utils import logging
 import recollect.models.architectures  # noqa: F401 - the Auto classes must know our own models
 from recollect.digests import Json
 from recollect.errors import ModelError
-from recollect.models.folders import model_folder
 from recollect.models.model import Kind, Precision
 
 _AUTO: dict[Kind, tuple[str, str]] = {
@@ -56,6 +55,8 @@ class Pretrained:
     """Its tokenizer; None for a model that reads arrays."""
     digest: str
     """The address of weights as stored, configuration and tokenizer."""
+    revision: str | None = None
+    """The commit of the hub that it was resolved to, if it is from there."""
     card: Mapping[str, Any] = field(default_factory=dict)
     """What `card.json` says, for models that were trained by a recipe."""
     preprocessing: Mapping[str, Any] = field(default_factory=dict)
@@ -74,9 +75,8 @@ class Opened:
     """What its numbers depend on besides weights, configuration and tokenizer."""
 
 
-def open_model(ref: str, kind: Kind | None) -> Opened:
-    """The model that lies in one folder, here or on the hub."""
-    folder = model_folder(ref)
+def open_model(folder: Path, ref: str, kind: Kind | None) -> Opened:
+    """The model that lies in one folder."""
     config = read_config(folder, ref)
     kind = kind or kind_of(config, ref)
     return Opened(network=read_network(folder, ref, config=config, kind=kind), kind=kind, folder=folder)

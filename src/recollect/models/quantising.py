@@ -17,7 +17,7 @@ from torch import Tensor
 from recollect.digests import hasher, take_file
 from recollect.errors import ModelError, StoreError
 from recollect.files import private_folder, read_json, write_json, write_text, written_whole
-from recollect.models.folders import model_folder
+from recollect.models.folders import checkpoint_folder
 from recollect.settings import between
 
 
@@ -30,7 +30,7 @@ def quantise(ref: str, out: Path, *, bits: int = 8) -> Path:
     was done. Called again, it returns at once.
 
     Args:
-        ref: The folder or hub id of a whole model that is stored in safetensors.
+        ref: The folder of a whole model that is stored in safetensors, or hf:NAME.
         out: The new folder.
         bits: From 2 to 16.
 
@@ -39,7 +39,7 @@ def quantise(ref: str, out: Path, *, bits: int = 8) -> Path:
         StoreError: The new folder holds something else.
     """
     between(1, 17, bits=bits)
-    folder = model_folder(ref)
+    folder = checkpoint_folder(ref)
     files = sorted(folder.glob("model*.safetensors"))
     if not files:
         raise ModelError(

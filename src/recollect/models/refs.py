@@ -1,29 +1,263 @@
-"""The name of a model, taken apart: nothing here touches the network or loads torch."""
+"""The one grammar of model strings, the same in the CLI, the plan and Python.
+
+    PATH | hf:NAME[@REV] | BASE+ADAPTER | FILE.gguf | recorded:DIR | python:module:factory | http(s)://host/v1#NAME
+
+BASE and ADAPTER are each a path or `hf:`. Parsing looks at the disk, never at the network, and loads no torch: a name
+that is neither a folder nor marked as the hub's is refused here, so that a typing error is never sent anywhere.
+"""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+
+from recollect.errors import ModelError
+from recollect.settings import did_you_mean
+
+HUB = "hf:"
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_REVISION = re.compile(r"[\w./-]+")
+_ENDPOINT = re.compile(r"(https?://[^#\s]+)#(\S+)")
+_SHOWN = 5
+"""How many folders are listed where the one asked for is not there."""
 
 
-def split_adapter(ref: str) -> tuple[str, str] | None:
-    """Base and adapter of a name like BASE+ADAPTER; None for any other name.
+@dataclass(frozen=True)
+class Folder:
+    """A folder on this machine that `save_pretrained` wrote."""
 
-    >>> split_adapter("gpt2+runs/lora")
-    ('gpt2', 'runs/lora')
+    text: str
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return Path(self.text).expanduser()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Hub:
+    """A model of the Hugging Face hub."""
+
+    name: str
+    revision: str | None = None
+    """A branch, tag or commit; None for the main branch."""
+
+    def __str__(self) -> str:
+        return f"{HUB}{self.name}" + ("" if self.revision is None else f"@{self.revision}")
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """A PEFT adapter on its base."""
+
+    base: Folder | Hub
+    adapter: Folder | Hub
+
+    def __str__(self) -> str:
+        return f"{self.base}+{self.adapter}"
+
+
+@dataclass(frozen=True)
+class GgufFile:
+    """A quantised model in one file."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Recording:
+    """An answer store that is replayed."""
+
+    text: str
+    """Its folder."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return Path(self.text).expanduser()
+
+    def __str__(self) -> str:
+        return f"recorded:{self.text}"
+
+
+@dataclass(frozen=True)
+class OwnCode:
+    """A model that the user's own code makes."""
+
+    module: str
+    factory: str
+
+    def __str__(self) -> str:
+        return f"python:{self.module}:{self.factory}"
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A model that an inference server shows."""
+
+    url: str
+    name: str
+    """How the server calls the model."""
+
+    def __str__(self) -> str:
+        return f"{self.url}#{self.name}"
+
+
+Checkpoint = Folder | Hub
+"""A whole model: configuration, weights and tokenizer."""
+ModelName = Checkpoint | Adapted | GgufFile | Recording | OwnCode | Endpoint
+
+
+def parse_model(text: str) -> ModelName:
+    """What a model string names.
+
+    >>> parse_model("hf:EleutherAI/pythia-70m@step3000")
+    Hub(name='EleutherAI/pythia-70m', revision='step3000')
+    >>> parse_model("python:my_models:shop_bot")
+    OwnCode(module='my_models', factory='shop_bot')
+
+    Raises:
+        ModelError: It names nothing that is there, or breaks the grammar.
     """
-    if "+" not in ref or Path(ref).expanduser().exists():
-        return None
-    places = [place for place, letter in enumerate(ref) if letter == "+"]
-    there = [place for place in places if Path(ref[place + 1 :]).expanduser().is_dir()]
-    place = (there or places[-1:])[0]
-    return ref[:place], ref[place + 1 :]
+    scheme, _, rest = text.partition(":")
+    if scheme == "recorded":
+        return Recording(rest)
+    if scheme == "python":
+        return _own_code(text, rest)
+    if scheme in {"http", "https"}:
+        return _endpoint(text)
+    if (parts := _split(text)) is not None:
+        return Adapted(_checkpoint(parts[0]), _checkpoint(parts[1]))
+    if text.lower().endswith(".gguf") and _found(text) == "file":
+        return GgufFile(text)
+    return _checkpoint(text)
 
 
-def natural_reference(ref: str) -> str | None:
+def parse_checkpoint(text: str) -> Checkpoint:
+    """What a string names that must be a whole model, such as the one a training starts from.
+
+    Raises:
+        ModelError: It names nothing that is there, or something else than a folder or a model of the hub.
+    """
+    found = parse_model(text)
+    if not isinstance(found, Folder | Hub):
+        raise ModelError(
+            f"The model {text!r} is not a checkpoint whose weights can be read as they are.",
+            do=f"Give its folder, or {HUB}NAME.",
+            code="not_a_checkpoint",
+        )
+    return found
+
+
+def natural_reference(text: str) -> str | None:
     """The model that an adapted model is naturally compared with: its base; None for any other model.
 
-    >>> natural_reference("gpt2+runs/lora")
-    'gpt2'
+    >>> natural_reference("hf:gpt2+runs/lora")
+    'hf:gpt2'
     """
-    parts = split_adapter(ref)
+    parts = None if text.startswith(("recorded:", "python:", "http:", "https:")) else _split(text)
     return None if parts is None else parts[0]
+
+
+def _split(text: str) -> tuple[str, str] | None:
+    """Base and adapter, where the string has both: a folder's own name may hold a '+', too."""
+    if "+" not in text or _found(text) is not None:
+        return None
+    pairs = [(text[:place], text[place + 1 :]) for place, letter in enumerate(text) if letter == "+"]
+    found = [pair for pair in pairs if _is_named(pair[1])] or [pair for pair in pairs if _is_named(pair[0])][-1:]
+    return found[0] if found else None
+
+
+def _is_named(text: str) -> bool:
+    """Whether this is a folder that is there, or the hub's."""
+    return text.startswith(HUB) or _found(text) == "folder"
+
+
+def _found(text: str) -> Literal["folder", "file"] | None:
+    """What lies at a path; None also for what can be no path at all."""
+    try:
+        path = Path(text).expanduser()
+        return None if not text else "folder" if path.is_dir() else "file" if path.is_file() else None
+    except (OSError, ValueError, RuntimeError):  # too long, a zero byte, ~ of an unknown person
+        return None
+
+
+def _checkpoint(text: str) -> Checkpoint:
+    """A folder that is there, or a name that says it is the hub's."""
+    if text.startswith(HUB):
+        return _hub(text)
+    found = _found(text)
+    if found == "folder":
+        return Folder(text)
+    if found == "file":
+        do = f"Give its folder: {str(Path(text).parent)!r}."
+        raise ModelError(f"The model {text!r} is a file.", do=do, code="model_is_a_file")
+    raise _absent(text)
+
+
+def _hub(text: str) -> Hub:
+    """The name and revision of a model of the hub."""
+    name, mark, revision = text.removeprefix(HUB).partition("@")
+    if not _HUB_NAME.fullmatch(name) or (mark and not _REVISION.fullmatch(revision)):
+        raise ModelError(
+            f"{text!r} is no name of a model of the hub.",
+            do=f"Write {HUB}NAME or {HUB}OWNER/NAME, with @REVISION behind it to pin a branch, tag or commit.",
+            code="invalid_hub_name",
+        )
+    return Hub(name, revision or None)
+
+
+def _own_code(text: str, target: str) -> OwnCode:
+    """The module and the function that makes the model."""
+    module, _, factory = target.partition(":")
+    if not module or not factory:
+        raise ModelError(
+            f"The model {text!r} names no factory.", do="Write python:package.module:factory.", code="no_factory_named"
+        )
+    return OwnCode(module, factory)
+
+
+def _endpoint(text: str) -> Endpoint:
+    """The address of a server and the name of its model."""
+    found = _ENDPOINT.fullmatch(text)
+    if found is None:
+        raise ModelError(
+            f"The endpoint {text!r} does not name the model that it serves.",
+            do="Write its address and the name of the model: http://host:port/v1#NAME.",
+            code="invalid_endpoint",
+        )
+    return Endpoint(found[1], found[2])
+
+
+def _absent(text: str) -> ModelError:
+    """Why a name that is neither a folder nor the hub's is no model, what is there, and what may have been meant."""
+    parent = str(Path(text).parent)
+    beside = _folders_in(parent)
+    if beside is None:
+        there = f"There is no folder {parent!r} either."
+    else:
+        more = f" and {len(beside) - _SHOWN} more" if len(beside) > _SHOWN else ""
+        there = f"The folders in {parent!r}: {', '.join(beside[:_SHOWN])}{more}." if beside else f"{parent!r} has none."
+    near = did_you_mean(text, [str(Path(parent) / name) for name in beside or ()])
+    hub = f"A model of the Hugging Face hub is named {HUB}{text}." if _HUB_NAME.fullmatch(text) else ""
+    do = f"{near}{hub}".strip() or "Check the path."
+    return ModelError(f"There is no model folder {text!r}. {there}", do=do, code="no_such_model")
+
+
+def _folders_in(text: str) -> list[str] | None:
+    """The names of the folders in a folder, those apart that are hidden; None if there is no such folder."""
+    if _found(text) != "folder":
+        return None
+    try:
+        inside = list(Path(text).expanduser().iterdir())
+    except OSError:  # it may not be looked into
+        return []
+    return sorted(path.name for path in inside if path.is_dir() and not path.name.startswith("."))

@@ -43,6 +43,7 @@ class Seq2Seq:
             ModelError: The model does not say with which symbol its decoder starts.
         """
         self.name, self.digest, self.question = pretrained.name, pretrained.digest, question
+        self.revision = pretrained.revision
         network, tokenizer = pretrained.network, pretrained.tokenizer
         self.tokenizer = tokenizer
         self._network, self._device = network, network.device

@@ -23,7 +23,7 @@ class ModelEntry(_Section):
     """A model, and how it is asked."""
 
     model: str
-    """A folder, a hub id, BASE+ADAPTER, recorded:DIR, or python:module:factory."""
+    """A folder, hf:NAME[@REVISION], BASE+ADAPTER, recorded:DIR, or python:module:factory."""
     kind: Kinds | None = None
     """What it is, where its configuration does not say."""
     device: str | None = None

@@ -15,7 +15,7 @@ from recollect import labels
 from recollect.errors import MissingDependency, PlanError
 from recollect.models import architectures
 from recollect.models.encoding import Encoder
-from recollect.models.folders import model_folder
+from recollect.models.folders import checkpoint_folder
 from recollect.models.pretrained import read_config, read_network, read_tokenizer
 from recollect.recipes.recipe import Adapter, Perceptron, Recipe, ResNet, Task, Tokenizer, Transformer
 from recollect.recipes.sequences import Marks
@@ -52,7 +52,7 @@ def build_tokenizer(recipe: Recipe, texts: Iterable[str]) -> Any:
     if recipe.tokenizer is None:
         return None
     if recipe.model.start is not None:
-        return read_tokenizer(model_folder(recipe.model.start), recipe.model.start)
+        return read_tokenizer(checkpoint_folder(recipe.model.start), recipe.model.start)
     # a causal model ends a text itself, and a decoder begins with a symbol of its own
     marks = {"begin": recipe.task != "seq2seq", "end": recipe.task != "causal"}
     tokenizer = _made(recipe.tokenizer, texts, marks)
@@ -184,7 +184,7 @@ def _classes(labels: Sequence[str]) -> dict[str, Any]:
 def _started(recipe: Recipe, data: Data) -> Any:
     """A model that goes on from a checkpoint; a classifier may get a new output layer."""
     start = str(recipe.model.start)
-    folder = model_folder(start)
+    folder = checkpoint_folder(start)
     if recipe.task == "classifier":
         auto = "AutoModelForImageClassification" if recipe.tokenizer is None else _AUTO["classifier"]
         return getattr(transformers, auto).from_pretrained(

@@ -11,7 +11,7 @@ from recollect.corpora.corpus import Corpus
 from recollect.digests import hasher, take_file
 from recollect.errors import CorpusError, PlanError, StoreError
 from recollect.files import private_folder, read_json, write_json
-from recollect.models.folders import model_folder
+from recollect.models.folders import checkpoint_folder
 from recollect.recipes.recipe import Recipe
 
 TRAINING_REVISION = 1
@@ -59,7 +59,7 @@ class Job:
             "corpus": self.corpus.digest,
             "validation": None if self.validation is None else self.validation.digest,
             "seed": self.seed,
-            "start": None if self.recipe.model.start is None else _files_digest(model_folder(self.recipe.model.start)),
+            "start": None if self.recipe.model.start is None else _files_digest(self.recipe.model.start),
         }
 
 
@@ -108,9 +108,9 @@ def _own_threads() -> int:
     return torch.get_num_threads()
 
 
-def _files_digest(folder: Path) -> str:
+def _files_digest(start: str) -> str:
     """The address of a checkpoint: of the files that hold its weights, sizes and vocabulary."""
-    state = hasher()
+    folder, state = checkpoint_folder(start), hasher()
     for path in sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin"), *folder.glob("*token*.json")]):
         state.update(f"{path.name}\n".encode())
         take_file(state, path)

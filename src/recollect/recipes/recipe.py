@@ -22,7 +22,7 @@ class _Model(Section):
     """What every model can say."""
 
     start: str | None = None
-    """A checkpoint to go on from; its architecture, sizes and vocabulary are kept."""
+    """A checkpoint to go on from: a folder, or hf:NAME[@REV]; its architecture, sizes and vocabulary are kept."""
 
 
 class Recurrent(_Model):

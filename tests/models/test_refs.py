@@ -1,0 +1,167 @@
+"""One grammar for model strings; whatever breaks it is refused before anything is loaded or asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect import load_model
+from recollect.errors import ModelError
+from recollect.models.refs import (
+    Adapted,
+    Endpoint,
+    Folder,
+    GgufFile,
+    Hub,
+    OwnCode,
+    Recording,
+    natural_reference,
+    parse_checkpoint,
+    parse_model,
+)
+from recollect.testing.refusals import refused
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A working folder with some models in it."""
+    for name in ("base", "lora", "c++", "runs/a+b"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "small.gguf").touch()
+    (tmp_path / "weights.bin").touch()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+HUB = Hub("owner/name.v2")
+GRAMMAR = {
+    "base": Folder("base"),
+    "./base": Folder("./base"),
+    "c++": Folder("c++"),
+    "runs/a+b": Folder("runs/a+b"),
+    "hf:gpt2": Hub("gpt2"),
+    "hf:owner/name.v2": HUB,
+    "hf:gpt2@refs/pr/1": Hub("gpt2", "refs/pr/1"),
+    "base+lora": Adapted(Folder("base"), Folder("lora")),
+    "c+++lora": Adapted(Folder("c++"), Folder("lora")),
+    "base+runs/a+b": Adapted(Folder("base"), Folder("runs/a+b")),
+    "hf:owner/name.v2@main+lora": Adapted(Hub("owner/name.v2", "main"), Folder("lora")),
+    "base+hf:owner/name.v2": Adapted(Folder("base"), HUB),
+    "hf:gpt2+hf:owner/name.v2@abc": Adapted(Hub("gpt2"), Hub("owner/name.v2", "abc")),
+    "small.gguf": GgufFile("small.gguf"),
+    "recorded:some/where+else": Recording("some/where+else"),
+    "python:package.module:factory": OwnCode("package.module", "factory"),
+    "http://localhost:8000/v1#my/model": Endpoint("http://localhost:8000/v1", "my/model"),
+    "https://example.org/v1#gpt": Endpoint("https://example.org/v1", "gpt"),
+}
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("text", GRAMMAR)
+def test_every_form_is_told_apart_and_written_as_it_came(text):
+    assert parse_model(text) == GRAMMAR[text]
+    assert str(parse_model(text)) == text
+
+
+def test_a_home_folder_may_be_meant(here, monkeypatch):
+    monkeypatch.setenv("HOME", str(here))
+    assert parse_model("~/base").path == here / "base"
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "no_such_model"),
+        ("gpt2", "no_such_model"),
+        ("owner/name", "no_such_model"),
+        ("base+lroa", "no_such_model"),
+        ("bsae+lora", "no_such_model"),
+        ("gpt2+lora", "no_such_model"),
+        ("no+no", "no_such_model"),
+        ("missing.gguf", "no_such_model"),
+        ("openai:gpt", "no_such_model"),
+        ("~nobody-of-that-name/x", "no_such_model"),
+        ("x" * 5000, "no_such_model"),
+        ("a\0b", "no_such_model"),
+        ("weights.bin", "model_is_a_file"),
+        ("base+weights.bin", "model_is_a_file"),
+        ("hf:", "invalid_hub_name"),
+        ("hf:a/b/c", "invalid_hub_name"),
+        ("hf:../etc", "invalid_hub_name"),
+        ("hf:gpt2@", "invalid_hub_name"),
+        ("hf:gpt2@main@x", "invalid_hub_name"),
+        ("hf:+lora", "invalid_hub_name"),
+        ("python:module", "no_factory_named"),
+        ("python::factory", "no_factory_named"),
+        ("http://localhost:8000/v1", "invalid_endpoint"),
+        ("https://#gpt", "invalid_endpoint"),
+    ],
+)
+def test_what_names_nothing_is_refused_at_once(text, code):
+    with refused(code, ModelError):
+        parse_model(text)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_bare_name_is_told_the_hubs_and_what_is_here():
+    with refused("no_such_model") as refusal:
+        parse_model("owner/name")
+    assert "hf:owner/name" in refusal.error.do
+    with refused("no_such_model") as refusal:
+        parse_model("basse")
+    assert "'base'" in refusal.error.do
+    for name in ("base", "lora", "runs"):
+        assert name in refusal.error.found
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("small.gguf", "gguf_not_supported_yet"), ("http://localhost:8000/v1#gpt", "endpoint_not_supported_yet")],
+)
+@pytest.mark.usefixtures("here")
+def test_what_cannot_be_asked_yet_is_refused_with_the_way_out(text, code):
+    with refused(code) as refusal:
+        load_model(text)
+    assert "recorded:DIR" in refusal.error.do
+
+
+def test_the_base_is_the_natural_reference(here):
+    assert natural_reference(f"{here / 'base'}+{here / 'lora'}") == str(here / "base")
+    assert natural_reference("hf:gpt2@v1+lora") == "hf:gpt2@v1"
+    for text in ("base", "c++", "hf:gpt2", "recorded:a+b", "python:a:b", "http://h/v1#a+b", "no+no"):
+        assert natural_reference(text) is None
+
+
+@pytest.mark.usefixtures("here")
+def test_a_training_starts_from_a_folder_or_the_hub_only():
+    assert parse_checkpoint("base") == Folder("base")
+    assert parse_checkpoint("hf:gpt2") == Hub("gpt2")
+    for text in ("base+lora", "small.gguf", "recorded:base", "python:a:b", "http://h/v1#m"):
+        with refused("not_a_checkpoint"):
+            parse_checkpoint(text)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_parsed_or_refused(text):
+    with suppress(ModelError):
+        assert str(parse_model(text)) == text
+
+
+def test_a_refusal_does_not_wait_for_torch(tmp_path):
+    (tmp_path / "empty").mkdir()
+    script = (
+        "import sys, recollect\n"
+        "from recollect.errors import ModelError\n"
+        "for ref in ('gpt2', 'empty', 'http://h/v1#m', 'python:nowhere:f', 'recorded:empty'):\n"
+        "    try: recollect.load_model(ref)\n"
+        "    except recollect.errors.RecollectError: pass\n"
+        "    else: raise AssertionError(ref)\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path)  # noqa: S603
