@@ -42,12 +42,16 @@ from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
 Row = dict[str, Any]
 Group = Literal["private", "reference", "strangers", "controls"]
 Few = Literal["few private", "few reference"]
+Many = Literal["many private", "many controls"]
 SIZES: dict[str, int] = dict.fromkeys(("private", "reference", "strangers", "controls"), 500)
 """Reddit users in each group."""
 FEW = 30
 """Users of a group, where the budget is all that differs: so few are learnt by heart in minutes."""
 COMMENTS = 10
 """Of each user."""
+MANY: dict[str, int] = {"many private": 1500, "many controls": 500}
+MANY_COMMENTS = 25
+"""Users of the two larger groups, and how many comments there are of each: all that most of them have."""
 WORDS, LENDERS = 3000, 1000
 """The vocabulary, and how many further users lend their words to it."""
 BOTS = {"ubottu": 200, "FloodBot1": 100}
@@ -75,13 +79,15 @@ SCALE = (
 class Setting:
     """One model: how it is trained, and on whom."""
 
-    group: Group | Few | Literal["public", "distinct"]
+    group: Group | Few | Many | Literal["public", "distinct"]
     """`public`: an encyclopedia. `distinct`: the private group without records that repeat passages of others. `few …`:
     some users of a group, and no bots."""
     recipe: str = "word-gru"
     changes: tuple[str, ...] = PACE
     public_start: bool = False
     """Whether it goes on from the public model."""
+    seed: int = 0
+    """Of the weights and the order."""
 
 
 PRIVATE, OTHERS, DISTINCT = (Setting(group=group) for group in ("private", "reference", "distinct"))
@@ -145,6 +151,10 @@ class Laboratory(Bench):
         if group.startswith("few "):
             everybody = _by_user(self.people(group.removeprefix("few ")))
             return _corpus({user: everybody[user] for user in list(everybody)[:FEW]}, name=group)
+        if group in MANY:
+            begin = 0 if group == "many private" else MANY["many private"]
+            many = {user: self.texts[user][:MANY_COMMENTS] for user in self.users[begin : begin + MANY[group]]}
+            return _corpus(many | self.bots if group == "many private" else many, name=group)
         at = sum(SIZES[before] for before in list(SIZES)[: list(SIZES).index(group)])
         chosen = {user: self.texts[user][:COMMENTS] for user in self.users[at : at + SIZES[group]]}
         return _corpus(chosen | self.bots if group == "private" else chosen, name=group)
@@ -168,10 +178,12 @@ class Laboratory(Bench):
     def trained(self, setting: Setting) -> Path:
         """The folder of a model; trained if it is not there."""
         recipe, corpus = self.recipe(setting), self.people(setting.group)
-        folder = self.work / "models" / digest(recipe.digest, corpus.digest, self.threads)
+        seeded = (setting.seed,) if setting.seed else ()
+        folder = self.work / "models" / digest(recipe.digest, corpus.digest, self.threads, *seeded)
         if not (folder / "card.json").exists():
             began = time.monotonic()
-            train(recipe, corpus, folder, cohort=_cohort(corpus, setting.group), threads=self.threads)
+            cohort = _cohort(corpus, setting.group)
+            train(recipe, corpus, folder, cohort=cohort, seed=setting.seed, threads=self.threads)
             last = read_json(folder / "curve.json")[-1]
             self.say(
                 f"  trained {recipe.name} on {setting.group}, {last['epoch']} epochs, "
@@ -179,9 +191,9 @@ class Laboratory(Bench):
             )
         return folder
 
-    def good(self, model: Path) -> Row:
+    def good(self, model: Path, group: str = "controls") -> Row:
         """How well a model predicts the controls, whom it never saw: perplexity and accuracy."""
-        people = self.people("controls")
+        people = self.people(group)
         found = evaluate(ask(str(model), people, self.work, backend=LocalBackend(threads=self.threads)), people)
         return {name: found[name].value for name in ("perplexity", "accuracy", "unknown_share")}
 
@@ -208,6 +220,37 @@ class Laboratory(Bench):
                 threads=self.threads,
             )
             write_json(file, _kept(run(plan)))
+        kept: Row = read_json(file)
+        return kept
+
+    def retrained(self, setting: Setting, *, controls: str | None, **more: Any) -> Row:
+        """What `recollect leakage --recipe` finds with references that it trains itself, as the paper has them.
+
+        Args:
+            setting: How the target is trained, and so the references, on its users but those of S_uniq.
+            controls: The group of users whom no model saw; None if users who are left out at random serve as such,
+                and a second model judges them.
+            more: Settings of the audit.
+        """
+        target, audited = self.trained(setting), self.people(setting.group)
+        audit = LeakageAudit(**more)
+        beside = None if controls is None else self.people(controls).digest
+        address = digest("retrained", settings_of(audit), audited.digest, beside, target.name, setting.seed)
+        file = self.work / "measured" / f"{address}.json"
+        if not file.exists():
+            began = time.monotonic()
+            plan = Plan(
+                audit=audit,
+                models={TARGET: str(target)},
+                corpora={AUDITED: audited, **({} if controls is None else {CONTROLS: self.people(controls)})},
+                recipe=self.recipe(setting),
+                seed=setting.seed,
+                work=self.work,
+                workers=1,
+                threads=self.threads,
+            )
+            write_json(file, _kept(run(plan)))
+            self.say(f"  audited seed {setting.seed}, controls {controls}, {time.monotonic() - began:.0f} s")
         kept: Row = read_json(file)
         return kept
 

@@ -13,7 +13,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from common.running import reproduce
 from laboratory import Laboratory
 
-STUDIES = ("table1_models", "top_k", "null_model", "duplicates", "budgets")
+STUDIES = ("table1_models", "top_k", "null_model", "duplicates", "budgets", "retrained")
 
 
 if __name__ == "__main__":
