@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from cells import Row
 from common.outcomes import Figure
 from laboratory import QUALITIES
-from tables import Part
+from tables import SMALLEST_SHARED, Part
 
 ALPHA = 0.1
 """At or below this ρ_EMA a set is called removed."""
+CHOSEN_ON: dict[str, tuple[int, ...]] = {"mnist": (), "xray": (7,)}
+"""Trainings on which a setting of `calibrated` was chosen after looking."""
 TOLERANCE = 0.5
 """From this share on a set is not gone, and a verdict "gone" is wrong; with nothing in, "still there" is."""
 
@@ -98,11 +100,36 @@ def by_training(part: Part, rows: list[Row]) -> Iterator[Figure]:
         some = [row for row in mine if row["training"] == seed]
         label = f"calibrated, training {seed}: wrong, of {len(some)}"
         yield Figure(label, None, sum(wrong(part, row) for row in some))
-    never = [row for row in mine if share_of(part, row) == 0]
-    inside = [row for row in mine if share_of(part, row) >= TOLERANCE]
-    for said, some in (("never in", never), ("half or more in", inside)):
-        rate = sum(wrong(part, row) for row in some) / len(some)
-        yield Figure(f"calibrated, {said}: share of wrong verdicts, of {len(some)}", None, rate)
+    groups = {
+        "never in": [row for row in mine if share_of(part, row) == 0],
+        "half or more in": [row for row in mine if share_of(part, row) >= TOLERANCE],
+        "trainings without a part in any choice": [row for row in mine if row["training"] not in CHOSEN_ON[part.name]],
+    }
+    for said, some in groups.items():
+        count = sum(wrong(part, row) for row in some)
+        yield Figure(f"calibrated, {said}: wrong, of {len(some)}", None, count)
+        yield Figure(f"calibrated, {said}: share of wrong verdicts, of {len(some)}", None, count / len(some))
+
+
+def told(part: Part, rows: list[Row]) -> Iterator[Figure]:
+    """How often `calibrated` tells what is so, of sets of a whole fold, and how often intervals hold the truth."""
+    mine = [row for row in rows if row["method"] == "calibrated"]
+    whole = [row for row in mine if row["size"] == part.sizes.fold]
+    chosen = CHOSEN_ON[part.name]
+    inside = [row for row in whole if share_of(part, row) == 1]
+    groups = {"all in": inside}
+    if chosen:
+        groups["all in, training of a choice"] = [row for row in inside if row["training"] in chosen]
+        groups["all in, other trainings"] = [row for row in inside if row["training"] not in chosen]
+    for said, some in groups.items():
+        count = sum(row["outcome"] == "found" for row in some)
+        yield Figure(f"calibrated, {part.sizes.fold} images {said}: still there, of {len(some)}", None, count)
+    out = [row for row in whole if share_of(part, row) == 0 and row["query"] != part.far]
+    gone = sum(row["outcome"] == "not found" for row in out)
+    yield Figure(f"calibrated, {part.sizes.fold} images never in: gone, of {len(out)}", None, gone)
+    known = [row for row in mine if row["share"] and row["query"] != part.far and row["size"] >= SMALLEST_SHARED]
+    held = sum(row["share"][1] <= share_of(part, row) <= row["share"][2] for row in known)
+    yield Figure(f"intervals of the share still in that hold it, of {len(known)}", None, held)
 
 
 def ks_scores(part: Part, rows: list[Row], printed: Printed) -> Iterator[Figure]:
