@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+
 import pyarrow as pa
 import pytest
 
+from recollect.audits.registry import AUDITS
 from recollect.errors import StoreError
-from recollect.report.annex import MATTERS, evidence_of
-from recollect.report.questions import QUESTIONS, light_of
+from recollect.report.annex import MATTERS
+from recollect.report.presentations import find_presentation, load_function
+from recollect.report.questions import FIVE, five_questions, light_of
 from recollect.report.report import gathered
 from recollect.results import Failed, Result, RunFolder, Skipped
+from recollect.testing.refusals import refused
 
 
 def plugin(exposed, **changes):
@@ -21,7 +26,7 @@ def plugin(exposed, **changes):
 def test_all_five_questions_are_there_and_those_of_plug_ins_follow(folder, exposed):
     folder.write_result(plugin(exposed))
     report = gathered(folder)
-    assert [each.question for each in report.asked] == [*QUESTIONS.values(), "Does it know them?"]
+    assert [each.question for each in report.asked] == [*five_questions().values(), "Does it know them?"]
     assert [len(each.answers) for each in report.asked] == [0, 1, 0, 0, 0, 1]
     assert [answer.result.audit for answer in report.answers] == ["exposure", "fluency"]
 
@@ -33,7 +38,27 @@ def test_extraction_helps_to_answer_the_question_of_exposure(folder, exposed):
     assert len(report.asked) == 5
 
 
-def test_a_plug_in_is_shown_with_all_columns_and_no_figures(folder, exposed):
+def test_the_five_questions_are_those_of_the_audits_that_support_no_other():
+    assert {*FIVE} == {name for name in AUDITS.table if not find_presentation(name).supports}
+    assert five_questions() == {name: AUDITS.load(name).question for name in FIVE}
+
+
+@pytest.mark.parametrize("name", AUDITS.table)
+def test_all_that_our_audits_declare_is_there(name):
+    declared = find_presentation(name)
+    assert all(map(callable, map(load_function, filter(None, [declared.figures]))))
+    assert all(callable(load_function(place)) for _, place in declared.files.values())
+    assert {*declared.annex} <= {matter.id for matter in MATTERS}
+    assert declared.supports in ("", *FIVE)
+
+
+def test_a_function_that_is_not_there_is_refused():
+    for place in ("no_such_package:draw", "recollect.errors:draw", "nowhere", ""):
+        with refused("presentation_broken"):
+            load_function(place)
+
+
+def test_an_audit_that_is_not_installed_is_shown_with_all_columns_and_no_figures(folder, exposed):
     folder.write_result(plugin(exposed))
     *_, answer = gathered(folder).answers
     assert answer.figures == ()
@@ -84,7 +109,7 @@ def test_what_was_not_tested_is_told_once_each(folder, exposed):
     untested = gathered(folder).untested
     assert untested[:2] == ("Other formats.", "Skipped: auc. Too few.")
     assert [words for words in untested if words.startswith("Not asked")] == [
-        f"Not asked: {question}" for audit, question in QUESTIONS.items() if audit != "exposure"
+        f"Not asked: {question}" for audit, question in five_questions().items() if audit != "exposure"
     ]
 
 
@@ -135,7 +160,7 @@ def test_the_plan_tells_the_names_and_a_report_can_do_without_it(folder):
 def test_a_table_that_is_gone_is_said_to_be(folder):
     (folder.path / "tables/exposure/secrets.parquet").unlink()
     (answer,) = gathered(folder).answers
-    assert "secrets.parquet" in answer.unreadable[0]
+    assert "secrets.parquet" in answer.missing[0]
     assert answer.figures == ()
 
 
@@ -145,12 +170,110 @@ def test_a_folder_without_results_is_refused(tmp_path):
         gathered(RunFolder(tmp_path))
 
 
-def test_the_annex_gives_each_question_the_answers_that_bear_on_it(exposed):
-    found = {each.matter.about: [name for name, _, _ in each.answers] for each in evidence_of({"exposure": exposed()})}
-    assert [names for names in found.values() if names] == [["exposure"]]
-    assert next(iter(found)).startswith("Likelihood of extraction")
-    named = {audit for matter in MATTERS for audit in matter.audits}
-    assert named == {*QUESTIONS, "extraction"}
+def test_the_annex_gives_each_question_the_answers_that_are_evidence_for_it(folder, exposed):
+    for audit in ("extraction", "membership", "removal"):
+        folder.write_result(plugin(exposed, audit=audit))
+    found = {each.matter.id: [answer.result.audit for answer in each.answers] for each in gathered(folder).annex}
+    assert found == {
+        "extraction": ["exposure", "extraction"],
+        "queries": ["extraction"],
+        "inference": ["membership"],
+        "erasure": ["removal"],
+        "attributes": [],
+        "documentation": [],
+    }
+
+
+def test_the_annex_names_the_audits_that_would_be_evidence(folder):
+    would = {each.matter.id: each.audits for each in gathered(folder).annex}
+    assert would["erasure"] == ("removal",)
+    assert would["inference"] == ("membership", "provenance")
+    assert would["attributes"] == would["documentation"] == ()
+
+
+THEIRS = """
+from markupsafe import Markup
+from recollect.report.figures.figure import Figure
+from recollect.report.figures.panel import Panel
+from recollect.report.figures.scale import Scale
+from recollect.results.presentation import Presentation, TableView
+
+class FluencyAudit:
+    name = "fluency"
+    presentation = Presentation(
+        figures="theirs:draw",
+        tables={"users": TableView(caption="Speakers", columns={"user": "Who"})},
+        files={"more": ("more.txt", "theirs:read")},
+        annex=("attributes", "weather"),
+        supports="leakage",
+        outcome_words={"not_found": "Dumb"},
+    )
+
+def draw(result, tables):
+    scale = Scale(low=0.0, high=1.0, label="x")
+    return [Figure(title=f"Drawn of {sorted(tables)}", reading="r", description="d", panels=(Panel(scale, scale),))]
+
+def read(path):
+    return path.read_text()
+"""
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Installs a package whose audit is called fluency, as pip would."""
+
+    def made(code):
+        home = tmp_path / "site"
+        (home / "theirs-1.0.dist-info").mkdir(parents=True)
+        (home / "theirs-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+        (home / "theirs-1.0.dist-info" / "entry_points.txt").write_text(
+            "[recollect.audits]\nfluency = theirs:FluencyAudit\n"
+        )
+        (home / "theirs.py").write_text(code)
+        monkeypatch.syspath_prepend(home)
+        monkeypatch.delitem(sys.modules, "theirs", raising=False)
+        vars(AUDITS).pop("_plugins", None)
+
+    yield made
+    vars(AUDITS).pop("_plugins", None)
+    sys.modules.pop("theirs", None)
+
+
+def test_what_a_plug_in_declares_is_shown(folder, exposed, install):
+    install(THEIRS)
+    (folder.path / "more.txt").write_text("more")
+    folder.write_result(plugin(exposed))
+    report = gathered(folder)
+    assert [[answer.result.audit for answer in each.answers] for each in report.asked] == [
+        *([], ["exposure"], ["fluency"], [], [])
+    ]
+    answer = report.asked[2].answers[0]
+    assert answer.light.words == "Dumb"
+    assert [figure.title for figure in answer.figures] == ["Drawn of ['more', 'users']"]
+    assert [(table.caption, table.headings) for table in answer.tables] == [("Speakers", ("Who",))]
+    assert [each.matter.id for each in report.annex if answer in each.answers] == ["attributes"]
+    assert "'weather'" in report.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("code", "tables"),
+    [("import no_such_package", ("user", "text")), (THEIRS.replace("theirs:draw", "theirs:paint"), ("Who",))],
+)
+def test_what_a_broken_plug_in_cannot_show_is_said(folder, exposed, install, code, tables):
+    install(code)
+    folder.write_result(plugin(exposed))
+    *_, answer = gathered(folder).answers
+    assert answer.figures == ()
+    assert [table.headings for table in answer.tables] == [tables]
+    (missing,) = answer.missing
+    assert "no_such_package" in missing or "theirs:paint" in missing
+
+
+def test_support_of_an_audit_that_is_not_there_is_no_reason_to_vanish(folder, exposed, install):
+    install(THEIRS.replace('supports="leakage"', 'supports="extraction"'))
+    folder.write_result(plugin(exposed, audit="extraction"))
+    folder.write_result(plugin(exposed))
+    assert [answer.result.audit for answer in gathered(folder).answers] == ["exposure", "extraction", "fluency"]
 
 
 def test_the_headline_counts_questions_and_answers(folder, exposed):

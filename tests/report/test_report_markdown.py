@@ -29,7 +29,7 @@ def test_the_answers_and_the_numbers_are_tables(folder):
 
 def test_what_failed_was_skipped_or_is_missing_is_said(folder, exposed):
     (folder.path / "tables/exposure/secrets.parquet").unlink()
-    assert "A table is missing" in markdown(gathered(folder))
+    assert "Something is missing" in markdown(gathered(folder))
     assert "The curve does not fit" in markdown(gathered(folder))
     folder.write_result(exposed(dropped={"audited.empty": 1234}))
     assert "**Left out:** 1,234 (audited: empty)" in markdown(gathered(folder))

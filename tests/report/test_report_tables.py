@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from recollect.report.presentations import find_presentation
 from recollect.report.tables import MOST_CELLS, MOST_CHARACTERS, table_of
-from recollect.report.views import VIEWS, TableView
+from recollect.results.presentation import TableView
 
 PLACE = "tables/x/rows.parquet"
 
@@ -57,4 +58,4 @@ def test_no_table_is_longer_than_a_page_can_hold():
 
 
 def test_columns_with_headings_of_their_own_are_columns_that_the_audit_writes(exposures):
-    assert {*VIEWS["exposure"].tables["secrets"].columns} <= {*exposures()["secrets"].column_names}
+    assert {*find_presentation("exposure").tables["secrets"].columns} <= {*exposures()["secrets"].column_names}

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
-from recollect.report.questions import Light, light_of
-from recollect.results.result import Result
+from recollect.audits.registry import AUDITS
+from recollect.report.answers import Answer
+from recollect.report.presentations import find_presentation
 
-OPINION = (
+OPINION: Final = (
     "European Data Protection Board, Opinion 28/2024 on certain data protection aspects related to the processing of "
     "personal data in the context of AI models, adopted on 17 December 2024"
 )
-CAVEATS = (
+CAVEATS: Final = (
     "These findings are evidence for an assessment. They are not a certificate, and no combination of them makes "
     "a model anonymous.",
     "The Opinion asks that, with all means reasonably likely to be used, the likelihood of extraction and of obtaining "
@@ -21,18 +23,18 @@ CAVEATS = (
     "The Opinion leaves the judgement to the supervisory authority, case by case, and asks for more than tests: how "
     "the data were chosen and prepared, how the model was trained and limited, how it is governed and documented.",
 )
-NOTHING = "No audit of this run speaks to it."
+NOTHING: Final = "No audit of this run speaks to it."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Matter:
     """A question of the Opinion."""
 
+    id: str
+    """What an audit names in `Presentation.annex` if its findings are evidence for it."""
     about: str
-    audits: tuple[str, ...] = ()
-    """The audits whose findings are evidence."""
     remark: str = ""
-    """How far they reach."""
+    """How far the evidence reaches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,36 +42,40 @@ class Evidence:
     """A question of the Opinion, and what was found."""
 
     matter: Matter
-    answers: tuple[tuple[str, Light, str], ...]
-    """Audit, light and verdict."""
+    answers: tuple[Answer, ...]
+    """Those of this run that are evidence."""
+    audits: tuple[str, ...]
+    """The audits of ours that would be."""
 
 
-MATTERS = (
+MATTERS: Final = (
     Matter(
-        about="Likelihood of extraction: can personal data of those whose data trained the model be drawn out of it "
+        id="extraction",
+        about="Likelihood of extraction: can personal data of those whose data trained the model be extracted from it "
         "directly, also with some probability only?",
-        audits=("exposure", "extraction", "leakage"),
         remark="Exposure measures made-up or known secrets; it stands for data of the same kind.",
     ),
     Matter(
+        id="queries",
         about="Likelihood of obtaining such data from queries, intentionally or not",
-        audits=("leakage", "extraction"),
         remark="Leakage prompts the model with the contexts of its own training data.",
     ),
     Matter(
+        id="inference",
         about="Likelihood of inference: can it be inferred that a person’s data were used for training?",
-        audits=("membership", "provenance"),
     ),
     Matter(
+        id="erasure",
         about="Erasure: are data that had to be removed still in the model?",
-        audits=("removal", "membership"),
         remark="Bears on the consequences of unlawful processing and on requests for erasure.",
     ),
     Matter(
+        id="attributes",
         about="Attribute inference, model inversion and reconstruction of inputs other than text of a known format",
-        remark="Recollect has no test of these.",
+        remark="Recollect itself has no test of these.",
     ),
     Matter(
+        id="documentation",
         about="Documentation of tests and of residual risk",
         remark="Settings, limits, counts, intervals and digests of all that was used are in this report and in "
         "results/*.json. How grave the remaining risk is, they do not say.",
@@ -77,14 +83,15 @@ MATTERS = (
 )
 
 
-def evidence_of(results: Mapping[str, Result]) -> list[Evidence]:
-    """What the results say to each question of the Opinion."""
+def build_annex(answers: Iterable[Answer]) -> list[Evidence]:
+    """What the answers say to each question of the Opinion, in their order."""
+    given = list(answers)
+    ours = {name: find_presentation(name).annex for name in AUDITS.table}
     return [
         Evidence(
             matter=matter,
-            answers=tuple(
-                (name, light_of(results[name]), results[name].verdict_text) for name in matter.audits if name in results
-            ),
+            answers=tuple(answer for answer in given if matter.id in answer.presentation.annex),
+            audits=tuple(name for name, ids in ours.items() if matter.id in ids),
         )
         for matter in MATTERS
     ]

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from recollect.errors import StoreError
+from recollect.errors import PlanError, StoreError
 from recollect.report.figures.figure import Figure
+from recollect.report.presentations import find_presentation, load_function
 from recollect.report.questions import Light, light_of
 from recollect.report.tables import Table, table_of
-from recollect.report.views import GENERIC, VIEWS, View
 from recollect.results.folders import RunFolder
 from recollect.results.masking import shown_settings
+from recollect.results.presentation import GENERIC, Presentation
 from recollect.results.result import Result
 from recollect.results.summary import Row, summary_rows
 
@@ -24,6 +26,7 @@ class Answer:
     """What one audit found, ready to be shown."""
 
     result: Result
+    presentation: Presentation
     light: Light
     settings: dict[str, str]
     """The settings of the audit in words."""
@@ -31,8 +34,8 @@ class Answer:
     """One per finding, in its order."""
     figures: tuple[Figure, ...]
     tables: tuple[Table, ...]
-    unreadable: tuple[str, ...]
-    """Tables that the run folder ought to hold and does not."""
+    missing: tuple[str, ...]
+    """Tables, figures and plug-ins that ought to be there and cannot be read or loaded, and why."""
 
     @property
     def origin(self) -> dict[str, str]:
@@ -45,43 +48,87 @@ class Answer:
 
 def answer_of(folder: RunFolder, result: Result, *, show_text: bool) -> Answer:
     """One result of a run folder with its figures and tables."""
-    view = VIEWS.get(result.audit, GENERIC)
-    held, unreadable = _held(folder, result, view)
+    presentation, missing = _presentation(result.audit)
+    tables, unread = _read_tables(folder, result, presentation)
+    return build_answer(result, tables, presentation, show_text=show_text, missing=[*missing, *unread])
+
+
+def build_answer(
+    result: Result,
+    tables: Mapping[str, pa.Table],
+    presentation: Presentation,
+    *,
+    show_text: bool = False,
+    missing: Sequence[str] = (),
+) -> Answer:
+    """One result with its figures and tables.
+
+    Args:
+        result: What the audit found.
+        tables: Those of its tables that can be read, by name, and more for the figures.
+        presentation: How the audit is shown.
+        show_text: Whether text from corpora is shown, where the run kept it.
+        missing: What cannot be shown, and why.
+    """
     # The tables of a run that did not show text are masked already; a mask of a mask would tell a wrong length.
     as_it_stands = show_text or result.settings.get("show_text") is False
     # Where a run kept text, a setting may hold it as well; an audit without this choice has none to hide there.
     settings = shown_settings(result.settings, show_text=show_text or result.settings.get("show_text") is not True)
-    tables = [
-        table_of(name, held[name], view.tables.get(name), place=place, show_text=as_it_stands)
-        for name, place in result.tables.items()
-        if name in held and name not in view.drawn
-    ]
+    figures, undrawn = _draw(result, tables, presentation)
     return Answer(
         result=result,
-        light=light_of(result),
+        presentation=presentation,
+        light=light_of(result, presentation),
         settings={name.replace("_", " "): _plain(value) for name, value in settings.items()},
         rows=tuple(summary_rows(result)),
-        figures=tuple(view.figures(result, held)),
-        tables=tuple(tables),
-        unreadable=tuple(unreadable),
+        figures=tuple(figures),
+        tables=tuple(
+            table_of(name, tables[name], presentation.tables.get(name), place=place, show_text=as_it_stands)
+            for name, place in result.tables.items()
+            if name in tables and name not in presentation.drawn
+        ),
+        missing=(*missing, *undrawn),
     )
 
 
-def _held(folder: RunFolder, result: Result, view: View) -> tuple[dict[str, pa.Table], list[str]]:
+def _presentation(audit: str) -> tuple[Presentation, list[str]]:
+    """How the audit is shown, and what is to be said of a plug-in that is installed and cannot be loaded."""
+    try:
+        return find_presentation(audit), []
+    except PlanError as error:
+        if error.code != "plugin_broken":
+            raise
+        return GENERIC, [error.found]
+
+
+def _draw(result: Result, tables: Mapping[str, pa.Table], presentation: Presentation) -> tuple[list[Figure], list[str]]:
+    """The figures, or why there are none."""
+    if not presentation.figures:
+        return [], []
+    try:
+        draw = load_function(presentation.figures)
+    except PlanError as error:
+        return [], [error.found]
+    return list(draw(result, tables)), []
+
+
+def _read_tables(
+    folder: RunFolder, result: Result, presentation: Presentation
+) -> tuple[dict[str, pa.Table], list[str]]:
     """The tables that can be read, those of other files among them, and what is to be said of those that cannot."""
-    held, unreadable = dict[str, pa.Table](), list[str]()
+    tables, unread = dict[str, pa.Table](), list[str]()
     for name in result.tables:
         try:
-            held[name] = folder.read_table(result, name)
+            tables[name] = folder.read_table(result, name)
         except StoreError as error:
-            unreadable.append(error.found)
-    for name, (file, read) in view.files.items():
+            unread.append(error.found)
+    for name, (file, place) in presentation.files.items():
         if (folder.path / file).exists():
             try:
-                held[name] = read(folder.path / file)
-            except StoreError as error:
-                unreadable.append(error.found)
-    return held, unreadable
+                tables[name] = load_function(place)(folder.path / file)
+            except (StoreError, PlanError) as error:
+                unread.append(error.found)
+    return tables, unread
 
 
 def _plain(value: Any) -> str:

@@ -62,7 +62,7 @@ def _answer(answer: Answer) -> str:
     ]
     parts += [f"> **Note.** {escaped(plain_text(note.text))}" for note in result.notes]
     parts += [f"> **Left out:** {count:,} ({escaped(count_words(reason))})" for reason, count in result.dropped.items()]
-    parts += [f"> **A table is missing.** {escaped(words)}" for words in answer.unreadable]
+    parts += [f"> **Something is missing.** {escaped(words)}" for words in answer.missing]
     if answer.rows:
         rows = [[row.name, row.value, row.interval, row.n, row.reading] for row in answer.rows]
         parts.append(_table(["Number", "Value", "Interval", "Counted", "How to read it"], rows))

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final
 
+from recollect.audits.registry import AUDITS
+from recollect.results.presentation import GENERIC, Presentation
 from recollect.results.result import Result
 
-QUESTIONS = {
-    "provenance": "Were this person’s texts used to train this model?",
-    "exposure": "Does the model memorise secrets of a known format, and can they be drawn out?",
-    "leakage": "Which sequences of which user come out of the model when it is prompted with their context?",
-    "membership": "Was this record, or this person’s set of records, in the training data?",
-    "removal": "Has this data set really been removed from the model?",
-}
-"""By the audit that answers it."""
-PARTS = {"extraction": "exposure"}
-"""Audits that help to answer the question of another."""
+FIVE: Final = ("provenance", "exposure", "leakage", "membership", "removal")
+"""The audits that answer the five questions, in the order of every report."""
+
+
+@cache
+def five_questions() -> Mapping[str, str]:
+    """The five questions, by the audit that answers each."""
+    return {name: str(AUDITS.load(name).question) for name in FIVE}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,21 +29,19 @@ class Light:
     words: str
 
 
-LIGHTS = {
+LIGHTS: Final = {
     "found": Light(colour="red", words="Found"),
     "not_found": Light(colour="green", words="Not found"),
     "inconclusive": Light(colour="amber", words="Inconclusive"),
 }
-OWN_WORDS = {("removal", "found"): "Not gone", ("removal", "not_found"): "No sign of it"}
-"""Where “found” would be no answer to the question."""
-NOT_DONE = Light(colour="grey", words="Not done")
-NOT_ASKED = Light(colour="grey", words="Not asked")
+NOT_DONE: Final = Light(colour="grey", words="Not done")
+NOT_ASKED: Final = Light(colour="grey", words="Not asked")
 
 
-def light_of(result: Result) -> Light:
+def light_of(result: Result, presentation: Presentation = GENERIC) -> Light:
     """The light of a result; what failed or was skipped as a whole is no answer, whatever its outcome says."""
     undone = bool(result.failed) or any(skipped.finding is None for skipped in result.skipped)
     if undone and not result.findings:
         return NOT_DONE
     light = LIGHTS[result.outcome]
-    return replace(light, words=OWN_WORDS.get((result.audit, result.outcome), light.words))
+    return replace(light, words=presentation.outcome_words.get(result.outcome, light.words))

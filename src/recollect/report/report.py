@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from recollect.errors import StoreError
-from recollect.report.annex import Evidence, evidence_of
+from recollect.report.annex import MATTERS, Evidence, build_annex
 from recollect.report.answers import Answer, answer_of
-from recollect.report.questions import NOT_DONE, PARTS, QUESTIONS
+from recollect.report.questions import FIVE, NOT_DONE, five_questions
 from recollect.report.subject import subject_of
 from recollect.results.folders import RunFolder
 from recollect.results.result import Result
@@ -41,9 +41,9 @@ class Report:
         lights = [answer.light.words for answer in self.answers]
         counted = [f"{words.lower()} {lights.count(words)}×" for words in dict.fromkeys(lights)]
         # an audit that was not done has looked into nothing
-        known = sum(any(a.light != NOT_DONE for a in each.answers) for each in self.asked[: len(QUESTIONS)])
+        known = sum(any(a.light != NOT_DONE for a in each.answers) for each in self.asked[: len(FIVE)])
         audits = f"{len(lights)} audit{'s' * (len(lights) > 1)}"
-        return f"{known} of {len(QUESTIONS)} questions looked into, {audits}: {', '.join(counted)}."
+        return f"{known} of {len(FIVE)} questions looked into, {audits}: {', '.join(counted)}."
 
     @property
     def answers(self) -> tuple[Answer, ...]:
@@ -67,26 +67,40 @@ def gathered(folder: RunFolder, *, show_text: bool | Collection[str] = False) ->
     showing = show_text if not isinstance(show_text, bool) else results if show_text else ()
     answers = {name: answer_of(folder, result, show_text=name in showing) for name, result in results.items()}
     asked, subject = _asked(answers), subject_of(folder, results)
+    in_order = [answer for each in asked for answer in each.answers]
     return Report(
         asked=asked,
         subject=subject,
-        warnings=_warnings(results, subject),
+        warnings=(*_warnings(results, subject), *_unknown_matters(in_order)),
         untested=_untested(asked, results),
-        annex=tuple(evidence_of(results)),
+        annex=tuple(build_annex(in_order)),
     )
 
 
 def _asked(answers: Mapping[str, Answer]) -> tuple[Asked, ...]:
-    """The five questions with their answers, then all other answers with their own questions."""
-    ours = [
+    """The five questions with their answers, then all other questions with theirs."""
+    heads = {name: _head(name, answers) for name in answers}
+    questions = {
+        **five_questions(),
+        **{head: answers[head].result.question for head in heads.values() if head not in FIVE},
+    }
+    return tuple(
         Asked(
             question=question,
-            answers=tuple(answer for name, answer in answers.items() if PARTS.get(name, name) == audit),
+            # the audit whose question it is comes before those that support it
+            answers=tuple(
+                answers[name] for name in sorted(answers, key=lambda name: name != audit) if heads[name] == audit
+            ),
         )
-        for audit, question in QUESTIONS.items()
-    ]
-    others = [answer for name, answer in answers.items() if PARTS.get(name, name) not in QUESTIONS]
-    return (*ours, *(Asked(question=answer.result.question, answers=(answer,)) for answer in others))
+        for audit, question in questions.items()
+    )
+
+
+def _head(name: str, answers: Mapping[str, Answer]) -> str:
+    """The audit under whose question an answer stands: its own, or the one that it supports."""
+    other = answers[name].presentation.supports
+    has_question = other in FIVE or (other in answers and not answers[other].presentation.supports)
+    return other if has_question else name
 
 
 def _warnings(results: Mapping[str, Result], subject: Mapping[str, str]) -> tuple[str, ...]:
@@ -101,6 +115,17 @@ def _warnings(results: Mapping[str, Result], subject: Mapping[str, str]) -> tupl
         )
     said += [f"{name}: {failed.error}" for name, result in results.items() for failed in result.failed]
     return tuple(said)
+
+
+def _unknown_matters(answers: Iterable[Answer]) -> list[str]:
+    """What an audit wants to be evidence for, and the annex has not."""
+    known = {matter.id for matter in MATTERS}
+    return [
+        f"{answer.result.audit}: the annex has no question {matter!r}; it has {', '.join(sorted(known))}."
+        for answer in answers
+        for matter in answer.presentation.annex
+        if matter not in known
+    ]
 
 
 def _untested(asked: tuple[Asked, ...], results: Mapping[str, Result]) -> tuple[str, ...]:

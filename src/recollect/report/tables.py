@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from recollect.report.views import TableView
 from recollect.report.words import fit
 from recollect.results.masking import masked
+from recollect.results.presentation import TableView
 from recollect.results.summary import number
 
 TEXT_COLUMNS = frozenset({"text", "secret", "sequence", "context", "source", "target"})

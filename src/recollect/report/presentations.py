@@ -1,0 +1,42 @@
+"""How an audit is shown: what it declares, found through the registry, and the functions that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from recollect.audits.registry import AUDITS
+from recollect.errors import PlanError
+from recollect.results.presentation import GENERIC, Presentation
+
+
+def find_presentation(audit: str) -> Presentation:
+    """How the results of an audit are shown; `GENERIC` if it is not installed any more, or declares nothing.
+
+    >>> find_presentation("extraction").supports, find_presentation("palmistry") is GENERIC
+    ('exposure', True)
+
+    Raises:
+        PlanError: It is a plug-in's, and the plug-in cannot be loaded.
+    """
+    declared = getattr(AUDITS.load(audit), "presentation", None) if audit in AUDITS.names else None
+    return declared if isinstance(declared, Presentation) else GENERIC
+
+
+def load_function(place: str) -> Callable[..., Any]:
+    """The function at "package.module:function", which a presentation names.
+
+    Raises:
+        PlanError: There is none.
+    """
+    module, _, name = place.partition(":")
+    try:
+        found: Callable[..., Any] = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise PlanError(
+            f"The function {place!r}, which a report needs, cannot be loaded: {error}",
+            do="Repair or remove the package whose audit declares it.",
+            code="presentation_broken",
+        ) from error
+    return found
