@@ -14,7 +14,7 @@ import torch
 
 import recollect
 from recollect import labels
-from recollect.audits.common.shift import sampled
+from recollect.audits.common.comparability import sample_records
 from recollect.audits.exposure.costs import draws_corpus
 from recollect.audits.exposure.secrets import Secret
 from recollect.audits.leakage.leaving import LEFT_OUT, RETRAINED, placed
@@ -204,7 +204,7 @@ VALUES = {
     "perceptron": lambda: blank(architectures.PerceptronConfig(inputs=4, hidden=(3,))),
     "recipes": lambda: {name: load_recipe(name).digest for name in sorted(builtin_recipes())},
     "divisions": lambda: digest(divisions()),
-    "shift": lambda: [record.id for record in sampled(NOTES)][:5],
+    "shift": lambda: [record.id for record in sample_records(NOTES)][:5],
     "coins": lambda: _coins(USERS[:3], 4).astype(int).tolist(),
     "queries": lambda: ordered()[:5],
     "random secrets": lambda: draws_corpus([SECRET], "causal", draws=3, seed=0).digest,

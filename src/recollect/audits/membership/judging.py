@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from recollect.audits.common.builder import ResultBuilder
-from recollect.audits.common.shift import SHIFTED, sampled, told_apart
+from recollect.audits.common.comparability import SHIFT_ALPHA, measure_separability, sample_records
 from recollect.audits.membership.accuracy import add_accuracy, add_baseline, roc_table
 from recollect.audits.membership.bounds import CANARIES, CANARY_TEXTS, add_bounds, add_canary_bound
 from recollect.audits.membership.deciding import Decisions, candidate_table, decide, threshold_table
@@ -215,17 +215,17 @@ def _guard(
     """A warning if the two sides that were compared can be told apart without the model."""
     audited = evidence.corpora[AUDITED]
     if found.trained is None:
-        sides, named = (sampled(audited), sampled(evidence.corpora[controls])), "candidates and controls"
+        sides, named = (sample_records(audited), sample_records(evidence.corpora[controls])), "candidates and controls"
     else:
         units = {wanted: {r for r, trained in found.trained.items() if trained is wanted} for wanted in (True, False)}
         by_user = audit.by == "user"
         sides = tuple(  # type: ignore[assignment]
-            sampled(audited, frozenset(r.id for r in audited if (r.owner if by_user else r.id) in units[wanted]))
+            sample_records(audited, frozenset(r.id for r in audited if (r.owner if by_user else r.id) in units[wanted]))
             for wanted in (True, False)
         )
         named = "candidates that were trained on and those that were not"
     try:
-        told = told_apart(*sides, confidence=audit.confidence)
+        told = measure_separability(*sides, confidence=audit.confidence)
     except NotEnoughData as refusal:
         builder.refuse("blind_auc", refusal)
         return []
@@ -236,7 +236,7 @@ def _guard(
         reading=f"How well a bag-of-words classifier, which knows nothing of the model, tells {named} apart; it "
         "ought to be 0.5.",
     )
-    if told.p > SHIFTED:
+    if told.p > SHIFT_ALPHA:
         return []
     text = (
         f"The {named} can be told apart without the model (AUC {told.effect.value:.2f} by their words alone): what is "

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recollect.audits.common.shift import SHIFTED, sampled, told_apart
+from recollect.audits.common.comparability import SHIFT_ALPHA, measure_separability, sample_records
 from recollect.audits.provenance.words import Codes, Floats, Words
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -75,14 +75,14 @@ def group_shift(people: Corpus, calibration: Corpus) -> str:
         people: The texts of the audited people that were asked about.
         calibration: Those of the calibration users.
     """
-    sides = [sampled(people), sampled(calibration)]
+    sides = [sample_records(people), sample_records(calibration)]
     if min(len(_owners(side)) for side in sides) < GROUP:
         return ""
     try:
-        told = told_apart(sides[0], sides[1], confidence=0.95)
+        told = measure_separability(sides[0], sides[1], confidence=0.95)
     except NotEnoughData:
         return ""
-    if told.p > SHIFTED or told.effect.value < APART:
+    if told.p > SHIFT_ALPHA or told.effect.value < APART:
         return ""
     return (
         f"The audited people can be told from the calibration users by their words alone (AUC {told.effect.value:.2f}, "

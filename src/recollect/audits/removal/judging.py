@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from recollect.audits.common.builder import ResultBuilder, build_refusal
-from recollect.audits.common.shift import SHIFTED, sampled, told_apart
+from recollect.audits.common.comparability import SHIFT_ALPHA, measure_separability, sample_records
 from recollect.audits.removal.calibrated import Case, Verdict
 from recollect.audits.removal.lines import Lines, lines_of, with_nothing_known
 from recollect.audits.removal.near import neighbours
@@ -225,9 +225,9 @@ def _remarks(near: Near) -> list[Note]:
 
 def guarded(evidence: Evidence, audit: RemovalAudit, builder: ResultBuilder) -> tuple[bool, list[Note]]:
     """Whether the set and the controls can be told apart without the model, and what to say of it."""
-    sides = [sampled(evidence.corpora[part]) for part in (AUDITED, CONTROLS)]
+    sides = [sample_records(evidence.corpora[part]) for part in (AUDITED, CONTROLS)]
     try:
-        told = told_apart(sides[0], sides[1], confidence=audit.confidence)
+        told = measure_separability(sides[0], sides[1], confidence=audit.confidence)
     except NotEnoughData as refusal:
         builder.refuse("blind_auc", refusal)
         return False, []
@@ -238,7 +238,7 @@ def guarded(evidence: Evidence, audit: RemovalAudit, builder: ResultBuilder) -> 
         reading="How well a bag-of-words classifier, which knows nothing of the model, tells the query set from the "
         "controls; it ought to be 0.5.",
     )
-    if told.p > SHIFTED:
+    if told.p > SHIFT_ALPHA:
         return False, []
     text = (
         f"The query set and the controls can be told apart without the model (AUC {told.effect.value:.2f}): that the "

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from recollect.audits.common.shift import SHIFTED
+from recollect.audits.common.comparability import SHIFT_ALPHA
 from recollect.stats.comparisons import mann_whitney
 from recollect.stats.intervals import Estimate, Interval, clopper_pearson
 from recollect.stats.owners import Floats
@@ -169,7 +169,7 @@ class Near:
     def shifted(self) -> bool:
         """Whether the audited records are nearer to controls, or farther from them, than controls from each other."""
         sides = [side[np.isfinite(side)] for side in self.distances]
-        return min(map(len, sides)) >= 2 and mann_whitney(*sides, alternative="two-sided").p <= SHIFTED
+        return min(map(len, sides)) >= 2 and mann_whitney(*sides, alternative="two-sided").p <= SHIFT_ALPHA
 
 
 def never_seen(unsure: Flags, near: Near | None, *, plain: bool = False) -> Rate:
