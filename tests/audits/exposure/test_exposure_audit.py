@@ -94,6 +94,14 @@ def test_where_single_secrets_and_groups_are_tested_each_has_half_of_alpha(tmp_p
     assert outcome(2.5 * p, seed).outcome == "found"
 
 
+@pytest.mark.parametrize("planted", [2, 3, 8])
+def test_one_control_is_too_few_to_tell_several_secrets_from_it(tmp_path, planted):
+    manifest(tmp_path / "c.json", planted=planted, controls=1)
+    result = judge(ExposureAudit(draws=200), Null(), files={CANARIES: tmp_path / "c.json"})
+    assert result.finding("memorisation_p_planted_1").value == 1
+    assert result.outcome == "not_found"
+
+
 def test_controls_have_the_exposure_of_chance(tmp_path):
     manifest(tmp_path / "c.json", planted=2, controls=400)
     result = judge(ExposureAudit(draws=2000, method="sampled"), Null(), files={CANARIES: tmp_path / "c.json"})

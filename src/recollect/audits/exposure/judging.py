@@ -135,7 +135,8 @@ def _stands_out(planted: Sequence[float], controls: Sequence[float]) -> float:
     """A p-value for "the planted secrets rank like the controls", valid for any model: both are drawn alike."""
     if len(planted) > 1 and len(controls) > 1:
         return mann_whitney(planted, controls).p
-    return float(conformal_p(planted, controls).min()) * len(planted)
+    # Bonferroni over the planted secrets
+    return min(1.0, float(conformal_p(planted, controls).min()) * len(planted))
 
 
 def _p_finding(times: int, p: float, secrets: int, controls: int) -> Finding:
