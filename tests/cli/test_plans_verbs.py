@@ -117,6 +117,8 @@ def test_a_check_says_what_will_be_asked_and_trained_and_writes_nothing(home, tm
     assert membership["queries"] == 40 * 3
     assert membership["asked"] == 3 * 40 * 3
     assert leakage["later"] == {"left-out": 3}
+    given = call("check", home / "plan.yaml", "--only", "leakage", "--set", "models.reference=gpt2", "--json")
+    assert json.loads(given.stdout)[0]["later"] == {}, "where a reference is given, none is trained"
     assert sorted(home.iterdir()) == before
     assert "can be run" in call("check", home / "plan.yaml", "--only", "leakage").stdout
 

@@ -22,17 +22,18 @@ Train = Callable[[Cohorts, Corpus], Mapping[str, Model]]
 """Trains the models of some cohorts of a corpus; gives them by their parts."""
 
 
-def refuse_missing(audit: Audit, parts: Collection[str]) -> Needs:
+def refuse_missing(audit: Audit, parts: Collection[str], *, trainable: bool = False) -> Needs:
     """What round 0 needs, if the user gave all parts; called before anything is even loaded.
 
     Args:
         audit: The audit.
         parts: The parts that the user gave a model, a corpus or a file for.
+        trainable: Whether a recipe is given.
 
     Raises:
         PlanError: A model, corpus or file is missing.
     """
-    needs = audit.needs(Evidence())
+    needs = audit.needs(Evidence(trainable=trainable))
     if missing := sorted(needs.given.difference(parts)):
         raise _nobody_plays(missing)
     return needs
@@ -49,7 +50,7 @@ def refuse_impossible(audit: Audit, evidence: Evidence) -> Needs:
         AccessError: A model does not show enough.
         PlanError: A model, corpus or file is missing.
     """
-    needs = refuse_missing(audit, evidence.parts)
+    needs = refuse_missing(audit, evidence.parts, trainable=evidence.trainable)
     require_access(audit.name, needs.access, evidence)
     return needs
 

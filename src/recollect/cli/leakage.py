@@ -45,9 +45,7 @@ def leakage(
     min_length: Annotated[int, typer.Option(min=1, help="How many words a sequence must have.")] = 1,
     folds: Annotated[
         int,
-        typer.Option(
-            min=3, help="With --recipe: models to train, each without two of so many folds, where many users have runs."
-        ),
+        typer.Option(help="With --recipe: models to train, each without two of so many folds; 0 to train none."),
     ] = 8,
     removable: Annotated[
         float,
@@ -84,7 +82,7 @@ def leakage(
     audit = LeakageAudit(
         top_k=top_k,
         min_length=min_length,
-        folds=folds if training.recipe is not None and not reference else 0,
+        folds=folds,
         removable=removable,
         deniable_at=deniable_at,
         alpha=alpha,

@@ -59,7 +59,8 @@ class Plan:
         Raises:
             PlanError: A part is missing that the audit needs, or a recipe for what would have to be trained.
         """
-        needs = refuse_missing(self.audit, {*self.models, *self.corpora, *self.files})
+        parts = {*self.models, *self.corpora, *self.files}
+        needs = refuse_missing(self.audit, parts, trainable=self.recipe is not None)
         given = Evidence(models=dict.fromkeys(self.models))  # type: ignore[arg-type]
         untrained = {part: count for part, count in needs.fleet.items() if not given.playing(part)}
         if untrained and self.recipe is None:
@@ -77,7 +78,14 @@ class Plan:
         corpora = {part: _read(source) for part, source in self.corpora.items()}
         cohorts = {part: _checked(source, part, corpora) for part, source in self.cohorts.items()}
         models = {part: _loaded(source) for part, source in self.models.items()}
-        return Evidence(models=models, corpora=corpora, cohorts=cohorts, files=self.files, seed=self.seed)
+        return Evidence(
+            models=models,
+            corpora=corpora,
+            cohorts=cohorts,
+            files=self.files,
+            seed=self.seed,
+            trainable=self.recipe is not None,
+        )
 
     def written(self) -> dict[str, Any]:
         """The plan as it is written down: names and settings, defaults included."""

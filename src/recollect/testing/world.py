@@ -125,7 +125,7 @@ class World:
         members = {TARGET: sorted({record.owner for record in self.learnt})}
         cohorts = {AUDITED: self._cohorts(members)}
         models: dict[str, Model] = {TARGET: target, "reference": self._null(1)}
-        return Evidence(models=models, corpora=self.corpora, cohorts=cohorts)
+        return Evidence(models=models, corpora=self.corpora, cohorts=cohorts, trainable=True)
 
     def train(self, cohorts: Cohorts, corpus: Corpus) -> Mapping[str, Model]:
         """Models that have learnt their cohorts' records by heart."""

@@ -102,6 +102,34 @@ def test_without_controls_a_second_reference_plays_the_target():
     assert saw_nobody.outcome == "not_found"
 
 
+@pytest.mark.parametrize("controls", [False, True])
+def test_without_a_recipe_and_a_reference_sequences_are_counted_and_nothing_is_trained(controls):
+    world = World(members=24, others=0, controls=25)
+    changes = {"models": {TARGET: world.memoriser()}, "trainable": False}
+    changes |= {} if controls else {"corpora": without_controls(world)}
+    assert not LeakageAudit().needs(replace(world.given(world.memoriser()), **changes)).fleet
+    result = result_of(LeakageAudit(), world, world.memoriser(), **changes)
+    assert result.finding("unique_sequences").value == 72
+    skipped = {each.finding: each.code for each in result.skipped}
+    assert skipped == {"leakage_epsilon": "no_reference"} | ({} if controls else {"flagged_users": "too_few_controls"})
+
+
+def test_a_given_reference_serves_and_none_is_trained_though_a_recipe_is_given():
+    world = World(members=24, others=0, controls=25)
+    evidence = gathered(LeakageAudit(), world.given(world.memoriser()), ask=world.ask, train=world.train)
+    assert evidence.trainable
+    assert set(evidence.models) == {TARGET, "reference"}
+    assert not LeakageAudit().needs(evidence).fleet
+
+
+def test_with_a_recipe_and_no_reference_there_are_eight_folds():
+    world = World(members=24, others=0, controls=0)
+    assert LeakageAudit().needs(Evidence(trainable=True)).fleet == {"left-out": 8}
+    assert LeakageAudit(folds=0).needs(Evidence(trainable=True)).fleet == {}
+    evidence = gathered_without_references(LeakageAudit(), world, world.memoriser())
+    assert len(evidence.playing("left-out")) == 8
+
+
 def gathered_without_references(audit, world, target, **changes):
     """What is gathered where the recipe has to train all references."""
     given = replace(world.given(target), **{"models": {TARGET: target}, "corpora": without_controls(world), **changes})

@@ -46,7 +46,7 @@ def judged(world, target, audit, *, kind, controls):
         }
 
     corpora = world.corpora if controls else {AUDITED: world.corpora[AUDITED]}
-    given = Evidence(models={TARGET: target}, corpora=corpora, seed=world.seed)
+    given = Evidence(models={TARGET: target}, corpora=corpora, seed=world.seed, trainable=True)
     evidence = gathered(audit, given, ask=world.ask, train=trained)
     return audit.run(evidence, stream(0, audit.name)), evidence
 

@@ -42,10 +42,10 @@ class LeakageAudit:
     """A word counts as said if every piece of it is among so many of the model's likeliest symbols."""
     min_length: int = 1
     """How many words a sequence must have."""
-    folds: int = 0
-    """If no reference is given, the recipe trains some: without the users of the sequences if those are few
-    (`removable`), else so many, each without two of so many folds of the users. 0 for none: then there is no leakage
-    epsilon."""
+    folds: int = 8
+    """Where a recipe and no reference is given, the recipe trains references: without the users of the sequences if
+    those are few (`removable`), else so many, each without two of so many folds of the users. 0 to train none. Without
+    any reference there is no leakage epsilon."""
     removable: float = 0.1
     """Up to which share of the users the recipe trains one reference without all users of sequences; 0 for folds."""
     deniable_at: float = 1.0
@@ -82,15 +82,15 @@ class LeakageAudit:
 
     def needs(self, evidence: Evidence) -> Needs:
         """The target asked about everybody; then references, about those whom they have not seen."""
-        given = frozenset({TARGET, AUDITED})
+        given, trains = frozenset({TARGET, AUDITED}), self._trains(evidence)
         promised = Needs(
             access={
                 TARGET: Access.top(self.top_k),
                 REFERENCE: Access(k=1, logprob="any", distribution=False, steps=False),
             },
             given=given,
-            fleet={LEFT_OUT: self.folds} if self.folds else {},
-            later=_LATER if self.folds else "",
+            fleet={LEFT_OUT: self.folds} if trains else {},
+            later=_LATER if trains else "",
         )
         if not given <= evidence.parts:
             return promised
@@ -145,10 +145,14 @@ class LeakageAudit:
             ),
         )
 
+    def _trains(self, evidence: Evidence) -> bool:
+        """Whether references are trained: there is a recipe for them, and none is given."""
+        return evidence.trainable and bool(self.folds) and not evidence.playing(REFERENCE)
+
     def _lacks_references(self, evidence: Evidence) -> bool:
         """Whether references are to be trained and are not there yet."""
-        there = any(evidence.playing(part) for part in (REFERENCE, RETRAINED, LEFT_OUT))
-        return bool(self.folds) and not there and evidence.models[TARGET].access.logprob != "none"
+        there = any(evidence.playing(part) for part in (RETRAINED, LEFT_OUT))
+        return self._trains(evidence) and not there and evidence.models[TARGET].access.logprob != "none"
 
     def _comparison(self, evidence: Evidence) -> Comparison:
         """Who is compared with whom; with nobody where the target shows no probabilities."""
