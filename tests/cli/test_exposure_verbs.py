@@ -66,8 +66,9 @@ def test_secrets_may_be_given_or_found(folder, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "not clear"),
-        (("--format", FORMAT), "not clear"),
+        ((), "the manifest of `recollect plant`"),
+        (("--format", FORMAT), "a corpus to look for secrets in"),
+        (("--format", FORMAT, "--canaries", "canaries.json"), "not clear"),
         (("--format", "again {digit:2}", "--secret", "1"), "has no slot 'digit'"),
         (("--format", FORMAT, "--secret", "123"), "not of the format"),
         (("--canaries", "nowhere.json"), "nowhere.json"),

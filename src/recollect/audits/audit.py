@@ -27,6 +27,9 @@ class Needs:
     """What each model must show, by its part. Told in round 0, before anything costs anything."""
     given: frozenset[str] = frozenset()
     """Models, corpora and files, by their parts, that the user has to give. Told in round 0."""
+    advice: str = ""
+    """What to do if one of them is missing, in one sentence for the user; empty where to give it is all there is to do.
+    Told in round 0."""
     fleet: Mapping[str, int] = field(default_factory=dict)
     """How many models of each part are going to be trained, if they are not given: {"shadow": 10}. Told in round 0."""
     later: str = ""

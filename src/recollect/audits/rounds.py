@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from recollect.audits.audit import Audit, Needs
 from recollect.corpora.cohorts import Cohorts
@@ -22,20 +23,23 @@ Train = Callable[[Cohorts, Corpus], Mapping[str, Model]]
 """Trains the models of some cohorts of a corpus; gives them by their parts."""
 
 
-def refuse_missing(audit: Audit, parts: Collection[str], *, trainable: bool = False) -> Needs:
+def refuse_missing(
+    audit: Audit, parts: Collection[str], *, files: Mapping[str, Path] | None = None, trainable: bool = False
+) -> Needs:
     """What round 0 needs, if the user gave all parts; called before anything is even loaded.
 
     Args:
         audit: The audit.
         parts: The parts that the user gave a model, a corpus or a file for.
+        files: Those of them that are files.
         trainable: Whether a recipe is given.
 
     Raises:
         PlanError: A model, corpus or file is missing.
     """
-    needs = audit.needs(Evidence(trainable=trainable))
+    needs = audit.needs(Evidence(files=files or {}, trainable=trainable))
     if missing := sorted(needs.given.difference(parts)):
-        raise _nobody_plays(missing)
+        raise _nobody_plays(missing, needs.advice)
     return needs
 
 
@@ -50,7 +54,7 @@ def refuse_impossible(audit: Audit, evidence: Evidence) -> Needs:
         AccessError: A model does not show enough.
         PlanError: A model, corpus or file is missing.
     """
-    needs = refuse_missing(audit, evidence.parts, trainable=evidence.trainable)
+    needs = refuse_missing(audit, evidence.parts, files=evidence.files, trainable=evidence.trainable)
     require_access(audit.name, needs.access, evidence)
     return needs
 
@@ -119,7 +123,11 @@ def _asked(evidence: Evidence, needs: Needs, ask: Ask) -> Evidence:
     return replace(evidence, answers={**evidence.answers, **found})
 
 
-def _nobody_plays(parts: list[str]) -> PlanError:
+def _nobody_plays(parts: list[str], advice: str = "") -> PlanError:
     """What to say of models and corpora that are needed and not there."""
     named = " and ".join(repr(part) for part in parts)
-    return PlanError(f"The audit needs {named}, and nothing of that part is given.", do=f"Give {named}.")
+    return PlanError(
+        f"The audit needs {named}, and nothing of that part is given.",
+        do=advice or f"Give {named}.",
+        code="missing_role",
+    )

@@ -66,15 +66,8 @@ def exposure(
     """
     from recollect.audits.exposure.audit import ExposureAudit
     from recollect.audits.exposure.view import CANARIES
-    from recollect.errors import PlanError
     from recollect.signals.evidence import AUDITED, TARGET
 
-    sources = [canaries is not None, bool(secret), find_in is not None]
-    if sum(sources) != 1 or (format is None) != (canaries is not None):
-        raise PlanError(
-            "Which secrets are meant is not clear.",
-            do="Give --canaries FILE; or --format with --secret; or --format with --find-in CORPUS.",
-        )
     audit = ExposureAudit(
         format=format,
         secrets=tuple(secret or ()),
@@ -94,20 +87,7 @@ def exposure(
         asking=asking,
         running=running,
     )
-    _bring_epochs(Path(model), running.out)
     run_audit(plan, running, more=_show_secrets)
-
-
-def _bring_epochs(model: Path, out: Path | None) -> None:
-    """Copy what was followed during the model's training into the run folder, where the report draws it."""
-    import shutil
-
-    from recollect.files import written_whole
-    from recollect.results.folders import FOLLOWED
-
-    if out is not None and (model / FOLLOWED).is_file():
-        with written_whole(out / FOLLOWED) as part:  # as it is: of a damaged one the report says so
-            shutil.copyfile(model / FOLLOWED, part)
 
 
 def _show_secrets(result: Result) -> None:

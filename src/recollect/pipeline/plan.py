@@ -60,7 +60,7 @@ class Plan:
             PlanError: A part is missing that the audit needs, or a recipe for what would have to be trained.
         """
         parts = {*self.models, *self.corpora, *self.files}
-        needs = refuse_missing(self.audit, parts, trainable=self.recipe is not None)
+        needs = refuse_missing(self.audit, parts, files=self.files, trainable=self.recipe is not None)
         given = Evidence(models=dict.fromkeys(self.models))  # type: ignore[arg-type]
         untrained = {part: count for part, count in needs.fleet.items() if not given.playing(part)}
         if untrained and self.recipe is None:

@@ -6,6 +6,7 @@ read and load what is given → refuse what is impossible → train and ask, rou
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import yaml
 
+from recollect.audits.audit import Audit
 from recollect.audits.desk import Desk, Progress, tell_nobody
 from recollect.audits.rounds import gathered, refuse_impossible
 from recollect.corpora.cohorts import Cohorts
@@ -22,7 +24,7 @@ from recollect.corpora.corpus import Corpus
 from recollect.errors import ModelError, PlanError, RecollectError
 from recollect.execution.local import LocalBackend
 from recollect.execution.threads import threads_for
-from recollect.files import private_folder, write_text
+from recollect.files import private_folder, write_text, written_whole
 from recollect.models.asking import Source, ask
 from recollect.models.model import Model, Question
 from recollect.models.store import AnswerStore
@@ -32,6 +34,7 @@ from recollect.pipeline.tracing import traced, work_address
 from recollect.recipes.fleet import Fleet, Trained, train_fleet
 from recollect.recipes.trial import Layout
 from recollect.results.folders import RunFolder
+from recollect.results.presentation import GENERIC
 from recollect.results.result import Result
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.streams import stream
@@ -172,4 +175,16 @@ def _keep(result: Result, plan: Plan, evidence: Evidence, folder: RunFolder) -> 
     write_text(folder.plan, yaml.safe_dump(plan.written(), sort_keys=False, allow_unicode=True))
     for part, cohorts in evidence.cohorts.items():
         cohorts.save(folder.cohorts if part == AUDITED else folder.path / f"cohorts-{part}.json")
+    _bring_files(plan.audit, evidence, folder)
     folder.write_result(result)
+
+
+def _bring_files(audit: Audit, evidence: Evidence, folder: RunFolder) -> None:
+    """Copy the files beside the target that the audit's report shows, such as its exposure by epoch."""
+    if TARGET not in evidence.models:
+        return
+    beside = Path(evidence.models[TARGET].name)
+    for name, _ in getattr(audit, "presentation", GENERIC).files.values():
+        if (beside / name).is_file():
+            with written_whole(folder.path / name) as part:  # as it is: of a damaged one the report says so
+                shutil.copyfile(beside / name, part)

@@ -68,14 +68,24 @@ class ExposureAudit:
         if self.format is not None:
             parse_format(self.format)
         elif self.secrets:
-            raise PlanError("Secrets are given, but no format.", do="Give the format that they are fillings of.")
+            raise PlanError(
+                "Secrets are given, but no format.",
+                do="Give the format that they are fillings of.",
+                code="secrets_without_format",
+            )
 
     def needs(self, evidence: Evidence) -> Needs:
         """The secrets and as many random ones as are drawn, asked of the target."""
         access = {TARGET: Access(k=1, logprob="any", distribution=False, steps=self.method == "exact")}
+        if self.format is not None and CANARIES in evidence.files:
+            raise PlanError(
+                "Which secrets are meant is not clear: there is a format, and canaries with formats of their own.",
+                do=_SOURCES,
+                code="unclear_secrets",
+            )
         given = frozenset({TARGET, *self._source})
         if not given <= evidence.parts:
-            return Needs(access=access, given=given)
+            return Needs(access=access, given=given, advice=_SOURCES)
         found, kind = self._secrets(evidence)[0], evidence.models[TARGET].kind
         if kind == "classifier":
             raise PlanError("A classifier writes no text.", do="Exposure is asked of language models.")
@@ -140,6 +150,12 @@ class ExposureAudit:
         if self.secrets:
             return given_secrets(self.format, self.secrets), 0
         return natural_secrets(self.format, evidence.corpora[AUDITED], context=self.context, most=self.most)
+
+
+_SOURCES = (
+    "Give canaries, the manifest of `recollect plant`; or a format and secrets of it; or a format and a corpus to look "
+    "for secrets in (audited)."
+)
 
 
 def _measured(

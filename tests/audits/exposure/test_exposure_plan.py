@@ -1,0 +1,88 @@
+"""Which secrets a plan means, and what of a model's training its run folder keeps."""
+
+import json
+
+import pytest
+
+from recollect.audits.exposure.audit import ExposureAudit
+from recollect.audits.exposure.view import CANARIES
+from recollect.corpora.canaries.planting import Planting, plant
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.pipeline.plan import Plan
+from recollect.pipeline.run import run
+from recollect.report.writing import write_report
+from recollect.results.folders import FOLLOWED
+from recollect.signals.evidence import AUDITED, TARGET
+from recollect.testing.refusals import refused
+from recollect.testing.tiny import save_tiny, tiny_model
+
+FORMAT = "again {digits:2}"
+EPOCHS = [
+    {"epoch": epoch, "training_loss": 3.0 / epoch, "secrets": [{"planted": 1, "exposure_bits": float(epoch)}]}
+    for epoch in (1, 2)
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("planned")
+    save_tiny(tiny_model("gpt2"), made / "model")
+    (made / "model" / FOLLOWED).write_text(json.dumps(EPOCHS))
+    _, canaries = plant(corpus(), Planting(format=FORMAT, secrets=2, controls=4))
+    canaries.save(made / "canaries.json")
+    return made
+
+
+def corpus():
+    texts = ["the quick fox", "jumps over again 42 and", "the lazy dog again 17"]
+    return Corpus.of(Record(id=str(i), text=text) for i, text in enumerate(texts))
+
+
+def plan_of(folder, tmp_path, *, planted=False, searched=False, **settings):
+    return Plan(
+        audit=ExposureAudit(draws=100, method="sampled", show_text=True, **settings),
+        models={TARGET: str(folder / "model")},
+        corpora={AUDITED: corpus()} if searched else {},
+        files={CANARIES: folder / "canaries.json"} if planted else {},
+        work=tmp_path / "work",
+    )
+
+
+def secrets(result):
+    return {row["secret"] for row in result.held["secrets"].to_pylist()}
+
+
+def test_secrets_come_from_the_manifest_from_the_settings_or_from_the_audited_corpus(folder, tmp_path):
+    planted = {each["text"] for each in json.loads((folder / "canaries.json").read_text())["canaries"]}
+    # other audits of a plan file may read the audited corpus
+    assert secrets(run(plan_of(folder, tmp_path, planted=True, searched=True))) == planted
+    assert secrets(run(plan_of(folder, tmp_path, searched=True, format=FORMAT, secrets=("99",)))) == {"again 99"}
+    found = run(plan_of(folder, tmp_path, searched=True, format=FORMAT, context=0))
+    assert secrets(found) == {"again 42", "again 17"}
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({}, "missing_role"),
+        ({"searched": True}, "missing_role"),
+        ({"format": FORMAT}, "missing_role"),
+        ({"format": FORMAT, "planted": True}, "unclear_secrets"),
+        ({"format": FORMAT, "secrets": ("42",), "planted": True}, "unclear_secrets"),
+        ({"format": FORMAT, "searched": True, "planted": True}, "unclear_secrets"),
+        ({"secrets": ("42",)}, "secrets_without_format"),
+    ],
+)
+def test_a_plan_that_does_not_say_which_secrets_are_meant_is_refused_before_anything_is_loaded(tmp_path, given, code):
+    with refused(code):
+        plan_of(tmp_path / "nowhere", tmp_path, **given).refuse_incomplete()
+
+
+def test_exposure_by_epoch_is_brought_from_the_model_into_the_run_folder_and_drawn(folder, tmp_path):
+    run(plan_of(folder, tmp_path, planted=True), tmp_path / "run")
+    assert json.loads((tmp_path / "run" / FOLLOWED).read_text()) == EPOCHS
+    assert (tmp_path / "run" / FOLLOWED).stat().st_mode & 0o077 == 0
+    drawn = write_report(tmp_path / "run").read_text()
+    (tmp_path / "run" / FOLLOWED).unlink()
+    assert drawn.count("<figure") == write_report(tmp_path / "run").read_text().count("<figure") + 1
