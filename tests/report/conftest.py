@@ -7,9 +7,39 @@ import pyarrow as pa
 import pytest
 
 from recollect.results import Finding, Note, Provenance, Result, RunFolder
+from recollect.results.result import About, Guard, GuardCheck, LimitCheck, Mention, Placebo, Power, Withheld
 from recollect.stats import mean
 
 PROVENANCE = Provenance(recollect="0.1.0", torch="2.13.0", model="ab12", seed=7, queries=90, seconds=1.5)
+
+LIMITS = (
+    LimitCheck(limit="exposure_bits_planted_9>20", status="kept", value=6.5),
+    LimitCheck(limit="exposure_bits_planted_9.upper>7", status="exceeded", value=7.25),
+    LimitCheck(limit="auc>0.6", status="not_judged", reason="There is no finding auc."),
+)
+GUARD = Guard(
+    comparable=False,
+    checks=(
+        GuardCheck(name="records_per_user", p_value=0.0003, effect=2.5, comparable=False, text="They wrote more."),
+        GuardCheck(name="length", comparable=True, text="Nothing differs."),
+    ),
+)
+PLACEBO = Placebo(status="failed", reason="It accuses anybody.", false_alarm_rate=0.25, interval=(0.1, 0.4), runs=40)
+POWER = Power(smallest_p=0.02, minimum_detectable_effect=1.5, effect_unit="bits", needed={"control_users": 1200})
+EVERYTHING = {
+    "outcome": "inconclusive",
+    "outcome_code": "placebo_failed",
+    "severity": "high",
+    "next_step": "Give controls of the same kind.",
+    "limits": LIMITS,
+    "guard": GUARD,
+    "placebo": PLACEBO,
+    "power": POWER,
+    "withheld": (Withheld(finding="auc", code="not_comparable", reason="It would mislead."),),
+    "about": About(system="shop-bot", version="2", who="R. Roe", purpose="release", date="2026-01-31"),
+    "verdict": ("Of ", Mention(kind="user", id="ann"), " nothing can be determined."),
+    "notes": (Note(code="one_person", text=("Look at ", Mention(kind="record", id="r-7"), ".")),),
+}
 
 
 def _exposures(*, formats=1, seed=0):
@@ -85,3 +115,16 @@ def folder(tmp_path):
     made = RunFolder(tmp_path / "run")
     made.write_result(_exposed())
     return made
+
+
+@pytest.fixture
+def everything_said():
+    """Fields of a result that says all that a result can say beside its numbers."""
+    return EVERYTHING
+
+
+@pytest.fixture
+def full(folder):
+    """A run folder with the result of an exposure audit that says all that a result can say."""
+    folder.write_result(_exposed().replaced(**EVERYTHING))
+    return folder

@@ -160,7 +160,7 @@ def test_the_plan_tells_the_names_and_a_report_can_do_without_it(folder):
 def test_a_table_that_is_gone_is_said_to_be(folder):
     (folder.path / "tables/exposure/secrets.parquet").unlink()
     (answer,) = gathered(folder).answers
-    assert "secrets.parquet" in answer.missing[0]
+    assert "secrets.parquet" in answer.remarks[0].text
     assert answer.figures == ()
 
 
@@ -265,7 +265,7 @@ def test_what_a_broken_plug_in_cannot_show_is_said(folder, exposed, install, cod
     *_, answer = gathered(folder).answers
     assert answer.figures == ()
     assert [table.headings for table in answer.tables] == [tables]
-    (missing,) = answer.missing
+    (missing,) = [remark.text for remark in answer.remarks if remark.warning]
     assert "no_such_package" in missing or "theirs:paint" in missing
 
 
@@ -277,17 +277,17 @@ def test_support_of_an_audit_that_is_not_there_is_no_reason_to_vanish(folder, ex
 
 
 def test_the_headline_counts_questions_and_answers(folder, exposed):
-    assert gathered(folder).headline == "1 of 5 questions looked into, 1 audit: found 1×."
+    assert gathered(folder).headline == "1 of 5 questions examined: evidence found in 1 audit."
     folder.write_result(plugin(exposed))
-    assert gathered(folder).headline == "1 of 5 questions looked into, 2 audits: found 1×, not found 1×."
+    assert gathered(folder).headline == "1 of 5 questions examined: evidence found in 1 audit, none found in 1 audit."
 
 
-def test_a_question_whose_only_audit_was_not_done_was_not_looked_into(folder, exposed):
+def test_a_question_whose_only_audit_was_not_done_was_not_examined(folder, exposed):
     folder.write_result(
         plugin(exposed, audit="leakage", failed=(Failed(audit="leakage", code="broke", error="It broke."),))
     )
-    assert gathered(folder).headline == "1 of 5 questions looked into, 2 audits: found 1×, not done 1×."
+    assert gathered(folder).headline == "1 of 5 questions examined: evidence found in 1 audit, not done in 1 audit."
     folder.write_result(
         plugin(exposed, audit="extraction", skipped=(Skipped(audit="extraction", code="too_few", reason="Cannot."),))
     )
-    assert gathered(folder).headline == "1 of 5 questions looked into, 3 audits: found 1×, not done 2×."
+    assert gathered(folder).headline == "1 of 5 questions examined: evidence found in 1 audit, not done in 2 audits."

@@ -7,13 +7,12 @@ import hashlib
 import itertools
 import re
 from html.parser import HTMLParser
-from importlib.resources import files
 from typing import get_args
 
 import pytest
 
 from recollect.report.figures.panel import Dot, Line
-from recollect.report.html import html
+from recollect.report.html import html, template_text
 from recollect.report.report import gathered
 from recollect.report.words import fit
 
@@ -129,7 +128,7 @@ def test_what_is_spelt_out_does_not_grow_without_end():
 
 
 def test_every_kind_of_mark_has_a_colour_of_its_own_in_light_and_dark():
-    style = (files("recollect.report") / "templates" / "report.css").read_text(encoding="utf-8")
+    style = template_text("parts.css")
     for mark, kinds in (("dot", Dot), ("line", Line)):
         for kind in get_args(kinds):
             assert f".{mark}.{kind} {{" in style, (mark, kind)
@@ -144,7 +143,7 @@ def brightness(colour):
 
 
 def test_what_figures_draw_stands_out_from_the_page_in_the_light_in_the_dark_and_on_paper():
-    style = (files("recollect.report") / "templates" / "report.css").read_text()
+    style = template_text("parts.css") + template_text("report.css")
     schemes = [
         dict(re.findall(r"--(\w+): (#\w{6});", block)) for block in re.findall(r":root {(.*?)}", style, re.DOTALL)
     ]

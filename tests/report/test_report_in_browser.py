@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 from recollect.report import write_report
+from recollect.report.notebook import notebook_html
 from recollect.results import Failed, Finding, Note, Provenance, Result, RunFolder, Skipped
+from recollect.results.result import About, Guard, GuardCheck, LimitCheck, Mention, Placebo, Power, Withheld
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 HIT = "document.documentElement.dataset.hit=1"
@@ -70,13 +72,23 @@ def hostile(url):
         n={"records": 3},
         method=everything,
         reading=everything,
+        severity="high",
+        next_step=everything,
     )
     made = Result(
         audit="hostile",
         question=everything,
-        verdict=everything,
-        outcome="found",
+        verdict=(everything, Mention(kind="user", id=everything)),
+        outcome="inconclusive",
+        outcome_code="no_power",
+        next_step=everything,
         findings=(finding,),
+        withheld=(Withheld(finding="tpr", code="evil", reason=everything),),
+        guard=Guard(comparable=False, checks=(GuardCheck(name="length", comparable=False, text=everything),)),
+        placebo=Placebo(status="failed", reason=everything),
+        power=Power(minimum_detectable_effect=1.0, effect_unit=everything),
+        limits=(LimitCheck(limit=everything, status="not_judged", reason=everything),),
+        about=About(system=everything, version=everything, who=everything, purpose=everything, date=everything),
         untested=(everything, endless),
         notes=(Note(code="evil", text=everything), Note(code="evil", text=endless)),
         skipped=(Skipped(audit="hostile", finding="tpr", code="too_few", reason=everything),),
@@ -110,6 +122,19 @@ def test_hostile_records_neither_run_nor_load_nor_break_anything(page, web, brow
     assert "<footer>" in seen.dom
     assert not re.search("[\u202e\u2066\x00\x1b\u2028]", seen.dom)
     assert page.stat().st_size < 6_000_000
+
+
+def test_in_a_notebook_they_do_not_either(tmp_path, web, browser):
+    result = hostile(web.url)
+    page = tmp_path / "notebook.html"
+    page.write_text(f"<!doctype html><body>{notebook_html(result, result.held)}<footer></footer></body>")
+    seen = browser(page)
+    assert "data-hit" not in seen.dom[:300]
+    assert web.asked == []
+    assert seen.console == []
+    assert re.findall(r"<(script|style|img|iframe|link|base|object|details)\b", seen.dom) == ["style"]
+    assert not re.search(r"<[^>]*\son[a-z]+=", seen.dom)
+    assert "<footer>" in seen.dom
 
 
 def test_even_unescaped_nothing_runs_or_loads(page, web, browser):

@@ -32,7 +32,7 @@ def test_what_failed_was_skipped_or_is_missing_is_said(folder, exposed):
     assert "Something is missing" in markdown(gathered(folder))
     assert "The curve does not fit" in markdown(gathered(folder))
     folder.write_result(exposed(dropped={"audited.empty": 1234}))
-    assert "**Left out:** 1,234 (audited: empty)" in markdown(gathered(folder))
+    assert "<strong>Left out:</strong> 1,234 (audited: empty)" in render(markdown(gathered(folder)))
 
 
 def test_no_string_of_a_result_is_markup(folder, exposed):

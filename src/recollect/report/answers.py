@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +13,13 @@ from recollect.errors import PlanError, StoreError
 from recollect.report.figures.figure import Figure
 from recollect.report.presentations import find_presentation, load_function
 from recollect.report.questions import Light, light_of
+from recollect.report.remarks import Listing, Remark, build_listings, build_remarks
 from recollect.report.tables import Table, table_of
+from recollect.report.words import Naming, own_id, sentence
 from recollect.results.folders import RunFolder
 from recollect.results.masking import shown_settings
 from recollect.results.presentation import GENERIC, Presentation
-from recollect.results.result import Result
+from recollect.results.result import Finding, Result
 from recollect.results.summary import Row, summary_rows
 
 
@@ -28,48 +30,52 @@ class Answer:
     result: Result
     presentation: Presentation
     light: Light
+    verdict: str
     settings: dict[str, str]
     """The settings of the audit in words."""
     rows: tuple[Row, ...]
     """One per finding, in its order."""
     figures: tuple[Figure, ...]
     tables: tuple[Table, ...]
-    missing: tuple[str, ...]
-    """Tables, figures and plug-ins that ought to be there and cannot be read or loaded, and why."""
+    remarks: tuple[Remark, ...]
+    """What must be known beside the numbers, the gravest first."""
+    listings: tuple[Listing, ...]
+    """Checks that were made: limits, comparability."""
 
     @property
     def origin(self) -> dict[str, str]:
         """What the result came from, in words."""
         trace = {} if self.result.provenance is None else self.result.provenance.model_dump(mode="json")
-        versions, digests = trace.pop("versions", {}), trace.pop("digests", {})
-        flat = trace | versions | {f"digest of {part}": digest for part, digest in digests.items()}
+        versions, digests, models = (trace.pop(name, {}) for name in ("versions", "digests", "models"))
+        flat = trace | versions | {f"digest of {role}": digest for role, digest in digests.items()}
+        flat |= {f"{fact} of {role}": value for role, facts in models.items() for fact, value in facts.items()}
         return {name: _plain(value) for name, value in flat.items() if value is not None}
 
 
-def answer_of(folder: RunFolder, result: Result, *, show_text: bool) -> Answer:
+def answer_of(folder: RunFolder, result: Result, *, show_text: bool, naming: Naming = own_id) -> Answer:
     """One result of a run folder with its figures and tables."""
-    presentation, missing = _presentation(result.audit)
-    tables, unread = _read_tables(folder, result, presentation)
-    return build_answer(result, tables, presentation, show_text=show_text, missing=[*missing, *unread])
+    tables, unread = _read_tables(folder, result)
+    return build_answer(result, tables, show_text=show_text, naming=naming, unread=unread)
 
 
 def build_answer(
     result: Result,
     tables: Mapping[str, pa.Table],
-    presentation: Presentation,
     *,
     show_text: bool = False,
-    missing: Sequence[str] = (),
+    naming: Naming = own_id,
+    unread: Sequence[str] = (),
 ) -> Answer:
     """One result with its figures and tables.
 
     Args:
         result: What the audit found.
         tables: Those of its tables that can be read, by name, and more for the figures.
-        presentation: How the audit is shown.
         show_text: Whether text from corpora is shown, where the run kept it.
-        missing: What cannot be shown, and why.
+        naming: How people and records are called.
+        unread: Which tables cannot be read, and why.
     """
+    presentation, unloaded = _presentation(result.audit)
     # The tables of a run that did not show text are masked already; a mask of a mask would tell a wrong length.
     as_it_stands = show_text or result.settings.get("show_text") is False
     # Where a run kept text, a setting may hold it as well; an audit without this choice has none to hide there.
@@ -79,16 +85,25 @@ def build_answer(
         result=result,
         presentation=presentation,
         light=light_of(result, presentation),
+        verdict=sentence(result.verdict, naming),
         settings={name.replace("_", " "): _plain(value) for name, value in settings.items()},
-        rows=tuple(summary_rows(result)),
+        rows=tuple(map(_with_next_step, summary_rows(result), result.findings)),
         figures=tuple(figures),
         tables=tuple(
             table_of(name, tables[name], presentation.tables.get(name), place=place, show_text=as_it_stands)
             for name, place in result.tables.items()
             if name in tables and name not in presentation.drawn
         ),
-        missing=(*missing, *undrawn),
+        remarks=build_remarks(result, (*unloaded, *unread, *undrawn), naming),
+        listings=build_listings(result),
     )
+
+
+def _with_next_step(row: Row, finding: Finding) -> Row:
+    """A finding in words, and what to do about it."""
+    severity = finding.severity and f"Severity: {finding.severity}."
+    step = finding.next_step and f"What to do: {finding.next_step}"
+    return replace(row, reading=" ".join(filter(None, [row.reading, severity, step])))
 
 
 def _presentation(audit: str) -> tuple[Presentation, list[str]]:
@@ -112,9 +127,7 @@ def _draw(result: Result, tables: Mapping[str, pa.Table], presentation: Presenta
     return list(draw(result, tables)), []
 
 
-def _read_tables(
-    folder: RunFolder, result: Result, presentation: Presentation
-) -> tuple[dict[str, pa.Table], list[str]]:
+def _read_tables(folder: RunFolder, result: Result) -> tuple[dict[str, pa.Table], list[str]]:
     """The tables that can be read, those of other files among them, and what is to be said of those that cannot."""
     tables, unread = dict[str, pa.Table](), list[str]()
     for name in result.tables:
@@ -122,7 +135,7 @@ def _read_tables(
             tables[name] = folder.read_table(result, name)
         except StoreError as error:
             unread.append(error.found)
-    for name, (file, place) in presentation.files.items():
+    for name, (file, place) in _presentation(result.audit)[0].files.items():
         if (folder.path / file).exists():
             try:
                 tables[name] = load_function(place)(folder.path / file)

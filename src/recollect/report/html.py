@@ -19,8 +19,6 @@ from recollect.report.annex import CAVEATS, NOTHING, OPINION
 from recollect.report.questions import NOT_ASKED
 from recollect.report.report import Report
 from recollect.report.words import fit
-from recollect.results.result import plain_text
-from recollect.results.summary import count_words
 
 
 def html(report: Report) -> str:
@@ -31,7 +29,7 @@ def html(report: Report) -> str:
 
 def guarded(page: Template, **values: Any) -> str:
     """A page of ours with these values, our style and our script, and the policy that lets nothing else run."""
-    style, script = _ours("report.css"), _ours("report.js")
+    style, script = template_text("parts.css") + template_text("report.css"), template_text("report.js")
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -41,7 +39,7 @@ def guarded(page: Template, **values: Any) -> str:
 
 def environment() -> Environment:
     """The template engine: it escapes always, and knows no value that is missing."""
-    made = Environment(
+    return Environment(
         loader=PackageLoader("recollect.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -49,19 +47,17 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"plain": plain_text, "counted": count_words}
-    return made
+
+
+def template_text(name: str) -> Markup:
+    """A style or a script of ours, which needs no escaping."""
+    text = (files("recollect.report") / "templates" / name).read_text(encoding="utf-8")
+    return Markup(text)  # noqa: S704
 
 
 def _finished(value: Any) -> Any:
     """A value as it goes into the page: our own markup as it is, all else as fit words, which are then escaped."""
     return value if isinstance(value, Markup) else fit(str(value))
-
-
-def _ours(name: str) -> Markup:
-    """The style or the script of the page, which are ours and need no escaping."""
-    text = (files("recollect.report") / "templates" / name).read_text(encoding="utf-8")
-    return Markup(text)  # noqa: S704
 
 
 def _digest(text: str) -> str:

@@ -6,11 +6,9 @@ import re
 
 from recollect.report.annex import CAVEATS
 from recollect.report.answers import Answer
-from recollect.report.questions import NOT_ASKED
+from recollect.report.questions import NOT_ASKED, Light
 from recollect.report.report import Report
 from recollect.report.words import fit
-from recollect.results.result import plain_text
-from recollect.results.summary import count_words
 
 MARKS = {"red": "🔴", "amber": "🟠", "green": "🟢", "grey": "⚪"}
 MOST_ROWS = 10
@@ -43,9 +41,9 @@ def _heading(report: Report) -> str:
     """What was audited, and all answers."""
     rows = []
     for each in report.asked:
-        rows += [[answer.result.question, f"{_lamp(answer)}", answer.result.verdict_text] for answer in each.answers]
+        rows += [[answer.result.question, _lamp(answer.light), answer.verdict] for answer in each.answers]
         if not each.answers:
-            rows.append([each.question, f"{MARKS[NOT_ASKED.colour]} {NOT_ASKED.words}", ""])
+            rows.append([each.question, _lamp(NOT_ASKED), ""])
     subject = [f"- {escaped(name)}: {escaped(value)}" for name, value in report.subject.items()]
     warnings = [f"> **Warning.** {escaped(warning)}" for warning in report.warnings]
     table = _table(["Question", "Answer", "In one sentence"], rows)
@@ -55,14 +53,11 @@ def _heading(report: Report) -> str:
 def _answer(answer: Answer) -> str:
     """One audit."""
     result = answer.result
-    parts = [f"## {escaped(result.question)}", f"{_lamp(answer)}: {escaped(result.verdict_text)}"]
-    parts += [f"> **Failed.** {escaped(each.error)}" for each in result.failed]
-    parts += [
-        f"> **Skipped: {escaped(each.finding or each.audit)}.** {escaped(each.reason)}" for each in result.skipped
-    ]
-    parts += [f"> **Note.** {escaped(plain_text(note.text))}" for note in result.notes]
-    parts += [f"> **Left out:** {count:,} ({escaped(count_words(reason))})" for reason, count in result.dropped.items()]
-    parts += [f"> **Something is missing.** {escaped(words)}" for words in answer.missing]
+    parts = [f"## {escaped(result.question)}", f"{escaped(_lamp(answer.light))}: {escaped(answer.verdict)}"]
+    parts += [f"> **{escaped(each.title)}** {escaped(each.text)}" for each in answer.remarks]
+    for listing in answer.listings:
+        rows = [[cell if isinstance(cell, str) else _lamp(cell) for cell in row] for row in listing.rows]
+        parts += [f"**{escaped(listing.caption)}**", _table(list(listing.headings), rows)]
     if answer.rows:
         rows = [[row.name, row.value, row.interval, row.n, row.reading] for row in answer.rows]
         parts.append(_table(["Number", "Value", "Interval", "Counted", "How to read it"], rows))
@@ -80,9 +75,9 @@ def _end(report: Report) -> str:
     return f"## What was not tested\n\n{untested}\n\n{more}"
 
 
-def _lamp(answer: Answer) -> str:
-    """The light of an answer."""
-    return f"{MARKS[answer.light.colour]} {answer.light.words}"
+def _lamp(light: Light) -> str:
+    """A light as a sign and words."""
+    return f"{MARKS[light.colour]} {light.words}"
 
 
 def _table(headings: list[str], rows: list[list[str]]) -> str:

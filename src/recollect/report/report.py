@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from recollect.errors import StoreError
 from recollect.report.annex import MATTERS, Evidence, build_annex
 from recollect.report.answers import Answer, answer_of
 from recollect.report.questions import FIVE, NOT_DONE, five_questions
+from recollect.report.remarks import describe_limit
 from recollect.report.subject import subject_of
+from recollect.report.words import Naming, own_id
 from recollect.results.folders import RunFolder
 from recollect.results.result import Result
+
+COUNTED: Final = {"red": "evidence found", "green": "none found", "amber": "inconclusive", "grey": "not done"}
+"""What a headline says of the audits with each light."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +43,15 @@ class Report:
 
     @property
     def headline(self) -> str:
-        """How much was looked into, and what came out."""
-        lights = [answer.light.words for answer in self.answers]
-        counted = [f"{words.lower()} {lights.count(words)}×" for words in dict.fromkeys(lights)]
-        # an audit that was not done has looked into nothing
+        """How much was examined, and what came out."""
+        colours = [answer.light.colour for answer in self.answers]
+        counted = [
+            f"{COUNTED[colour]} in {colours.count(colour)} audit{'s' * (colours.count(colour) > 1)}"
+            for colour in dict.fromkeys(colours)
+        ]
+        # an audit that was not done has examined nothing
         known = sum(any(a.light != NOT_DONE for a in each.answers) for each in self.asked[: len(FIVE)])
-        audits = f"{len(lights)} audit{'s' * (len(lights) > 1)}"
-        return f"{known} of {len(FIVE)} questions looked into, {audits}: {', '.join(counted)}."
+        return f"{known} of {len(FIVE)} questions examined: {', '.join(counted)}."
 
     @property
     def answers(self) -> tuple[Answer, ...]:
@@ -51,12 +59,13 @@ class Report:
         return tuple(answer for each in self.asked for answer in each.answers)
 
 
-def gathered(folder: RunFolder, *, show_text: bool | Collection[str] = False) -> Report:
+def gathered(folder: RunFolder, *, show_text: bool | Collection[str] = False, naming: Naming = own_id) -> Report:
     """The report of a run folder.
 
     Args:
         folder: Where the run is kept.
         show_text: Whether text from corpora is shown, where the run kept it; or of which audits.
+        naming: How people and records are called in sentences.
 
     Raises:
         StoreError: The folder holds no results, or a result is damaged or newer.
@@ -65,7 +74,9 @@ def gathered(folder: RunFolder, *, show_text: bool | Collection[str] = False) ->
     if not results:
         raise StoreError(f"{str(folder.path)!r} holds no results.", do="Run an audit with --out first.")
     showing = show_text if not isinstance(show_text, bool) else results if show_text else ()
-    answers = {name: answer_of(folder, result, show_text=name in showing) for name, result in results.items()}
+    answers = {
+        name: answer_of(folder, result, show_text=name in showing, naming=naming) for name, result in results.items()
+    }
     asked, subject = _asked(answers), subject_of(folder, results)
     in_order = [answer for each in asked for answer in each.answers]
     return Report(
@@ -113,7 +124,9 @@ def _warnings(results: Mapping[str, Result], subject: Mapping[str, str]) -> tupl
             f"The results in this folder are about {len(models)} different models, and {whose}. "
             "Read each answer with the digests beneath it."
         )
-    said += [f"{name}: {failed.error}" for name, result in results.items() for failed in result.failed]
+    for name, result in results.items():
+        said += [f"{name}: {failed.error}" for failed in result.failed]
+        said += [f"{name}: {describe_limit(limit)}" for limit in result.limits if limit.status != "kept"]
     return tuple(said)
 
 
@@ -129,10 +142,11 @@ def _unknown_matters(answers: Iterable[Answer]) -> list[str]:
 
 
 def _untested(asked: tuple[Asked, ...], results: Mapping[str, Result]) -> tuple[str, ...]:
-    """What was not tested: limits of the audits, what failed or was skipped, questions nobody asked; each once."""
+    """Limits of the audits, what failed, was skipped or is withheld, and questions nobody asked; each once."""
     said = [each for result in results.values() for each in result.untested]
     said += [f"Failed: the {each.audit} audit." for result in results.values() for each in result.failed]
     for name, result in results.items():
         said += [f"Skipped: {each.finding or name}. {each.reason}" for each in result.skipped]
+        said += [f"Withheld: {each.finding}. {each.reason}" for each in result.withheld]
     said += [f"Not asked: {each.question}" for each in asked if not each.answers]
     return tuple(dict.fromkeys(said))

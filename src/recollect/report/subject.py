@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from recollect.results.folders import RunFolder
 from recollect.results.result import Result
+
+ABOUT: Final = {
+    "system": "system",
+    "version": "version of the system",
+    "who": "audited by",
+    "purpose": "purpose",
+    "date": "date",
+}
+"""What is known about an audit, in words, by its field."""
 
 
 def subject_of(folder: RunFolder, results: Mapping[str, Result]) -> dict[str, str]:
@@ -16,7 +25,8 @@ def subject_of(folder: RunFolder, results: Mapping[str, Result]) -> dict[str, st
     traces = [result.provenance for result in results.values() if result.provenance is not None]
     plan = _plan(folder)
     own = {audit: _own(settings) for audit, settings in _parts(plan.get("audits")).items() if audit in results}
-    said = {f"{part} model": name for part, name in _names(plan.get("models")).items()}
+    said = _about(results)
+    said |= {f"{part} model": name for part, name in _names(plan.get("models")).items()}
     said |= {f"{part} model of {audit}": name for audit in own for part, name in _names(own[audit]["models"]).items()}
     said |= {"digest of the target model": _only({trace.model for trace in traces if trace.model})}
     said |= {f"{part} corpus": name for part, name in _names(plan.get("corpora")).items()}
@@ -24,6 +34,13 @@ def subject_of(folder: RunFolder, results: Mapping[str, Result]) -> dict[str, st
     said |= {"digest of the corpus": _only({trace.corpus for trace in traces if trace.corpus})}
     said |= {"audits": ", ".join(results), "made with": _versions(results)}
     return {name: words for name, words in said.items() if words}
+
+
+def _about(results: Mapping[str, Result]) -> dict[str, str]:
+    """The audited system, for whom and when, as the results tell; all answers, where they differ."""
+    told = [result.about for result in results.values() if result.about is not None]
+    given = {words: [getattr(each, field) for each in told] for field, words in ABOUT.items()}
+    return {words: "; ".join(dict.fromkeys(filter(None, values))) for words, values in given.items()}
 
 
 def _only(digests: set[str]) -> str:

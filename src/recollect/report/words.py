@@ -1,9 +1,14 @@
-"""Words from anywhere, made fit to be shown: nothing invisible, nothing endless."""
+"""Words from anywhere, made fit to be shown: nothing invisible, nothing endless, people under the names they get."""
 
 from __future__ import annotations
 
-from recollect.results.masking import shown
+from collections.abc import Callable
 
+from recollect.results.masking import shown
+from recollect.results.result import Mention, Text, plain_text
+
+Naming = Callable[[Mention], str]
+"""How a person or a record is called in a view."""
 MOST = 2_000
 """Characters of one text that are shown; nobody reads more, and the results hold it all."""
 
@@ -16,3 +21,17 @@ def fit(text: str, most: int = MOST) -> str:
     """
     plain = shown(" ".join(text[: 2 * most].split()), show_text=True)
     return plain if len(text) <= most and len(plain) <= 2 * most else f"{plain[:most]} … ({len(text):,} characters)"
+
+
+def own_id(mention: Mention) -> str:
+    """A person or a record under its own id."""
+    return mention.id
+
+
+def sentence(text: Text, naming: Naming = own_id) -> str:
+    """A sentence of a result as one string: the one place where views name people and records.
+
+    >>> sentence(("Nothing of ", Mention(kind="user", id="ann"), " was found."), lambda mention: f"a {mention.kind}")
+    'Nothing of a user was found.'
+    """
+    return plain_text(text, naming)

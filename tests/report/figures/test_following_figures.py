@@ -62,4 +62,4 @@ def test_another_file_of_that_name_is_said_to_be_none(folder, text):
     (folder.path / FOLLOWED).write_text(text)
     with pytest.raises(StoreError, match="does not tell"):
         read_followed(folder.path / FOLLOWED)
-    assert "does not tell" in gathered(folder).answers[0].missing[0]
+    assert "does not tell" in gathered(folder).answers[0].remarks[0].text

@@ -1,12 +1,12 @@
 """What is drawn of people among calibration users."""
 
 import re
-from importlib.resources import files
 
 import numpy as np
 import pyarrow as pa
 
 from recollect.report.figures.provenance import chance_ends, provenance_figures
+from recollect.report.html import template_text
 from recollect.results.result import Result
 from recollect.stats.significance import conformal_p
 
@@ -47,7 +47,7 @@ def test_people_stand_among_calibration_users_by_what_was_decided():
 
 def test_the_legend_shows_the_marks_that_are_drawn():
     among, _ = figures(users=people(), calibration=calibration())
-    style = (files("recollect.report") / "templates" / "report.css").read_text()
+    style = template_text("parts.css")
     dots = set(re.findall(r'class="dot (\w+)"', among.svgs[1]))
     assert dots == {kind for kind, words in among.legend if words.startswith("people")}
     for kind in dots:

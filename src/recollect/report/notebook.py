@@ -1,0 +1,39 @@
+"""A result as it shows itself in a notebook: verdict, key numbers with intervals, figures.
+
+A fragment that needs nothing else: no script, and a style that reaches no further than the fragment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import pyarrow as pa
+from markupsafe import Markup
+
+from recollect.report.answers import build_answer
+from recollect.report.html import environment, template_text
+from recollect.report.words import Naming, own_id
+from recollect.results.result import Result
+
+KEY_NUMBERS: Final = 6
+"""So many numbers are shown at once; the others unfold."""
+
+
+def notebook_html(result: Result, tables: Mapping[str, pa.Table], *, naming: Naming = own_id) -> str:
+    """The result as a fragment of HTML; everything is escaped, and no text of a corpus is in it.
+
+    Args:
+        result: What the audit found.
+        tables: Its tables, by name: the figures are drawn from them.
+        naming: How people and records are called.
+    """
+    answer = build_answer(result, tables, naming=naming)
+    page = environment().get_template("notebook.html")
+    return page.render(answer=answer, style=_style(), most=KEY_NUMBERS)
+
+
+def _style() -> Markup:
+    """The style of the parts, nested under the fragment; what a page says of its root holds for the fragment."""
+    nested = template_text("parts.css") + template_text("notebook.css")
+    return Markup(".recollect-result {\n") + nested.replace(":root", Markup("&")) + Markup("}\n")

@@ -1,0 +1,173 @@
+"""What must be known beside the numbers of a result, in words: warnings, notes, and the checks that were made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from recollect.report.questions import Light
+from recollect.report.words import Naming, own_id, sentence
+from recollect.results.result import Guard, LimitCheck, Placebo, Power, Result
+from recollect.results.summary import count_words, number
+
+REASONS: Final = {
+    "no_power": "The data are too few, or too alike, to decide either way.",
+    "not_comparable": "The audited records and the controls are not comparable.",
+    "placebo_failed": "The audit accuses held-out controls as well.",
+    "target_damaged": "The target model is damaged as a whole.",
+}
+"""Why an outcome is inconclusive, by its code; any other code is shown in its own words."""
+LIMITS: Final = {
+    "kept": Light(colour="green", words="Pass: kept"),
+    "exceeded": Light(colour="red", words="Fail: exceeded"),
+    "not_judged": Light(colour="amber", words="Not judged"),
+}
+COMPARABLE: Final = {
+    True: Light(colour="green", words="Comparable"),
+    False: Light(colour="amber", words="Not comparable"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remark:
+    """Something that must be known beside the numbers."""
+
+    title: str
+    text: str
+    warning: bool = False
+    """Whether nobody should read on without it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """A short table of checks."""
+
+    caption: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str | Light, ...], ...]
+
+
+def build_remarks(result: Result, missing: tuple[str, ...] = (), naming: Naming = own_id) -> tuple[Remark, ...]:
+    """All that must be known beside the numbers, the gravest first.
+
+    Args:
+        result: What the audit found.
+        missing: What cannot be shown, and why.
+        naming: How people and records are called.
+    """
+    return (
+        *(Remark(title="Failed.", text=each.error, warning=True) for each in result.failed),
+        *_outcome(result),
+        *_guard(result.guard),
+        *_placebo(result.placebo),
+        *(
+            Remark(title=f"Withheld: {each.finding} ({count_words(each.code)}).", text=each.reason, warning=True)
+            for each in result.withheld
+        ),
+        *(
+            Remark(title=f"Skipped: {each.finding or each.audit}.", text=each.reason, warning=True)
+            for each in result.skipped
+        ),
+        *(Remark(title="Something is missing.", text=words, warning=True) for words in missing),
+        *_power(result.power),
+        *(Remark(title="Note.", text=sentence(note.text, naming)) for note in result.notes),
+        *(Remark(title="Left out:", text=f"{n:,} ({count_words(why)})") for why, n in result.dropped.items()),
+    )
+
+
+def build_listings(result: Result) -> tuple[Listing, ...]:
+    """The checks that were made, as short tables: the limits that were set, and whether the controls are comparable."""
+    limits = Listing(
+        caption="Limits that were set",
+        headings=("Limit", "Pass or fail", "Value", "Why not judged"),
+        rows=tuple(
+            (each.limit, LIMITS[each.status], _figure(each.value), each.reason or "–") for each in result.limits
+        ),
+    )
+    compared = Listing(
+        caption="The audited beside the controls",
+        headings=("Compared by", "Comparable", "p", "Effect", "What it means"),
+        rows=tuple(
+            (
+                count_words(each.name),
+                COMPARABLE[each.comparable],
+                _figure(each.p_value),
+                _figure(each.effect),
+                each.text,
+            )
+            for each in (() if result.guard is None else result.guard.checks)
+        ),
+    )
+    return tuple(listing for listing in (limits, compared) if listing.rows)
+
+
+def describe_limit(limit: LimitCheck) -> str:
+    """A limit that was not kept, in one sentence.
+
+    >>> describe_limit(LimitCheck(limit="auc>0.6", status="exceeded", value=0.71))
+    'the limit auc>0.6 was exceeded: 0.71.'
+    """
+    if limit.status == "not_judged":
+        return f"the limit {limit.limit} could not be judged: {limit.reason or 'no reason is given.'}"
+    return f"the limit {limit.limit} was {limit.status}: {_figure(limit.value)}."
+
+
+def _outcome(result: Result) -> Iterator[Remark]:
+    """Why there is no answer, how grave it is, and what to do."""
+    if result.outcome_code is not None:
+        own = f"{count_words(result.outcome_code).capitalize()}."
+        yield Remark(title="Why it is inconclusive.", text=REASONS.get(result.outcome_code, own))
+    if result.severity is not None:
+        yield Remark(title="Severity:", text=result.severity)
+    if result.next_step is not None:
+        yield Remark(title="What to do.", text=result.next_step)
+
+
+def _guard(guard: Guard | None) -> Iterator[Remark]:
+    """Whether the audited and the controls are comparable."""
+    if guard is None:
+        return
+    if guard.comparable:
+        yield Remark(title="Comparable.", text="No check tells the audited records from the controls.")
+    else:
+        text = "The audited records differ from the controls, whatever a model says of them."
+        yield Remark(title="Not comparable.", text=text, warning=True)
+
+
+def _placebo(placebo: Placebo | None) -> Iterator[Remark]:
+    """How often controls in the place of the audited were accused."""
+    if placebo is None:
+        return
+    said = list[str]()
+    if placebo.false_alarm_rate is not None:
+        low_high = "" if placebo.interval is None else " ({:.1%} to {:.1%})".format(*placebo.interval)
+        said.append(
+            f"Controls in the place of the audited were accused in {placebo.false_alarm_rate:.1%}{low_high} of "
+            f"{placebo.runs:,} runs."
+        )
+    if placebo.reason is not None:
+        said.append(placebo.reason)
+    status = {"passed": "passed", "failed": "failed", "not_run": "not run"}[placebo.status]
+    yield Remark(title=f"Placebo test {status}.", text=" ".join(said), warning=placebo.status == "failed")
+
+
+def _power(power: Power | None) -> Iterator[Remark]:
+    """What this design could have found at all."""
+    if power is None:
+        return
+    said = list[str]()
+    if power.smallest_p is not None:
+        said.append(f"The smallest p-value that this design can give is {number(power.smallest_p)}.")
+    if power.minimum_detectable_effect is not None:
+        unit = f" {power.effect_unit}" if power.effect_unit else ""
+        said.append(f"The smallest effect that it can detect is {number(power.minimum_detectable_effect)}{unit}.")
+    if power.needed:
+        said.append(f"Needed: {', '.join(f'{n:,} {count_words(name)}' for name, n in power.needed.items())}.")
+    if said:
+        yield Remark(title="Power.", text=" ".join(said))
+
+
+def _figure(value: float | None) -> str:
+    """A number, or a dash for none."""
+    return "–" if value is None else number(value)

@@ -1,0 +1,130 @@
+"""What is said beside the numbers: limits, comparability, placebo, power, what is withheld, in every view."""
+
+from __future__ import annotations
+
+import pytest
+from markdown_it import MarkdownIt
+
+from recollect.report.answers import build_answer
+from recollect.report.html import html
+from recollect.report.markdown import markdown
+from recollect.report.notebook import notebook_html
+from recollect.report.remarks import build_listings, build_remarks
+from recollect.report.report import gathered
+from recollect.results import Result
+from recollect.results.result import (
+    About,
+    EndpointFacts,
+    Guard,
+    ModelFacts,
+    Placebo,
+)
+
+SAID = (
+    "Pass: kept",
+    "Fail: exceeded",
+    "Not judged",
+    "There is no finding auc.",
+    "records per user",
+    "They wrote more.",
+    "Not comparable.",
+    "Placebo test failed.",
+    "25.0% (10.0% to 40.0%) of 40 runs",
+    "It accuses anybody.",
+    "The audit accuses held-out controls as well.",
+    "Severity:",
+    "Give controls of the same kind.",
+    "It would mislead.",
+    "smallest p-value that this design can give is 0.02",
+    "1.5 bits",
+    "1,200 control users",
+    "Of ann nothing can be determined.",
+    "Look at r-7.",
+)
+
+
+def rendered(text):
+    """The words of a Markdown page as its readers see them."""
+    return MarkdownIt("commonmark").enable("table").render(text)
+
+
+@pytest.mark.parametrize("words", SAID)
+def test_every_view_shows_all_that_a_result_says(full, exposed, everything_said, words):
+    report = gathered(full)
+    result = exposed().replaced(**everything_said)
+    for view in (html(report), rendered(markdown(report)), notebook_html(result, result.held)):
+        assert words in view
+
+
+def test_what_was_audited_stands_at_the_top(full):
+    report = gathered(full)
+    subject = report.subject
+    assert list(subject)[:5] == ["system", "version of the system", "audited by", "purpose", "date"]
+    assert (subject["system"], subject["date"]) == ("shop-bot", "2026-01-31")
+    for view in (html(report), markdown(report)):
+        assert "R. Roe" in view
+
+
+def test_systems_that_differ_are_all_named(full, exposed):
+    fields = {"audit": "leakage", "question": "Does it?", "verdict": "It does.", "outcome": "found"}
+    other = Result(**fields, about=About(system="other-bot", who="R. Roe"))
+    full.write_result(other.with_provenance(exposed().provenance))
+    assert gathered(full).subject["system"] == "shop-bot; other-bot"
+    assert gathered(full).subject["audited by"] == "R. Roe"
+
+
+def test_limits_that_were_not_kept_are_warnings_at_the_top(full):
+    first, second = gathered(full).warnings
+    assert "exposure_bits_planted_9.upper>7 was exceeded: 7.25" in first
+    assert "auc>0.6 could not be judged: There is no finding auc." in second
+
+
+def test_what_is_withheld_was_not_tested(full):
+    assert "Withheld: auc. It would mislead." in gathered(full).untested
+
+
+def test_a_result_without_any_of_it_says_nothing_of_it(exposed):
+    bare = exposed(notes=())
+    assert build_remarks(bare) == build_listings(bare) == ()
+
+
+def test_what_is_well_is_no_warning(exposed):
+    well = exposed().replaced(guard=Guard(comparable=True), placebo=Placebo(status="passed"), notes=())
+    assert [(each.title, each.warning) for each in build_remarks(well)] == [
+        ("Comparable.", False),
+        ("Placebo test passed.", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [("no_power", "The data are too few"), ("too_few_shadows", "Too few shadows.")]
+)
+def test_the_reason_of_an_outcome_is_in_words(exposed, code, words):
+    unknown = exposed().replaced(outcome="inconclusive", outcome_code=code)
+    assert build_remarks(unknown)[0].text.startswith(words)
+
+
+def test_people_are_named_as_the_view_names_them(full):
+    report = gathered(full, naming=lambda mention: f"{mention.kind} 1")
+    for view in (html(report), rendered(markdown(report))):
+        assert "Of user 1 nothing can be determined." in view
+        assert "Look at record 1." in view
+        assert "ann" not in view.replace("annex", "")
+
+
+def test_each_number_says_what_to_do_about_it(folder, exposed):
+    (finding,) = exposed().findings
+    advised = finding.model_copy(update={"severity": "medium", "next_step": "Remove duplicates."})
+    folder.write_result(exposed().replaced(findings=(advised,)))
+    report = gathered(folder)
+    for view in (html(report), rendered(markdown(report))):
+        assert "Mean exposure. Severity: medium. What to do: Remove duplicates." in view
+
+
+def test_each_model_is_traced_to_its_revision(exposed):
+    endpoint = EndpointFacts(url="http://localhost:8000/v1", served_name="bot")
+    facts = {"target": ModelFacts(name="hf:bot", digest="ab12", revision="c0ffee", endpoint=endpoint)}
+    trace = exposed().provenance.model_copy(update={"models": facts})
+    origin = build_answer(exposed().with_provenance(trace), {}).origin
+    assert (origin["name of target"], origin["revision of target"]) == ("hf:bot", "c0ffee")
+    assert "localhost:8000" in origin["endpoint of target"]
