@@ -46,6 +46,8 @@ EPOCHS = 15
 """How long the models of most studies are trained."""
 TEN = 10
 """After how many epochs settings are compared: secrets are deep in by then, and not yet at the bottom."""
+SEEDS = (0, 1, 2)
+"""Of studies that train several models of each setting, each with a secret of its own."""
 BASE_MODELS = 4
 """How many models there are of the one setting from which the studies depart."""
 COUNTED = ExposureAudit(draws=2048, max_steps=100_000)
@@ -235,6 +237,16 @@ def after_ten(lab: Laboratory, *changes: str, **more: Any) -> tuple[Path, Path]:
         return base.after(TEN), base.canaries[0]
     model = lab.trained(small(*changes, epochs=TEN, **more))
     return model.folder, model.canaries[0]
+
+
+def over_seeds(lab: Laboratory, *changes: str, **more: Any) -> list[Row]:
+    """Exposure and test loss of several models of a small setting after ten epochs."""
+    rows = []
+    for seed in SEEDS:
+        model = lab.trained(small(*changes, seed=seed, epochs=TEN, **more))
+        row = lab.exposure(model.folder, COUNTED, model.canaries[0])
+        rows.append({**row, "seed": seed, "test_loss": lab.test_loss(model.folder)})
+    return rows
 
 
 def base_models(lab: Laboratory) -> list[Trained]:

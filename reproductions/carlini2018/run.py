@@ -34,6 +34,13 @@ STUDIES = (
     "table6_translation",
     "section72_enron",
     "whole_treebank",
+    "section61_half_known",
+    "table1_nine",
+    "table2_cells",
+    "table4_cells",
+    "section63_six_optimisers",
+    "appendix_d_dropout",
+    "table7_rows",
 )
 
 
