@@ -126,3 +126,69 @@ def test_without_peft_the_command_to_add_it_is_given(folders, adapter, monkeypat
     with refused("peft_missing") as refusal:
         load_model(f"{folders / 'bert'}+{adapter}")
     assert "pip install 'recollect[peft]'" in refusal.error.do
+
+
+@pytest.fixture
+def whole(folders, adapter):
+    """The adapted model as a user of peft has it."""
+    network = AutoModelForMaskedLM.from_pretrained(folders / "bert")
+    return peft.PeftModel.from_pretrained(network, adapter, is_trainable=True)
+
+
+def facts(whole):
+    """All of an adapted model that must not change."""
+    tensors = [(name, id(each), each.requires_grad, each._version) for name, each in whole.named_parameters()]
+    return tensors, [module.training for module in whole.modules()], sorted(whole.peft_config), whole.active_adapter
+
+
+def test_an_adapted_model_in_memory_is_the_one_of_base_and_adapter(folders, adapter, whole):
+    base, records = folders / "bert", [Record(id="r", text="The quick fox")]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(base)
+    whole.train()
+    before = facts(whole)
+    pairs = [
+        (load_model(whole, tokenizer), load_model(f"{base}+{adapter}")),
+        (natural_reference(whole, tokenizer), load_model(str(base))),
+    ]
+    for here, there in pairs:
+        assert here.digest == there.digest
+        np.testing.assert_allclose(here.answer(records).logprob, there.answer(records).logprob, atol=1e-5)
+    assert facts(whole) == before
+
+
+def test_the_name_of_the_adapter_and_others_beside_it_do_not_matter(folders, adapter):
+    network = AutoModelForMaskedLM.from_pretrained(folders / "bert")
+    whole = peft.PeftModel.from_pretrained(network, adapter, adapter_name="mine")
+    whole.add_adapter("other", peft.LoraConfig(r=2, target_modules=["value"], init_lora_weights=False))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders / "bert")
+    assert load_model(whole, tokenizer).digest == load_model(f"{folders / 'bert'}+{adapter}").digest
+    assert sorted(whole.peft_config) == ["mine", "other"]
+
+
+def test_an_output_layer_of_the_adapters_own_stays_with_it(folders, tmp_path):
+    network = transformers.AutoModelForSequenceClassification.from_pretrained(folders / "bert")
+    config = peft.LoraConfig(task_type="SEQ_CLS", r=2, target_modules=["query"], modules_to_save=["pooler"])
+    whole = peft.get_peft_model(network, config)
+    whole.save_pretrained(tmp_path / "head")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders / "bert")
+    assert load_model(whole, tokenizer).digest == load_model(f"{folders / 'bert'}+{tmp_path / 'head'}").digest
+
+
+def test_an_adapter_that_does_not_compute_is_refused(folders, whole):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders / "bert")
+    with whole.disable_adapter(), refused("adapter_not_active"):
+        load_model(whole, tokenizer)
+    whole.merge_adapter()
+    with refused("adapter_not_active"):
+        load_model(whole, tokenizer)
+    whole.unmerge_adapter()
+    assert load_model(whole, tokenizer).kind == "masked"
+
+
+def test_a_prompt_learnt_in_memory_is_refused(folders):
+    config = peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3)
+    whole = peft.get_peft_model(transformers.AutoModelForCausalLM.from_pretrained(folders / "gpt2"), config)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders / "gpt2")
+    for ask in (load_model, natural_reference):
+        with refused("prompt_learning_adapter"):
+            ask(whole, tokenizer)

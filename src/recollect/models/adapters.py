@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from recollect import labels
 from recollect.digests import Json
 from recollect.errors import MissingDependency, ModelError
+from recollect.models.clones import clone
 from recollect.models.digesting import meaningful
 from recollect.models.folders import read_settings
 from recollect.models.model import Kind
-from recollect.models.pretrained import Opened, kind_of, quietly, read_config, read_network, some
+from recollect.models.pretrained import Opened, kind_of, kind_of_class, quietly, read_config, read_network, some
 from recollect.models.refs import Adapted
 
 _TASKS: dict[str | None, Kind] = {"CAUSAL_LM": "causal", "SEQ_2_SEQ_LM": "seq2seq", "SEQ_CLS": "classifier"}
@@ -44,7 +48,69 @@ def open_adapted(name: Adapted, folder: Path, own: Path, kind: Kind | None) -> O
         kind=kind,
         folder=own if (own / "tokenizer_config.json").is_file() else folder,
         notes={labels.MODEL_ADAPTER: _settings_that_matter(settings)},
+        weights=_weights_that_matter(whole.get_base_model(), whole.active_adapter),
     )
+
+
+def adapted_in_memory(whole: Any, name: str, kind: Kind | None) -> Opened:
+    """A PEFT model as it is now, without changing it: the same weights and digest as BASE+ADAPTER from folders.
+
+    Raises:
+        ModelError: Its adapter is not what computes: switched off, merged, or one of several at once.
+    """
+    _refuse_prompt_learning(whole, name)
+    status = whole.get_model_status()
+    if status.enabled is not True or status.merged_adapters or len(status.active_adapters) != 1:
+        raise ModelError(
+            f"Of the adapters of model {name!r}, {status.active_adapters} are active and {status.merged_adapters} "
+            f"merged; they are switched {'on' if status.enabled is True else 'off'}.",
+            do="Switch exactly one on, without merging it; or save the merged model and give its folder.",
+            code="adapter_not_active",
+        )
+    (active,) = status.active_adapters
+    copied = clone(whole, name=name)
+    for other in set(copied.peft_config) - {active}:
+        copied.delete_adapter(other)
+    settings, network = _settings_as_saved(copied, active), copied.get_base_model()
+    return Opened(
+        network=network,
+        kind=kind or _TASKS.get(settings.get("task_type")) or kind_of_class(network),
+        folder=None,
+        notes={labels.MODEL_ADAPTER: _settings_that_matter(settings)},
+        weights=_weights_that_matter(network, active),
+    )
+
+
+def base_in_memory(whole: Any, name: str) -> Any:
+    """The network of a PEFT model without its adapters, which the PEFT model keeps."""
+    _refuse_prompt_learning(whole, name)
+    return clone(whole, name=name).unload()
+
+
+def _weights_that_matter(network: Any, adapter: str) -> dict[str, Tensor]:
+    """The weights that compute, as if the adapter were called `default`.
+
+    An adapter may bring layers of its own. Those that they stand in for compute nothing, and where the base has none
+    they are drawn at random.
+    """
+    named = {tuple(key.split(".")): value for key, value in network.state_dict().items()}
+    return {
+        ".".join("default" if part == adapter else part for part in path): value
+        for path, value in named.items()
+        if "original_module" not in path
+    }
+
+
+def _settings_as_saved(whole: Any, active: str) -> dict[str, Any]:
+    """The settings of an adapter as its folder would say them."""
+    settings = whole.peft_config[active]
+    custom = {}
+    if settings.task_type is None:
+        base = type(whole.get_base_model())
+        custom = {"auto_mapping_dict": {"base_model_class": base.__name__, "parent_library": base.__module__}}
+    with tempfile.TemporaryDirectory() as folder:
+        settings.save_pretrained(folder, **custom)
+        return read_settings(Path(folder) / "adapter_config.json", active)
 
 
 def _peft() -> Any:
@@ -60,14 +126,19 @@ def _peft() -> Any:
     return peft
 
 
-def _refuse_unfitting(whole: Any, stored: set[str], adapter: str, base: str) -> None:
-    """Refuse an adapter of which something was left out or made up, and those that lengthen the text."""
+def _refuse_prompt_learning(whole: Any, adapter: str) -> None:
+    """Refuse adapters that lengthen the text."""
     if whole.active_peft_config.is_prompt_learning:
         raise ModelError(
-            f"The adapter {adapter!r} puts learnt vectors before the text, so its symbols stand elsewhere.",
+            f"The adapter {adapter!r} puts learnt vectors before the text, so its tokens stand elsewhere.",
             do="Use an adapter that changes weights, such as LoRA.",
             code="prompt_learning_adapter",
         )
+
+
+def _refuse_unfitting(whole: Any, stored: set[str], adapter: str, base: str) -> None:
+    """Refuse an adapter of which something was left out or made up, and those that lengthen the text."""
+    _refuse_prompt_learning(whole, adapter)
     wanted = set(_peft().get_peft_model_state_dict(whole, save_embedding_layers=False))
     # embeddings are stored beside the adapter when they were resized, whether or not it adapts them
     left = sorted(name for name in stored - wanted if "embed" not in name and "lm_head" not in name)

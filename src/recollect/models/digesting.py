@@ -34,17 +34,20 @@ _VOLATILE = frozenset(
 """Keys of a configuration that change from one saving or loading to the next without moving a number."""
 
 
-def model_digest(network: torch.nn.Module, tokenizer: Any = None, *, notes: Json = None) -> str:
+def model_digest(
+    network: torch.nn.Module, tokenizer: Any = None, *, notes: Json = None, weights: Mapping[str, Tensor] | None = None
+) -> str:
     """The address of a model: any weight, meaningful setting or token that changes, changes it.
 
     Args:
         network: A Hugging Face model.
         tokenizer: Its tokenizer; None for models that read arrays.
         notes: Whatever else its numbers depend on, such as how inputs are scaled.
+        weights: Its weights under the names that a folder of them would give them; its own names if None.
     """
     return digest(
         labels.MODEL_CLASSES.get(type(network).__name__, type(network).__name__),
-        weights_digest(network.state_dict()),
+        weights_digest(network.state_dict() if weights is None else weights),
         meaningful(json.loads(network.config.to_json_string())),  # type: ignore[operator, union-attr]
         None if tokenizer is None else tokenizer_digest(tokenizer),
         notes,

@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
-from copy import copy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
+
 from recollect import labels
-from recollect.models.adapters import open_adapted
+from recollect.errors import ModelError
+from recollect.models.adapters import adapted_in_memory, base_in_memory, open_adapted
 from recollect.models.arrays import Scaling
 from recollect.models.causal import Causal
 from recollect.models.classifier import Classifier
+from recollect.models.clones import clone, refuse_absent
 from recollect.models.devices import pick_device
 from recollect.models.digesting import model_digest
 from recollect.models.folders import Files, read_settings
 from recollect.models.masked import Masked
 from recollect.models.model import Kind, Model, Question
+from recollect.models.own_code import not_a_model
 from recollect.models.pretrained import (
+    Opened,
     Pretrained,
-    kind_of,
+    kind_of_class,
     open_model,
     read_tokenizer,
     reads_arrays,
     refuse_foreign,
+    refuse_quantised,
+    refuse_slow,
     settled,
 )
 from recollect.models.refs import Adapted
 from recollect.models.seq2seq import Seq2Seq
+
+Notes = Mapping[str, Any]
 
 
 def load_local(files: Files, question: Question, kind: Kind | None, device: str | None) -> Model:
@@ -37,50 +49,151 @@ def load_local(files: Files, question: Question, kind: Kind | None, device: str 
         opened = open_adapted(files.name, files.folder, files.adapter, kind)
     else:
         opened = open_model(files.folder, ref, kind)
-    network, notes, beside = opened.network, dict(opened.notes), _notes_beside(opened.folder, ref)
-    tokenizer = None
+    folder = opened.folder or files.folder
+    tokenizer = None if reads_arrays(opened.network.config, opened.kind) else read_tokenizer(folder, ref)
+    taken = _Taken(name=ref, tokenizer=tokenizer, revision=files.revision, **_beside(folder, ref))
+    return _ready(opened, taken, question, lambda network: settled(network, question.precision, place))
+
+
+def model_in_memory(
+    source: Any,
+    tokenizer: Any = None,
+    *,
+    card: Notes | None = None,
+    question: Question | None = None,
+    kind: Kind | None = None,
+    device: str | None = None,
+) -> Model:
+    """A model that lies in memory, ready to be asked as it is now; it is not changed, not even for a moment.
+
+    Its digest and its answers are those of the same weights saved by `save_pretrained` and loaded from the folder.
+
+    Args:
+        source: A Hugging Face model, a PEFT model, or a pipeline of `transformers`.
+        tokenizer: Its tokenizer; a pipeline brings one, and models of arrays need none.
+        card: What its card says of how it is read (`start_symbol`, `input_mean`, `input_std`); None for the card in the
+            folder that it was loaded from, if there is one.
+        question: How it is to be asked.
+        kind: What it predicts, where its class does not say.
+        device: Where it is to compute, on a copy if need be; None for where it is.
+
+    Raises:
+        ModelError: It is nothing that can be asked, or its tokenizer is missing or another's.
+    """
+    question = question or Question()
+    network, taken = _take(source, tokenizer)
+    if card is not None:
+        taken = replace(taken, card=card)
+    refuse_absent(network, taken.name)
+    opened = _open(network, taken.name, kind)
+    refuse_quantised(opened.network, taken.name)
+    if not reads_arrays(opened.network.config, opened.kind):
+        _refuse_no_tokenizer(taken)
+    dtype, place = getattr(torch, question.precision), None if device is None else pick_device(device)
+    return _ready(opened, taken, question, lambda network: clone(network, name=taken.name, dtype=dtype, device=place))
+
+
+def natural_reference_in_memory(source: Any, tokenizer: Any = None, **settings: Any) -> Model | None:
+    """The base of a PEFT model, without its adapters, as a model of its own; None for any other model.
+
+    Args:
+        source: What `model_in_memory` takes.
+        tokenizer: Likewise.
+        settings: `question`, `kind` and `device`, likewise.
+    """
+    network, taken = _take(source, tokenizer)
+    if not _is_adapted(network):
+        return None
+    return model_in_memory(base_in_memory(network, taken.name), taken.tokenizer, **settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Taken:
+    """What stands around a network."""
+
+    name: str
+    tokenizer: Any
+    revision: str | None = None
+    card: Notes = field(default_factory=dict)
+    preprocessing: Notes = field(default_factory=dict)
+
+
+def _ready(opened: Opened, taken: _Taken, question: Question, settle: Callable[[Any], Any]) -> Model:
+    """The model that may be asked; its digest is of the weights as they are stored, before `settle` converts them."""
+    network, notes = opened.network, dict(opened.notes)
     if reads_arrays(network.config, opened.kind):
-        notes[labels.MODEL_SCALING] = Scaling.of(beside["card"], beside["preprocessing"], ref).noted()
+        notes[labels.MODEL_SCALING] = Scaling.of(taken.card, taken.preprocessing, taken.name).noted()
+        taken = replace(taken, tokenizer=None)
     else:
-        tokenizer = read_tokenizer(opened.folder, ref)
-        refuse_foreign(tokenizer, network, ref)
-        notes[labels.MODEL_START] = beside["card"].get("start_symbol")
-    # before the precision is changed: the digest is of the weights as they are stored
-    address = model_digest(network, tokenizer, notes=notes)
-    network = settled(network, question.precision, place)
-    pretrained = Pretrained(
-        name=ref, network=network, tokenizer=tokenizer, digest=address, revision=files.revision, **beside
-    )
-    return _KINDS[opened.kind](pretrained, question)
+        refuse_foreign(taken.tokenizer, network, taken.name)
+        notes[labels.MODEL_START] = taken.card.get("start_symbol")
+    address = model_digest(network, taken.tokenizer, notes=notes, weights=opened.weights)
+    return _KINDS[opened.kind](Pretrained(**vars(taken), network=settle(network), digest=address), question)
 
 
-def _notes_beside(folder: Path, ref: str) -> dict[str, Mapping[str, Any]]:
+def _take(source: Any, tokenizer: Any) -> tuple[Any, _Taken]:
+    """The network of a model or pipeline, and what stands around it."""
+    preprocessing: Notes = {}
+    if isinstance(source, Pipeline):
+        tokenizer = source.tokenizer if tokenizer is None else tokenizer
+        preprocessing = {} if source.image_processor is None else source.image_processor.to_dict()
+        source = source.model
+    name = type(source).__name__
+    if not isinstance(source, PreTrainedModel) and not _is_adapted(source):
+        raise _no_model(source, name)
+    config = source.get_base_model().config if _is_adapted(source) else source.config
+    beside = _beside(Path(config.name_or_path), name) if config.name_or_path else {}
+    if preprocessing:
+        beside["preprocessing"] = preprocessing
+    return source, _Taken(name=name, tokenizer=tokenizer, revision=getattr(config, "_commit_hash", None), **beside)
+
+
+def _open(network: Any, name: str, kind: Kind | None) -> Opened:
+    """A network in memory, with an adapter or without."""
+    if _is_adapted(network):
+        return adapted_in_memory(network, name, kind)
+    return Opened(network=network, kind=kind or kind_of_class(network), folder=None)
+
+
+def _is_adapted(network: Any) -> bool:
+    """Whether this is a model of peft, which is not loaded to find out."""
+    peft = sys.modules.get("peft")
+    return peft is not None and isinstance(network, peft.PeftModel)
+
+
+def _beside(folder: Path, ref: str) -> dict[str, Notes]:
     """What the card and the image preprocessing beside the weights say; empty where they are absent."""
     files = {"card": "card.json", "preprocessing": "preprocessor_config.json"}
     return {name: read_settings(folder / file, ref) for name, file in files.items()}
 
 
-def model_in_memory(
-    network: Any, tokenizer: Any, *, card: Mapping[str, Any] | None = None, question: Question | None = None
-) -> Model:
-    """A model that is being trained, ready to be asked as it is now; neither its weights nor its mode are changed.
+def _no_model(source: Any, name: str) -> ModelError:
+    """What to do with something that cannot be asked."""
+    if not isinstance(source, torch.nn.Module):
+        return not_a_model(source)
+    return ModelError(
+        f"A {name} is a bare module: it does not say what it reads and predicts.",
+        do="Give the Hugging Face model inside it (.module of a parallel one, ._orig_mod of a compiled one), or "
+        "something of your own that keeps the protocol recollect.models.Model.",
+        code="bare_module",
+    )
 
-    Args:
-        network: A Hugging Face model, in evaluation mode.
-        tokenizer: Its tokenizer.
-        card: What its card will say of how it is read: `start_symbol`.
-        question: How it is to be asked.
 
-    Raises:
-        ModelError: Its class does not say what it predicts.
-    """
-    beside = dict(card or {})
-    address = model_digest(network, tokenizer, notes={labels.MODEL_START: beside.get("start_symbol")})
-    name = type(network).__name__
-    config = copy(network.config)
-    config.architectures = [name]
-    pretrained = Pretrained(name=name, network=network, tokenizer=tokenizer, digest=address, card=beside)
-    return _KINDS[kind_of(config, name)](pretrained, question or Question())
+def _refuse_no_tokenizer(taken: _Taken) -> None:
+    """Refuse a model of texts without a tokenizer that tells where tokens stand."""
+    if taken.tokenizer is None:
+        raise ModelError(
+            f"The model {taken.name!r} reads texts, and no tokenizer was given.",
+            do="Give it as tokenizer=, or give a pipeline, which has one.",
+            code="no_tokenizer",
+        )
+    if not isinstance(taken.tokenizer, PreTrainedTokenizerBase):
+        raise ModelError(
+            f"The tokenizer given for {taken.name!r} is a {type(taken.tokenizer).__name__}.",
+            do="Give a tokenizer of transformers, such as AutoTokenizer.from_pretrained(...) makes.",
+            code="not_a_tokenizer",
+        )
+    refuse_slow(taken.tokenizer, taken.name)
 
 
 _KINDS: dict[Kind, Callable[[Pretrained, Question], Model]] = {

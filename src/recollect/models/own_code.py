@@ -19,15 +19,21 @@ def model_from_code(name: OwnCode) -> Model:
     Raises:
         ModelError: The code cannot be found, fails, or returns something that is not a model.
     """
-    ref = str(name)
-    made = _called(ref, _factory(name))
-    if missing := [part for part in _PARTS if not hasattr(made, part)]:
-        raise ModelError(
-            f"{ref} returned a {type(made).__name__}, which is no model: it has no {', '.join(missing)}.",
-            do="A model has what the protocol recollect.models.Model lists.",
-            code="not_a_model",
-        )
-    return made  # type: ignore[no-any-return]
+    made = _called(str(name), _factory(name))
+    if not isinstance(made, Model):
+        raise not_a_model(made, origin=f" that {name} returned")
+    return made
+
+
+def not_a_model(made: object, *, origin: str = "") -> ModelError:
+    """Why something is no model, and what would be one."""
+    missing = [part for part in _PARTS if not hasattr(made, part)]
+    return ModelError(
+        f"The {type(made).__name__}{origin} is no model: it has no {', '.join(missing)}.",
+        do="Give a model string, a Hugging Face model with its tokenizer, a pipeline, a PEFT model, or something of "
+        "your own that has what the protocol recollect.models.Model lists.",
+        code="not_a_model",
+    )
 
 
 def _factory(name: OwnCode) -> Any:

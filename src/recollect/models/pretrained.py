@@ -6,6 +6,7 @@ import pickle
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,14 +66,16 @@ class Pretrained:
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """A model as it lies in its folder: on the processor, in the precision that it is stored in."""
+    """A model as it lies in its folder or in memory: in the precision that it is stored in."""
 
     network: Any
     kind: Kind
-    folder: Path
-    """Where its tokenizer and its card lie."""
+    folder: Path | None
+    """Where its tokenizer and its card lie; None for a model in memory."""
     notes: Mapping[str, Json] = field(default_factory=dict)
     """What its numbers depend on besides weights, configuration and tokenizer."""
+    weights: Mapping[str, torch.Tensor] | None = None
+    """Its weights under the names that they have in a folder, if these are not the network's own."""
 
 
 def open_model(folder: Path, ref: str, kind: Kind | None) -> Opened:
@@ -107,6 +110,17 @@ def kind_of(config: Any, ref: str) -> Kind:
         do=f"Say it with --as (kind=): {', '.join(_AUTO)}. A model without an output layer cannot be asked.",
         code="unknown_kind",
     )
+
+
+def kind_of_class(network: Any) -> Kind:
+    """What a model in memory predicts, by its class.
+
+    Raises:
+        ModelError: The class does not say, or has no output layer.
+    """
+    config, name = copy(network.config), type(network).__name__
+    config.architectures = [name]
+    return kind_of(config, name)
 
 
 def _lists(listing: str, config: Any) -> bool:
@@ -161,12 +175,7 @@ def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: C
             do="Save the model again, whole.",
             code="weights_misfit",
         )
-    if getattr(network, "hf_quantizer", None) is not None:
-        raise ModelError(
-            f"The weights of {ref!r} are quantised.",
-            do="Save it in floating point and give that.",
-            code="quantised_weights",
-        )
+    refuse_quantised(network, ref)
     missing = sorted(name for name in found["missing_keys"] if not set(name.split(".")) & set(supplied))
     if missing:
         raise ModelError(
@@ -194,13 +203,28 @@ def read_tokenizer(folder: Path, ref: str) -> Any:
             do=f"Save its tokenizer into {str(folder)!r} as well.",
             code="no_tokenizer",
         )
-    if not tokenizer.is_fast:
+    refuse_slow(tokenizer, ref)
+    return tokenizer
+
+
+def refuse_quantised(network: Any, ref: str) -> None:
+    """Refuse weights that are kept in fewer bits than they compute with."""
+    if getattr(network, "hf_quantizer", None) is not None:
+        raise ModelError(
+            f"The weights of {ref!r} are quantised.",
+            do="Save it in floating point and give that.",
+            code="quantised_weights",
+        )
+
+
+def refuse_slow(tokenizer: Any, ref: str) -> None:
+    """Refuse a tokenizer that does not know which characters a token stands for."""
+    if not getattr(tokenizer, "is_fast", False):
         raise ModelError(
             f"The tokenizer of {ref!r} cannot say where in a text a symbol stands.",
             do="Convert it to a tokenizer.json (a fast tokenizer) and save it beside the model.",
             code="slow_tokenizer",
         )
-    return tokenizer
 
 
 def refuse_foreign(tokenizer: Any, network: Any, ref: str) -> None:

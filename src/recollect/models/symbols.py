@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,10 @@ class SymbolReader:
         parts = (finish(self._logits(part)) for part in torch.split(states, self._height(states)))
         return self._sweeping(states.dtype, states.device).over(parts, symbols)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the buffers, which a copy makes for itself."""
+        return {**vars(self), "_buffer": None, "_sweep": None}
+
     def _sweeping(self, dtype: torch.dtype, device: torch.device) -> _Sweep:
         """What takes the logits; the same each time, because memory that is new costs more than what is done in it."""
         if self._sweep is None:
@@ -195,15 +200,41 @@ def _finishes(model: nn.Module) -> list[Callable[[Tensor], Tensor]]:
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     cap = getattr(text, "final_logit_softcapping", None)
     bias = getattr(model, "final_logits_bias", None)
-    found: list[Callable[[Tensor], Tensor]] = [lambda logits: logits]
+    # named functions, because a model that is copied to a worker takes its own with it
+    found: list[Callable[[Tensor], Tensor]] = [_keep]
     if cap:
-        found.append(lambda logits: logits.div_(cap).tanh_().mul_(cap))
+        found.append(partial(_cap, cap=cap))
     for factor in (getattr(text, "logit_scale", None), getattr(text, "logits_scaling", None)):
         if factor:
-            found += [lambda logits, f=factor: logits.mul_(f), lambda logits, f=factor: logits.div_(f)]  # type: ignore[misc]
+            found += [partial(_multiply, factor=factor), partial(_divide, factor=factor)]
     if bias is not None:
-        found.append(lambda logits: logits.add_(bias))
+        found.append(partial(_shift, bias=bias))
     return found
+
+
+def _keep(logits: Tensor) -> Tensor:
+    """Nothing is done to them."""
+    return logits
+
+
+def _cap(logits: Tensor, *, cap: float) -> Tensor:
+    """Soft-capping."""
+    return logits.div_(cap).tanh_().mul_(cap)
+
+
+def _multiply(logits: Tensor, *, factor: float) -> Tensor:
+    """Scaling."""
+    return logits.mul_(factor)
+
+
+def _divide(logits: Tensor, *, factor: float) -> Tensor:
+    """Scaling."""
+    return logits.div_(factor)
+
+
+def _shift(logits: Tensor, *, bias: Tensor) -> Tensor:
+    """A bias."""
+    return logits.add_(bias)
 
 
 class _Sweep:

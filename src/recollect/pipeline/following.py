@@ -105,7 +105,7 @@ class ExposureCallback(TrainerCallback):
         network.eval()
         try:
             losses = {"training_loss": _last(state, "loss"), "validation_loss": _last(state, "eval_loss")}
-            means = self._follower.measured(model_in_memory(network, tokenizer), epoch, losses)
+            means = self._follower.measured(model_in_memory(network, tokenizer, card={}), epoch, losses)
         finally:
             network.train(training)
         state.log_history.append({"epoch": epoch, "step": state.global_step, **means})
