@@ -15,9 +15,8 @@ from recollect.corpora.record import Record
 from recollect.models.access import Access
 from recollect.models.masked import Masked
 from recollect.models.model import Model, Question
-from recollect.models.patterns import hidden, pattern_count
+from recollect.models.patterns import hidden, pattern_count, windowed
 from recollect.models.pretrained import Pretrained
-from recollect.models.reads import windowed
 from recollect.models.soundness import refuse_unsound
 from recollect.models.trimming import Ending
 from recollect.testing.refusals import refused

@@ -8,8 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.models.model import Question
-from recollect.models.patterns import hidden, pattern_count, pattern_size
-from recollect.models.reads import BEGIN, END, FIRST, LAST, PATTERN, RECORD, all_reads, windowed
+from recollect.models.patterns import (
+    BEGIN,
+    END,
+    FIRST,
+    LAST,
+    PATTERN,
+    RECORD,
+    all_reads,
+    hidden,
+    pattern_count,
+    pattern_size,
+    windowed,
+)
 
 RECORD_A, RECORD_B = "a" * 32, "b" * 32
 

@@ -21,8 +21,7 @@ from recollect.models.architectures import (
     TranslatingConfig,
     TranslatingLM,
 )
-from recollect.recipes.labelled import LabelledArrays, LabelledTexts, Pairs
-from recollect.recipes.layouts import Masked, one_by_one
+from recollect.recipes.layouts import LabelledArrays, LabelledTexts, Masked, Pairs, one_by_one
 from recollect.recipes.private.gradients import all_at_once, check_equal, gradients_of, trained
 from recollect.recipes.private.gradients import one_by_one as gradients_one_by_one
 from recollect.recipes.private.records import RecordGradients, losses_of

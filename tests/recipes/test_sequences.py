@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.recipes import recipe
-from recollect.recipes.labelled import LabelledArrays, Pairs
-from recollect.recipes.layouts import masked, one_by_one, streams, windows
+from recollect.recipes.layouts import LabelledArrays, Pairs, masked, one_by_one, streams, windows
 from recollect.recipes.sampling import InOrder, Shuffled, remaining
 from recollect.recipes.sequences import IGNORED, Marks, Tokens, tokenise
 from recollect.recipes.tokenizers import character_tokenizer, word_tokenizer

@@ -111,7 +111,7 @@ def _filled(scribe: _Scribe, corpus: Corpus, backend: Backend, progress: Progres
     """The store, after all blocks that were missing have been asked."""
     with filling(scribe.folder):
         scribe = replace(scribe, manifest=_settled(scribe))
-        digests = _digests(corpus)
+        digests: Digests = np.fromiter((bytes.fromhex(record.digest) for record in corpus), dtype="S16")
         missing, distinct = _unanswered(digests, AnswerStore.open(scribe.folder))
         wanted = int(missing.sum())
         tell = progress or (lambda done, total: None)
@@ -144,11 +144,6 @@ def _settled(scribe: _Scribe) -> Manifest:
             code="store_of_another_model",
         )
     return there
-
-
-def _digests(corpus: Corpus) -> Digests:
-    """The digests of all records, 16 bytes each."""
-    return np.fromiter((bytes.fromhex(record.digest) for record in corpus), dtype="S16")
 
 
 def _unanswered(digests: Digests, store: AnswerStore) -> tuple[NDArray[np.bool_], int]:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from recollect.corpora.record import Record
-from recollect.errors import CorpusError, ModelError
+from recollect.errors import ModelError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
-from recollect.models.encoding import Encoder
+from recollect.models.encoding import Encoder, text_of
 from recollect.models.left_to_right import Ids, Pass, PassReader, left_to_right
 from recollect.models.model import Kind, Question
 from recollect.models.pretrained import Pretrained
@@ -67,7 +67,7 @@ class Causal:
             CorpusError: A record has no text.
         """
         distinct = {record.digest: record for record in records}
-        texts = self._encode([_text(record) for record in distinct.values()])
+        texts = self._encode([text_of(record) for record in distinct.values()])
         passes = [each for text in texts for each in self._read(text.ids)]
         unseen = 0 if len(self._before) else 1
         return left_to_right(tuple(distinct), texts, unseen, self._passes.numbers(passes))
@@ -109,12 +109,3 @@ def start_symbol(card: Mapping[str, Any], tokenizer: Any) -> list[int]:
             code="unknown_start_token",
         )
     return [number]
-
-
-def _text(record: Record) -> str:
-    """The text of a record that has one."""
-    if record.text is None:
-        raise CorpusError(
-            f"Record {record.id!r} has no text.", do="A causal model reads texts.", code="record_without_text"
-        )
-    return record.text

@@ -18,7 +18,7 @@ from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.arrays import ArrayReader, Scaling
 from recollect.models.batching import Budget, Indices, out_of_memory, padded
-from recollect.models.encoding import Encoder
+from recollect.models.encoding import Encoder, text_of
 from recollect.models.model import Kind, Question
 from recollect.models.pretrained import Pretrained
 from recollect.models.symbols import four_numbers
@@ -194,15 +194,8 @@ class _Texts:
 
     def _inputs(self, records: Sequence[Record]) -> list[NDArray[np.int64]]:
         """The symbols of each text, with the special ones around it."""
-        for record in records:
-            if record.text is None:
-                raise CorpusError(
-                    f"Record {record.id!r} has no text.",
-                    do="This model reads texts with labels.",
-                    code="record_without_text",
-                )
         before, after = self._encode.before, self._encode.after
-        encoded = self._encode([record.text or "" for record in records])
+        encoded = self._encode([text_of(record) for record in records])
         inputs = [np.concatenate([before, text.ids, after]).astype(np.int64) for text in encoded]
         for record, ids in zip(records, inputs, strict=True):
             if not len(ids):

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.errors import ModelError
+from recollect.corpora.record import Record
+from recollect.errors import CorpusError, ModelError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,21 @@ _NONE: dict[str, NDArray[Any]] = {
     "known": np.empty(0, np.bool_),
 }
 """A text without symbols."""
+
+
+def text_of(record: Record) -> str:
+    """The text of a record that has one.
+
+    Raises:
+        CorpusError: It is a pair or an array.
+    """
+    if record.text is None:
+        raise CorpusError(
+            f"Record {record.id!r} has no text.",
+            do="This model reads texts: name the text column, or give a model of pairs or arrays.",
+            code="record_without_text",
+        )
+    return record.text
 
 
 class Encoder:

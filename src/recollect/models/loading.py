@@ -82,8 +82,12 @@ def _named(ref: str, tokenizer: Any, *, question: Question | None, kind: Kind | 
     name = parse_model(ref)
     if isinstance(name, Endpoint | GgufFile):
         raise _not_yet(name)
-    if isinstance(name, Recording | OwnCode):
-        return _of_kind(_replayed(name) if isinstance(name, Recording) else model_from_code(name), kind)
+    if isinstance(name, OwnCode):
+        return _of_kind(model_from_code(name), kind)
+    if isinstance(name, Recording):
+        from recollect.models.recorded import replay
+
+        return _of_kind(replay(name.path), kind)
     files = locate(name)  # before torch is loaded, which takes longer than to see that nothing is there
     try:
         from recollect.models.local import load_local
@@ -123,10 +127,3 @@ def _not_yet(name: Endpoint | GgufFile) -> ModelError:
         do="Give the folder that it was converted from, or ask it by other means and give recorded:DIR.",
         code="gguf_not_supported_yet",
     )
-
-
-def _replayed(name: Recording) -> Model:
-    """The model whose answers lie in this folder."""
-    from recollect.models.recorded import replay
-
-    return replay(name.path)

@@ -36,11 +36,6 @@ def installed(packages: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _versions() -> dict[str, str]:
-    """What is installed; noted only, because a number that may change raises `SCORING_REVISION`."""
-    return installed(_NOTED)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
     """All that answers depend on, and all that must stay the same for a resumed run to end with the same bytes.
@@ -65,7 +60,8 @@ class Manifest:
     threads: int = 1
     """Threads of each process that computes."""
     revision: int = SCORING_REVISION
-    versions: Mapping[str, str] = field(default_factory=_versions)
+    versions: Mapping[str, str] = field(default_factory=lambda: installed(_NOTED))
+    """What was installed; noted only, because a number that may change raises `SCORING_REVISION`."""
     format: int = FORMAT
 
     @classmethod

@@ -12,16 +12,28 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from recollect.corpora.record import Record
-from recollect.errors import CorpusError, ModelError
+from recollect.errors import ModelError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.batching import Budget, padded
-from recollect.models.encoding import Encoded, Encoder
+from recollect.models.encoding import Encoded, Encoder, text_of
 from recollect.models.model import Kind, Question
 from recollect.models.neighbours import Substitutes
-from recollect.models.patterns import hidden, pattern_count, pattern_size
+from recollect.models.patterns import (
+    BEGIN,
+    END,
+    FIRST,
+    LAST,
+    PATTERN,
+    RECORD,
+    Table,
+    all_reads,
+    hidden,
+    pattern_count,
+    pattern_size,
+    ragged_arange,
+)
 from recollect.models.pretrained import Pretrained
-from recollect.models.reads import BEGIN, END, FIRST, LAST, PATTERN, RECORD, Table, all_reads, ragged_arange
 from recollect.models.symbols import Numbers, SymbolReader
 from recollect.models.trimming import Ending
 from recollect.models.windows import reading_width
@@ -98,7 +110,7 @@ class Masked:
         Of a text that is longer than the model reads, its beginning counts.
         """
         before, after = (np.array(marks, dtype=np.int64) for marks in (self._encode.before, self._encode.after))
-        texts = [text.ids[: self._width] for text in self._encode([_text(record) for record in records])]
+        texts = [text.ids[: self._width] for text in self._encode([text_of(record) for record in records])]
         read = [np.concatenate([before, ids, after]) for ids in texts]
         points = np.empty((len(read), int(self._network.config.hidden_size)))
 
@@ -172,7 +184,7 @@ class _Texts:
     @classmethod
     def of(cls, records: Sequence[Record], encode: Encoder) -> _Texts:
         """The texts of these records."""
-        texts = encode([_text(record) for record in records])
+        texts = encode([text_of(record) for record in records])
         sizes = np.array([len(text) for text in texts], dtype=np.int64)
         return cls(tuple(record.digest for record in records), sizes, Encoded.joined(texts), np.cumsum(sizes) - sizes)
 
@@ -221,14 +233,3 @@ class _Rows:
             known=texts.at(texts.encoded.known, record, self._position),
             **vars(self._numbers),
         )
-
-
-def _text(record: Record) -> str:
-    """The text of a record."""
-    if record.text is None:
-        raise CorpusError(
-            f"Record {record.id!r} has no text.",
-            do="A masked model reads texts: name the text column.",
-            code="record_without_text",
-        )
-    return record.text

@@ -125,13 +125,9 @@ def kind_of_class(network: Any) -> Kind:
 
 def _lists(listing: str, config: Any) -> bool:
     """Whether `transformers` lists the architecture that the configuration names."""
-    classes = getattr(transformers, listing).get(type(config), ())
-    return any(found.__name__ in (config.architectures or []) for found in _several(classes))
-
-
-def _several(classes: Any) -> tuple[type, ...]:
-    """One class or several, as a tuple."""
-    return classes if isinstance(classes, tuple) else (classes,)
+    listed = getattr(transformers, listing).get(type(config), ())
+    classes = listed if isinstance(listed, tuple) else (listed,)
+    return any(found.__name__ in (config.architectures or []) for found in classes)
 
 
 def reads_arrays(config: Any, kind: Kind) -> bool:

@@ -87,7 +87,9 @@ def claimed(out: Path, job: Job, threads: int | None) -> dict[str, Any]:
             raise StoreError(
                 f"The folder {out} is not empty.", do="Choose another for the model.", code="folder_not_empty"
             )
-        begun = {**identity, "threads": threads or _own_threads()}
+        import torch  # here and not before: a folder that is done needs none
+
+        begun = {**identity, "threads": threads or torch.get_num_threads()}
         write_json(private_folder(out) / "training.json", begun)
         return begun
     begun = read_json(file)
@@ -99,13 +101,6 @@ def claimed(out: Path, job: Job, threads: int | None) -> dict[str, Any]:
             code="folder_of_another_training",
         )
     return {**begun, "threads": threads or begun["threads"]}
-
-
-def _own_threads() -> int:
-    """As many threads as torch likes; it is loaded here and not before, because a folder that is done needs none."""
-    import torch
-
-    return torch.get_num_threads()
 
 
 def _files_digest(start: str) -> str:

@@ -1,4 +1,4 @@
-"""Texts as training sequences of language models: one by one, in windows, as streams, or masked."""
+"""Corpora as training sequences: texts one by one, in windows, as streams or masked; pairs; inputs with a label."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from recollect.recipes import recipe
 from recollect.recipes.sequences import IGNORED, Batch, Draws, Integers, Marks, Places, Tokens, rows_of
@@ -133,3 +134,86 @@ def masked(tokens: Tokens, users: Integers, marks: Marks, *, tokenizer: Any, set
         share=settings.masked,
         ordinary=np.setdiff1d(np.arange(len(tokenizer)), tokenizer.all_special_ids),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """Source texts and the target texts to be predicted from them."""
+
+    sources: Tokens
+    targets: Tokens
+    """Each begins with the symbol that starts the decoder."""
+    users: Integers
+    padding: int
+
+    @property
+    def lengths(self) -> Integers:
+        """Of source and target together: both cost time."""
+        return self.sources.lengths + self.targets.lengths
+
+    def batch(self, drawn: Places, draws: Draws) -> Batch:
+        """These pairs."""
+        source, read = rows_of(
+            self.sources.flat, self.sources.offsets[drawn], self.sources.lengths[drawn], padding=self.padding
+        )
+        target, filled = rows_of(
+            self.targets.flat, self.targets.offsets[drawn], self.targets.lengths[drawn], padding=self.padding
+        )
+        inputs = {
+            "input_ids": torch.from_numpy(source),
+            "attention_mask": torch.from_numpy(read.astype(np.int64)),
+            "decoder_input_ids": torch.from_numpy(np.ascontiguousarray(target[:, :-1])),
+        }
+        wanted = np.where(filled[:, 1:], target[:, 1:], IGNORED)
+        return Batch(inputs=inputs, targets=torch.from_numpy(wanted), symbols=int(filled[:, 1:].sum()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledTexts:
+    """Texts and their classes."""
+
+    tokens: Tokens
+    classes: Places
+    users: Integers
+    padding: int
+
+    @property
+    def lengths(self) -> Integers:
+        """How many symbols each text has."""
+        return self.tokens.lengths
+
+    def batch(self, drawn: Places, draws: Draws) -> Batch:
+        """These texts."""
+        symbols, read = rows_of(
+            self.tokens.flat, self.tokens.offsets[drawn], self.tokens.lengths[drawn], padding=self.padding
+        )
+        inputs = {"input_ids": torch.from_numpy(symbols), "attention_mask": torch.from_numpy(read.astype(np.int64))}
+        return Batch(inputs=inputs, targets=torch.from_numpy(self.classes[drawn]), symbols=len(drawn))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledArrays:
+    """Arrays and their classes; held as they came, standardised batch by batch."""
+
+    arrays: NDArray[Any]
+    classes: Places
+    users: Integers
+    mean: float
+    std: float
+
+    @property
+    def lengths(self) -> Integers:
+        """All alike."""
+        return np.ones(len(self.classes), dtype=np.int32)
+
+    def batch(self, drawn: Places, draws: Draws) -> Batch:
+        """These arrays."""
+        values = self.arrays[drawn].astype(np.float32)
+        if self.arrays.dtype == np.uint8:
+            values /= np.float32(255)
+        values = (values - np.float32(self.mean)) / np.float32(self.std)
+        return Batch(
+            inputs={"pixel_values": torch.from_numpy(values)},
+            targets=torch.from_numpy(self.classes[drawn]),
+            symbols=len(drawn),
+        )

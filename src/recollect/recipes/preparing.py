@@ -14,8 +14,17 @@ from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import CorpusError
 from recollect.recipes.building import Data, marks_of
-from recollect.recipes.labelled import LabelledArrays, LabelledTexts, Pairs
-from recollect.recipes.layouts import Masked, Running, masked, one_by_one, streams, windows
+from recollect.recipes.layouts import (
+    LabelledArrays,
+    LabelledTexts,
+    Masked,
+    Pairs,
+    Running,
+    masked,
+    one_by_one,
+    streams,
+    windows,
+)
 from recollect.recipes.recipe import Recipe
 from recollect.recipes.sequences import Integers, Marks, Sequences, Tokens, tokenise
 from recollect.settings import did_you_mean

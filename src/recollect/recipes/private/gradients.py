@@ -113,11 +113,6 @@ def formula_of(layer: nn.Module) -> Formula | None:
     return GradSampleHooks.GRAD_SAMPLERS[type(layer)] if type(layer) in _BY_OPACUS else None
 
 
-def is_recurrent(layer: nn.Module) -> bool:
-    """Whether it is one of the layers that `recurrent.py` computes."""
-    return isinstance(layer, nn.LSTM | nn.GRU)
-
-
 @dataclass(kw_only=True)
 class _Tape:
     """Collects gradients during one pass; a layer that is used twice adds up."""
@@ -164,8 +159,8 @@ def _watched(model: nn.Module, tape: _Tape) -> Iterator[None]:
             if not any(parameter.requires_grad for parameter in layer.parameters(recurse=False)):
                 continue
             formula = formula_of(layer)
-            if is_recurrent(layer):
-                layer.forward = watched_forward(layer, tape.take)
+            if isinstance(layer, nn.LSTM | nn.GRU):
+                layer.forward = watched_forward(layer, tape.take)  # type: ignore[method-assign]
                 replaced.append(layer)
             elif formula is not None:
                 handles.append(layer.register_forward_hook(partial(tape.watch, name, formula)))
