@@ -23,6 +23,7 @@ STUDIES = (
     "figure2_metrics",
     "figure3_outputs",
     "language_model",
+    "xray_full_width",
 )
 
 

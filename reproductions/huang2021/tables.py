@@ -143,7 +143,7 @@ def far_images(lab: Laboratory, part: Part, seed: int) -> Corpus:
 
 
 @cache
-def _images(lab: Laboratory, part: Part, seed: int) -> Corpus:
+def all_images(lab: Laboratory, part: Part, seed: int) -> Corpus:
     """All images of which the query sets of a training are made."""
     return everything(divided(lab, part, seed), far_images(lab, part, seed))
 
@@ -169,7 +169,7 @@ def _cells(lab: Laboratory, part: Part, seed: int, quality: int) -> list[Row]:
     """The cells of one training and one calibration set."""
     calibration = calibration_of(lab, part, seed, quality)
     fleet = part.trainer(), part.models
-    made = bench(lab, target_of(lab, part, seed), calibration, _images(lab, part, seed), fleet)
+    made = bench(lab, target_of(lab, part, seed), calibration, all_images(lab, part, seed), fleet)
     rows = []
     for name, query in queries(lab, part, seed).items():
         for size in part.query_sizes if name in part.some else part.query_sizes[:1]:
