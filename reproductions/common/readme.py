@@ -11,6 +11,9 @@ A paper's folder has `results/<study>.json` (what its studies found) and `README
 - `{{table: study}}` is the whole table of a study.
 - `<!-- if study -->`, `<!-- else -->` and `<!-- end -->`, each on a line of its own, choose between two texts: the
   first if there is a results file of the study.
+
+A page of the documentation has no template. There a figure stands between two marks, and is written anew:
+`<!-- paper/study: what @format -->0.52<!-- / -->`.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from common.outcomes import Figure, Number, Outcome, shown
 TEMPLATE, README = "README.template.md", "README.md"
 INLINE = re.compile(r"\{\{(.+?)\}\}")
 BLOCK = re.compile(r"^```figures (\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+MARKED = re.compile(r"(<!-- (\w+)/(\w+): (.+?) -->)(.*?)(<!-- / -->)", re.DOTALL)
 CHOICE = re.compile(r"^<!-- if (\w+) -->\n(.*?)^<!-- else -->\n(.*?)^<!-- end -->\n", re.DOTALL | re.MULTILINE)
 DIGITS = 6
 """Significant digits that are kept of a figure: more would differ from machine to machine."""
@@ -77,6 +81,20 @@ def filled(template: str, results: Results) -> str:
     return INLINE.sub(lambda match: _inline(match[1], results), blocks)
 
 
+def marked(page: str, reproductions: Path) -> str:
+    """A page with every marked figure as the results files of the reproductions have it.
+
+    Raises:
+        MissingFigureError: A mark names a figure that there is not.
+    """
+
+    def figure(match: re.Match[str]) -> str:
+        opening, paper, study, spec, _, closing = match.groups()
+        return f"{opening}{Results(reproductions / paper / 'results').text(study, spec)}{closing}"
+
+    return MARKED.sub(figure, page)
+
+
 def take_over(work: Path, folder: Path) -> None:
     """Copy the figures of a work folder's results, without what they were made of, into a paper's folder."""
     for file in sorted((work / "results").glob("*.json")):
@@ -115,8 +133,8 @@ def _table(study: str, body: str, results: Results) -> str:
     columns = [[cell.strip() for cell in line.split(" | ", 1)] for line in lines]
     made = [[header for header, _ in columns], ["---"] * len(columns)]
     for row in rows:
-        label, _, key = row.partition("=")
-        made.append([_cell(what, label.strip(), (key or label).strip(), study, results) for _, what in columns])
+        label, _, key = row.rpartition("=")
+        made.append([_cell(what, (label or key).strip(), key.strip(), study, results) for _, what in columns])
     return "\n".join(f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in made)
 
 

@@ -125,7 +125,7 @@ def told(part: Part, rows: list[Row]) -> Iterator[Figure]:
         count = sum(row["outcome"] == "found" for row in some)
         yield Figure(f"calibrated, {part.sizes.fold} images {said}: still there, of {len(some)}", None, count)
     out = [row for row in whole if share_of(part, row) == 0 and row["query"] != part.far]
-    gone = sum(row["outcome"] == "not found" for row in out)
+    gone = sum(row["outcome"] in ("not_found", "not found") for row in out)
     yield Figure(f"calibrated, {part.sizes.fold} images never in: gone, of {len(out)}", None, gone)
     known = [row for row in mine if row["share"] and row["query"] != part.far and row["size"] >= SMALLEST_SHARED]
     held = sum(row["share"][1] <= share_of(part, row) <= row["share"][2] for row in known)

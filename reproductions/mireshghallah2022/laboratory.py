@@ -13,8 +13,8 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,8 @@ PIECES = 2000
 """Of the vocabulary."""
 FPR = 0.1
 """The paper's false positive rate."""
-QUESTION = Question(patterns=10, window=128)
+PATTERNS = 10
+"""How often each record is masked: the paper's K, of which it is silent."""
 GENERAL_EPOCHS, EPOCHS, LONGER = 8, 12, 24
 PACE = ("training.learning_rate=0.002", "training.batch_size=16", "sequences.masked=0.4")
 """Of all trainings. BERT hides 15 % of the symbols, as the audit does; with 40 % one pass teaches more."""
@@ -98,8 +99,16 @@ class Setting:
     """Whether a made-up name stands before every record."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class Laboratory(Bench):
     """Notes, models of them, and what is measured."""
+
+    sizes: Mapping[str, int] = field(default_factory=lambda: dict(NOTES))
+    """Notes of each group."""
+    seed: int = 0
+    """Of the groups and of the weights."""
+    patterns: int = PATTERNS
+    """How often each record is masked: the paper's K."""
 
     @cached_property
     def notes(self) -> dict[str, Corpus]:
@@ -111,7 +120,9 @@ class Laboratory(Bench):
         for record in _distinct(read):
             owned.setdefault(record.owner, []).append(record)
         least, most = SENTENCES
-        parted = groups(sorted(user for user, mine in owned.items() if len(mine) >= least), NOTES, seed=0, name="notes")
+        parted = groups(
+            sorted(user for user, mine in owned.items() if len(mine) >= least), self.sizes, seed=self.seed, name="notes"
+        )
         return {
             group: Corpus.of([record for user in users for record in owned[user][:most]], name=group)
             for group, users in parted.items()
@@ -160,10 +171,11 @@ class Laboratory(Bench):
     def trained(self, changes: Sequence[str], corpus: Corpus) -> Path:
         """A model of a corpus."""
         recipe = load_recipe("masked-transformer", list(changes))
-        folder = self.work / "models" / digest(recipe.digest, corpus.digest, self.threads)
+        seeded = (self.seed,) if self.seed else ()
+        folder = self.work / "models" / digest(recipe.digest, corpus.digest, self.threads, *seeded)
         if not (folder / "card.json").exists():
             began = time.monotonic()
-            train(recipe, corpus, folder, seed=0, threads=self.threads)
+            train(recipe, corpus, folder, seed=self.seed, threads=self.threads)
             loss = read_json(folder / "curve.json")[-1]["training_loss"]
             self.say(f"  trained on {len(corpus):,} records, {time.monotonic() - began:.0f} s: loss {loss:.3f}")
         return folder
@@ -177,15 +189,18 @@ class Laboratory(Bench):
             audit: The audit.
         """
         members, others, population = parts
-        address = digest(settings_of(audit), {p: m.name for p, m in models.items()}, [c.digest for c in parts], KEPT)
+        named = {part: model.name for part, model in models.items()}
+        masked = () if self.patterns == PATTERNS else (self.patterns,)
+        address = digest(settings_of(audit), named, [c.digest for c in parts], KEPT, *masked)
         file = self.work / "measured" / f"{address}.json"
         if not file.exists():
             audited = Corpus.of([*members, *others], name="candidates")
             truth = cohorts_of(audited, {TARGET: sorted({r.owner for r in members})}, unit="user", seed=0)
+            question = Question(patterns=self.patterns, window=128)
             result = run(
                 Plan(
                     audit=audit,
-                    models={part: NamedModel(ref=str(model), question=QUESTION) for part, model in models.items()},
+                    models={part: NamedModel(ref=str(model), question=question) for part, model in models.items()},
                     corpora={AUDITED: audited, CONTROLS: population},
                     cohorts={AUDITED: truth},
                     work=self.work,

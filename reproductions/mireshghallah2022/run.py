@@ -24,6 +24,7 @@ STUDIES = (
     "table6_references",
     "table7_exposed",
     "blogs_by_user",
+    "more_notes",
 )
 
 if __name__ == "__main__":

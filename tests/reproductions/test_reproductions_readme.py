@@ -41,6 +41,13 @@ def test_a_readme_has_the_figures_of_its_results_files(readme, paper):
     assert (folder / readme.README).read_text(encoding="utf-8") == expected
 
 
+def test_the_documentation_has_the_figures_of_the_results_files(readme):
+    pages = {page: page.read_text(encoding="utf-8") for page in (REPRODUCTIONS.parent / "docs").rglob("*.md")}
+    assert any(readme.MARKED.search(text) for text in pages.values())
+    for page, text in pages.items():
+        assert readme.marked(text, REPRODUCTIONS) == text, page
+
+
 def test_some_readme_is_made_of_a_template():
     assert PAPERS
 
@@ -81,3 +88,10 @@ def test_the_whole_table_of_a_study_is_filled_in_without_its_title(readme, resul
 def test_a_text_is_chosen_by_whether_a_study_was_done(readme, results, study, text):
     template = f"<!-- if {study} -->\nnow {{{{sizes: ema, 5 …}}}}\n<!-- else -->\nnot yet\n<!-- end -->\n"
     assert readme.filled(template, results) == text
+
+
+def test_a_marked_figure_of_a_page_is_written_anew_and_nothing_else(readme, results, tmp_path):
+    (tmp_path / "paper").mkdir()
+    (tmp_path / "results").rename(tmp_path / "paper" / "results")
+    page = "before <!-- paper/sizes: share @.2f -->9.99<!-- / --> after 9.99"
+    assert readme.marked(page, tmp_path) == "before <!-- paper/sizes: share @.2f -->0.12<!-- / --> after 9.99"

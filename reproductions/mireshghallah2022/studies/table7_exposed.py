@@ -31,12 +31,12 @@ def study(lab: Laboratory) -> Outcome:
     for rate in RATES:
         row = lab.told(models, lab.parts(setting), MembershipAudit(signal="ratio", fpr=(rate,)))
         details[f"{rate:g}"] = row
-        figures += _columns(row, rate)
+        figures += columns(row, rate)
     scale = f"{SCALE} Sentences of 10 to 60 words. The embedding is that of the model of an encyclopedia."
     return Outcome(title="Table 7: which records are exposed", scale=scale, figures=figures, details=details)
 
 
-def _columns(row: Row, rate: float) -> list[Figure]:
+def columns(row: Row, rate: float) -> list[Figure]:
     """The table for records that are found out at one false positive rate."""
     found = {each["features"]: each for each in row["tables"]["exposed"]}
     members = [each for each in row["tables"]["candidates"] if each["trained"]]
