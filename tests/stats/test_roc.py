@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -117,14 +118,62 @@ def test_best_threshold_equals_trying_all_pairs_and_takes_the_largest_of_equals(
     assert accuracy == pytest.approx(best / (2 * len(members) * len(others)))
 
 
-def test_a_million_scores_take_about_a_second():
+def work_of(compute):
+    """How many lines of Python a computation runs, and how many bytes it holds at once: no clock can move either."""
+    lines, before = 0, sys.gettrace()
+
+    def count(frame, event, argument):
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    sys.settrace(count)
+    try:
+        compute()
+    finally:
+        sys.settrace(before)
+    tracemalloc.start()
+    try:
+        compute()
+        return lines, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+ROC_WORK = {
+    "roc_curve": roc_curve,
+    "auc": auc,
+    "tpr_at_fpr": lambda members, others: tpr_at_fpr(members, others, fpr=0.01),
+}
+
+
+@pytest.mark.parametrize("computed", ROC_WORK)
+def test_ten_times_the_scores_take_no_more_lines_and_ten_times_the_memory(computed):
     rng = np.random.default_rng(0)
-    members, others = rng.normal(0.5, 1, 500_000), rng.normal(0, 1, 500_000)
-    begin = time.process_time()
-    roc_curve(members, others)
-    auc(members, others)
-    tpr_at_fpr(members, others, fpr=0.001)
-    assert time.process_time() - begin < 3  # measured: 0.7; the slack is for slower machines
+
+    def work(n):
+        members, others = rng.normal(0.5, 1, n), rng.normal(0, 1, n)
+        return work_of(lambda: ROC_WORK[computed](members, others))
+
+    work(100)  # what is imported or remembered the first time is not counted
+    (lines, held), (more_lines, more_held) = work(2_000), work(20_000)
+    assert more_lines <= 1.1 * lines
+    assert more_held <= 12 * held
+
+
+@pytest.mark.parametrize(
+    ("slow", "caught"),
+    [
+        (lambda members, others: np.mean(members[:, None] > others), "memory"),
+        (lambda members, others: np.mean([np.mean(member > others) for member in members]), "lines"),
+    ],
+)
+def test_work_that_grows_with_the_square_is_found_out(slow, caught):
+    (lines, held), (more_lines, more_held) = (
+        work_of(lambda n=n: slow(np.arange(float(n)), np.arange(float(n)))) for n in (200, 2_000)
+    )
+    assert (more_lines > 1.1 * lines) == (caught == "lines")
+    assert (more_held > 12 * held) == (caught == "memory")
 
 
 @pytest.mark.parametrize("shift", [0.0, 1.5, 4.0])
