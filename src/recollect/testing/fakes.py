@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property, lru_cache
 
 import numpy as np
@@ -27,6 +27,7 @@ from recollect.streams import stream
 from recollect.testing.guesses import Numbers, Reals, evenly, guessed, guessed_label
 
 _WORD = re.compile(r"\S+")
+_COLUMNS = [each.name for each in fields(Answers) if each.name != "records"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,26 +198,30 @@ class Scripted:
 
 def _answers(model: Model, records: Sequence[Record], say: Callable[[Record, list[str]], Numbers]) -> Answers:
     """What a fake shows about some records, each content once."""
-    distinct = {record.digest: record for record in records}.values()
-    address = model.digest, model.kind, model.question
-    parts = [_remembered(_Asked(address, model, record, say)) for record in distinct]
-    whole = Answers.joined(parts) if parts else no_answers()
-    return weakened(whole, model.access)
+    distinct = tuple({record.digest: record for record in records}.values())
+    if not distinct:
+        return weakened(no_answers(), model.access)
+    asked = _Asked((model.digest, model.kind, model.question), model, distinct, say)
+    whole = _remembered(asked) if len(distinct) == 1 else _joined(asked)
+    # what is remembered stays as it is, whatever is done to the arrays that are given away
+    own = {each: getattr(whole, each) for each in _COLUMNS}
+    own = {name: None if values is None else values.copy() for name, values in own.items()}
+    return weakened(Answers(records=whole.records, **own), model.access)
 
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """A record that a fake is asked about; equal if the answer cannot but be the same."""
+    """Records that a fake is asked about; equal if the answer cannot but be the same."""
 
     address: tuple[str, Kind, Question]
     model: Model
-    record: Record
+    records: tuple[Record, ...]
     say: Callable[[Record, list[str]], Numbers]
 
     @cached_property
     def key(self) -> tuple[object, ...]:
         """All that the answer depends on."""
-        return (*self.address, self.record.id, self.record.digest)
+        return (*self.address, *((record.id, record.digest) for record in self.records))
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -225,10 +230,17 @@ class _Asked:
         return isinstance(other, _Asked) and self.key == other.key
 
 
-@lru_cache(maxsize=1 << 13)
+@lru_cache(maxsize=1 << 10)
+def _joined(asked: _Asked) -> Answers:
+    """The rows of all records: contract checks ask the same models about the same records again and again."""
+    each = [_Asked(asked.address, asked.model, (record,), asked.say) for record in asked.records]
+    return Answers.joined([_remembered(one) for one in each])
+
+
+@lru_cache(maxsize=1 << 14)
 def _remembered(asked: _Asked) -> Answers:
-    """The rows of one record: contract checks ask the same models about the same records again and again."""
-    return _rows(asked.model, asked.record, asked.say)
+    """The rows of one record, which may be asked about again together with others."""
+    return _rows(asked.model, asked.records[0], asked.say)
 
 
 def _rows(model: Model, record: Record, say: Callable[[Record, list[str]], Numbers]) -> Answers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -168,12 +168,22 @@ class World:
         return [self._record(f"{group}-{person}", number) for person in range(people) for number in range(RECORDS_EACH)]
 
     def _record(self, user: str, number: int) -> Record:
-        """One record: some frequent words and some rare ones, different for everybody."""
-        rng = stream(self.seed, user, number)
-        words = [f"word{int(WORDS ** rng.random())}" for _ in range(int(rng.integers(8, 16)))]
-        text, name = " ".join(words).capitalize(), f"{user}-{number}"
-        if self.kind == "seq2seq":
-            return Record(id=name, user=user, source=" ".join(words[::-1]), target=text)
-        if self.kind == "classifier":
-            return Record(id=name, user=user, array=rng.random((4, 4), dtype=np.float32), label=int(rng.integers(10)))
-        return Record(id=name, user=user, text=text)
+        """One record; those that hold an array are made anew, because an array can be changed."""
+        written = _written if self.kind == "classifier" else _remembered
+        return written(self.kind, self.seed, user, number)
+
+
+def _written(kind: Kind, seed: int, user: str, number: int) -> Record:
+    """One record: some frequent words and some rare ones, different for everybody."""
+    rng = stream(seed, user, number)
+    words = [f"word{int(WORDS ** rng.random())}" for _ in range(int(rng.integers(8, 16)))]
+    text, name = " ".join(words).capitalize(), f"{user}-{number}"
+    if kind == "seq2seq":
+        return Record(id=name, user=user, source=" ".join(words[::-1]), target=text)
+    if kind == "classifier":
+        return Record(id=name, user=user, array=rng.random((4, 4), dtype=np.float32), label=int(rng.integers(10)))
+    return Record(id=name, user=user, text=text)
+
+
+_remembered = lru_cache(maxsize=1 << 12)(_written)
+"""The same, made once: contract checks build the same world again and again."""
