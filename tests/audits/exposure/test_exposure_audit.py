@@ -59,7 +59,7 @@ def judge(audit, model, *, seed=0, **given):
     evidence = gathered(
         audit,
         Evidence(models={TARGET: model}, seed=seed, **given),
-        ask=lambda asked, corpus: Direct(asked),
+        ask=lambda asked, corpus: Direct(asked, block=4096),  # a secret that is drawn again is asked once
         train=lambda *_: {},
     )
     return audit.run(evidence, stream(seed, audit.name))
@@ -69,8 +69,9 @@ def rows(result):
     return {row["secret_id"]: row for row in result.held["secrets"].to_pylist()}
 
 
-def test_a_model_that_saw_nothing_is_seldom_accused(tmp_path):
-    audit, accused, models = ExposureAudit(draws=200), 0, 60
+@pytest.mark.parametrize("models", [30, pytest.param(60, marks=pytest.mark.slow)])
+def test_a_model_that_saw_nothing_is_seldom_accused(models, tmp_path):
+    audit, accused = ExposureAudit(draws=200), 0
     for seed in range(models):
         manifest(tmp_path / f"{seed}.json", planted=5, controls=20, seed=seed)
         result = judge(audit, Null(seed=seed), seed=seed, files={CANARIES: tmp_path / f"{seed}.json"})
