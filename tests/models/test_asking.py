@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import ModelError
+from recollect.execution.backend import attempt
 from recollect.execution.local import LocalBackend
 from recollect.models.access import Access
 from recollect.models.answers import Answers
@@ -166,10 +168,27 @@ def test_a_model_may_be_given_as_a_way_to_load_it(tmp_path):
     assert len(loads) == 1
 
 
-def test_two_workers_write_the_same_bytes_as_one(tmp_path):
+@dataclass(frozen=True)
+class ByPost:
+    """Two workers in this process: work, items and outcomes are pickled, as if they went from process to process."""
+
+    workers: int = 2
+    threads: int = 1
+
+    def map(self, work, items, *, threads=None):
+        mine, yours = (pickle.loads(pickle.dumps(work)) for _ in range(2))  # noqa: S301 - what multiprocessing does
+        for i, item in enumerate(items):
+            outcome = attempt(yours if i % 2 else mine, pickle.loads(pickle.dumps(item)))  # noqa: S301
+            yield pickle.loads(pickle.dumps(outcome))  # noqa: S301
+
+
+@pytest.mark.parametrize(
+    "workers", [ByPost(), pytest.param(LocalBackend(workers=2, threads=1), marks=pytest.mark.slow)], ids=["by-post", "spawned"]
+)
+def test_two_workers_write_the_same_bytes_as_one(workers, tmp_path):
     model = limited(Null(), Access.LABEL)
     one = ask(model, Corpus.of(RECORDS), tmp_path / "one", backend=LocalBackend(threads=1), block=7)
-    two = ask(model, Corpus.of(RECORDS), tmp_path / "two", backend=LocalBackend(workers=2, threads=1), block=7)
+    two = ask(model, Corpus.of(RECORDS), tmp_path / "two", backend=workers, block=7)
     assert contents(one.folder) == contents(two.folder)
     assert len(contents(one.folder)) == 15 + 2
     assert np.array_equal(two.answers(RECORDS).rank, weakened(Null().answer(RECORDS), Access.LABEL).rank)

@@ -6,13 +6,15 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from safetensors.numpy import load_file
 
 from recollect.corpora import Corpus, Record
 from recollect.corpora.cohorts import Cohorts
-from recollect.recipes.fleet import Fleet, train_fleet
+from recollect.execution.local import LocalBackend
+from recollect.recipes.fleet import Fleet, _Member, train_fleet
 from recollect.recipes.reading import load_recipe
 from recollect.recipes.trial import Layout, pick_layout
 
@@ -48,6 +50,17 @@ def test_every_cohort_becomes_a_model_of_its_own(tmp_path):
     assert weights(trained.folders["target"]) != weights(trained.folders["shadow"])
 
 
+def test_a_worker_process_trains_the_same_member(tmp_path):
+    corpus = corpus_of()
+    here = train_fleet(fleet_of(corpus, target=["u0", "u1"]), tmp_path / "a", layout=ONE)
+    # one item starts one process, which is what takes the time here
+    together = fleet_of(corpus, shadow=["u3", "u4"], target=["u0", "u1"])
+    (there,) = LocalBackend(workers=2, threads=1).map(_Member(together, tmp_path / "b"), ["target"])
+    assert weights(here.folders["target"]) == weights(Path(there.value))
+    assert here.folders["target"].name == Path(there.value).name
+
+
+@pytest.mark.slow
 def test_a_member_depends_neither_on_the_others_nor_on_the_layout(tmp_path):
     corpus = corpus_of()
     alone = train_fleet(fleet_of(corpus, target=["u0", "u1"]), tmp_path / "a", layout=ONE)
