@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import re
@@ -21,6 +22,16 @@ def shared_data() -> Path:
     if not DATA.is_dir():
         pytest.skip(f"no public data sets at {DATA}")
     return DATA
+
+
+@pytest.fixture(scope="session")
+def counted_once():
+    """Opacus computes each Rényi bound once: pure numbers, of which every account of equal steps asks for the same."""
+    from opacus.accountants.analysis import rdp
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rdp, "_compute_rdp", functools.lru_cache(maxsize=None)(rdp._compute_rdp))
+        yield
 
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -49,6 +49,7 @@ def ended(words, monkeypatch):
     return done.exit_code, done.output
 
 
+@pytest.mark.usefixtures("counted_once")
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_runs_and_finds_what_is_true(name, tmp_path, monkeypatch):
     shutil.copytree(EXAMPLES, tmp_path / "examples")

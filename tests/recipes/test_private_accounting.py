@@ -12,6 +12,8 @@ from dp_accounting.rdp import RdpAccountant
 from recollect.recipes.private.accounting import ORDERS, Ledger, default_delta, epsilon_of, noise_for, steps_within
 from recollect.testing.refusals import refused
 
+pytestmark = pytest.mark.usefixtures("counted_once")
+
 SETTINGS = [
     {"rate": 0.04, "noise": 1.0, "steps": 300, "delta": 1e-4},  # Song and Shmatikov 2019
     {"rate": 0.05, "noise": 4.0, "steps": 100, "delta": 1e-5},

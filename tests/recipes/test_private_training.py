@@ -27,6 +27,8 @@ from recollect.recipes.recipe import Privacy, Recipe, Recurrent, Schedule, Seque
 from recollect.recipes.training import train
 from recollect.testing.refusals import refused
 
+pytestmark = pytest.mark.usefixtures("counted_once")
+
 
 class Killed(BaseException):
     """Stands in for SIGKILL inside one process."""
