@@ -183,7 +183,9 @@ class ByPost:
 
 
 @pytest.mark.parametrize(
-    "workers", [ByPost(), pytest.param(LocalBackend(workers=2, threads=1), marks=pytest.mark.slow)], ids=["by-post", "spawned"]
+    "workers",
+    [ByPost(), pytest.param(LocalBackend(workers=2, threads=1), marks=pytest.mark.slow)],
+    ids=["by-post", "spawned"],
 )
 def test_two_workers_write_the_same_bytes_as_one(workers, tmp_path):
     model = limited(Null(), Access.LABEL)
