@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
