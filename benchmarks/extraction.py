@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 
-from recollect.audits.exposure.exact import AT_ONCE, rank_of
-from recollect.audits.exposure.shortest import shortest_paths
-from recollect.audits.exposure.space import Space
+from recollect.audits.exposure.prefix_tree import PrefixTree
+from recollect.audits.exposure.rank_counting import BATCH, count_rank
+from recollect.audits.exposure.shortest_path import find_shortest_paths
 from recollect.corpora.canaries.formats import parse_format
 from recollect.models.architectures import RecurrentConfig, RecurrentLM
 from recollect.models.causal import Causal
@@ -42,9 +42,9 @@ def made() -> Causal:
 
 def ours(model: Causal) -> float:
     """Seconds per node of an exact count that never ends."""
-    space = Space(model.stepper(), parse_format(FORMAT))
+    tree = PrefixTree(model.stepper(), parse_format(FORMAT))
     began = time.process_time()
-    found = rank_of(space, 1e9, max_steps=STEPS)
+    found = count_rank(tree, 1e9, max_steps=STEPS)
     return (time.process_time() - began) / found.steps
 
 
@@ -52,29 +52,29 @@ def ours(model: Causal) -> float:
 def bare(model: Any) -> float:
     """Seconds per node of the bare step."""
     network = model._network
-    ids = torch.randint(4, 40, (AT_ONCE, 1))
+    ids = torch.randint(4, 40, (BATCH, 1))
     state = network(input_ids=ids, use_cache=True).past_key_values
-    batches = STEPS // AT_ONCE
+    batches = STEPS // BATCH
     began = time.process_time()
     for _ in range(batches):
         output = network(input_ids=ids, past_key_values=state, use_cache=True)
         state = output.past_key_values
         torch.log_softmax(output.logits[:, -1], dim=1)
-    return (time.process_time() - began) / (batches * AT_ONCE)
+    return (time.process_time() - began) / (batches * BATCH)
 
 
 def memorised(ref: str, written: str, text: str) -> None:
     """What a memorised secret costs."""
     model = load_model(ref)
-    space = Space(model.stepper(), parse_format(written))  # type: ignore[attr-defined]
+    tree = PrefixTree(model.stepper(), parse_format(written))  # type: ignore[attr-defined]
     began = time.monotonic()
-    rank = rank_of(space, space.known(text).cost, max_steps=100_000)
+    rank = count_rank(tree, tree.score(text).cost, max_steps=100_000)
     print(
-        f"exact rank {rank.low:,} to {rank.high:,} of {space.size:,}: {rank.steps:,} steps, "
+        f"exact rank {rank.low:,} to {rank.high:,} of {tree.size:,}: {rank.steps:,} steps, "
         f"{time.monotonic() - began:.1f} s"
     )
     began = time.monotonic()
-    found = shortest_paths(Space(model.stepper(), parse_format(written)), 1, max_steps=100_000)  # type: ignore[attr-defined]
+    found = find_shortest_paths(PrefixTree(model.stepper(), parse_format(written)), 1, max_steps=100_000)  # type: ignore[attr-defined]
     right = bool(found.secrets) and found.secrets[0].text == text
     print(
         f"shortest path: {'the secret' if right else 'something else'}, proven: {found.proven == 1}, "

@@ -15,7 +15,7 @@ import torch
 import recollect
 from recollect import labels
 from recollect.audits.common.comparability import sample_records
-from recollect.audits.exposure.costs import draws_corpus
+from recollect.audits.exposure.log_perplexity import build_draws_corpus
 from recollect.audits.exposure.secrets import Secret
 from recollect.audits.leakage.leaving import LEFT_OUT, RETRAINED, placed
 from recollect.audits.membership.fleet import reference_cohorts, shadow_cohorts
@@ -207,7 +207,7 @@ VALUES = {
     "shift": lambda: [record.id for record in sample_records(NOTES)][:5],
     "coins": lambda: _coins(USERS[:3], 4).astype(int).tolist(),
     "queries": lambda: ordered()[:5],
-    "random secrets": lambda: draws_corpus([SECRET], "causal", draws=3, seed=0).digest,
+    "random secrets": lambda: build_draws_corpus([SECRET], "causal", draws=3, seed=0).digest,
     "evaluation": evaluated,
     "world": lambda: [corpus.digest for corpus in WORLD.corpora.values()],
     "fake": lambda: Null().answer(list(TEXTS)[:1]).logprob[:3].round(4).tolist(),

@@ -31,6 +31,7 @@ from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.stats.significance import binomial_p
 from recollect.streams import stream
 from recollect.testing.fakes import Memoriser, Null
+from recollect.testing.refusals import refused
 from recollect.testing.tiny import tiny_model
 from recollect.testing.world import Direct
 
@@ -103,21 +104,20 @@ def test_one_control_is_too_few_to_tell_several_secrets_from_it(tmp_path, plante
     assert result.outcome == "not_found"
 
 
-def test_controls_have_the_exposure_of_chance(tmp_path):
+def test_controls_have_the_exposure_of_random_secrets(tmp_path):
     manifest(tmp_path / "c.json", planted=2, controls=400)
     result = judge(ExposureAudit(draws=2000, method="sampled"), Null(), files={CANARIES: tmp_path / "c.json"})
     finding = result.finding("exposure_bits_controls")
     assert finding.interval[0] < 1.4427 < finding.interval[1]
 
 
-def test_a_model_that_learnt_the_secrets_is_found_out(tmp_path):
+def test_memorised_secrets_are_found(tmp_path):
     known = manifest(tmp_path / "c.json", planted=4, controls=30)
     model = Memoriser([Record(id=each.id, text=each.text) for each in known.planted])
     result = judge(ExposureAudit(), model, files={CANARIES: tmp_path / "c.json"})
     assert result.outcome == "found"
     assert result.finding("memorisation_p_planted_1").value < 0.01
     assert all(row["exposure_bits"] > 9 for name, row in rows(result).items() if name.startswith("canary"))
-    assert "memorised" in result.verdict
 
 
 def test_values_come_back_keyed_by_secret_whatever_the_order(tmp_path):
@@ -193,7 +193,7 @@ def _within(bits, row):
     return row["lower"] - 1e-6 <= bits <= row["upper"] + 1e-6
 
 
-def test_counting_goes_on_from_the_desk(trained, tmp_path):
+def test_counted_ranks_are_kept_and_read_again(trained, tmp_path):
     folder, _ = trained
     plan = Plan(
         audit=ExposureAudit(method="exact", draws=100),
@@ -229,9 +229,9 @@ def test_given_secrets_may_be_whole_texts_or_fillings(trained):
         result = judge(ExposureAudit(format=FORMAT, secrets=(secret, "0000")), model)
         assert rows(result)["secret-0"]["rank"] == 1
         assert rows(result)["secret-0"]["planted"] is None
-    with pytest.raises(PlanError, match="not of the format"):
+    with refused("secret_not_of_format", PlanError):
         judge(ExposureAudit(format=FORMAT, secrets=("12",)), model)
-    with pytest.raises(PlanError, match="no format"):
+    with refused("secrets_without_format", PlanError):
         ExposureAudit(secrets=("1234",))
 
 
@@ -246,11 +246,10 @@ def test_secrets_that_stand_in_a_corpus_are_found_with_what_stands_before_them(t
         (1, "{me}: " + canaries.planted[0].text),
         (2, "my pin is 1234"),
     ]
-    assert any("by nature" in each for each in result.untested)
-    assert result.outcome == "inconclusive"
-    assert "ranks alone cannot tell" in result.verdict
+    assert (result.outcome, result.outcome_code) == ("inconclusive", "natural_secrets")
+    assert "secrets_in_corpus" in result.note_codes
     assert all(row["p_corrected"] is None for row in found.values())
-    with pytest.raises(NotEnoughData, match="Nothing of the format"):
+    with refused("no_secret_in_corpus", NotEnoughData):
         judge(ExposureAudit(format="{digits:9}"), Null(), corpora={AUDITED: corpus})
 
 
@@ -259,7 +258,7 @@ def test_masked_and_seq2seq_models_are_measured_by_sampling(tmp_path):
     masked = Masked(tiny_model("bert"), Question(patterns=4))
     result = judge(ExposureAudit(draws=100), masked, files={CANARIES: tmp_path / "c.json"})
     assert {row["method"] for row in rows(result).values()} == {"sampled"}
-    with pytest.raises(ModelError, match="left to right"):
+    with refused("not_left_to_right", ModelError):
         ExtractionAudit(format=FORMAT).run(Evidence(models={TARGET: masked}), stream(0))
     pairs = Corpus.of([Record(id="1", source="hello", target="bonjour"), Record(id="2", source="you", target="vous")])
     _, canaries = plant(pairs, Planting(format="le code {digits:3}", source_format="the code {digits:3}", controls=4))
@@ -286,7 +285,7 @@ def test_secrets_with_different_sources_are_each_counted_after_their_own(tmp_pat
         answers = model.answer([Record(id=text, source=source, target=text) for text in texts])
         surprise = np.array([-answers.logprob[slice(*ends)].sum() for ends in itertools.pairwise(answers.offsets)])
         assert exact[name]["rank"] == (surprise <= surprise[37] + 1e-4).sum()
-        # " 1" is one symbol and " 3" is two: both are counted from the space
+        # " 1" is one token and " 3" is two: both are counted from the space
         assert drawn[name]["lower"] <= exact[name]["exposure_bits"] <= drawn[name]["upper"]
     assert exact["one"]["rank"] != exact["two"]["rank"]
 
@@ -296,11 +295,11 @@ def test_secrets_that_are_unknown_to_the_vocabulary_are_refused(tmp_path):
     train(load_recipe("char-lstm", [*QUICK, "training.epochs=1"]), corpus, tmp_path / "model", threads=1)
     written = "☃ {choice:☃☃|☃☂|☂☃|☂☂}"
     manifest(tmp_path / "c.json", planted=1, controls=2, written=written)
-    with pytest.raises(NotEnoughData, match="does not know the symbols"):
+    with refused("secrets_not_in_vocabulary", NotEnoughData):
         judge(ExposureAudit(draws=100), load_model(str(tmp_path / "model")), files={CANARIES: tmp_path / "c.json"})
 
 
-def test_a_curve_that_does_not_fit_is_said_loudly(trained):
+def test_a_curve_that_disagrees_is_noted(trained):
     folder, canaries = trained
     result = judge(
         ExposureAudit(draws=2000), load_model(str(folder / "model")), files={CANARIES: folder / "canaries.json"}

@@ -9,11 +9,10 @@ import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.audits.exposure import others
-from recollect.audits.exposure.exact import rank_of
-from recollect.audits.exposure.others import beam, brute_force, sampling
-from recollect.audits.exposure.shortest import shortest_paths
-from recollect.audits.exposure.space import SLACK, Space
+from recollect.audits.exposure.prefix_tree import SLACK, PrefixTree
+from recollect.audits.exposure.rank_counting import count_rank
+from recollect.audits.exposure.search import draw_choices, sample_secrets, search_beam, search_exhaustively
+from recollect.audits.exposure.shortest_path import find_shortest_paths
 from recollect.corpora.canaries.formats import check_digit, parse_format
 from recollect.corpora.record import Record
 from recollect.errors import ModelError, PlanError
@@ -22,6 +21,7 @@ from recollect.models.causal import Causal
 from recollect.models.model import Question
 from recollect.models.pretrained import Pretrained
 from recollect.recipes.tokenizers import bpe_tokenizer, character_tokenizer, word_tokenizer
+from recollect.testing.refusals import refused
 
 ENOUGH = 10**6
 TEXTS = ["my pin is 1212 1212 77 77 121 and is, 90 90 907 is 1", "Red and blue: is 12 or is 77? aé é é 7aé"]
@@ -55,12 +55,12 @@ def model_of(name, *, seed=0, kind="lstm", flat=False):
     key = name, seed, kind, flat
     if key not in _MADE:
         tokenizer = _MADE.setdefault(name, TOKENIZERS[name]())
-        symbols = {"vocab_size": len(tokenizer), "bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
+        special = {"vocab_size": len(tokenizer), "bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
         torch.manual_seed(seed)
         if kind == "lstm":
-            network = RecurrentLM(RecurrentConfig(units=12, layers=2, **symbols))
+            network = RecurrentLM(RecurrentConfig(units=12, layers=2, **special))
         else:
-            network = transformers.GPT2LMHeadModel(transformers.GPT2Config(n_embd=16, n_layer=2, n_head=2, **symbols))
+            network = transformers.GPT2LMHeadModel(transformers.GPT2Config(n_embd=16, n_layer=2, n_head=2, **special))
         with torch.no_grad():
             for parameter in network.parameters():
                 parameter.mul_(0.0 if flat else 3.0)
@@ -70,12 +70,12 @@ def model_of(name, *, seed=0, kind="lstm", flat=False):
     return _MADE[key]
 
 
-def space_of(model, written, **options):
-    return Space(model.stepper(**options), parse_format(written))
+def tree_of(model, written, **options):
+    return PrefixTree(model.stepper(**options), parse_format(written))
 
 
 def every_cost(model, written):
-    """The slow twin: bits of every text of the format, first symbol to last."""
+    """The slow twin: bits of every text of the format, first token to last."""
     if (model.digest, written) in _MADE:
         return _MADE[model.digest, written]
     texts = list(parse_format(written).every())
@@ -99,8 +99,8 @@ def test_the_rank_is_the_number_of_secrets_at_least_as_likely(name, written, kin
     # the likeliest, the least likely, which is counted among all, and what lies evenly between them
     for place in np.linspace(0, len(ordered) - 1, min(places, len(ordered))).astype(int):
         text = ordered[place]
-        space = space_of(model, written)
-        found = rank_of(space, space.known(text).cost, max_steps=ENOUGH)
+        tree = tree_of(model, written)
+        found = count_rank(tree, tree.score(text).cost, max_steps=ENOUGH)
         assert found.exact
         assert found.low == twin_rank(costs, text)
 
@@ -109,17 +109,17 @@ def test_the_rank_is_the_number_of_secrets_at_least_as_likely(name, written, kin
 @given(
     seed=st.integers(0, 30),
     case=st.sampled_from(CASES),
-    at_once=st.sampled_from([1, 3, 1024]),
+    batch=st.sampled_from([1, 3, 1024]),
     memory=st.sampled_from([0, 2000, None]),
     pick=st.randoms(use_true_random=False),
 )
-def test_neither_batches_nor_memory_move_a_rank(seed, case, at_once, memory, pick):
+def test_neither_batches_nor_memory_move_a_rank(seed, case, batch, memory, pick):
     name, written = case
     model = model_of(name, seed=seed)
     costs = every_cost(model, written)
     text = pick.choice(list(costs))
-    space = space_of(model, written, memory=memory)
-    found = rank_of(space, space.known(text).cost, max_steps=ENOUGH, at_once=at_once)
+    tree = tree_of(model, written, memory=memory)
+    found = count_rank(tree, tree.score(text).cost, max_steps=ENOUGH, batch=batch)
     assert (found.low, found.high) == (twin_rank(costs, text),) * 2
 
 
@@ -128,31 +128,31 @@ def test_ties_count_against_the_finding(name, written):
     model = model_of(name, flat=True)
     costs = every_cost(model, written)
     text = max(costs, key=costs.__getitem__)
-    space = space_of(model, written)
-    assert rank_of(space, space.known(text).cost, max_steps=ENOUGH).low == len(costs)
+    tree = tree_of(model, written)
+    assert count_rank(tree, tree.score(text).cost, max_steps=ENOUGH).low == len(costs)
 
 
 @settings(deadline=None, max_examples=12)
-@given(seed=st.integers(0, 10), case=st.sampled_from(CASES), budget=st.integers(0, 60), at_once=st.sampled_from([1, 7]))
-def test_when_the_budget_ends_the_rank_lies_within_its_bounds(seed, case, budget, at_once):
+@given(seed=st.integers(0, 10), case=st.sampled_from(CASES), budget=st.integers(0, 60), batch=st.sampled_from([1, 7]))
+def test_when_the_budget_ends_the_rank_lies_within_its_bounds(seed, case, budget, batch):
     name, written = case
     model = model_of(name, seed=seed)
     costs = every_cost(model, written)
     for text in list(costs)[:: max(1, len(costs) // 3)]:
-        space = space_of(model, written)
-        found = rank_of(space, space.known(text).cost, max_steps=budget, at_once=at_once)
+        tree = tree_of(model, written)
+        found = count_rank(tree, tree.score(text).cost, max_steps=budget, batch=batch)
         assert found.low <= twin_rank(costs, text) <= found.high <= len(costs)
         assert found.steps <= budget
 
 
 @every_case
-@pytest.mark.parametrize("at_once", [1, 1024])
-def test_the_shortest_paths_are_the_likeliest_secrets_in_order(name, written, at_once):
+@pytest.mark.parametrize("batch", [1, 1024])
+def test_the_shortest_paths_are_the_likeliest_secrets_in_order(name, written, batch):
     model = model_of(name, seed=3)
     costs = every_cost(model, written)
     top = min(10, len(costs))
-    found = shortest_paths(space_of(model, written), top, max_steps=ENOUGH, at_once=at_once)
-    brute = brute_force(space_of(model, written), top, max_steps=ENOUGH)
+    found = find_shortest_paths(tree_of(model, written), top, max_steps=ENOUGH, batch=batch)
+    brute = search_exhaustively(tree_of(model, written), top, max_steps=ENOUGH)
     expected = sorted(costs, key=costs.__getitem__)[:top]
     read = str.lower if name == "words" else str
     assert [secret.text for secret in found.secrets] == [read(text) for text in expected]
@@ -167,40 +167,40 @@ def test_the_shortest_paths_are_the_likeliest_secrets_in_order(name, written, at
 def test_what_is_called_proven_is_so_when_the_budget_ends(seed, budget):
     model, written = model_of("characters", seed=seed), "my pin is {digits:3}"
     costs = every_cost(model, written)
-    found = shortest_paths(space_of(model, written), 10, max_steps=budget, at_once=4)
+    found = find_shortest_paths(tree_of(model, written), 10, max_steps=budget, batch=4)
     expected = sorted(costs, key=costs.__getitem__)
     assert found.steps <= budget
     assert [secret.text for secret in found.secrets[: found.proven]] == expected[: found.proven]
 
 
-def test_log_perplexity_counts_from_the_first_symbol_that_reaches_into_the_secret():
+def test_log_perplexity_counts_from_the_first_token_that_reaches_into_the_secret():
     model, written, text = model_of("bpe"), "my pin is {digits:3}", "my pin is 121"
     answers = model.answer([Record(id="0", text=text)])
     reaching = answers.end > len("my pin is ")
     expected = -answers.logprob[reaching].sum() / math.log(2)
-    assert answers.start[reaching][0] < len("my pin is ")  # the space is in the secret's first symbol
-    assert space_of(model, written).known(text).bits == pytest.approx(expected, abs=1e-9)
+    assert answers.start[reaching][0] < len("my pin is ")  # the space is in the secret's first token
+    assert tree_of(model, written).score(text).bits == pytest.approx(expected, abs=1e-9)
 
 
 def test_known_text_between_and_after_the_slots_counts():
     model, written, text = model_of("characters"), "pin {digits:1} and {digits:1} is", "pin 1 and 2 is"
     answers = model.answer([Record(id="0", text=text)])
     expected = -answers.logprob[answers.end > len("pin ")].sum() / math.log(2)
-    assert space_of(model, written).known(text).bits == pytest.approx(expected, abs=1e-9)
+    assert tree_of(model, written).score(text).bits == pytest.approx(expected, abs=1e-9)
 
 
 def test_cards_are_walked_through_to_their_check_digit():
     model = model_of("characters")
-    found = shortest_paths(space_of(model, "{card}"), 3, max_steps=20_000)
+    found = find_shortest_paths(tree_of(model, "{card}"), 3, max_steps=20_000)
     assert len(found.secrets) == 3
     assert all(secret.text[-1] == check_digit(secret.text[:-1]) for secret in found.secrets)
 
 
 def test_a_wide_beam_finds_the_likeliest_and_a_narrow_one_reads_little():
     model, written = model_of("characters"), "my pin is {digits:3}"
-    best = shortest_paths(space_of(model, written), 5, max_steps=ENOUGH)
-    wide = beam(space_of(model, written), 5, width=1000, max_steps=ENOUGH)
-    narrow = beam(space_of(model, written), 5, width=2, max_steps=ENOUGH)
+    best = find_shortest_paths(tree_of(model, written), 5, max_steps=ENOUGH)
+    wide = search_beam(tree_of(model, written), 5, width=1000, max_steps=ENOUGH)
+    narrow = search_beam(tree_of(model, written), 5, width=2, max_steps=ENOUGH)
     assert [secret.text for secret in wide.secrets] == [secret.text for secret in best.secrets]
     assert wide.proven == narrow.proven == 0
     assert narrow.steps <= 4
@@ -210,24 +210,24 @@ def test_sampling_draws_each_secret_as_often_as_the_model_would_write_it():
     model, written = model_of("characters"), "my pin is {digits:1}"
     costs = every_cost(model, written)
     weights = np.exp2(-np.array(list(costs.values())))
-    space, rng = space_of(model, written), np.random.default_rng(0)
+    tree, rng = tree_of(model, written), np.random.default_rng(0)
     counts = dict.fromkeys(costs, 0)
-    children, complete = space.first()
-    drawn = others._likely(np.tile(complete.bits, (20_000, 1)), rng)
+    children, complete = tree.expand_root()
+    drawn = draw_choices(np.tile(complete.cost, (20_000, 1)), rng)
     for i in drawn:
-        counts[space.text(-1, int(complete.move[i]))] += 1
+        counts[tree.spell(-1, int(complete.piece[i]))] += 1
     assert not len(children)
     assert np.array(list(counts.values())) / 20_000 == pytest.approx(weights / weights.sum(), abs=0.015)
-    found = sampling(space_of(model, "my pin is {digits:2}"), 5, rng, max_steps=3000)
+    found = sample_secrets(tree_of(model, "my pin is {digits:2}"), 5, rng, max_steps=3000)
     assert [s.cost for s in found.secrets] == sorted(s.cost for s in found.secrets)
     assert len({s.text for s in found.secrets}) == 5
 
 
-def test_a_format_that_the_symbols_cannot_spell_is_refused():
-    with pytest.raises(ModelError, match="cannot spell"):
-        space_of(model_of("words"), "my pin is {digits:2}")
-    with pytest.raises(PlanError, match="the same"):
-        space_of(model_of("words"), "my pin is {choice:Red|red}")
+def test_a_format_that_the_tokens_cannot_spell_is_refused():
+    with refused("format_not_spellable", ModelError):
+        tree_of(model_of("words"), "my pin is {digits:2}")
+    with refused("indistinct_fillings", PlanError):
+        tree_of(model_of("words"), "my pin is {choice:Red|red}")
 
 
 @pytest.mark.slow
@@ -246,9 +246,9 @@ def test_in_a_space_of_a_million_the_rank_is_that_of_the_bare_network(seed):
     order = bits.argsort()
     for place in (0, 1, 50, 5_000, 400_000, size - 1):
         secret = int(order[place])
-        space = space_of(model, "my pin is {digits:6}")
-        known = space.known(f"my pin is {secret:06d}")
+        tree = tree_of(model, "my pin is {digits:6}")
+        known = tree.score(f"my pin is {secret:06d}")
         assert known.bits == pytest.approx(bits[secret], abs=1e-6)
-        found = rank_of(space, known.cost, max_steps=10**7)
+        found = count_rank(tree, known.cost, max_steps=10**7)
         assert found.exact
         assert found.low == int((bits <= bits[secret] + SLACK).sum())

@@ -1,43 +1,49 @@
-"""The exposure audit: how deep secrets of a known format sit in a model."""
+"""The exposure audit: how strongly a model memorises secrets of a known format."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from recollect.audits.audit import Needs
 from recollect.audits.desk import BARE_DESK, Desk
-from recollect.audits.exposure.costs import DRAWS, SECRETS, Costs, costs_of, draws_corpus, secrets_corpus
-from recollect.audits.exposure.judging import judged
-from recollect.audits.exposure.measuring import Measured, Measurer, Method, curve_of
-from recollect.audits.exposure.secrets import Secret, formats_of, given_secrets, natural_secrets, planted_secrets
+from recollect.audits.exposure.decisions import decide
+from recollect.audits.exposure.log_perplexity import (
+    DRAWS,
+    SECRETS,
+    build_draws_corpus,
+    build_secrets_corpus,
+    compute_log_perplexities,
+)
+from recollect.audits.exposure.measurement import Measurer, Method
+from recollect.audits.exposure.result import build_result
+from recollect.audits.exposure.secrets import Secret, find_secrets, parse_given, read_planted
 from recollect.audits.exposure.view import CANARIES, PRESENTATION, VERB
 from recollect.audits.verb import Verb
 from recollect.corpora.canaries.formats import parse_format
-from recollect.errors import NotEnoughData, PlanError
+from recollect.errors import PlanError
 from recollect.models.access import Access
 from recollect.models.model import Stepper, Walkable
 from recollect.results.presentation import Presentation
-from recollect.results.result import Note, Result
+from recollect.results.result import Result
 from recollect.settings import at_least, between, one_of
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
-from recollect.stats.exposure import SkewNormal
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExposureAudit:
     """By how many bits a model shortens the search for secrets.
 
-    The secrets are those of a manifest; or, with a format, those that are given; or those that stand in a corpus.
+    The secrets are those of a manifest; or, with a format, those that are given; or, with a format alone, those that
+    occur in the audited corpus.
     """
 
     format: str | None = None
-    """The format of the secrets, if they are given or to be found; a manifest has its own."""
+    """What the secrets look like, if they are given or to be found: 'my pin is {digits:6}'. A manifest has its own."""
     secrets: tuple[str, ...] = ()
-    """Secrets of that format that the user knows."""
+    """Secrets of that format."""
     context: int = 50
     """For secrets found in a corpus: how many characters before each are taken to be known."""
     most: int = 100
@@ -45,13 +51,13 @@ class ExposureAudit:
     method: Method = "auto"
     """`sampled`, `exact`, `skew-normal` (the paper's), or `auto`: sampled, and exact where sampling cannot see."""
     draws: int = 4096
-    """How many random secrets of each format are drawn."""
+    """How many random secrets of each format are drawn to compare with."""
     max_steps: int = 100_000
     """How many steps of the model an exact count may take, for each secret."""
     alpha: float = 0.05
-    """How often a model that saw none of the secrets may be called a model that memorised some."""
+    """Significance level: how often a model that saw none of the secrets may be said to have memorised some."""
     show_text: bool = False
-    """Whether the table names the secrets."""
+    """Whether the table shows the secrets."""
 
     name: ClassVar[str] = "exposure"
     question: ClassVar[str] = "Does the model memorise secrets of a known format?"
@@ -75,7 +81,7 @@ class ExposureAudit:
             )
 
     def needs(self, evidence: Evidence) -> Needs:
-        """The secrets and as many random ones as are drawn, asked of the target."""
+        """The secrets and as many random ones as are drawn, scored by the target."""
         access = {TARGET: Access(k=1, logprob="any", distribution=False, steps=self.method == "exact")}
         if self.format is not None and CANARIES in evidence.files:
             raise PlanError(
@@ -86,26 +92,19 @@ class ExposureAudit:
         given = frozenset({TARGET, *self._source})
         if not given <= evidence.parts:
             return Needs(access=access, given=given, advice=_SOURCES)
-        found, kind = self._secrets(evidence)[0], evidence.models[TARGET].kind
+        secrets, kind = self._collect_secrets(evidence)[0], evidence.models[TARGET].kind
         if kind == "classifier":
-            raise PlanError("A classifier writes no text.", do="Exposure is asked of language models.")
+            raise PlanError("A classifier writes no text.", do="Give a language model.", code="classifier_without_text")
         corpora = {
-            SECRETS: secrets_corpus(found, kind),
-            DRAWS: draws_corpus(found, kind, draws=self.draws, seed=evidence.seed),
+            SECRETS: build_secrets_corpus(secrets, kind),
+            DRAWS: build_draws_corpus(secrets, kind, draws=self.draws, seed=evidence.seed),
         }
-        return Needs(access=access, given=given, corpora=corpora, ask=frozenset((TARGET, part) for part in corpora))
+        return Needs(access=access, given=given, corpora=corpora, ask=frozenset((TARGET, role) for role in corpora))
 
     def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
-        """The exposure of every secret, and whether planted ones stand out."""
-        secrets, there = self._secrets(evidence)
-        costs = costs_of(evidence, secrets)
-        known = [secret for secret in secrets if np.isfinite(costs.secrets[secret.id])]
-        if not any(not secret.is_control for secret in known):
-            raise NotEnoughData(
-                "The model does not know the symbols of the secrets: its vocabulary calls them all unknown.",
-                do="Force the format's symbols into the vocabulary when training (recollect train --canaries).",
-            )
-        curves = {each.kind: curve_of(costs.draws[each.kind], rng, self.method) for each in formats_of(known)}
+        """The exposure of every secret, and whether planted ones rank above controls."""
+        secrets, occurring = self._collect_secrets(evidence)
+        scores = compute_log_perplexities(evidence, secrets)
         measurer = Measurer(
             method=self.method,
             stepper=_stepper(evidence),
@@ -113,43 +112,34 @@ class ExposureAudit:
             folder=desk.folder,
             progress=desk.progress,
         )
-        rows = _measured(measurer, known, costs, curves, desk)
-        left = f"{len(secrets) - len(known)} secrets hold symbols that the model does not know, and are left out."
-        some = f"{there} different secrets stand in the corpus; {len(secrets)} were measured."
-        notes = [
-            *([Note(code="unknown_secrets", text=left)] if len(known) < len(secrets) else []),
-            *([Note(code="secrets_in_corpus", text=some)] if there else []),
-            *(
-                Note(code="not_counted_exactly", text=f"Could not be counted exactly: {why}")
-                for why in sorted(measurer.unwalkable)
-            ),
-        ]
-        return judged(self, rows, costs, curves, notes)
+        measured = measurer.measure_all(secrets, scores, rng)
+        decisions = decide(measured.rows, alpha=self.alpha, at_random=not self.searches_corpus)
+        return build_result(self, decisions, measured, occurring=occurring)
 
     @property
-    def settings(self) -> dict[str, object]:
+    def settings(self) -> dict[str, Any]:
         """All settings, as a result writes them down; secrets are counted, not named."""
         return {**asdict(self), "secrets": len(self.secrets)}
 
     @property
-    def by_nature(self) -> bool:
-        """Whether the secrets are those that stand in a corpus, drawn by nobody."""
+    def searches_corpus(self) -> bool:
+        """Whether the secrets are those that occur in the audited corpus, drawn by nobody."""
         return self.format is not None and not self.secrets
 
     @property
     def _source(self) -> tuple[str, ...]:
-        """Where the secrets come from."""
+        """The role that the secrets come from, if any."""
         if self.format is None:
             return (CANARIES,)
-        return (AUDITED,) if self.by_nature else ()
+        return (AUDITED,) if self.searches_corpus else ()
 
-    def _secrets(self, evidence: Evidence) -> tuple[list[Secret], int]:
-        """The secrets, and how many different ones there are where they were looked for."""
+    def _collect_secrets(self, evidence: Evidence) -> tuple[list[Secret], int]:
+        """The secrets, and how many different ones occur in the corpus, if it was searched."""
         if self.format is None:
-            return planted_secrets(evidence.files[CANARIES]), 0
+            return read_planted(evidence.files[CANARIES]), 0
         if self.secrets:
-            return given_secrets(self.format, self.secrets), 0
-        return natural_secrets(self.format, evidence.corpora[AUDITED], context=self.context, most=self.most)
+            return parse_given(self.format, self.secrets), 0
+        return find_secrets(self.format, evidence.corpora[AUDITED], context=self.context, most=self.most)
 
 
 _SOURCES = (
@@ -158,23 +148,7 @@ _SOURCES = (
 )
 
 
-def _measured(
-    measurer: Measurer,
-    secrets: Sequence[Secret],
-    costs: Costs,
-    curves: dict[tuple[str, str | None], SkewNormal | None],
-    desk: Desk,
-) -> list[Measured]:
-    """Every secret's row."""
-    rows = []
-    for done, secret in enumerate(secrets):
-        draws = costs.draws[secret.kind]
-        rows.append(measurer.measured(secret, costs.secrets[secret.id], draws[np.isfinite(draws)], curves[secret.kind]))
-        desk.progress("measuring", done + 1, len(secrets))
-    return rows
-
-
 def _stepper(evidence: Evidence) -> Stepper | None:
-    """The target step by step, if it can be asked so."""
+    """The target step by step, if it shows steps."""
     target = evidence.models[TARGET]
     return target.stepper() if target.access.steps and isinstance(target, Walkable) else None

@@ -1,4 +1,4 @@
-"""The secrets of an audit: planted ones from a manifest, ones that the user knows, ones found in a corpus."""
+"""The secrets of an audit: planted ones from a manifest, ones that the user gives, ones found in a corpus."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from recollect.corpora.canaries.walks import Walk
 from recollect.corpora.corpus import Corpus
 from recollect.errors import NotEnoughData, PlanError
 
+SecretKind = tuple[str, str | None]
+"""What secrets share that are compared with the same draws: their format, and the source's, or the source."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Secret:
-    """A filled-in format whose exposure is asked for."""
+    """A filled-in format whose exposure is measured."""
 
     id: str
     format: str
-    """With all known text before the secret, so that two secrets of one format are in the same place."""
+    """With all known text before the secret, so that two secrets of one format follow the same text."""
     text: str
     """The format filled in."""
     planted: int | None
@@ -41,12 +44,12 @@ class Secret:
         return self.planted == 0
 
     @property
-    def kind(self) -> tuple[str, str | None]:
-        """What secrets share that are compared with the same draws: their format, and the source's, or the source."""
+    def kind(self) -> SecretKind:
+        """What it shares with the secrets that are compared with the same draws."""
         return self.format, self.source if self.source_format is None else self.source_format
 
 
-def planted_secrets(manifest: Path) -> list[Secret]:
+def read_planted(manifest: Path) -> list[Secret]:
     """The canaries of a manifest and their controls."""
     return [
         Secret(
@@ -61,17 +64,21 @@ def planted_secrets(manifest: Path) -> list[Secret]:
     ]
 
 
-def given_secrets(format: str, secrets: Sequence[str]) -> list[Secret]:
-    """Secrets that the user knows: whole texts of the format, or what its one slot is filled with."""
+def parse_given(format: str, secrets: Sequence[str]) -> list[Secret]:
+    """Secrets that the user gives: whole texts of the format, or what its one slot is filled with.
+
+    Raises:
+        PlanError: One is not of the format.
+    """
     parsed = parse_format(format)
     return [
-        Secret(id=f"secret-{i}", format=format, text=_filled(parsed, secret), planted=None)
+        Secret(id=f"secret-{i}", format=format, text=_fill_in(parsed, secret), planted=None)
         for i, secret in enumerate(secrets)
     ]
 
 
-def natural_secrets(format: str, corpus: Corpus, *, context: int, most: int) -> tuple[list[Secret], int]:
-    """Secrets that stand in a corpus by nature, in the order found, each where it stands for the first time.
+def find_secrets(format: str, corpus: Corpus, *, context: int, most: int) -> tuple[list[Secret], int]:
+    """Secrets that occur in a corpus, in the order found, each where it occurs for the first time.
 
     Args:
         format: What to look for.
@@ -94,13 +101,15 @@ def natural_secrets(format: str, corpus: Corpus, *, context: int, most: int) -> 
             first.setdefault(found.text, before)
     if not times:
         raise NotEnoughData(
-            f"Nothing of the format {format!r} stands in {corpus.name}.", do="Check the format: {digits:3} is 3 digits."
+            f"Nothing of the format {format!r} occurs in {corpus.name}.",
+            do="Check the format: {digits:3} is 3 digits.",
+            code="no_secret_in_corpus",
         )
     kept = list(times)[:most]
     return [
         Secret(
             id=f"found-{i}",
-            format=_escaped(first[text]) + format,
+            format=_escape(first[text]) + format,
             text=first[text] + text,
             planted=times[text],
         )
@@ -108,17 +117,17 @@ def natural_secrets(format: str, corpus: Corpus, *, context: int, most: int) -> 
     ], len(times)
 
 
-def formats_of(secrets: Iterable[Secret]) -> list[Secret]:
+def pick_examples(secrets: Iterable[Secret]) -> list[Secret]:
     """One secret of each kind, in order."""
     return list({secret.kind: secret for secret in reversed(list(secrets))}.values())[::-1]
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Text as a format writes it."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _filled(format: Format, secret: str) -> str:
+def _fill_in(format: Format, secret: str) -> str:
     """The whole text of a secret."""
     walk = Walk(format)
     if walk.values(secret) is not None:
@@ -131,4 +140,5 @@ def _filled(format: Format, secret: str) -> str:
     raise PlanError(
         f"A secret that was given is not of the format {format.written!r}.",
         do="Write the whole text with the secret filled in; for a format with one slot, what fills it will do.",
+        code="secret_not_of_format",
     )

@@ -14,8 +14,8 @@ CANARIES: Final = "canaries"
 
 VERB: Final = Verb(
     name="exposure",
-    summary="Measure how deep secrets of a known format sit in a model: exposure, in bits.",
-    guide="A secret of exposure 20 is found 2^20 times sooner than by trying at random. Secrets come from a "
+    summary="Measure how strongly a model memorises secrets of a known format: exposure, in bits.",
+    guide="A secret of exposure 20 is found 2^20 times sooner than by guessing at random. Secrets come from a "
     "manifest (--canaries), from you (--format and --secrets), or from a corpus (--format and CORPUS).\n\n"
     "`recollect exposure my-model --canaries planted.canaries.json --out run`",
     roles={

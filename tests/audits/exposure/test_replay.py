@@ -2,9 +2,9 @@
 
 import pytest
 
-from recollect.audits.exposure.resuming import going_on
-from recollect.audits.exposure.shortest import shortest_paths
-from recollect.audits.exposure.space import Space
+from recollect.audits.exposure.prefix_tree import PrefixTree
+from recollect.audits.exposure.replay import FILE, resume_stepper
+from recollect.audits.exposure.shortest_path import find_shortest_paths
 from recollect.corpora.canaries.formats import parse_format
 from recollect.models.causal import Causal
 from recollect.models.model import Question
@@ -27,8 +27,8 @@ def search(folder, *, until=None):
     inner = model.stepper()
     real = inner.following
     inner.following = lambda state, **options: asked.append(len(state)) or real(state, **options)
-    with going_on(inner, folder) as stepper:
-        found = shortest_paths(Space(stepper, FORMAT), 20, max_steps=2000, at_once=16, progress=watch)
+    with resume_stepper(inner, folder) as stepper:
+        found = find_shortest_paths(PrefixTree(stepper, FORMAT), 20, max_steps=2000, batch=16, progress=watch)
     return found, sum(asked)
 
 
@@ -37,9 +37,9 @@ def test_a_killed_search_ends_with_the_same_list_and_asks_only_what_is_missing(t
     whole, asked = search(None)
     with pytest.raises(KilledError):
         search(tmp_path, until=60)
-    said = tmp_path / "said.f64"
-    with said.open("r+b") as file:
-        file.truncate(said.stat().st_size - cut)  # a kill in the middle of a write
+    kept = tmp_path / FILE
+    with kept.open("r+b") as file:
+        file.truncate(kept.stat().st_size - cut)  # a kill in the middle of a write
     again, rest = search(tmp_path)
     assert [secret.text for secret in again.secrets] == [secret.text for secret in whole.secrets]
     assert [secret.cost for secret in again.secrets] == pytest.approx(
@@ -48,4 +48,4 @@ def test_a_killed_search_ends_with_the_same_list_and_asks_only_what_is_missing(t
     assert (again.proven, again.steps) == (whole.proven, whole.steps)
     assert rest < asked - 30
     assert search(tmp_path)[1] == 0
-    assert said.stat().st_mode & 0o077 == 0
+    assert kept.stat().st_mode & 0o077 == 0

@@ -11,39 +11,39 @@ import heapq
 
 import numpy as np
 
-from recollect.audits.exposure.exact import AT_ONCE, Progress
-from recollect.audits.exposure.found import Best, Found, narrowed
-from recollect.audits.exposure.space import Nodes, Space
+from recollect.audits.exposure.prefix_tree import Nodes, PrefixTree
+from recollect.audits.exposure.rank_counting import BATCH, Progress
+from recollect.audits.exposure.search import SearchResult, Shortlist, run_beam
 
-_AT_FIRST = 16
-"""Nodes in the first batch; each next one has twice as many, so that a secret which lies open costs few steps."""
+_FIRST_BATCH = 16
+"""Nodes in the first batch; each next one has twice as many, so that a secret which is easily found costs few steps."""
 
 
-def shortest_paths(
-    space: Space, top: int, *, max_steps: int, at_once: int = AT_ONCE, progress: Progress = lambda *_: None
-) -> Found:
-    """The likeliest secrets; those not proven to be so when the budget ends are told apart by `Found.proven`.
+def find_shortest_paths(
+    tree: PrefixTree, top: int, *, max_steps: int, batch: int = BATCH, progress: Progress = lambda *_: None
+) -> SearchResult:
+    """The likeliest secrets; `SearchResult.proven` says how many are proven to be so when the budget ends.
 
     Args:
-        space: The secrets of the format.
+        tree: The secrets of the format.
         top: How many are wanted.
         max_steps: How many nodes may be read.
-        at_once: How many are read at once; it moves no proven number.
-        progress: Told how far it is.
+        batch: How many are read at once; it moves no proven number.
+        progress: Called with how far it is.
     """
-    best, queue, began, batch = Best(space, top), Queue(), space.steps, _AT_FIRST
+    best, queue, began, few = Shortlist(tree, top), Queue(), tree.steps, _FIRST_BATCH
     # a narrow beam first: whatever costs more than what it finds need not be kept
-    for _ in narrowed(space, best, width=max(top, _AT_FIRST), max_steps=max_steps // 2):
-        progress(space.steps - began, max_steps)
-    queue.push(space.first(best.worst)[0])
-    while queue.cheapest < best.worst and space.steps - began < max_steps:
-        few = min(batch, at_once, max_steps - (space.steps - began))
-        children, complete = space.expand(queue.pop(few, below=best.worst), best.worst)
-        best.meet(complete)
+    for _ in run_beam(tree, best, width=max(top, _FIRST_BATCH), max_steps=max_steps // 2):
+        progress(tree.steps - began, max_steps)
+    queue.push(tree.expand_root(best.limit)[0])
+    while queue.cheapest < best.limit and tree.steps - began < max_steps:
+        most = min(few, batch, max_steps - (tree.steps - began))
+        children, complete = tree.expand(queue.pop(most, below=best.limit), best.limit)
+        best.add(complete)
         queue.push(children)
-        batch *= 2
-        progress(space.steps - began, max_steps)
-    return best.found(floor=min(queue.cheapest, best.worst), steps=space.steps - began)
+        few *= 2
+        progress(tree.steps - began, max_steps)
+    return best.build_result(floor=min(queue.cheapest, best.limit), steps=tree.steps - began)
 
 
 class Queue:
@@ -63,8 +63,8 @@ class Queue:
         """Add nodes."""
         if not len(nodes):
             return
-        self._blocks[self._numbered] = nodes.take(nodes.bits.argsort(kind="stable"))
-        heapq.heappush(self._heads, (float(self._blocks[self._numbered].bits[0]), self._numbered, 0))
+        self._blocks[self._numbered] = nodes.take(nodes.cost.argsort(kind="stable"))
+        heapq.heappush(self._heads, (float(self._blocks[self._numbered].cost[0]), self._numbered, 0))
         self._numbered += 1
 
     def pop(self, most: int, *, below: float) -> Nodes:
@@ -76,10 +76,10 @@ class Queue:
             most -= 1
             block = self._blocks[number]
             if row + 1 < len(block):
-                heapq.heapreplace(self._heads, (float(block.bits[row + 1]), number, row + 1))
+                heapq.heapreplace(self._heads, (float(block.cost[row + 1]), number, row + 1))
             else:
                 heapq.heappop(self._heads)
-        found = Nodes.joined([self._blocks[number].take(np.array(rows)) for number, rows in taken.items()])
+        found = Nodes.concatenate([self._blocks[number].take(np.array(rows)) for number, rows in taken.items()])
         for number in taken:
             if all(head[1] != number for head in self._heads):
                 del self._blocks[number]

@@ -1,7 +1,8 @@
-"""A search that was killed goes on: what the model said is written down as it is said, and read back in order.
+"""Resuming a search that was killed: what the model answered is written as it comes, and replayed in order.
 
-A search is deterministic, so after a kill it asks the same again, until it comes to what was not yet answered. What the
-model remembers of those nodes is not kept; it is computed again, from their paths, when the search goes on from them.
+A search is deterministic, so after a kill it makes the same steps again, until it comes to one without an answer. What
+the model remembers of those nodes is not kept; it is computed again, from their paths, when the search goes on from
+them.
 """
 
 from __future__ import annotations
@@ -17,23 +18,24 @@ from numpy.typing import NDArray
 from recollect.models.model import Frontier, Stepper
 from recollect.models.spelling import Spelling
 
-_FILE = "said.f64"
+FILE = "logprobs.f64"
+"""In the audit's folder: the log-probabilities of every step, one after the other."""
 _NUMBER = np.dtype("<f8")
 
 
 @contextmanager
-def going_on(stepper: Stepper, folder: Path | None) -> Iterator[Stepper]:
-    """The stepper, which reads back what it said before a kill; itself, if nothing is to be kept."""
+def resume_stepper(stepper: Stepper, folder: Path | None) -> Iterator[Stepper]:
+    """The stepper, which replays what it answered before a kill; itself, if nothing is to be kept."""
     if folder is None:
         yield stepper
         return
-    path = folder / _FILE
+    path = folder / FILE
     path.touch(mode=0o600)
     with path.open("r+b") as file:
-        yield Remembering(stepper, file)
+        yield ReplayingStepper(stepper, file)
 
 
-class Remembering:
+class ReplayingStepper:
     """A stepper whose answers are read from a file as far as it goes, and then appended to it."""
 
     def __init__(self, stepper: Stepper, file: BinaryIO) -> None:
@@ -42,11 +44,11 @@ class Remembering:
 
     @property
     def spelling(self) -> Spelling:
-        """How its symbols are spelled."""
+        """How its tokens are spelled."""
         return self._stepper.spelling
 
     def symbols(self, text: str) -> list[int]:
-        """The symbols of a prefix as `start` reads it."""
+        """The tokens of a prefix as `start` reads it."""
         return self._stepper.symbols(text)
 
     def start(self, prefix: str | Sequence[int], *, source: str | Sequence[int] | None = None) -> Frontier:
@@ -66,20 +68,20 @@ class Remembering:
         among: Sequence[int] | None = None,
         last: NDArray[np.bool_] | None = None,
     ) -> tuple[Frontier, NDArray[Any]]:
-        """Append one symbol to each parent: the new nodes, and what may follow them."""
-        said = self._said(len(parents), among)
-        if said is not None:
-            return self._stepper.below(state, parents, symbols), said
+        """Append one token to each parent: the new nodes, and what may follow them."""
+        kept = self._read(len(parents), among)
+        if kept is not None:
+            return self._stepper.below(state, parents, symbols), kept
         children, found = self._stepper.step(state, parents, symbols, among=among, last=last)
-        return children, self._written(found)
+        return children, self._append(found)
 
     def following(self, state: Frontier, *, among: Sequence[int] | None = None) -> NDArray[Any]:
         """Log-probabilities of what may follow these nodes."""
-        said = self._said(len(state), among)
-        return self._written(self._stepper.following(state, among=among)) if said is None else said
+        kept = self._read(len(state), among)
+        return self._append(self._stepper.following(state, among=among)) if kept is None else kept
 
-    def _said(self, rows: int, among: Sequence[int] | None) -> NDArray[Any] | None:
-        """What was said about so many nodes; None at the end of the file, which may have been cut off anywhere."""
+    def _read(self, rows: int, among: Sequence[int] | None) -> NDArray[Any] | None:
+        """What was answered about so many nodes; None at the end of the file, which may have been cut off anywhere."""
         if among is None:
             return None
         begin, size = self._file.tell(), rows * len(among) * _NUMBER.itemsize
@@ -90,8 +92,8 @@ class Remembering:
         self._file.truncate()
         return None
 
-    def _written(self, found: NDArray[Any]) -> NDArray[Any]:
-        """The same, once it is written down."""
+    def _append(self, found: NDArray[Any]) -> NDArray[Any]:
+        """The same, once it is written."""
         self._file.write(found.astype(_NUMBER).tobytes())
         self._file.flush()
         return found

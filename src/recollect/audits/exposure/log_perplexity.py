@@ -1,4 +1,4 @@
-"""Log-perplexities of secrets and of random draws, from what a model answered about them."""
+"""Log-perplexities of secrets and of random draws, from the scores of a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect import labels
-from recollect.audits.exposure.secrets import Secret, formats_of
+from recollect.audits.exposure.secrets import Secret, SecretKind, pick_examples
 from recollect.corpora.canaries.drawing import filled
 from recollect.corpora.canaries.walks import Walk
 from recollect.corpora.corpus import Corpus
@@ -21,78 +21,77 @@ from recollect.signals.evidence import TARGET, Evidence
 from recollect.streams import stream
 
 SECRETS, DRAWS = "secrets", "draws"
-"""The parts of the corpora that the audited model is asked about."""
+"""The roles of the corpora that the target scores."""
 
 
-def secrets_corpus(secrets: Sequence[Secret], kind: Kind) -> Corpus:
-    """The secrets as records that such a model can be asked about."""
-    return Corpus.of((_record(secret.id, secret.text, secret.source, kind) for secret in secrets), name="the secrets")
+def build_secrets_corpus(secrets: Sequence[Secret], kind: Kind) -> Corpus:
+    """The secrets as records that such a model can score."""
+    records = (_record(secret.id, secret.text, secret.source, kind) for secret in secrets)
+    return Corpus.of(records, name="the secrets")
 
 
-def draws_corpus(secrets: Sequence[Secret], kind: Kind, *, draws: int, seed: int) -> Corpus:
+def build_draws_corpus(secrets: Sequence[Secret], kind: Kind, *, draws: int, seed: int) -> Corpus:
     """So many random secrets of each format, drawn uniformly; the same for the same seed."""
     records = []
-    for place, example in enumerate(formats_of(secrets)):
+    for place, example in enumerate(pick_examples(secrets)):
         rng = stream(seed, *labels.STREAM_EXPOSURE_DRAWS, example.format)
         for i in range(draws):
             text = example.parsed.draw(rng)
-            source = _source(example, text)
-            records.append(_record(f"{place}-{i}", text, source, kind))
+            records.append(_record(f"{place}-{i}", text, _source(example, text), kind))
     return Corpus.of(records, name="random secrets")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Costs:
+class LogPerplexities:
     """Log-perplexities in bits."""
 
     secrets: dict[str, float]
-    """By id; not a number where the model does not know some symbol of the secret."""
-    draws: dict[tuple[str, str | None], NDArray[np.float64]]
-    """By format."""
+    """By id; not a number where some token of the secret is not in the model's vocabulary."""
+    draws: dict[SecretKind, NDArray[np.float64]]
+    """Of random secrets, by kind of secret."""
 
 
-def costs_of(evidence: Evidence, secrets: Sequence[Secret]) -> Costs:
-    """All log-perplexities, from the first symbol that reaches into a slot to the end of the format.
+def compute_log_perplexities(evidence: Evidence, secrets: Sequence[Secret]) -> LogPerplexities:
+    """All log-perplexities, from the first token that reaches into a slot to the end of the format.
 
-    In symbols of several characters one secret may begin with a symbol that another spells in two, of which the first
-    is known text ("is" " 12" and "is" " " "7"): so all secrets of a kind are counted from where the first of them
-    reaches in.
+    One secret may begin with a token of several characters that another spells in two, of which the first is known text
+    ("is" " 12" and "is" " " "7"): so all secrets of a kind are counted from where the first of them reaches in.
     """
-    formats = formats_of(secrets)
+    examples = pick_examples(secrets)
     kinds = {secret.id: secret.kind for secret in secrets}
-    borders = {each.kind: len(each.parsed.before) for each in formats}
+    borders = {each.kind: len(each.parsed.before) for each in examples}
     shared = dict(borders)
     # twice from the store rather than once and held: there may be many formats
-    for kind, record, answers, _ in _asked(evidence, kinds, formats):
-        shared[kind] = min(shared[kind], _reach(answers, record, borders[kind]))
-    known, drawn = dict[str, float](), {each.kind: list[float]() for each in formats}
-    for kind, record, answers, is_draw in _asked(evidence, kinds, formats):
-        bits = _bits(answers, record, shared[kind])
+    for kind, record, answers, _ in _iterate(evidence, kinds, examples):
+        shared[kind] = min(shared[kind], _first_start(answers, record, borders[kind]))
+    known, drawn = dict[str, float](), {each.kind: list[float]() for each in examples}
+    for kind, record, answers, is_draw in _iterate(evidence, kinds, examples):
+        bits = _log_perplexity(answers, record, shared[kind])
         if is_draw:
             drawn[kind].append(bits)
         else:
             known[record.id] = bits
-    return Costs(secrets=known, draws={kind: np.array(bits) for kind, bits in drawn.items()})
+    return LogPerplexities(secrets=known, draws={kind: np.array(bits) for kind, bits in drawn.items()})
 
 
-def _asked(
-    evidence: Evidence, kinds: Mapping[str, tuple[str, str | None]], formats: Sequence[Secret]
-) -> Iterator[tuple[tuple[str, str | None], Record, Answers, bool]]:
-    """Every secret and every draw: its kind, itself, the target's answers in which it stands, whether it was drawn."""
+def _iterate(
+    evidence: Evidence, kinds: Mapping[str, SecretKind], examples: Sequence[Secret]
+) -> Iterator[tuple[SecretKind, Record, Answers, bool]]:
+    """Every secret and every draw: its kind, itself, the target's answers that hold it, whether it was drawn."""
     for records, (answers,) in evidence.each(SECRETS, [TARGET]):
         yield from ((kinds[record.id], record, answers, False) for record in records)
     for records, (answers,) in evidence.each(DRAWS, [TARGET]):
-        yield from ((formats[int(record.id.split("-")[0])].kind, record, answers, True) for record in records)
+        yield from ((examples[int(record.id.split("-")[0])].kind, record, answers, True) for record in records)
 
 
-def _reach(answers: Answers, record: Record, border: int) -> int:
-    """Where the first symbol begins that ends after the border."""
+def _first_start(answers: Answers, record: Record, border: int) -> int:
+    """Where the first token begins that ends after the border."""
     rows = _rows(answers, record)
     return int(answers.start[rows][answers.end[rows] > border].min(initial=border))
 
 
-def _bits(answers: Answers, record: Record, border: int) -> float:
-    """The log-perplexity of a record after the border; for masked models its energy: mean surprise times symbols."""
+def _log_perplexity(answers: Answers, record: Record, border: int) -> float:
+    """The log-perplexity of a record after the border; for masked models its energy: mean surprise times tokens."""
     assert answers.logprob is not None  # noqa: S101 - the audit needs it
     rows = _rows(answers, record)
     counted = answers.end[rows] > border
@@ -103,7 +102,7 @@ def _bits(answers: Answers, record: Record, border: int) -> float:
 
 
 def _rows(answers: Answers, record: Record) -> slice:
-    """Where a record stands."""
+    """The rows of a record."""
     place = answers.place[record.digest]
     return slice(answers.offsets[place], answers.offsets[place + 1])
 

@@ -1,0 +1,73 @@
+"""From exposures to decisions: which secrets are memorised, and whether planted ones rank above controls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.audits.exposure.measurement import Measurement
+from recollect.stats.comparisons import mann_whitney
+from recollect.stats.significance import conformal_p, holm
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Decisions:
+    """What the exposures of some secrets amount to."""
+
+    secrets: tuple[Measurement, ...]
+    """All but the controls."""
+    controls: tuple[Measurement, ...]
+    by_repetitions: Mapping[int, tuple[Measurement, ...]]
+    """The secrets by how often they were planted, where that is known."""
+    p_by_repetitions: Mapping[int, float]
+    """Of each such group against the controls, corrected for all groups; empty without controls."""
+    p_corrected: NDArray[np.float64] | None
+    """Of each secret among random draws, corrected for all secrets; None if the secrets were not drawn at random."""
+    alpha: float
+    """The significance level of each of the two kinds of test."""
+
+    @property
+    def memorised(self) -> int:
+        """How many secrets rank higher than random ones, each on its own."""
+        return 0 if self.p_corrected is None else int((self.p_corrected < self.alpha).sum())
+
+    @property
+    def found(self) -> bool:
+        """Whether the model memorised some of the secrets."""
+        return self.memorised > 0 or any(p < self.alpha for p in self.p_by_repetitions.values())
+
+
+def decide(rows: Sequence[Measurement], *, alpha: float, at_random: bool) -> Decisions:
+    """Test secrets against random draws, and against controls where there are some.
+
+    Args:
+        rows: All secrets that were measured, controls included.
+        alpha: The significance level of all tests together.
+        at_random: Whether the secrets were drawn at random, so that they can be compared with random draws.
+    """
+    secrets = tuple(row for row in rows if not row.secret.is_control)
+    controls = tuple(row for row in rows if row.secret.is_control)
+    times = sorted({row.secret.planted for row in secrets if row.secret.planted is not None})
+    groups = {planted: tuple(row for row in secrets if row.secret.planted == planted) for planted in times}
+    p = [_compare(group, controls) for group in groups.values()] if controls else []
+    return Decisions(
+        secrets=secrets,
+        controls=controls,
+        by_repetitions=groups,
+        p_by_repetitions=dict(zip(groups, holm(p).tolist(), strict=True)) if p else {},
+        p_corrected=holm([row.p_value for row in secrets]) if at_random else None,
+        # two kinds of test share alpha where there are both, so that a model that saw nothing is accused no oftener
+        alpha=alpha / 2 if p else alpha,
+    )
+
+
+def _compare(planted: Sequence[Measurement], controls: Sequence[Measurement]) -> float:
+    """A p-value for "the planted secrets rank like the controls", valid for any model: both are drawn alike."""
+    ours, theirs = ([row.exposure_bits for row in rows] for rows in (planted, controls))
+    if len(ours) > 1 and len(theirs) > 1:
+        return mann_whitney(ours, theirs).p
+    # Bonferroni over the planted secrets
+    return min(1.0, float(conformal_p(ours, theirs).min()) * len(ours))

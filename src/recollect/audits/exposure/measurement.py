@@ -1,0 +1,233 @@
+"""The exposure of one secret: from draws, and where it is rarer than draws can show, by counting ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.audits.desk import Progress
+from recollect.audits.exposure.log_perplexity import LogPerplexities
+from recollect.audits.exposure.prefix_tree import PrefixTree
+from recollect.audits.exposure.rank_counting import Rank, count_rank
+from recollect.audits.exposure.secrets import Secret, SecretKind, pick_examples
+from recollect.digests import digest
+from recollect.errors import ModelError, NotEnoughData
+from recollect.files import read_json, write_json
+from recollect.models.model import Stepper
+from recollect.stats.exposure import SkewNormal, chance_of_rank, exposure, fit_skew_normal, sampled_exposure
+
+Method = Literal["auto", "exact", "sampled", "skew-normal"]
+FEW_HITS = 10
+"""With fewer draws as likely as the secret, sampling estimates its rank poorly."""
+GOOD_FIT = 0.01
+"""A curve whose goodness of fit has a smaller p-value is rejected."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """One row of the table."""
+
+    secret: Secret
+    exposure_bits: float
+    lower: float
+    upper: float
+    rank: float
+    """Counted, or from the share of draws, or from the fitted curve."""
+    log_perplexity_bits: float
+    method: str
+    steps: int
+    p_value: float
+    """That a secret drawn at random has such a rank."""
+    skew_normal_bits: float | None
+    """The exposure by the paper's curve, for comparison."""
+
+    @property
+    def curve_disagrees(self) -> bool:
+        """Whether the exposure by the paper's curve lies outside of this secret's interval."""
+        bits = self.skew_normal_bits
+        return bits is not None and not self.lower - 0.5 <= bits <= self.upper + 0.5
+
+    @property
+    def is_first_guess(self) -> bool:
+        """Whether it is proven to be the likeliest of all fillings of its format."""
+        return self.method == "exact" and self.rank == 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measurements:
+    """All secrets that were measured, and what was not."""
+
+    rows: tuple[Measurement, ...]
+    scores: LogPerplexities
+    """What they were measured by."""
+    curves: tuple[SkewNormal | None, ...]
+    """The paper's curve of each kind of secret."""
+    unknown: int
+    """How many secrets are left out: the model's vocabulary does not cover them."""
+    uncountable: tuple[str, ...]
+    """Why the ranks of some formats could not be counted."""
+
+
+class Measurer:
+    """Measures secrets of one model, format by format."""
+
+    def __init__(
+        self, *, method: Method, stepper: Stepper | None, max_steps: int, folder: Path | None, progress: Progress
+    ) -> None:
+        """Take what there is to measure with.
+
+        Args:
+            method: How.
+            stepper: The model step by step; None if it does not show steps.
+            max_steps: How many nodes may be read for one secret.
+            folder: Where counted ranks are kept, to resume from.
+            progress: Called with how far a count is.
+        """
+        self._method, self._stepper, self._max_steps = method, stepper, max_steps
+        self._folder, self._progress = folder, progress
+        self._trees: dict[SecretKind, PrefixTree | ModelError] = {}
+        self._uncountable: set[str] = set()
+
+    def measure_all(self, secrets: Sequence[Secret], scores: LogPerplexities, rng: np.random.Generator) -> Measurements:
+        """The exposure of every secret that the model's vocabulary covers.
+
+        Raises:
+            NotEnoughData: It covers none but controls.
+        """
+        known = [secret for secret in secrets if np.isfinite(scores.secrets[secret.id])]
+        if all(secret.is_control for secret in known):
+            raise NotEnoughData(
+                "The model's vocabulary does not cover any of the secrets: it reads their tokens as unknown.",
+                do="Force the format's tokens into the vocabulary when training (recollect train --canaries).",
+                code="secrets_not_in_vocabulary",
+            )
+        curves = {each.kind: _fit_curve(scores.draws[each.kind], rng, self._method) for each in pick_examples(known)}
+        rows = []
+        for done, secret in enumerate(known):
+            draws = scores.draws[secret.kind]
+            drawn = draws[np.isfinite(draws)]
+            rows.append(self._measure(secret, scores.secrets[secret.id], drawn, curves[secret.kind]))
+            self._progress("measuring", done + 1, len(known))
+        return Measurements(
+            rows=tuple(rows),
+            scores=scores,
+            curves=tuple(curves.values()),
+            unknown=len(secrets) - len(known),
+            uncountable=tuple(sorted(self._uncountable)),
+        )
+
+    def _measure(
+        self, secret: Secret, bits: float, draws: NDArray[np.float64], curve: SkewNormal | None
+    ) -> Measurement:
+        """The exposure of a secret of that log-perplexity among the draws of its kind."""
+        space, fitted = secret.parsed.size, None if curve is None else curve.exposure(bits)
+        drawn = sampled_exposure(bits, draws, space)
+        assert drawn.interval is not None  # noqa: S101 - it always has one
+        found = Measurement(
+            secret=secret,
+            exposure_bits=drawn.value,
+            lower=drawn.interval.low,
+            upper=drawn.interval.high,
+            rank=space * 2.0**-drawn.value,
+            log_perplexity_bits=bits,
+            method="sampled",
+            steps=0,
+            p_value=chance_of_rank(bits, draws),
+            skew_normal_bits=None if fitted is None else fitted.value,
+        )
+        if self._method == "skew-normal" and fitted is not None and fitted.interval is not None:
+            low, high = fitted.interval.low, fitted.interval.high
+            return _with_exposure(found, fitted.value, low, high, rank=space * 2.0**-fitted.value, method="skew-normal")
+        few = drawn.n["draws_at_least_as_likely"] < FEW_HITS
+        if self._method == "exact" or (self._method == "auto" and few):
+            return self._count(found)
+        return found
+
+    def _count(self, found: Measurement) -> Measurement:
+        """The same by counting; where the budget ends first, the bounds of both."""
+        tree = self._tree(found.secret)
+        if isinstance(tree, ModelError):
+            if self._method == "exact":
+                raise tree
+            self._uncountable.add(tree.found)
+            return found
+        rank = self._rank(found.secret, tree)
+        size = found.secret.parsed.size
+        low, high = exposure(rank.high, size), exposure(rank.low, size)
+        found = replace(found, steps=rank.steps)
+        if rank.exact:
+            counted = _with_exposure(found, low, low, low, rank=rank.low, method="exact")
+            return replace(counted, p_value=rank.low / size)
+        if self._method == "exact":
+            # the exact method reports what is certain, and nothing that was drawn
+            return _with_exposure(found, low, low, high, rank=rank.high, method="exact (bounds)")
+        low, high = max(low, found.lower), min(high, found.upper)
+        value = min(max(found.exposure_bits, low), high)
+        return _with_exposure(found, value, low, high, rank=size * 2.0**-value, method="sampled and counted")
+
+    def _rank(self, secret: Secret, tree: PrefixTree) -> Rank:
+        """The counted rank, from the folder if it was counted before."""
+        kept = (
+            None if self._folder is None else self._folder / f"{digest(secret.format, secret.source, secret.text)}.json"
+        )
+        if kept is not None and kept.exists():
+            return Rank(**read_json(kept))
+        rank = count_rank(
+            tree,
+            tree.score(secret.text).cost,
+            max_steps=self._max_steps,
+            progress=lambda done, most: self._progress(f"counting {secret.id}", done, most),
+        )
+        if kept is not None:
+            write_json(kept, {"low": rank.low, "high": rank.high, "steps": rank.steps})
+        return rank
+
+    def _tree(self, secret: Secret) -> PrefixTree | ModelError:
+        """The secrets of a format as a tree, or why there is none."""
+        if secret.kind not in self._trees:
+            try:
+                self._trees[secret.kind] = _build_tree(self._stepper, secret)
+            except ModelError as error:
+                self._trees[secret.kind] = error
+        return self._trees[secret.kind]
+
+
+def _fit_curve(draws: NDArray[np.float64], rng: np.random.Generator, method: Method) -> SkewNormal | None:
+    """The paper's curve; None where draws are too few, or all alike."""
+    known = draws[np.isfinite(draws)]
+    if len(known) < 100 or float(np.ptp(known)) < 1e-9:
+        return None
+    return fit_skew_normal(known, rng=rng, refits=40 if method == "skew-normal" else 0)
+
+
+def _build_tree(stepper: Stepper | None, secret: Secret) -> PrefixTree:
+    """The tree of a format.
+
+    Raises:
+        ModelError: There is none.
+    """
+    if stepper is None:
+        raise ModelError(
+            "This model does not show its probabilities step by step.", do="Use the sampled method.", code="no_steps"
+        )
+    if secret.source_format is not None:
+        raise ModelError(
+            "The secret occurs in source and target, so each candidate has a source of its own.",
+            do="Use the sampled method.",
+            code="secret_in_source",
+        )
+    return PrefixTree(stepper, secret.parsed, source=secret.source)
+
+
+def _with_exposure(
+    found: Measurement, value: float, low: float, high: float, *, rank: float, method: str
+) -> Measurement:
+    """The row with another exposure."""
+    assert math.isfinite(value)  # noqa: S101 - an exposure is a number of bits
+    return replace(found, exposure_bits=value, lower=low, upper=high, rank=float(rank), method=method)

@@ -1,0 +1,252 @@
+"""The secrets of a format as a tree of prefixes that a model scores, many nodes at a time.
+
+A node is a prefix of a secret; its cost is the model's surprise along the way there, in bits. A child's cost is known
+once its parent has been read, so the last token of a secret costs no step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect import labels
+from recollect.audits.exposure.automaton import Flags, Integers, TokenAutomaton
+from recollect.corpora.canaries.formats import Format
+from recollect.errors import ModelError
+from recollect.models.model import Frontier, Stepper
+from recollect.streams import stream
+
+SLACK = 1e-4
+"""Costs that differ by fewer bits are equal: single precision tells no more, and a tie counts against the finding."""
+_TRIALS = 64
+"""Random secrets with which it is tried whether the model's tokens can spell the format."""
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Nodes that have not been read yet: one entry each."""
+
+    frontier: Integers
+    """The parent, as the stepper numbers it."""
+    parent: Integers
+    """The parent, as the tree numbers it."""
+    piece: Integers
+    """What the parent goes on with to the node."""
+    state: Integers
+    """How much of the format is written there."""
+    cost: NDArray[np.float64]
+    """In bits, from the root."""
+
+    def __len__(self) -> int:
+        return len(self.cost)
+
+    def take(self, rows: Integers | slice | Flags) -> Nodes:
+        """Some of them."""
+        return Nodes(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
+
+    @staticmethod
+    def concatenate(several: Sequence[Nodes]) -> Nodes:
+        """All of several."""
+        names = [each.name for each in fields(Nodes)]
+        return Nodes(**{name: np.concatenate([getattr(nodes, name) for nodes in several]) for name in names})
+
+
+@dataclass(frozen=True)
+class SecretCost:
+    """How surprised the model is by one secret."""
+
+    bits: float
+    """Its log-perplexity: from the first token that reaches into a slot to the end of the format."""
+    cost: float
+    """From the root of the tree, by which secrets are compared; more than `bits` by the same for all."""
+
+
+class PrefixTree:
+    """The secrets of one format in the tokens of one model.
+
+    The root is the last token before the secret that all secrets share, whatever they are filled with. Where a text can
+    be written in several ways, only that counts in which the tokenizer writes it.
+    """
+
+    def __init__(self, stepper: Stepper, format: Format, *, source: str | None = None) -> None:
+        """Find the root and read it.
+
+        Args:
+            stepper: The model.
+            format: The format of the secrets.
+            source: For encoder–decoders: the source to which the secret is the target.
+
+        Raises:
+            ModelError: The model's tokens cannot spell the format.
+            PlanError: Two fillings of the format are the same to the model.
+        """
+        self.format, self._stepper = format, stepper
+        self.automaton = TokenAutomaton(format, stepper.spelling)
+        self._root, self._before, self._begin = self._find_root()
+        self._start = stepper.start(self._root, source=source)
+        self._history = History()
+        self.steps = 1
+        """How many nodes were read."""
+
+    @property
+    def size(self) -> int:
+        """|R|."""
+        return self.format.size
+
+    def expand_root(self, limit: float = math.inf) -> tuple[Nodes, Nodes]:
+        """The children of the root, as `expand` gives them."""
+        following = self._stepper.following(self._start, among=self.automaton.tokens)
+        state, root = np.array([self._begin]), np.array([-1])
+        return self._children(self._start.nodes, root, state, np.zeros(1), following, limit)
+
+    def expand(self, nodes: Nodes, limit: float = math.inf) -> tuple[Nodes, Nodes]:
+        """Read nodes: their children that cost no more than the limit, first those that go on, then complete secrets.
+
+        One whose secret is complete but might go on is among both.
+        """
+        frontier, following = self._stepper.step(
+            Frontier(nodes.frontier),
+            np.arange(len(nodes)),  # type: ignore[arg-type]
+            self.automaton.piece_tokens[nodes.piece],  # type: ignore[arg-type]
+            among=self.automaton.tokens,
+            last=self.automaton.are_last(nodes.state),
+        )
+        self.steps += len(nodes)
+        numbers = self._history.append(nodes.parent, nodes.piece)
+        return self._children(frontier.nodes, numbers, nodes.state, nodes.cost, following, limit)
+
+    def spell(self, parent: int, piece: int) -> str:
+        """What is written on the way to a child."""
+        path = [*self._history.trace(parent), piece]
+        written = self._before + "".join(self.automaton.spellings[each] for each in path)
+        return written.encode("latin-1").decode("utf-8", "replace")
+
+    def score(self, text: str) -> SecretCost:
+        """How surprised the model is by a secret, given as a whole text of the format.
+
+        Raises:
+            ModelError: The model's tokens cannot spell it.
+        """
+        path = self._path(text)[len(self._root) - self._heads :]
+        state, nodes = self._begin, None
+        border, cost, spelled, before = len(self.automaton.walk.format.before), 0.0, len(self._before), 0.0
+        for piece, following in path:
+            children, complete = self.expand_root() if nodes is None else self.expand(nodes)
+            every = Nodes.concatenate([children, complete])
+            nodes = every.take(np.flatnonzero((every.piece == piece) & (every.state == following))[:1])
+            cost, state = float(nodes.cost[0]), following
+            spelled += len(self.automaton.spellings[piece])
+            if spelled <= border:
+                before = cost
+        assert self.automaton.is_complete(state)  # noqa: S101 - `_path` ends there
+        return SecretCost(bits=cost - before, cost=cost)
+
+    def _children(
+        self,
+        frontier: Integers,
+        parents: Integers,
+        states: Integers,
+        costs: NDArray[np.float64],
+        following: NDArray[Any],
+        limit: float,
+    ) -> tuple[Nodes, Nodes]:
+        """The children of nodes of which it is known what may follow."""
+        inner, complete = [], []
+        for state in np.unique(states).tolist():
+            transitions = self.automaton.expand(state)
+            rows = np.flatnonzero(states == state)
+            summed = costs[rows, None] - following[np.ix_(rows, transitions.columns)].astype(np.float64) / math.log(2)
+            row, way = np.nonzero(summed <= limit)
+            found = Nodes(
+                frontier=frontier[rows[row]],
+                parent=parents[rows[row]],
+                piece=transitions.pieces[way],
+                state=transitions.states[way],
+                cost=summed[row, way],
+            )
+            inner.append(found.take(transitions.inner[way]))
+            complete.append(found.take(transitions.complete[way]))
+        return Nodes.concatenate(inner), self._keep_canonical(Nodes.concatenate(complete))
+
+    def _keep_canonical(self, complete: Nodes) -> Nodes:
+        """Those that are written as the tokenizer writes them."""
+        if self.automaton.unambiguous or not len(complete):
+            return complete
+        tokens = self.automaton.piece_tokens
+        kept = np.zeros(len(complete), dtype=np.bool_)
+        for i, (parent, piece) in enumerate(zip(complete.parent.tolist(), complete.piece.tolist(), strict=True)):
+            path = [*self._root, *tokens[[*self._history.trace(parent), piece]].tolist()]
+            kept[i] = self._stepper.symbols(self.spell(parent, piece)) == path
+        return complete.take(kept)
+
+    def _path(self, text: str) -> list[tuple[int, int]]:
+        """The pieces and states that write a whole text, from its first character."""
+        tokens = self._stepper.symbols(text)
+        path = self.automaton.find_path(tokens[self._heads :])
+        if path is None:
+            raise ModelError(
+                f"The tokens of this model cannot spell secrets of the format {self.format.written!r}: "
+                "some of its characters or words are not in its vocabulary.",
+                do="Use a format that its vocabulary covers, or the sampled method.",
+                code="format_not_spellable",
+            )
+        return path
+
+    @property
+    def _heads(self) -> int:
+        """How many tokens stand before every text."""
+        return len(self._stepper.symbols(""))
+
+    def _find_root(self) -> tuple[list[int], str, int]:
+        """The tokens that all secrets share, what they write, and the state they lead to."""
+        rng = stream(0, *labels.STREAM_EXPOSURE_ROOT, self.format.written)
+        texts = [self.format.draw(rng) for _ in range(_TRIALS)]
+        every = [self._stepper.symbols(text) for text in texts]
+        paths = [self._path(text) for text in texts]
+        before = self.automaton.walk.format.before
+        stop = len(before) if self.automaton.unambiguous else _last_word(before)
+        shared, state, spelled = 0, self.automaton.start, 0
+        for step, (piece, following) in enumerate(paths[0]):
+            # the first token may be spelled with a space that the text does not have
+            way = self.automaton.spellings[piece]
+            width = len(way) if before.startswith(way, spelled) else len(way) - 1
+            # a model that nothing is read before needs a first token to start from
+            end = len(before) if not step and not self._heads else stop
+            if spelled + width > end or any(len(path) <= step or path[step] != (piece, following) for path in paths):
+                break
+            shared, state, spelled = step + 1, following, spelled + width
+        return every[0][: self._heads + shared], before[:spelled], state
+
+
+def _last_word(before: str) -> int:
+    """Where the last word of a text begins, with the space before it: no token reaches over that border."""
+    return max(before.rstrip().rfind(" "), 0)
+
+
+class History:
+    """How every node that was read came about: its parent and its piece."""
+
+    def __init__(self) -> None:
+        self._table = np.empty((2, 1024), dtype=np.int64)
+        self._size = 0
+
+    def append(self, parents: Integers, pieces: Integers) -> Integers:
+        """The numbers of new nodes; −1 is the root."""
+        begin, self._size = self._size, self._size + len(parents)
+        if self._size > self._table.shape[1]:
+            self._table = np.concatenate([self._table, np.empty((2, self._size), dtype=np.int64)], axis=1)
+        self._table[:, begin : self._size] = parents, pieces
+        return np.arange(begin, self._size)
+
+    def trace(self, node: int) -> list[int]:
+        """The pieces from the root to a node."""
+        path = []
+        while node >= 0:
+            node, piece = self._table[:, node].tolist()
+            path.append(piece)
+        return path[::-1]

@@ -1,0 +1,261 @@
+"""The results of the exposure and the extraction audit: findings, tables, notes, and what is not tested."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.exposure.decisions import Decisions
+from recollect.audits.exposure.log_perplexity import LogPerplexities
+from recollect.audits.exposure.measurement import GOOD_FIT, Measurement, Measurements
+from recollect.audits.exposure.search import SearchResult
+from recollect.audits.exposure.verdict import (
+    CERTAIN,
+    state_exposure,
+    state_extraction,
+    state_natural_exposure,
+    state_odds,
+)
+from recollect.results.masking import shown
+from recollect.results.result import Finding, Result
+from recollect.stats.intervals import Estimate, mean, proportion
+
+if TYPE_CHECKING:
+    from recollect.audits.exposure.audit import ExposureAudit
+    from recollect.audits.exposure.extraction import ExtractionAudit
+
+NULL_BITS = 1 / math.log(2)
+"""The exposure that a secret which was never planted has on average, in bits."""
+_UNTESTED = (
+    "Only secrets of these formats, after this known text, were looked for; other data may be memorised too.",
+    "A low exposure means that this search is no shortcut to the secret, not that none exists.",
+)
+_NATURAL = (
+    "Secrets found in a corpus are not drawn at random: a model that knows which fillings are common (an area code) "
+    "ranks them high without having memorised any. Compare with a model that never saw them."
+)
+_GIVEN = (
+    "Ranks are compared with those of secrets drawn at random: if those that were given were chosen otherwise (a year "
+    "of birth, a word), a model can rank them high without having seen them."
+)
+_UNVERIFIED = (
+    "Whether the secrets found are real is not known here: the likeliest filling may be made up. "
+    "Compare with known secrets (`recollect exposure`)."
+)
+
+
+def build_result(audit: ExposureAudit, decisions: Decisions, measured: Measurements, *, occurring: int) -> Result:
+    """The result of the exposure audit.
+
+    Args:
+        audit: The audit.
+        decisions: What the exposures amount to.
+        measured: All secrets that were measured, controls included.
+        occurring: How many different secrets occur in the corpus; 0 if it was not searched.
+    """
+    builder, natural = ResultBuilder(audit), audit.searches_corpus
+    _add_overall(builder, decisions.secrets)
+    _add_repetitions(builder, decisions, natural=natural)
+    if len(decisions.controls) > 1:
+        reading = f"Secrets that were never planted; {NULL_BITS:.2f} bits are expected whatever the model."
+        _add_mean(builder, "exposure_bits_controls", decisions.controls, of="controls", reading=reading)
+    if natural:
+        many = len(measured.rows) + measured.unknown
+        builder.note("secrets_in_corpus", f"{occurring} different secrets occur in the corpus; {many} were measured.")
+    _add_notes(builder, measured)
+    builder.tables["secrets"] = _secrets_table(audit, measured, decisions)
+    builder.tables["draws"] = _draws_table(measured.scores)
+    return builder.build(
+        verdict=state_natural_exposure(decisions.secrets) if natural else state_exposure(decisions),
+        outcome="inconclusive" if natural else "found" if decisions.found else "not_found",
+        code="natural_secrets" if natural else None,
+        untested=(*_UNTESTED, *((_NATURAL,) if natural else (_GIVEN,) if audit.secrets else ())),
+        settings=audit.settings,
+    )
+
+
+def _add_repetitions(builder: ResultBuilder, decisions: Decisions, *, natural: bool) -> None:
+    """The mean exposure by how often secrets were planted, and their tests against the controls."""
+    for times, group in decisions.by_repetitions.items():
+        if len(group) > 1:
+            reading = (
+                f"Mean exposure of the secrets that {'occur' if natural else 'were planted'} {times} "
+                f"time{'s' * (times > 1)}; those whose rank sampling could only bound count with their lower estimate."
+            )
+            _add_mean(builder, f"exposure_bits_planted_{times}", group, of="secrets", reading=reading)
+    if decisions.by_repetitions and not decisions.controls and not natural:
+        reason = "The manifest has no controls, so planted secrets can be compared with random draws only."
+        builder.skip("memorisation_p", code="no_controls", reason=reason)
+    for times, p in decisions.p_by_repetitions.items():
+        builder.add_p_value(
+            f"memorisation_p_planted_{times}",
+            p,
+            n={"secrets": len(decisions.by_repetitions[times]), "controls": len(decisions.controls)},
+            method="Mann–Whitney against never-planted controls (a single secret: its rank among them), Holm",
+            reading="How often a model that saw none of them would rank the planted secrets so far above the controls.",
+        )
+
+
+def _add_notes(builder: ResultBuilder, measured: Measurements) -> None:
+    """What was not measured, and where the paper's curve does not fit or disagrees."""
+    if measured.unknown:
+        text = f"{measured.unknown} secrets have tokens outside of the model's vocabulary and are left out."
+        builder.note("unknown_secrets", text)
+    for reason in measured.uncountable:
+        builder.note("not_counted_exactly", f"Could not be counted exactly: {reason}")
+    rejected = [curve.fits_p for curve in measured.curves if curve is not None and curve.fits_p < GOOD_FIT]
+    if rejected:
+        builder.note(
+            "skew_normal_rejected",
+            "The skew-normal curve of the paper does not fit the log-perplexities of random secrets (Kolmogorov–"
+            f"Smirnov, p = {min(rejected):.1g}): do not trust `skew_normal_bits`.",
+        )
+    misled = [row for row in measured.rows if row.curve_disagrees and row.method != "skew-normal"]
+    if misled:
+        row = max(misled, key=lambda each: abs((each.skew_normal_bits or 0) - each.exposure_bits))
+        curve = row.skew_normal_bits or 0.0
+        builder.note(
+            "skew_normal_misleads",
+            f"For {len(misled)} of {len(measured.rows)} secrets the skew-normal curve disagrees with what was counted "
+            f"or drawn; most for {row.secret.id}: {f'{curve:.1f}' if curve < 1000 else 'over 1,000'} bits against "
+            f"{row.exposure_bits:.1f} ({row.lower:.1f} to {row.upper:.1f}, {row.method}).",
+        )
+
+
+def _add_overall(builder: ResultBuilder, secrets: Sequence[Measurement]) -> None:
+    """What holds for all secrets together."""
+    top = max(secrets, key=lambda row: row.exposure_bits)
+    size = top.secret.parsed.size
+    builder.findings.append(
+        Finding(
+            name="highest_exposure_bits",
+            value=top.exposure_bits,
+            why_no_interval=f"It is the largest of {len(secrets)}; each secret's own bounds are in the table.",
+            unit="bits",
+            n={"secrets": len(secrets)},
+            method=top.method,
+            reading="The search for the most exposed secret is shorter by so many bits; the whole space has "
+            f"{math.log2(size):.1f} bits (|R| = {size:,}), and a secret that was never seen has {NULL_BITS:.2f} on "
+            "average.",
+        )
+    )
+    reading = "Secrets that are the model's first guess: proven to be the likeliest of all fillings of their format."
+    first = proportion([row.is_first_guess for row in secrets], of="secrets")
+    builder.findings.append(Finding.of(first, name="first_guess", unit="share", reading=reading))
+
+
+def _add_mean(builder: ResultBuilder, name: str, rows: Sequence[Measurement], *, of: str, reading: str) -> None:
+    """The mean exposure of some secrets."""
+    estimate = _average([row.exposure_bits for row in rows], of=of)
+    builder.findings.append(Finding.of(estimate, name=name, unit="bits", reading=reading))
+
+
+def _average(bits: Sequence[float], *, of: str) -> Estimate:
+    """The mean exposure; no exposure is negative, so neither is its interval, and secrets belong to no user."""
+    found = mean(bits, of=of)
+    interval = found.interval
+    if interval is not None:
+        interval = replace(interval, low=max(0.0, interval.low))
+    return replace(found, interval=interval, n={of: len(bits)})
+
+
+def _secrets_table(audit: ExposureAudit, measured: Measurements, decisions: Decisions) -> pa.Table:
+    """One row per secret; its format is numbered as in the table of draws."""
+    rows, formats = measured.rows, {kind: place for place, kind in enumerate(measured.scores.draws)}
+    corrected = iter([] if decisions.p_corrected is None else decisions.p_corrected.tolist())
+    p = [None if row.secret.is_control else next(corrected, None) for row in rows]
+    return pa.table(
+        {
+            "secret_id": [row.secret.id for row in rows],
+            "secret": [shown(row.secret.text, show_text=audit.show_text) for row in rows],
+            "format": pa.array([formats[row.secret.kind] for row in rows], pa.int32()),
+            "planted": pa.array([row.secret.planted for row in rows], pa.int64()),
+            "exposure_bits": [row.exposure_bits for row in rows],
+            "lower": [row.lower for row in rows],
+            "upper": [row.upper for row in rows],
+            "rank": [float(row.rank) for row in rows],
+            "space": [float(row.secret.parsed.size) for row in rows],
+            "log_perplexity_bits": [row.log_perplexity_bits for row in rows],
+            "method": [row.method for row in rows],
+            "steps": pa.array([row.steps for row in rows], pa.int64()),
+            "p_value": [row.p_value for row in rows],
+            "p_corrected": pa.array(p, pa.float64()),
+            "skew_normal_bits": pa.array([row.skew_normal_bits for row in rows], pa.float64()),
+        }
+    )
+
+
+def _draws_table(scores: LogPerplexities) -> pa.Table:
+    """The log-perplexities of the random secrets, for figures of their distribution."""
+    sizes = [len(bits) for bits in scores.draws.values()]
+    return pa.table(
+        {
+            "format": pa.array(np.repeat(np.arange(len(sizes)), sizes), pa.int32()),
+            "log_perplexity_bits": np.concatenate(list(scores.draws.values())),
+        }
+    )
+
+
+def build_extraction_result(audit: ExtractionAudit, size: int, found: SearchResult, bits: Sequence[float]) -> Result:
+    """The result of the extraction audit.
+
+    Args:
+        audit: The audit.
+        size: How many secrets the format has.
+        found: What the search found.
+        bits: The log-perplexity of each secret, in the same order.
+    """
+    builder, listed = ResultBuilder(audit), len(found.secrets)
+    for name, value, unit, reading in _search_numbers(size, found, bits):
+        builder.findings.append(
+            Finding(
+                name=name,
+                value=value,
+                unit=unit,
+                n={"secrets": listed},
+                method=audit.method,
+                reading=reading,
+                why_no_interval="It is counted, not estimated.",
+            )
+        )
+    texts = [shown(secret.text, show_text=audit.show_text) for secret in found.secrets]
+    builder.tables["secrets"] = pa.table(
+        {
+            "place": pa.array(range(1, listed + 1), pa.int64()),
+            "secret": pa.array(texts, pa.string()),
+            "log_perplexity_bits": pa.array(bits, pa.float64()),
+            "proven": pa.array([place < found.proven for place in range(listed)], pa.bool_()),
+        }
+    )
+    certain = bool(bits) and bits[0] < CERTAIN
+    return builder.build(
+        verdict=state_extraction(found, bits),
+        outcome="found" if certain else "inconclusive",
+        code=None if certain else "nothing_certain" if bits else "no_complete_secret",
+        untested=(_UNVERIFIED,),
+        settings=audit.settings,
+    )
+
+
+def _search_numbers(size: int, found: SearchResult, bits: Sequence[float]) -> Iterator[tuple[str, float, str, str]]:
+    """The numbers of a search: name, value, unit, reading."""
+    proven = (
+        "Secrets of the list, from the top, for which it is proven that none of the format is likelier; 0 for methods "
+        "that prove nothing."
+    )
+    yield "proven", found.proven, "secrets", proven
+    yield "steps", found.steps, "steps", "How many prefixes the model scored."
+    met = f"Complete secrets that were met, as a share of all |R| = {size:,}."
+    yield "share_met", found.completed / size, "share", met
+    if bits:
+        best = (
+            f"Log-perplexity of the likeliest secret: the model writes it, after the known text, {state_odds(bits[0])}"
+            f". A space of this size has {math.log2(size):.1f} bits."
+        )
+        yield "best_bits", bits[0], "bits", best

@@ -1,0 +1,159 @@
+"""Searches for the likeliest secrets: what all have in common, and brute force, beam and sampling from the paper."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.audits.exposure.automaton import Integers
+from recollect.audits.exposure.prefix_tree import SLACK, Nodes, PrefixTree
+from recollect.audits.exposure.rank_counting import BATCH, Progress, Stack
+
+
+@dataclass(frozen=True, order=True)
+class FoundSecret:
+    """A complete secret."""
+
+    cost: float
+    """Bits from the root of the tree."""
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchResult:
+    """The likeliest secrets that a search found, and what is certain about those it did not find."""
+
+    secrets: tuple[FoundSecret, ...]
+    """The likeliest first."""
+    floor: float
+    """Every secret of the format that is not listed costs at least this much; −inf if that is not known."""
+    steps: int
+    """How many nodes were read."""
+    completed: int
+    """How many complete secrets were met."""
+
+    @property
+    def proven(self) -> int:
+        """How many of the list, from the top, are certainly the likeliest there are, in this order (or tied)."""
+        return sum(secret.cost <= self.floor + SLACK for secret in self.secrets)
+
+
+class Shortlist:
+    """The n likeliest complete secrets met so far."""
+
+    def __init__(self, tree: PrefixTree, n: int) -> None:
+        self._tree, self._n = tree, n
+        self._heap: list[tuple[float, str]] = []
+        self._texts: set[str] = set()
+        self.completed = 0
+
+    @property
+    def limit(self) -> float:
+        """What a secret must cost less than to be listed; infinite until the list is full."""
+        return -self._heap[0][0] if len(self._heap) == self._n else math.inf
+
+    def add(self, complete: Nodes) -> None:
+        """Take complete secrets into account; the same may be met again."""
+        self.completed += len(complete)
+        for i in complete.cost.argsort(kind="stable").tolist():
+            cost = float(complete.cost[i])
+            if cost >= self.limit:
+                return
+            text = self._tree.spell(int(complete.parent[i]), int(complete.piece[i]))
+            if text in self._texts:
+                continue
+            if len(self._heap) == self._n:
+                self._texts.discard(heapq.heappop(self._heap)[1])
+            heapq.heappush(self._heap, (-cost, text))
+            self._texts.add(text)
+
+    def build_result(self, *, floor: float, steps: int) -> SearchResult:
+        """The list as it is now."""
+        secrets = tuple(sorted(FoundSecret(-cost, text) for cost, text in self._heap))
+        return SearchResult(secrets=secrets, floor=floor, steps=steps, completed=self.completed)
+
+
+def search_exhaustively(
+    tree: PrefixTree, top: int, *, max_steps: int, batch: int = BATCH, progress: Progress = lambda *_: None
+) -> SearchResult:
+    """Brute force: read every node; proven if the budget was enough."""
+    best, began = Shortlist(tree, top), tree.steps
+    children, complete = tree.expand_root()
+    best.add(complete)
+    stack = Stack(children)
+    while len(stack) and tree.steps - began < max_steps:
+        children, complete = tree.expand(stack.pop(min(batch, max_steps - (tree.steps - began))))
+        best.add(complete)
+        stack.push(children)
+        progress(tree.steps - began, max_steps)
+    floor = best.limit if not len(stack) else -math.inf
+    return best.build_result(floor=floor, steps=tree.steps - began)
+
+
+def search_beam(
+    tree: PrefixTree, top: int, *, width: int, max_steps: int, progress: Progress = lambda *_: None
+) -> SearchResult:
+    """Beam search: at every token keep only the `width` cheapest nodes; nothing is proven."""
+    best, began = Shortlist(tree, top), tree.steps
+    for _ in run_beam(tree, best, width=width, max_steps=max_steps):
+        progress(tree.steps - began, max_steps)
+    return best.build_result(floor=-math.inf, steps=tree.steps - began)
+
+
+def run_beam(tree: PrefixTree, best: Shortlist, *, width: int, max_steps: int) -> Iterator[None]:
+    """Go through the format keeping the `width` cheapest nodes of each depth; complete secrets go to the shortlist."""
+    began = tree.steps
+    children, complete = tree.expand_root()
+    best.add(complete)
+    while len(children) and (left := max_steps - (tree.steps - began)) > 0:
+        chosen = children.take(children.cost.argsort(kind="stable")[: min(width, left)])
+        children, complete = tree.expand(chosen)
+        best.add(complete)
+        yield
+
+
+def sample_secrets(
+    tree: PrefixTree,
+    top: int,
+    rng: np.random.Generator,
+    *,
+    max_steps: int,
+    batch: int = BATCH,
+    progress: Progress = lambda *_: None,
+) -> SearchResult:
+    """Draw secrets as the model would write them, among the tokens that the format allows; nothing is proven."""
+    best, began = Shortlist(tree, top), tree.steps
+    children, complete = tree.expand_root()
+    while (left := max_steps - (tree.steps - began)) > 0:
+        first = Nodes.concatenate([children, complete])
+        # every draw begins with the same choice, which was read once
+        drawn = first.take(draw_choices(np.tile(first.cost, (min(batch, left), 1)), rng))
+        while len(drawn):
+            ended = tree.automaton.are_complete(drawn.state)
+            best.add(drawn.take(ended))
+            going = drawn.take(~ended)
+            if not len(going):
+                break
+            inner, last = tree.expand(going)
+            drawn = _draw_children(Nodes.concatenate([inner, last]), rng)
+        progress(tree.steps - began, max_steps)
+    return best.build_result(floor=-math.inf, steps=tree.steps - began)
+
+
+def draw_choices(bits: NDArray[np.float64], rng: np.random.Generator) -> Integers:
+    """One choice per row, each as likely as its cost says (the largest after adding Gumbel noise)."""
+    chosen: Integers = np.argmax(-bits * math.log(2) + rng.gumbel(size=bits.shape), axis=1)
+    return chosen
+
+
+def _draw_children(children: Nodes, rng: np.random.Generator) -> Nodes:
+    """One child of each parent, each as likely as the model finds it."""
+    noisy = -children.cost * math.log(2) + rng.gumbel(size=len(children))
+    order = np.lexsort((-noisy, children.parent))
+    first = np.flatnonzero(np.diff(children.parent[order], prepend=-2))
+    return children.take(order[first])

@@ -1,0 +1,79 @@
+"""The verdicts of the exposure and the extraction audit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.audits.exposure.decisions import Decisions
+from recollect.audits.exposure.measurement import Measurement
+from recollect.audits.exposure.search import SearchResult
+
+CERTAIN = 1.0
+"""A secret that surprises the model by fewer bits is what it writes more often than not."""
+
+
+def state_exposure(decisions: Decisions) -> str:
+    """Whether the model memorised some of the secrets."""
+    many, first = len(decisions.secrets), _state_first_guesses(decisions.secrets)
+    if many == 1:
+        if decisions.found:
+            level = f"(p < {decisions.alpha:g})"
+            return f"The model memorised the secret: it ranks higher than chance explains {level}{first}."
+        return "No sign that the model memorised the secret: it ranks as if it had been drawn at random."
+    if not decisions.found:
+        return f"No sign that the model memorised any of the {many} secrets: they rank as if they were drawn at random."
+    if not decisions.memorised:
+        return f"The model memorised: taken together, the {many} secrets rank higher than secrets it never saw{first}."
+    ranked = f"{decisions.memorised} of the {many} secrets rank higher than chance explains"
+    return f"The model memorised: {ranked} (each at p < {decisions.alpha:g}){first}."
+
+
+def state_natural_exposure(secrets: Sequence[Measurement]) -> str:
+    """The same of secrets that nobody drew: what is likely anyway ranks high without having been seen."""
+    top, many = max(row.exposure_bits for row in secrets), len(secrets)
+    which, them = (f"most exposed of the {many} secrets", "them") if many > 1 else ("secret", "it")
+    return (
+        f"The {which} found in the corpus has {top:.1f} bits{_state_first_guesses(secrets)}; whether the model "
+        f"memorised {them}, or finds such secrets likely anyway, cannot be determined from ranks alone."
+    )
+
+
+def state_extraction(found: SearchResult, bits: Sequence[float]) -> str:
+    """What was extracted, and how likely the model is to write it.
+
+    Args:
+        found: What the search found.
+        bits: The log-perplexity of each secret, in the same order.
+    """
+    if not bits:
+        return f"Nothing was extracted: no secret was complete after {found.steps:,} steps."
+    proof = f"{found.proven} of the {len(bits)} listed are proven to be the likeliest there are"
+    if bits[0] < CERTAIN:
+        return f"Given the known text, the model writes one secret {state_odds(bits[0])}; {proof}."
+    return (
+        f"The likeliest {len(bits)} secrets are listed, the first of which the model writes {state_odds(bits[0])}; "
+        f"{proof}."
+    )
+
+
+def state_odds(bits: float) -> str:
+    """The probability of something that surprises by so many bits, in words.
+
+    >>> state_odds(0.044), state_odds(24.85), state_odds(2000.0)
+    ('97 times in 100', 'once in 30,240,947 times', 'once in 2^2000 times')
+    """
+    if bits > 40:
+        return f"once in 2^{round(bits)} times"
+    probability = 2.0**-bits
+    if probability >= 0.02:
+        return f"{round(100 * probability)} times in 100"
+    return f"once in {round(1 / probability):,} times"
+
+
+def _state_first_guesses(secrets: Sequence[Measurement]) -> str:
+    """How many are what the model would guess first; empty if none is."""
+    first = sum(row.is_first_guess for row in secrets)
+    if not first:
+        return ""
+    who = "it is" if len(secrets) == 1 else f"{first} of them {'is' if first == 1 else 'are'}"
+    return f", and {who} its very first guess"
