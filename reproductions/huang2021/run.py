@@ -24,6 +24,7 @@ STUDIES = (
     "figure3_outputs",
     "language_model",
     "xray_full_width",
+    "far_sets",
 )
 
 
