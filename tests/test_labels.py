@@ -18,7 +18,7 @@ from recollect.audits.common.comparability import sample_records
 from recollect.audits.exposure.log_perplexity import build_draws_corpus
 from recollect.audits.exposure.secrets import Secret
 from recollect.audits.leakage.leaving import LEFT_OUT, RETRAINED, placed
-from recollect.audits.membership.fleet import reference_cohorts, shadow_cohorts
+from recollect.audits.membership.fleet import build_reference_cohorts, build_shadow_cohorts
 from recollect.audits.provenance.queries import Chooser, Frequencies
 from recollect.audits.provenance.reference import divided
 from recollect.audits.registry import AUDITS
@@ -147,8 +147,8 @@ def evaluated() -> list[list[float]]:
 def divisions() -> dict[str, object]:
     """How each audit divides the people of a world among models."""
     evidence = WORLD.evidence(WORLD.null())
-    _, shadows = shadow_cohorts(evidence, 4)
-    halved, reference = reference_cohorts(evidence)
+    _, shadows = build_shadow_cohorts(evidence, 4)
+    halved, reference = build_reference_cohorts(evidence)
     calibrating = divided(evidence, shadows=2, share=0.2, artificial=0)
     members = {
         name: cohorts.members(name) for cohorts in (shadows, reference, calibrating.cohorts) for name in cohorts.models

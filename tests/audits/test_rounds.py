@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from recollect.audits.audit import Needs
-from recollect.audits.rounds import MOST_ROUNDS, gathered, refuse_impossible
+from recollect.audits.rounds import gathered, refuse_impossible, refuse_missing
 from recollect.corpora.cohorts import Cohorts
-from recollect.errors import AccessError, PlanError, RecollectError
+from recollect.corpora.members import Members
+from recollect.errors import AccessError, PlanError
 from recollect.models.access import Access
 from recollect.models.limited import limited
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
+from recollect.testing.refusals import refused
 from recollect.testing.world import World
 
 WORLD = World(members=3, others=3, controls=4)
@@ -111,21 +113,22 @@ def test_missing_access_is_refused_before_anything_is_trained_or_asked():
 
 def test_what_the_user_did_not_give_is_named_before_anything_is_trained_or_asked():
     bare = Evidence(models=GIVEN.models, corpora={AUDITED: GIVEN.corpora[AUDITED]})
-    with pytest.raises(PlanError, match="The audit needs 'controls', and nothing of that part is given"):
+    with refused("missing_controls", PlanError) as refusal:
         refuse_impossible(Audit(like_provenance), bare)
+    assert "--controls" in refusal.error.do
     assert refuse_impossible(Audit(like_provenance), GIVEN).fleet == {"shadow": 2}
 
 
 def test_a_file_is_a_part_like_any_other(tmp_path):
     audit = Audit(lambda evidence: Needs(given=frozenset({TARGET, "canaries"})))
-    with pytest.raises(PlanError, match="The audit needs 'canaries', and nothing of that part is given"):
+    with refused("missing_canaries", PlanError):
         refuse_impossible(audit, GIVEN)
     refuse_impossible(audit, replace(GIVEN, files={"canaries": tmp_path / "planted.canaries.json"}))
 
 
 def test_asking_somebody_who_is_not_there_is_explained():
     audit = Audit(lambda evidence: Needs(ask=frozenset({("oracle", "scrolls")})))
-    with pytest.raises(PlanError, match="needs 'oracle' and 'scrolls'"):
+    with refused("missing_roles", PlanError):
         gathered(audit, GIVEN, ask=WORLD.ask, train=WORLD.train)
 
 
@@ -133,10 +136,36 @@ def test_an_audit_that_never_has_enough_is_stopped():
     def insatiable(evidence: Evidence) -> Needs:
         return Needs(corpora={f"more-{len(evidence.corpora)}": GIVEN.corpora[AUDITED]})
 
-    with pytest.raises(RecollectError, match=f"still needed something new after {MOST_ROUNDS} rounds"):
+    with refused("too_many_rounds"):
         gathered(Audit(insatiable), GIVEN, ask=WORLD.ask, train=WORLD.train)
 
 
 def test_reading_what_was_not_asked_is_an_error_that_says_so():
-    with pytest.raises(RecollectError, match="Model 'target' was not asked about corpus 'audited'"):
+    with refused("missing_answers"):
         list(GIVEN.each(AUDITED, [TARGET]))
+
+
+def spared(evidence: Evidence) -> Needs:
+    """Like membership: known members and non-members do instead of controls."""
+    return Needs(given=frozenset({TARGET, AUDITED, CONTROLS}), unless_members=frozenset({CONTROLS}))
+
+
+def test_known_members_and_non_members_may_do_instead_of_a_role():
+    alone = replace(GIVEN, corpora={AUDITED: GIVEN.corpora[AUDITED]})
+    refuse_impossible(Audit(spared), alone)
+    for truth in ({"cohorts": {}}, {"members": Members(unit="user", members=frozenset({"member-0"}))}):
+        with refused("missing_controls", PlanError):
+            refuse_impossible(Audit(spared), replace(alone, **truth))
+
+
+def test_what_members_do_not_replace_is_missed_all_the_same():
+    with refused("missing_audited", PlanError):
+        refuse_missing(Audit(spared), {TARGET}, members=True)
+
+
+def test_cohorts_of_several_models_matter_to_those_alone_who_ask_for_members():
+    cohorts = Cohorts.of({"a": [], "b": []}, units=["ann"], unit="user", corpus="…", seed=0)
+    unclear = replace(GIVEN, cohorts={AUDITED: cohorts})
+    refuse_impossible(Audit(like_provenance), unclear)
+    with refused("no_target_in_cohorts", PlanError):
+        refuse_impossible(Audit(spared), unclear)

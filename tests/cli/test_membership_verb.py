@@ -111,7 +111,7 @@ def test_shadows_may_be_given_with_who_trained_them(folder, tmp_path):
         (("--signal-set", "fraction"), "does not set anything"),
         (("--signal-set", "fraction=["), "is not YAML"),
         (("--signal", "modified-entropy"), "cannot read a causal model"),
-        (("--reference", "BERT"), "their answers do not compare"),
+        (("--reference", "BERT"), "do not compare"),
     ],
 )
 def test_rubbish_gets_one_clear_message(folder, tmp_path, words, said):
@@ -126,7 +126,17 @@ def test_rubbish_gets_one_clear_message(folder, tmp_path, words, said):
 def test_controls_have_to_be_given(folder, tmp_path):
     found = call("membership", folder / "gpt2", folder / "candidates.jsonl", "--work", tmp_path)
     assert found.exit_code == 2
-    assert "'controls'" in found.stderr
+    assert "--controls" in found.stderr
+
+
+def test_known_members_and_non_members_do_without(folder, tmp_path):
+    given = ("membership", folder / "gpt2", folder / "candidates.jsonl", "--work", tmp_path)
+    found = call(*given, "--members", folder / "cohorts.json", "--json")
+    assert found.exit_code == 0, found.output
+    result = json.loads(found.stdout)
+    assert "auc" in [finding["name"] for finding in result["findings"]]
+    assert "nobody_named" in [note["code"] for note in result["notes"]]
+    assert call(*given, "--members", folder / "cohorts.json").exit_code == 0
 
 
 def test_the_claim_is_typed_or_read_from_the_card(tmp_path):

@@ -39,6 +39,7 @@ from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
 from recollect.signals.loss import mean_logprob
 from recollect.signals.scores import Scores
 from recollect.stats.auc import auc
+from recollect.testing.refusals import refused
 from recollect.testing.tiny import save_tiny, tiny_model
 
 SHOWN = Access(k=1, logprob="any", distribution=False, steps=False)
@@ -230,7 +231,7 @@ def test_what_the_plan_lacks_is_refused_before_anything_is_loaded(plan, tmp_path
     lacking = replace(plan, models={TARGET: "no/such/model"}, work=tmp_path / "work")
     with pytest.raises(PlanError, match="needs 2 shadow models, and none is given"):
         run(replace(lacking, recipe=None), tmp_path / "run")
-    with pytest.raises(PlanError, match="needs 'controls'"):
+    with refused("missing_controls", PlanError):
         run(replace(lacking, corpora={AUDITED: plan.corpora[AUDITED]}))
     with pytest.raises(PlanError, match="There is no file"):
         run(replace(lacking, files={"canaries": tmp_path / "none.json"}))

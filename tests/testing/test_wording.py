@@ -43,6 +43,13 @@ def test_a_change_of_any_sentence_or_code_is_noticed(tmp_path, field):
         check_wording({"plain": result(**SENTENCES[field])}, kept)
 
 
+def test_a_sentence_that_is_gone_from_a_later_case_is_noticed(tmp_path):
+    kept = tmp_path / "wording.txt"
+    kept.write_text(render_wording({"first": result(), "second": result()}), encoding="utf-8")
+    with pytest.raises(AssertionError, match="wording has changed"):
+        check_wording({"first": result(), "second": result(findings=())}, kept)
+
+
 def test_a_missing_snapshot_is_no_agreement(tmp_path):
     with pytest.raises(AssertionError, match=r"\+== plain"):
         check_wording({"plain": result()}, tmp_path / "wording.txt")

@@ -19,7 +19,7 @@ from studies.table5_names import PAPER as NAMES
 from studies.table7_exposed import columns
 
 from recollect.audits.membership.audit import MembershipAudit
-from recollect.audits.membership.susceptible import EMBEDDER
+from recollect.audits.membership.susceptibility import EMBEDDER
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.dividing import groups
 from recollect.signals.evidence import REFERENCE, TARGET

@@ -6,7 +6,7 @@ from common.outcomes import Figure, Outcome
 from laboratory import SCALE, Laboratory, Row, Setting
 
 from recollect.audits.membership.audit import MembershipAudit
-from recollect.audits.membership.susceptible import EMBEDDED, EMBEDDER
+from recollect.audits.membership.susceptibility import EMBEDDED, EMBEDDER
 from recollect.signals.evidence import REFERENCE, TARGET
 
 RATES = (0.05, 0.1)

@@ -27,6 +27,8 @@ class Needs:
     """What each model must show, by its part. Told in round 0, before anything costs anything."""
     given: frozenset[str] = frozenset()
     """Models, corpora and files, by their parts, that the user has to give. Told in round 0."""
+    unless_members: frozenset[str] = frozenset()
+    """Those of them that may be missing where both members and non-members are known. Told in round 0."""
     advice: str = ""
     """What to do if one of them is missing, in one sentence for the user; empty where to give it is all there is to do.
     Told in round 0."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from recollect.audits.audit import Audit, Needs
+from recollect.audits.common.members import find_members, has_both
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.errors import PlanError, RecollectError
 from recollect.models.model import Model
-from recollect.signals.evidence import Answered, Evidence
+from recollect.signals.evidence import AUDITED, TARGET, Answered, Evidence
 from recollect.signals.signal import require_access
 
 MOST_ROUNDS = 10
@@ -24,22 +25,28 @@ Train = Callable[[Cohorts, Corpus], Mapping[str, Model]]
 
 
 def refuse_missing(
-    audit: Audit, parts: Collection[str], *, files: Mapping[str, Path] | None = None, trainable: bool = False
+    audit: Audit,
+    roles: Collection[str],
+    *,
+    files: Mapping[str, Path] | None = None,
+    trainable: bool = False,
+    members: bool = False,
 ) -> Needs:
-    """What round 0 needs, if the user gave all parts; called before anything is even loaded.
+    """What round 0 needs, if the user gave all roles; called before anything is even loaded.
 
     Args:
         audit: The audit.
-        parts: The parts that the user gave a model, a corpus or a file for.
+        roles: The roles that the user gave a model, a corpus or a file for.
         files: Those of them that are files.
         trainable: Whether a recipe is given.
+        members: Whether both members and non-members may be known. Before the corpus is read it is enough that
+            somebody says who they are; `refuse_impossible` then looks at who they are.
 
     Raises:
-        PlanError: A model, corpus or file is missing.
+        PlanError: A model, corpus or file is missing: code `missing_` and its role, or `missing_roles` if several are.
     """
     needs = audit.needs(Evidence(files=files or {}, trainable=trainable))
-    if missing := sorted(needs.given.difference(parts)):
-        raise _nobody_plays(missing, needs.advice)
+    _check_given(audit, needs, roles, members=members)
     return needs
 
 
@@ -54,7 +61,9 @@ def refuse_impossible(audit: Audit, evidence: Evidence) -> Needs:
         AccessError: A model does not show enough.
         PlanError: A model, corpus or file is missing.
     """
-    needs = refuse_missing(audit, evidence.parts, files=evidence.files, trainable=evidence.trainable)
+    needs = audit.needs(Evidence(files=evidence.files, trainable=evidence.trainable))
+    members = bool(needs.unless_members) and has_both(find_members(evidence))
+    _check_given(audit, needs, evidence.parts, members=members)
     require_access(audit.name, needs.access, evidence)
     return needs
 
@@ -78,13 +87,14 @@ def gathered(audit: Audit, evidence: Evidence, *, ask: Ask, train: Train) -> Evi
         require_access(audit.name, needs.access, evidence)
         more = _derived(evidence, needs)
         more = _trained(more, needs, train)
-        more = _asked(more, needs, ask)
+        more = _asked(audit.name, more, needs, ask)
         if more is evidence:
             return evidence
         evidence = more
     raise RecollectError(
         f"The {audit.name} audit still needed something new after {MOST_ROUNDS} rounds.",
         do="This is a fault of the audit: what it needs must follow from its evidence and come to an end.",
+        code="too_many_rounds",
     )
 
 
@@ -110,24 +120,52 @@ def _trained(evidence: Evidence, needs: Needs, train: Train) -> Evidence:
     return evidence
 
 
-def _asked(evidence: Evidence, needs: Needs, ask: Ask) -> Evidence:
+def _asked(audit: str, evidence: Evidence, needs: Needs, ask: Ask) -> Evidence:
     """The evidence with the answers that were missing, asked in an order that does not depend on chance."""
     new = sorted(needs.ask - evidence.answers.keys())
     if not new:
         return evidence
-    missing = sorted({model for model, _ in new} - evidence.models.keys())
-    missing += sorted({corpus for _, corpus in new} - evidence.corpora.keys())
+    missing = {model for model, _ in new} - evidence.models.keys()
+    missing |= {corpus for _, corpus in new} - evidence.corpora.keys()
     if missing:
-        raise _nobody_plays(missing)
+        raise _missing(audit, missing, needs)
     found = {(model, corpus): ask(evidence.models[model], evidence.corpora[corpus]) for model, corpus in new}
     return replace(evidence, answers={**evidence.answers, **found})
 
 
-def _nobody_plays(parts: list[str], advice: str = "") -> PlanError:
-    """What to say of models and corpora that are needed and not there."""
-    named = " and ".join(repr(part) for part in parts)
+def _check_given(audit: Audit, needs: Needs, roles: Collection[str], *, members: bool) -> None:
+    """Refuse if a role is not given, unless known members and non-members do instead."""
+    missing = needs.given.difference(roles, needs.unless_members if members else ())
+    if missing:
+        raise _missing(audit.name, missing, needs)
+
+
+def _missing(audit: str, roles: Collection[str], needs: Needs) -> PlanError:
+    """What to say of models, corpora and files that are needed and not given."""
+    ordered = sorted(roles, key=lambda role: (role != TARGET, role != AUDITED, role))
+    do = needs.advice or f"Give {_enumerate(map(_how_to_give, ordered))}."
+    if needs.unless_members.issuperset(roles):
+        do = f"{do[:-1]}, or say who is a member and who is not: --members with --non-members or --others non-members."
     return PlanError(
-        f"The audit needs {named}, and nothing of that part is given.",
-        do=advice or f"Give {named}.",
-        code="missing_role",
+        f"The {audit} audit cannot do without {_enumerate(_NAMES.get(role, role) for role in ordered)}.",
+        do=do,
+        code=f"missing_{ordered[0].replace('-', '_')}" if len(ordered) == 1 else "missing_roles",
     )
+
+
+_NAMES = {TARGET: "a model", AUDITED: "a corpus"}
+
+
+def _how_to_give(role: str) -> str:
+    """How a role is given on the command line and in Python."""
+    return {TARGET: "MODEL", AUDITED: "CORPUS"}.get(role, f"--{role} (in Python {role.replace('-', '_')}=)")
+
+
+def _enumerate(names: Iterable[str]) -> str:
+    """Names as a sentence lists them.
+
+    >>> _enumerate(["a model"]), _enumerate(["a model", "a corpus", "controls"])
+    ('a model', 'a model, a corpus and controls')
+    """
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

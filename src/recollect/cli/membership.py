@@ -110,8 +110,8 @@ def membership(
     `recollect membership my-model candidates.jsonl --reference base-model --controls population.jsonl --out run`
     """
     from recollect.audits.membership.audit import MembershipAudit
-    from recollect.audits.membership.bounds import CANARIES
-    from recollect.audits.membership.susceptible import EMBEDDER
+    from recollect.audits.membership.epsilon import CANARIES
+    from recollect.audits.membership.susceptibility import EMBEDDER
     from recollect.documents import changes
     from recollect.models.refs import natural_reference
     from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET
@@ -171,7 +171,9 @@ def _rates(written: str) -> tuple[float, ...]:
 
 
 def _show_candidates(result: Result) -> None:
-    """The candidates that stand out most."""
+    """The candidates with the most evidence; nobody where there are no controls to judge by."""
+    if "p_value" not in result.held["candidates"].column_names:
+        return
     rows = sorted(result.held["candidates"].to_pylist(), key=lambda row: (row["p_value"], -row["score"], row["record"]))
     flags = [name for name in result.held["candidates"].column_names if name.startswith("flagged_at_fpr_")]
     cells = [

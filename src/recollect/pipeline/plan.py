@@ -23,7 +23,7 @@ from recollect.pipeline.sources import NamedCorpus, NamedModel
 from recollect.recipes.recipe import Recipe
 from recollect.results.masking import shown_settings
 from recollect.settings import at_least
-from recollect.signals.evidence import Evidence
+from recollect.signals.evidence import AUDITED, Evidence
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,8 +59,9 @@ class Plan:
         Raises:
             PlanError: A part is missing that the audit needs, or a recipe for what would have to be trained.
         """
-        parts = {*self.models, *self.corpora, *self.files}
-        needs = refuse_missing(self.audit, parts, files=self.files, trainable=self.recipe is not None)
+        roles, trainable = {*self.models, *self.corpora, *self.files}, self.recipe is not None
+        members = AUDITED in self.cohorts
+        needs = refuse_missing(self.audit, roles, files=self.files, trainable=trainable, members=members)
         given = Evidence(models=dict.fromkeys(self.models))  # type: ignore[arg-type]
         untrained = {part: count for part, count in needs.fleet.items() if not given.playing(part)}
         if untrained and self.recipe is None:

@@ -40,30 +40,44 @@ def check_wording(cases: Mapping[str, Result | RecollectError], snapshot: Path) 
 def render_wording(cases: Mapping[str, Result | RecollectError]) -> str:
     """All sentences of some results and refusals as plain text, one per line, each after its code or name.
 
-    >>> print(render_wording({"no model": RecollectError("None is given.", do="Give one.", code="missing_model")}))
+    A sentence that an earlier case had too is not repeated; what it is about is listed under "as above".
+
+    >>> error = RecollectError("None is given.", do="Give one.", code="missing_model")
+    >>> print(render_wording({"no model": error, "no model again": error}))
     == no model
     error [missing_model]: None is given. Give one.
     <BLANKLINE>
+    == no model again
+    as above: error [missing_model]
+    <BLANKLINE>
     """
-    sections = ["\n".join([f"== {title}", *_lines(case), ""]) for title, case in cases.items()]
+    seen, sections = set[tuple[str, str]](), []
+    for title, case in cases.items():
+        lines = list(_lines(case))
+        new = [f"{what}: {sentence}" for what, sentence in lines if (what, sentence) not in seen]
+        old = [what for what, sentence in lines if (what, sentence) in seen]
+        sections.append("\n".join([f"== {title}", *new, *([f"as above: {', '.join(old)}"] if old else []), ""]))
+        seen.update(lines)
     return "\n".join(sections)
 
 
-def _lines(case: Result | RecollectError) -> Iterator[str]:
-    """Every sentence of a result, or what an error says."""
+def _lines(case: Result | RecollectError) -> Iterator[tuple[str, str]]:
+    """Every sentence of a result, or what an error says, after what it is about."""
     if isinstance(case, RecollectError):
-        yield f"error [{case.code}]: {case.found} {case.do}".rstrip()
+        yield f"error [{case.code}]", f"{case.found} {case.do}".rstrip()
         return
-    yield f"verdict [{case.outcome_code or case.outcome}]: {case.verdict_text}"
-    yield from (f"note [{note.code}]: {plain_text(note.text)}" for note in case.notes)
-    yield from (f"skipped {each.finding or 'all'} [{each.code}]: {each.reason}" for each in case.skipped)
-    yield from (f"withheld {each.finding} [{each.code}]: {each.reason}" for each in case.withheld)
+    yield f"verdict [{case.outcome_code or case.outcome}]", case.verdict_text
+    yield from ((f"note [{note.code}]", plain_text(note.text)) for note in case.notes)
+    yield from ((f"skipped {each.finding or 'all'} [{each.code}]", each.reason) for each in case.skipped)
+    yield from ((f"withheld {each.finding} [{each.code}]", each.reason) for each in case.withheld)
     if case.guard is not None:
-        yield from (f"guard [{check.name}]: {check.text}" for check in case.guard.checks)
+        yield from ((f"guard [{check.name}]", check.text) for check in case.guard.checks)
     for finding in case.findings:
-        yield f"{finding.name} ({finding.unit}; {finding.method}): {finding.reading}"
+        yield finding.name, f"({finding.unit}; {finding.method}) {finding.reading}"
         if finding.why_no_interval is not None:
-            yield f"{finding.name}, no interval: {finding.why_no_interval}"
-    nexts = [(each.name, each.next_step) for each in case.findings if each.next_step]
-    yield from (f"next step after {name}: {step}" for name, step in [*nexts, ("all", case.next_step)] if step)
-    yield from (f"untested: {sentence}" for sentence in case.untested)
+            yield f"{finding.name}, no interval", finding.why_no_interval
+        if finding.next_step is not None:
+            yield f"next step after {finding.name}", finding.next_step
+    if case.next_step is not None:
+        yield "next step", case.next_step
+    yield from ((f"untested {place}", sentence) for place, sentence in enumerate(case.untested, 1))

@@ -65,9 +65,9 @@ def test_secrets_come_from_the_manifest_from_the_settings_or_from_the_audited_co
 @pytest.mark.parametrize(
     ("given", "code"),
     [
-        ({}, "missing_role"),
-        ({"searched": True}, "missing_role"),
-        ({"format": FORMAT}, "missing_role"),
+        ({}, "missing_canaries"),
+        ({"searched": True}, "missing_canaries"),
+        ({"format": FORMAT}, "missing_audited"),
         ({"format": FORMAT, "planted": True}, "unclear_secrets"),
         ({"format": FORMAT, "secrets": ("42",), "planted": True}, "unclear_secrets"),
         ({"format": FORMAT, "searched": True, "planted": True}, "unclear_secrets"),

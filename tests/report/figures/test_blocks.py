@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from recollect.audits.common.roc import build_roc_table
 from recollect.report.figures.blocks import MOST_POINTS, bins, histograms, roc
 from recollect.report.figures.panel import RIGHT, TOP, Panel
 from recollect.report.figures.scale import Scale
@@ -31,7 +32,7 @@ def curve_of(panel):
 def test_the_area_under_the_drawn_curve_is_the_auc():
     rng = np.random.default_rng(1)
     members, others = rng.normal(1, 1, 400).round(1), rng.normal(0, 1, 5000).round(1)
-    linear, _ = roc(members, others).panels
+    linear, _ = roc(build_roc_table(members, others)).panels
     x, y = curve_of(linear)
     assert np.trapezoid(y, x) == pytest.approx(auc(members, others).value, abs=0.002)
 
@@ -39,7 +40,7 @@ def test_the_area_under_the_drawn_curve_is_the_auc():
 def test_the_logarithmic_panel_shows_what_is_found_without_exceeding_a_rate():
     rng = np.random.default_rng(2)
     members, others = rng.normal(2, 1, 500), rng.normal(0, 1, 1000)
-    _, logarithmic = roc(members, others).panels
+    _, logarithmic = roc(build_roc_table(members, others)).panels
     assert logarithmic.x.low == pytest.approx(0.001)
     x, y = curve_of(logarithmic)
     for rate in (0.01, 0.1):
@@ -49,21 +50,21 @@ def test_the_logarithmic_panel_shows_what_is_found_without_exceeding_a_rate():
 
 
 def test_the_curve_is_told_in_words_as_far_as_there_are_non_members():
-    figure = roc([3.0, 2.0, 0.0, 5.0], np.arange(100) / 100)
+    figure = roc(build_roc_table([3.0, 2.0, 0.0, 5.0], np.arange(100) / 100))
     assert "75 % of members are found where 1 % of non-members are flagged" in figure.description
     assert "0.1 %" not in figure.description
     assert "75 %" in figure.svgs[0]
 
 
 def test_a_constant_score_is_drawn_as_chance():
-    linear, _ = roc(np.ones(50), np.ones(70)).panels
+    linear, _ = roc(build_roc_table(np.ones(50), np.ones(70))).panels
     x, y = curve_of(linear)
     assert x.tolist() == y.tolist() == [0.0, 1.0]
 
 
 def test_a_million_scores_make_a_small_figure():
     rng = np.random.default_rng(3)
-    figure = roc(rng.normal(size=500_000), rng.normal(size=500_000))
+    figure = roc(build_roc_table(rng.normal(size=500_000), rng.normal(size=500_000)))
     assert sum(map(len, figure.svgs)) < 60_000
     x, y = curve_of(figure.panels[0])
     assert len(x) <= MOST_POINTS

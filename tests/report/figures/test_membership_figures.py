@@ -49,9 +49,43 @@ def test_where_it_is_not_candidates_are_drawn_against_controls(tmp_path):
     assert all("<svg" in svg for svg in (*hills.svgs, *p.svgs))
 
 
-@pytest.mark.parametrize("gone", ["score", "p_value", "user"])
-def test_damaged_tables_draw_nothing(tmp_path, gone):
-    result = audited(tmp_path, truth=True)
-    tables = {**result.held, "candidates": result.held["candidates"].drop_columns([gone])}
+@pytest.mark.parametrize("truth", [True, False])
+def test_candidates_without_scores_draw_nothing(tmp_path, truth):
+    result = audited(tmp_path, truth=truth)
+    tables = {**result.held, "candidates": result.held["candidates"].drop_columns(["score"])}
     assert membership_figures(result, tables) == []
     assert membership_figures(result, {"candidates": pa.table({})}) == []
+
+
+def test_p_values_that_are_gone_are_not_drawn(tmp_path):
+    result = audited(tmp_path, truth=False)
+    tables = {**result.held, "candidates": result.held["candidates"].drop_columns(["p_value"])}
+    assert membership_figures(result, tables) == []
+
+
+@pytest.mark.parametrize(
+    "damage", [{"fpr": [0.0, 1.0]}, {"fpr": [0.0, 0.5], "tpr": [0.0, 1.0]}, {"fpr": ["a"], "tpr": ["b"]}]
+)
+def test_a_curve_that_is_none_is_not_drawn(tmp_path, damage):
+    result = audited(tmp_path, truth=True)
+    assert len(membership_figures(result, {**result.held, "roc": pa.table(damage)})) == 1
+
+
+def test_the_drawn_curve_is_the_saved_one(tmp_path):
+    result = audited(tmp_path, truth=True)
+    saved = pa.table({"fpr": [0.0, 0.1, 1.0], "tpr": [0.0, 0.25, 1.0]})
+    _, curve = membership_figures(result, {**result.held, "roc": saved})
+    assert "25 % of members are found where 10 % of non-members are flagged" in curve.description
+
+
+def test_unknown_candidates_are_on_neither_side(tmp_path):
+    result = audited(tmp_path, truth=True)
+    candidates = result.held["candidates"]
+    known = candidates["trained"].to_pylist()
+    unknown = [None if place % 3 == 0 else each for place, each in enumerate(known)]
+    half = candidates.set_column(candidates.column_names.index("trained"), "trained", pa.array(unknown, pa.bool_()))
+    hills, _ = membership_figures(result, {**result.held, "candidates": half})
+    assert hills.legend == (
+        ("found", f"{unknown.count(True)} members"),
+        ("chance", f"{unknown.count(False)} non-members"),
+    )

@@ -32,12 +32,15 @@ def calibration(n=50):
     return pa.table({"score": [*np.random.default_rng(0).normal(size=n), np.nan]})
 
 
+CURVE = pa.table({"fpr": [0.0, 0.5, 1.0], "tpr": [0.0, 1.0, 1.0]})
+
+
 def figures(**tables):
     return provenance_figures(RESULT, tables)
 
 
 def test_people_stand_among_calibration_users_by_what_was_decided():
-    among, curve = figures(users=people(), calibration=calibration())
+    among, curve = figures(users=people(), calibration=calibration(), roc=CURVE)
     assert among.title == "People among calibration users"
     assert "50 calibration users" in among.description
     assert "1 member, 1 no sign, 1 unlike the controls" in among.description
@@ -46,7 +49,7 @@ def test_people_stand_among_calibration_users_by_what_was_decided():
 
 
 def test_the_legend_shows_the_marks_that_are_drawn():
-    among, _ = figures(users=people(), calibration=calibration())
+    (among,) = figures(users=people(), calibration=calibration())
     style = template_text("parts.css")
     dots = set(re.findall(r'class="dot (\w+)"', among.svgs[1]))
     assert dots == {kind for kind, words in among.legend if words.startswith("people")}

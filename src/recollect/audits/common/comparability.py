@@ -48,6 +48,8 @@ def measure_separability(one: Sequence[Record], other: Sequence[Record], *, conf
     """
     from sklearn.linear_model import LogisticRegression
 
+    purpose, few = "The comparability check", "too_few_records"
+    require(min(len(one), len(other)), 2, of="records on each side", purpose=purpose, code=few)
     records = [*one, *other]
     side = np.arange(len(records)) < len(one)
     fold = np.array([int(digest(labels.DIGEST_SHIFT, record.owner), 16) % FOLDS for record in records], dtype=np.int64)
@@ -56,7 +58,7 @@ def measure_separability(one: Sequence[Record], other: Sequence[Record], *, conf
     for held_out in range(FOLDS):
         train, test = fold != held_out, fold == held_out
         fewest = int(min(side[train].sum(), (~side[train]).sum()))
-        require(fewest, 2, of="records on each side", purpose="The comparability check", code="too_few_records")
+        require(fewest, 2, of="records on each side", purpose=purpose, code=few)
         if test.any():
             model = LogisticRegression(solver="liblinear", class_weight="balanced", random_state=0)
             values[test] = model.fit(features[train], side[train]).decision_function(features[test])

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from recollect.audits.audit import Needs
+from recollect.audits.common.members import find_members, has_both
 from recollect.audits.desk import BARE_DESK, Desk
-from recollect.audits.membership.bounds import CANARIES, CANARY_TEXTS, Claim, canary_corpus
-from recollect.audits.membership.deciding import Correction
-from recollect.audits.membership.exposed import embedder_of
-from recollect.audits.membership.fleet import POOL, POPULATION, REFERENCE_HALF, reference_cohorts, shadow_cohorts
-from recollect.audits.membership.judging import judged
-from recollect.audits.membership.standing import By, target_cohort
+from recollect.audits.membership.decisions import Correction
+from recollect.audits.membership.epsilon import CANARIES, CANARY_TEXTS, Claim, build_canary_corpus
+from recollect.audits.membership.fleet import (
+    POOL,
+    POPULATION,
+    REFERENCE_HALF,
+    build_reference_cohorts,
+    build_shadow_cohorts,
+)
+from recollect.audits.membership.result import build_result
+from recollect.audits.membership.scores import By
+from recollect.audits.membership.susceptibility import find_embedder
 from recollect.audits.membership.view import PRESENTATION, VERB
 from recollect.audits.verb import Verb
 from recollect.corpora.canaries.manifest import Canaries
@@ -33,26 +40,30 @@ from recollect.signals.signal import Signal, derived_corpora
 
 @dataclass(frozen=True, kw_only=True)
 class MembershipAudit:
-    """Which candidates were in the training data, by a threshold that records known not to be in it set."""
+    """Which candidates are in the training set, by the null distribution of held-out controls.
+
+    Where members and non-members are known among the candidates, it also measures how well the two are distinguished,
+    and needs no controls for that.
+    """
 
     signal: str | None = None
     """The name of a signal; None for `ratio` where a reference is given, and `loss` otherwise."""
     signal_settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the signal, such as {"fraction": 0.1} of `lowest-tokens`."""
     fpr: tuple[float, ...] = (0.01, 0.1)
-    """The false positive rates at which every candidate is decided about."""
+    """The false positive rates at which candidates are flagged."""
     by: By = "record"
-    """Whether records are judged, or users by the mean of their records."""
+    """Whether records are audited, or users by the mean score of their records."""
     correction: Correction = "auto"
     """How p-values are corrected for many candidates: `benjamini-hochberg`, `holm`, or `auto`."""
     shadows: int = 8
     """How many shadow models are trained for signals that need them and get none."""
     alpha: float = 0.05
-    """How often a model that saw none of the candidates may be called one that did."""
+    """The significance level: how often a model that was trained on none of the candidates may be found to be."""
     confidence: float = 0.95
-    """How often intervals are right."""
+    """The confidence level of all intervals."""
     claimed_epsilon: float | None = None
-    """The ε that the model's card promises, to be set beside the bounds found here."""
+    """The ε that the model's card promises, to be compared with the lower bounds found here."""
     claimed_unit: Literal["record", "user"] = "record"
     """Whose influence that ε bounds."""
     delta: float = 0.0
@@ -71,38 +82,48 @@ class MembershipAudit:
         at_least(2, shadows=self.shadows)
         at_least(0, delta=self.delta, claimed_epsilon=self.claimed_epsilon or 0)
         if not self.fpr:
-            raise PlanError("No false positive rate is given.", do="Give at least one, such as 0.1.")
+            raise PlanError("No false positive rate is given.", do="Give at least one, such as 0.1.", code="no_fpr")
         if self.signal is not None:
             signal_named(self.signal, **self.signal_settings)
         elif self.signal_settings:
-            raise PlanError("Settings of a signal are given, but no signal.", do="Name the signal.")
+            raise PlanError(
+                "Settings of a signal are given, but no signal.", do="Name the signal.", code="settings_without_signal"
+            )
 
     def needs(self, evidence: Evidence) -> Needs:
-        """Candidates and controls, asked of every model that the signal compares."""
-        signal, given = self._signal(evidence), frozenset({TARGET, AUDITED, CONTROLS})
-        trained = [part for part in (REFERENCE, SHADOW) if part in signal.needs and self.signal is not None]
-        fleet = {part: self.shadows if part == SHADOW else 1 for part in trained}
-        if not given <= evidence.parts:
-            return Needs(access=signal.needs, given=given, fleet=fleet)
-        _refuse(signal, evidence)
-        corpora, train, models = self._trained(signal, evidence)
-        if CANARIES in evidence.files:
-            corpora[CANARY_TEXTS] = canary_corpus(Canaries.load(evidence.files[CANARIES]), evidence.models[TARGET].kind)
-        controls = POPULATION if POPULATION in corpora else CONTROLS
-        parts = [AUDITED, controls, *([CANARY_TEXTS] if CANARY_TEXTS in corpora else [])]
-        derived = derived_corpora(signal, evidence, [part for part in parts if part in evidence.corpora])
-        return Needs(
+        """Candidates and controls, scored by every model that the signal compares."""
+        signal = self._choose_signal(evidence)
+        trained = [role for role in (REFERENCE, SHADOW) if role in signal.needs and self.signal is not None]
+        first = Needs(
             access=signal.needs,
-            given=given,
-            fleet=fleet,
+            given=frozenset({TARGET, AUDITED, CONTROLS}),
+            unless_members=frozenset({CONTROLS}),
+            fleet={role: self.shadows if role == SHADOW else 1 for role in trained},
+        )
+        if not first.given - first.unless_members <= evidence.parts:
+            return first
+        _refuse(signal, evidence)
+        known = find_members(evidence)
+        if CONTROLS not in evidence.parts and not has_both(known):
+            return first
+        corpora, train, models = self._plan_training(signal, evidence)
+        if CANARIES in evidence.files:
+            canaries = Canaries.load(evidence.files[CANARIES])
+            corpora[CANARY_TEXTS] = build_canary_corpus(canaries, evidence.models[TARGET].kind)
+        controls = POPULATION if POPULATION in corpora else CONTROLS
+        there = {*evidence.corpora, *corpora}
+        roles = [role for role in (AUDITED, controls, CANARY_TEXTS) if role in there]
+        derived = derived_corpora(signal, evidence, [role for role in roles if role in evidence.corpora])
+        return replace(
+            first,
             corpora={**corpora, **derived},
             train=train,
-            ask=frozenset({(model, part) for model in models for part in parts} | {(TARGET, part) for part in derived}),
+            ask=frozenset({(model, role) for model in models for role in roles} | {(TARGET, role) for role in derived}),
         )
 
     def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
-        """Who was in training, and how well that can be told where the truth is known."""
-        return judged(self, self._signal(evidence), evidence)
+        """Which candidates are members, and how well that can be inferred where the truth is known."""
+        return build_result(self, self._choose_signal(evidence), evidence)
 
     @property
     def claim(self) -> Claim:
@@ -114,26 +135,26 @@ class MembershipAudit:
         """All settings, as a result writes them down."""
         return {**asdict(self), "fpr": list(self.fpr), "signal_settings": dict(self.signal_settings)}
 
-    def _signal(self, evidence: Evidence) -> Signal:
+    def _choose_signal(self, evidence: Evidence) -> Signal:
         """The signal; as long as no model is known, the one that needs more."""
         compares = not evidence.models or evidence.playing(REFERENCE)
         return signal_named(self.signal or ("ratio" if compares else "loss"), **self.signal_settings)
 
-    def _trained(
+    def _plan_training(
         self, signal: Signal, evidence: Evidence
     ) -> tuple[dict[str, Corpus], dict[str, Cohorts], tuple[str, ...]]:
-        """The corpora and cohorts of models that have to be trained, and all models that are asked."""
+        """The corpora and cohorts of models that have to be trained, and all models that score."""
         corpora, train = dict[str, Corpus](), dict[str, Cohorts]()
-        asked = {TARGET: None}
-        for part in (REFERENCE, SHADOW):
-            asked |= dict.fromkeys(evidence.playing(part) if part in signal.needs else ())
+        scoring = {TARGET: None}
+        for role in (REFERENCE, SHADOW):
+            scoring |= dict.fromkeys(evidence.playing(role) if role in signal.needs else ())
         if REFERENCE in signal.needs and (not evidence.playing(REFERENCE) or POPULATION in evidence.corpora):
-            halves, train[REFERENCE_HALF] = reference_cohorts(evidence)
+            halves, train[REFERENCE_HALF] = build_reference_cohorts(evidence)
             corpora |= halves
         if SHADOW in signal.needs and (not evidence.playing(SHADOW) or POOL in evidence.corpora):
-            corpora[POOL], train[POOL] = shadow_cohorts(evidence, self.shadows)
-        asked |= {name: None for cohorts in train.values() for name in cohorts.models}
-        return corpora, train, tuple(asked)
+            corpora[POOL], train[POOL] = build_shadow_cohorts(evidence, self.shadows)
+        scoring |= {name: None for cohorts in train.values() for name in cohorts.models}
+        return corpora, train, tuple(scoring)
 
 
 def _refuse(signal: Signal, evidence: Evidence) -> None:
@@ -142,24 +163,34 @@ def _refuse(signal: Signal, evidence: Evidence) -> None:
     if target.kind not in signal.kinds:
         fitting = [name for name in SIGNALS.names if target.kind in SIGNALS.load(name).kinds]
         raise PlanError(
-            f"The signal {signal.name!r} cannot read a {target.kind} model.", do=f"Choose one of {', '.join(fitting)}."
+            f"The signal {signal.name!r} cannot read a {target.kind} model.",
+            do=f"Choose one of {', '.join(fitting)}.",
+            code="unsupported_kind",
         )
-    embedder_of(evidence)
-    for part in signal.needs:
-        for name in evidence.playing(part):
-            _refuse_unlike(target, evidence.models[name], name)
-    if AUDITED in evidence.cohorts:
-        target_cohort(evidence.cohorts[AUDITED])
+    find_embedder(evidence)
+    for role in signal.needs:
+        for name in evidence.playing(role):
+            _refuse_different(target, evidence.models[name], name)
+    if REFERENCE in signal.needs and not evidence.playing(REFERENCE) and CONTROLS not in evidence.corpora:
+        raise PlanError(
+            f"The signal {signal.name!r} needs a reference model, and would train one on half of the controls; neither "
+            "is given.",
+            do="Give a reference (--reference, reference=) or controls (--controls, controls=).",
+            code="missing_controls",
+        )
 
 
-def _refuse_unlike(target: Model, other: Model, name: str) -> None:
+def _refuse_different(target: Model, other: Model, name: str) -> None:
     """Refuse to compare answers to different questions."""
     if other.kind != target.kind:
         raise PlanError(
-            f"The {name} is a {other.kind} model and the target a {target.kind} one: their answers do not compare.",
+            f"The {name} is a {other.kind} model and the target a {target.kind} one: their scores do not compare.",
             do=f"Give a {target.kind} model.",
+            code="different_kinds",
         )
     if target.kind == "masked" and other.question != target.question:
         raise PlanError(
-            f"The {name} is asked with other mask patterns than the target.", do="Ask both the same question."
+            f"The {name} is scored with other mask patterns than the target.",
+            do="Score both in the same way.",
+            code="different_questions",
         )

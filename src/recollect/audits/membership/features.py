@@ -1,4 +1,4 @@
-"""What a record looks like, to tell whether a model is likely to remember it: the features of the paper's Table 7."""
+"""Features of a record, to predict whether a model is likely to memorise it: those of the paper's Table 7."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ COMBINATIONS: tuple[tuple[str, ...], ...] = (
 """The rows of the paper's table: A, B, C, D, C & D, B & C & D, A & B & C & D."""
 
 
-def handmade(records: Sequence[Record], counted: Iterable[Record]) -> dict[str, Floats]:
+def extract_features(records: Sequence[Record], counted: Iterable[Record]) -> dict[str, Floats]:
     """The paper's hand-made features, each as columns [records, columns].
 
     Args:
         records: Texts.
         counted: Where the frequencies of words come from. What a record's own user wrote is not counted for it: else
-            the words of those who are counted would look more frequent than anybody else's.
+            the words of those who are counted would seem more frequent than anybody else's.
     """
-    mine = frequencies_by_user(counted)
+    mine = count_words_by_user(counted)
     whole = Counter[str]()
     for words in mine.values():
         whole.update(words)
@@ -43,14 +43,14 @@ def handmade(records: Sequence[Record], counted: Iterable[Record]) -> dict[str, 
         "symbols": lambda text: sum(not character.isalnum() and not character.isspace() for character in text),
     }
     made = {name: [[count(record.predicted)] for record in records] for name, count in counts.items()}
-    made["rarest"] = [_rarest(record.predicted, whole, mine.get(record.owner, {})) for record in records]
+    made["rarest"] = [_count_rarest(record.predicted, whole, mine.get(record.owner, {})) for record in records]
     return {name: np.array(columns, dtype=np.float64) for name, columns in made.items()}
 
 
-def frequencies_by_user(records: Iterable[Record]) -> dict[str, Counter[str]]:
+def count_words_by_user(records: Iterable[Record]) -> dict[str, Counter[str]]:
     """How often each user wrote each word.
 
-    >>> frequencies_by_user([Record(id="1", user="ann", text="to be or not to be")])["ann"]["be"]
+    >>> count_words_by_user([Record(id="1", user="ann", text="to be or not to be")])["ann"]["be"]
     2
     """
     found: dict[str, Counter[str]] = {}
@@ -59,7 +59,7 @@ def frequencies_by_user(records: Iterable[Record]) -> dict[str, Counter[str]]:
     return found
 
 
-def _rarest(text: str, whole: Mapping[str, int], mine: Mapping[str, int]) -> list[int]:
+def _count_rarest(text: str, whole: Mapping[str, int], mine: Mapping[str, int]) -> list[int]:
     """How often others wrote a text's rarest words, rarest first; the last is repeated where there are fewer."""
     found = sorted(whole.get(word, 0) - mine.get(word, 0) for word in text.split())[:RAREST] or [0]
     return found + found[-1:] * (RAREST - len(found))

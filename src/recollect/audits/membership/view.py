@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from recollect.audits.membership.bounds import CANARIES
-from recollect.audits.membership.susceptible import EMBEDDER
+from recollect.audits.membership.epsilon import CANARIES
+from recollect.audits.membership.susceptibility import EMBEDDER
 from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, REFERENCES, TARGET_MODEL, Role, Verb
 from recollect.results.presentation import Presentation, TableView
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from recollect.audits.common.roc import build_roc_table
 from recollect.audits.provenance.frequency import by_frequency
 from recollect.audits.provenance.judging import Decisions
 from recollect.audits.provenance.verdicts import verdict
@@ -77,8 +78,20 @@ class Told:
                 *((_HISTOGRAM,) if audit.method == "histogram" else ()),
             ),
         ).with_tables(
-            users=self._table(), calibration=pa.table({"score": found.controls}), frequency=self._by_frequency()
+            users=self._table(),
+            calibration=pa.table({"score": found.controls}),
+            frequency=self._by_frequency(),
+            **self._roc(),
         )
+
+    def _roc(self) -> dict[str, pa.Table]:
+        """The ROC curve of the same people as the AUC; nothing where there are not both members and others."""
+        found = self.decisions
+        truth = np.array([None if self.truth is None else self.truth[user] for user in found.users], dtype=object)
+        members, others = (found.judged & (truth == known) for known in (True, False))
+        if not members.any() or not others.any():
+            return {}
+        return {"roc": build_roc_table(found.score[members], found.score[others])}
 
     def _findings(self) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
         """What holds for all people together."""

@@ -47,7 +47,7 @@ PRESENTATION: Final = Presentation(
             first="score",
         ),
     },
-    drawn=frozenset({"calibration", "frequency"}),
+    drawn=frozenset({"calibration", "frequency", "roc"}),
     listed="users",
     annex=("inference",),
 )

@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike
 
+from recollect.report.figures.columns import column
 from recollect.report.figures.figure import Figure
 from recollect.report.figures.panel import Panel
 from recollect.report.figures.scale import Floats, Scale
-from recollect.stats.owners import Numbers
-from recollect.stats.roc import Roc, roc_curve
+from recollect.stats.roc import Roc
 
 READ_AT = (0.001, 0.01, 0.1)
 """False positive rates at which a curve is told in words."""
@@ -20,13 +21,18 @@ MOST_POINTS = 600
 """More than these no screen shows."""
 
 
-def roc(members: Numbers, others: Numbers) -> Figure:
-    """The curve of true against false positive rates, on linear and on logarithmic axes.
+def roc(table: pa.Table) -> Figure | None:
+    """The saved curve of true against false positive rates, on linear and on logarithmic axes; None if it is damaged.
 
     The linear one joins its points by straight lines, so that the area beneath is the AUC, in which ties count half.
     The logarithmic one goes by steps: at a false positive rate it shows what is found without exceeding that rate.
+
+    Args:
+        table: The columns `fpr` and `tpr`, both rising from 0 to 1.
     """
-    curve = roc_curve(members, others)
+    curve = _read_roc(table)
+    if curve is None:
+        return None
     steps = np.diff(np.unique(curve.fpr))
     # Below one non-member there is nothing to be read.
     lowest = min(0.1, float(steps.min()))
@@ -97,6 +103,15 @@ def bins(values: Floats, x: Scale) -> Floats:
     width = 2 * (three - quarter) / max(1, values.size) ** (1 / 3)
     wanted = math.ceil((x.high - x.low) / width) if width > 0 else 60
     return np.linspace(x.low, x.high, min(60, max(10, wanted)) + 1)
+
+
+def _read_roc(table: pa.Table) -> Roc | None:
+    """The curve of a table; None if it is none."""
+    if not {"fpr", "tpr"} <= {*table.column_names}:
+        return None
+    fpr, tpr = column(table, "fpr"), column(table, "tpr")
+    rising = all(len(rate) > 1 and rate[0] == 0 and rate[-1] == 1 and (np.diff(rate) >= 0).all() for rate in (fpr, tpr))
+    return Roc(np.full(len(fpr), np.nan), fpr, tpr) if rising else None
 
 
 def _shares(across: str, up: str, lowest: float = 0.0) -> Panel:

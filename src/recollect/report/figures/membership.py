@@ -13,30 +13,30 @@ from recollect.report.figures.figure import Figure
 from recollect.report.figures.panel import Panel
 from recollect.report.figures.scale import Floats, Scale
 from recollect.results.result import Result
-from recollect.stats.owners import Owned
 
-NEEDED = frozenset({"user", "score", "p_value"})
-"""Columns without which nothing can be drawn."""
 TENTHS = 10
 """Into so many bins p-values are put."""
 
 
 def membership_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
     """What the tables at hand allow to draw."""
-    candidates, controls = tables.get("candidates"), tables.get("controls")
-    if candidates is None or controls is None or not candidates.num_rows or not {*candidates.column_names} >= NEEDED:
+    candidates = tables.get("candidates")
+    if candidates is None or not candidates.num_rows or "score" not in candidates.column_names:
         return []
     label, threshold = f"score by the signal {result.settings.get('signal')}", _threshold(tables.get("thresholds"))
-    if "trained" not in candidates.column_names:
-        names, against = ("candidates", "controls"), column(controls, "score")
-        hills = histograms(column(candidates, "score"), against, label=label, threshold=threshold, names=names)
-        return [hills, _p_values(column(candidates, "p_value"))]
-    trained = np.array([bool(each) for each in candidates["trained"].to_pylist()])
-    if trained.all() or not trained.any():
+    score = column(candidates, "score")
+    truth = candidates["trained"].to_pylist() if "trained" in candidates.column_names else []
+    members, others = (np.array([each is wanted for each in truth], dtype=np.bool_) for wanted in (True, False))
+    if members.any() and others.any():
+        hills = histograms(score[members], score[others], label=label, threshold=threshold)
+        curve = roc(tables["roc"]) if "roc" in tables else None
+        return [hills] if curve is None else [hills, curve]
+    controls = tables.get("controls")
+    if controls is None or "p_value" not in candidates.column_names:
         return []
-    scores, users = column(candidates, "score"), np.array(candidates["user"].to_pylist())
-    members, others = (Owned(scores[chosen], users[chosen]) for chosen in (trained, ~trained))
-    return [histograms(scores[trained], scores[~trained], label=label, threshold=threshold), roc(members, others)]
+    names = "candidates", "controls"
+    hills = histograms(score, column(controls, "score"), label=label, threshold=threshold, names=names)
+    return [hills, _p_values(column(candidates, "p_value"))]
 
 
 def _threshold(thresholds: pa.Table | None) -> float | None:

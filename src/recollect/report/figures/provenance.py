@@ -33,10 +33,8 @@ def provenance_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[F
     if controls.size and np.isfinite(score).any():
         threshold = chance_ends(controls, alpha) if isinstance(alpha, float) else None
         figures.append(_among_controls(users, controls, threshold))
-    truth = users.column("member").to_pylist() if "member" in users.column_names else [None] * len(score)
-    members, others = (np.isfinite(score) & [each is wanted for each in truth] for wanted in (True, False))
-    if members.any() and others.any():
-        figures.append(roc(score[members], score[others]))
+    if "roc" in tables and (curve := roc(tables["roc"])) is not None:
+        figures.append(curve)
     return figures + ([_ranks(users, tables["frequency"])] if _ranked(tables) else [])
 
 

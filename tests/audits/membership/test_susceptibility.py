@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from recollect.audits.membership.audit import MembershipAudit
-from recollect.audits.membership.features import handmade
-from recollect.audits.membership.susceptible import susceptibility
+from recollect.audits.membership.features import extract_features
+from recollect.audits.membership.susceptibility import predict_detection
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.dividing import groups
 from recollect.corpora.record import Record
@@ -19,6 +19,7 @@ from recollect.pipeline.plan import Plan
 from recollect.pipeline.run import run
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.testing.fakes import Null
+from recollect.testing.refusals import refused
 from recollect.testing.tiny import tiny_model
 from recollect.testing.world import World
 
@@ -43,25 +44,25 @@ def marked(records):
 
 def predicted(detected, members, **more):
     settings = {"embedder": None, "seed": 0, "confidence": 0.95, **more}
-    return susceptibility(members, detected, texts(60, seed=2), **settings)
+    return predict_detection(members, detected, texts(60, seed=2), **settings)
 
 
 def test_features_count_what_they_are_named_after():
     records = [Record(id="1", text="Pay 12 € to ann-b, 7!"), Record(id="2", text="")]
-    found = handmade(records, [Record(id="3", text="to to ann-b, Pay")])
+    found = extract_features(records, [Record(id="3", text="to to ann-b, Pay")])
     assert found["digits"].tolist() == [[3], [0]]
     assert found["length"].tolist() == [[6], [0]]
     assert found["symbols"].tolist() == [[4], [0]]
     assert found["rarest"].tolist() == [[0, 0, 0], [0, 0, 0]]
     written = {"Pay": 5, "12": 2, "€": 9, "to": 3, "ann-b,": 7, "7!": 1}
     counted = [Record(id="4", text=" ".join(f"{word} " * often for word, often in written.items()))]
-    assert handmade(records[:1], counted)["rarest"].tolist() == [[1, 2, 3]]
+    assert extract_features(records[:1], counted)["rarest"].tolist() == [[1, 2, 3]]
 
 
 def test_what_a_user_wrote_does_not_make_their_own_words_frequent():
     ann, bob = (Record(id=user, user=user, text="one two three") for user in ("ann", "bob"))
     again = Record(id="again", user="ann", text="one one")
-    found = handmade([ann, bob], [ann, again, bob])["rarest"].tolist()
+    found = extract_features([ann, bob], [ann, again, bob])["rarest"].tolist()
     assert found == [[1, 1, 1], [1, 1, 3]]
 
 
@@ -119,8 +120,9 @@ def test_an_embedding_has_one_row_per_record_whatever_the_batches():
 
 def test_too_few_records_are_refused_with_the_number_that_would_do():
     members = texts(60, seed=1)
-    with pytest.raises(NotEnoughData, match="20"):
+    with refused("too_few_records", NotEnoughData) as refusal:
         predicted(marked(members), members)
+    assert refusal.error.needed == 20
 
 
 def audited(world, members):
@@ -147,8 +149,7 @@ def test_the_audit_says_what_it_can_where_the_truth_is_known():
     assert all((row["likely_memorised"] is None) == row["trained"] for row in rows)
     # where everything is detected, nothing can be learnt about what is not
     result = audited(world, learnt)
-    (skipped,) = [each for each in result.skipped if each.finding == "exposed_precision"]
-    assert "undetected records" in skipped.reason
+    assert ("exposed_precision", "too_few_records") in {(each.finding, each.code) for each in result.skipped}
     assert "exposed" not in result.held
 
 
@@ -157,5 +158,5 @@ def test_only_masked_models_embed():
     world = World()
     corpora = {part: world.corpora[part] for part in (AUDITED, CONTROLS)}
     evidence = Evidence(models={TARGET: causal, "embedder": causal}, corpora=corpora)
-    with pytest.raises(PlanError, match="embedder is a causal model"):
+    with refused("not_an_embedder", PlanError):
         MembershipAudit(signal="loss").needs(evidence)

@@ -1,0 +1,173 @@
+"""Lower bounds on epsilon: how much privacy the model has certainly lost, beside what its card claims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.membership.decisions import flag
+from recollect.audits.membership.scores import By, UnitScores
+from recollect.corpora.canaries.manifest import Canaries
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.errors import NotEnoughData
+from recollect.models.model import Kind
+from recollect.signals.scores import Scores
+from recollect.stats.epsilon import epsilon_from_counts, epsilon_from_one_run
+from recollect.stats.significance import binomial_p
+
+if TYPE_CHECKING:
+    from recollect.stats.intervals import Estimate
+
+CANARIES = "canaries"
+"""The role of the manifest that `recollect plant` writes."""
+CANARY_TEXTS = "canary-texts"
+"""The role of the canaries as a corpus."""
+UNFAIR = 0.001
+"""Below this p-value of the number of members, no fair coin can have chosen them."""
+
+_COUNTS = (
+    "A lower bound on epsilon, at this confidence level, from true and false positives. It counts as if every "
+    "candidate came from a training run of its own; within one training run it is approximate."
+)
+_NO_CONTROLS = "The threshold of this bound comes from controls, and none are given."
+_ONE_RUN = (
+    "A lower bound on epsilon, at this confidence level, from correct guesses about one training run. It holds if a "
+    "fair coin decided for each candidate whether it was trained on."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What the card of a model promises."""
+
+    epsilon: float | None
+    delta: float
+    unit: By
+
+    def compare(self, bound: float, *, by: By) -> str:
+        """The claim and the bound in one sentence, or nothing where there is no claim to compare with.
+
+        >>> Claim(epsilon=4.0, delta=1e-5, unit="record").compare(0.7, by="record")
+        ' The model claims ε ≤ 4 (δ = 1e-05) per record; this audit shows at least 0.70.'
+        """
+        if self.epsilon is None:
+            return ""
+        if self.unit == "record" and by == "user":
+            return " The model's claim is per record, and says less about users with several."
+        claimed = f" The model claims ε ≤ {self.epsilon:g} (δ = {self.delta:g}) per {self.unit};"
+        if bound > self.epsilon:
+            return f"{claimed} this audit shows at least {bound:.2f}, which refutes it."
+        return f"{claimed} this audit shows at least {bound:.2f}."
+
+
+def add_bounds(
+    builder: ResultBuilder, scores: UnitScores, claim: Claim, *, by: By, rate: float, confidence: float
+) -> None:
+    """Both bounds from candidates of whom the truth is known; every user counts once.
+
+    Args:
+        builder: Where findings are kept.
+        scores: The scores and the truth.
+        claim: What the model promises.
+        by: Whether the units are records or users; records of one user count as that user.
+        rate: The false positive rate at which candidates are flagged: the threshold comes from the controls alone.
+        confidence: The confidence level of the bounds.
+    """
+    clustered = len(set(scores.candidates.users)) < len(scores.candidates)
+    units = scores.by_user() if clustered else scores
+    by = "user" if clustered else by
+    if units.controls is None:
+        builder.skip("epsilon_from_counts", code="missing_controls", reason=_NO_CONTROLS)
+    else:
+        counts = _Counts(units.members, units.non_members, units.controls, rate, claim.delta, confidence)
+        _add_bound(builder, "epsilon_from_counts", counts, _COUNTS, claim, by)
+    run = _OneRun(units.members, units.non_members, claim.delta, confidence)
+    _add_bound(builder, "epsilon_from_one_run", run, _ONE_RUN, claim, by)
+
+
+def add_canary_bound(
+    builder: ResultBuilder, canaries: Canaries, scores: Scores, claim: Claim, confidence: float
+) -> None:
+    """The bound from canaries that were planted once, against those that were held back."""
+    once = [canary.id for canary in canaries.canaries if canary.planted == 1 and canary.id in scores]
+    never = [canary.id for canary in canaries.controls if canary.id in scores]
+    run = _OneRun(scores.select(once), scores.select(never), claim.delta, confidence)
+    _add_bound(builder, "epsilon_from_canaries", run, _ONE_RUN, claim, "record")
+
+
+def build_canary_corpus(canaries: Canaries, kind: Kind) -> Corpus:
+    """Canaries, planted once or held back, as records that such a model reads."""
+    scored = [canary for canary in canaries.canaries if canary.planted <= 1]
+    if kind == "seq2seq":
+        records = [Record(id=c.id, source=c.text if c.source is None else c.source, target=c.text) for c in scored]
+    else:
+        records = [Record(id=c.id, text=c.text) for c in scored]
+    return Corpus.of(records, name="the canaries")
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """The bound from flags."""
+
+    members: Scores
+    others: Scores
+    controls: Scores
+    rate: float
+    delta: float
+    confidence: float
+
+    def __call__(self) -> Estimate:
+        if not len(self.members) or not len(self.others):
+            raise NotEnoughData(
+                "A bound needs known members and known non-members.",
+                do="Give both.",
+                code="too_few_non_members" if len(self.members) else "too_few_members",
+            )
+        raised = [int(np.count_nonzero(flag(side, self.controls, self.rate))) for side in (self.members, self.others)]
+        return epsilon_from_counts(
+            found=raised[0],
+            members=len(self.members),
+            alarms=raised[1],
+            others=len(self.others),
+            delta=self.delta,
+            confidence=self.confidence,
+        )
+
+
+@dataclass(frozen=True)
+class _OneRun:
+    """The bound from guesses about one training run."""
+
+    members: Scores
+    others: Scores
+    delta: float
+    confidence: float
+
+    def __call__(self) -> Estimate:
+        inside, both = len(self.members), len(self.members) + len(self.others)
+        if both and binomial_p(inside, both, 0.5, alternative="two-sided") < UNFAIR:
+            raise NotEnoughData(
+                f"{inside} of {both} are members, which no fair coin decided.",
+                do="Toss a coin for each candidate before training, or plant as many canaries as are held back.",
+                code="not_randomised",
+            )
+        return epsilon_from_one_run(
+            self.members.values, self.others.values, delta=self.delta, confidence=self.confidence
+        )
+
+
+def _add_bound(
+    builder: ResultBuilder, name: str, estimate: _Counts | _OneRun, reading: str, claim: Claim, by: By
+) -> None:
+    """A bound with the claim beside it."""
+    try:
+        bound = estimate()
+    except NotEnoughData as refusal:
+        builder.refuse(name, refusal)
+        return
+    beside = f"{reading} 0 means that nothing was shown.{claim.compare(bound.value, by=by)}"
+    builder.try_estimate(name, lambda: bound, unit="nats", reading=beside)

@@ -1,0 +1,123 @@
+"""Scores of all that is audited: candidates and controls, by record or by user, and the truth where it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from recollect.audits.common.members import find_members
+from recollect.corpora.corpus import Corpus
+from recollect.signals.evidence import AUDITED, Evidence
+from recollect.signals.scores import Scores
+from recollect.signals.signal import Signal, scored
+
+By = Literal["record", "user"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UnitScores:
+    """One signal's scores of all units; in the order of their ids, whatever that of the corpora."""
+
+    candidates: Scores
+    controls: Scores | None
+    """Held out, and no candidate's content or user among them; None where no controls are given."""
+    truth: Mapping[str, bool] | None
+    """Whether a candidate is a member; unknown ones are left out. None where nobody said anything."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """How many were left out, by reason."""
+
+    @property
+    def members(self) -> Scores:
+        """The candidates that are known members."""
+        return self._select(member=True)
+
+    @property
+    def non_members(self) -> Scores:
+        """The candidates that are known non-members."""
+        return self._select(member=False)
+
+    @property
+    def has_both(self) -> bool:
+        """Whether there are known members and known non-members among the candidates."""
+        return {True, False} <= {*(self.truth or {}).values()}
+
+    @property
+    def complete(self) -> bool:
+        """Whether the truth is known of every candidate, and some are members and some are not."""
+        return self.has_both and len(self.truth or {}) == len(self.candidates)
+
+    def _select(self, *, member: bool) -> Scores:
+        """The candidates of whom this is known."""
+        truth = self.truth or {}
+        return self.candidates.select([name for name in self.candidates.records if truth.get(name) is member])
+
+    def by_user(self) -> UnitScores:
+        """The same by user: the mean over a user's records.
+
+        Users of whom some records are members and others are not are left out and counted. Users of whom only some
+        records are known are unknown.
+        """
+        known: dict[str, set[bool | None]] = {}
+        for record, user in zip(self.candidates.records, self.candidates.users, strict=True):
+            known.setdefault(user, set()).add((self.truth or {}).get(record))
+        mixed = {user for user, values in known.items() if {True, False} <= values}
+        whole = {user: values == {True} for user, values in known.items() if values in ({True}, {False})}
+        users = self.candidates.by_user()
+        return UnitScores(
+            candidates=users.select([user for user in users.records if user not in mixed]),
+            controls=None if self.controls is None else self.controls.by_user(),
+            truth=None if self.truth is None else whole,
+            dropped={**self.dropped, **({"users_partly_trained_on": len(mixed)} if mixed else {})},
+        )
+
+
+def score_units(signal: Signal, evidence: Evidence, controls: str | None, *, by: By) -> UnitScores:
+    """The scores of all candidates and controls.
+
+    Args:
+        signal: What gives the scores.
+        evidence: Holds all answers that the signal needs about both corpora.
+        controls: The role of the corpus that sets the thresholds; None where there is none.
+        by: Whether the units are records or users.
+    """
+    audited = evidence.corpora[AUDITED]
+    candidates, known = _sort(scored(signal, evidence)), find_members(evidence)
+    kept, dropped = None, {"candidates_without_score": len(audited) - len(candidates)}
+    if controls is not None:
+        population = evidence.corpora[controls]
+        others = _rename_owners(_sort(scored(signal, evidence, controls)), population)
+        kept = _select_unrelated(others, population, audited, set(candidates.users))
+        dropped["controls_without_score"] = len(population) - len(others)
+        dropped["controls_shared_with_candidates"] = len(others) - len(kept)
+    truth = None if known is None else known.truth_by_record(audited)
+    found = UnitScores(
+        candidates=candidates,
+        controls=kept,
+        truth=None if truth is None else {name: truth[name] for name in candidates.records if name in truth},
+        dropped={reason: count for reason, count in dropped.items() if count},
+    )
+    return found if by == "record" else found.by_user()
+
+
+def _sort(scores: Scores) -> Scores:
+    """The scores in the order of their ids."""
+    return scores.select(sorted(scores.records))
+
+
+def _rename_owners(scores: Scores, corpus: Corpus) -> Scores:
+    """The scores of controls, where a record that has no user gets an owner that no candidate can have."""
+    nameless = {record.id for record in corpus if record.user is None}
+    users = tuple(
+        f"control\x1f{record}" if record in nameless else user
+        for record, user in zip(scores.records, scores.users, strict=True)
+    )
+    return Scores(scores.records, users, scores.values)
+
+
+def _select_unrelated(scores: Scores, corpus: Corpus, audited: Corpus, users: set[str]) -> Scores:
+    """The controls that share neither content nor user with a candidate."""
+    contents = {record.digest for record in audited}
+    same = {record.id for record in corpus if record.digest in contents}
+    owned = zip(scores.records, scores.users, strict=True)
+    return scores.select([record for record, user in owned if record not in same and user not in users])

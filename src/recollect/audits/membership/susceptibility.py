@@ -1,0 +1,193 @@
+"""Susceptibility: can it be predicted from a record's features whether it will be detected as a member?
+
+Section 4.6 of the paper: among members, a logistic regression from features of the record to "detected as a member",
+fitted on one half of the users and evaluated on the other. If it can, it also predicts which non-members would be
+detected if they were trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from recollect import labels
+from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.membership.decisions import Decisions
+from recollect.audits.membership.features import COMBINATIONS, extract_features
+from recollect.audits.membership.scores import UnitScores
+from recollect.corpora.dividing import groups
+from recollect.corpora.record import Record
+from recollect.errors import NotEnoughData, PlanError
+from recollect.models.model import Embedding
+from recollect.results.result import Finding
+from recollect.signals.evidence import AUDITED, Evidence
+from recollect.signals.scores import Floats
+from recollect.stats.intervals import Estimate, proportion
+from recollect.stats.owners import Owned
+from recollect.stats.support import require
+
+if TYPE_CHECKING:
+    from recollect.audits.membership.audit import MembershipAudit
+
+EMBEDDER = "embedder"
+"""The role of a general masked model that is neither the target nor a reference; its embedding is a feature."""
+EMBEDDED = "embedding"
+FEWEST = 20
+"""Detected records, and undetected ones, that each half must have."""
+_PURPOSE = "Predicting which records are detected"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Susceptibility:
+    """How well detection can be predicted, and what is predicted for non-members."""
+
+    table: pa.Table
+    """One row per set of features."""
+    likely: dict[str, float]
+    """By non-member: the predicted probability that it would be detected if it were trained on."""
+    precision: Estimate
+    """Of the best features, on the half that was held out."""
+    recall: Estimate
+    features: str
+    """Which these are: the embedding where there is one, else all hand-made features."""
+
+
+def add_susceptibility(
+    builder: ResultBuilder, audit: MembershipAudit, evidence: Evidence, scores: UnitScores, decisions: Decisions | None
+) -> Susceptibility | None:
+    """Which records are susceptible, where the truth is known and the units are records; None where that is unknown."""
+    if scores.truth is None or audit.by != "record" or decisions is None or not decisions.flagged:
+        return None
+    records = {record.id: record for record in evidence.corpora[AUDITED]}
+    if any(record.array is not None for record in records.values()):
+        return None
+    flags = decisions.flagged[max(decisions.flagged)]
+    detected = dict(zip(scores.candidates.records, flags.tolist(), strict=True))
+    try:
+        found = predict_detection(
+            [records[name] for name in scores.members.records],
+            [detected[name] for name in scores.members.records],
+            [records[name] for name in scores.non_members.records],
+            embedder=find_embedder(evidence),
+            seed=evidence.seed,
+            confidence=audit.confidence,
+        )
+    except NotEnoughData as refusal:
+        builder.refuse("exposed_precision", refusal)
+        return None
+    how = f"by a logistic regression from {found.features}, on held-out users."
+    for name, what, share in (
+        ("exposed_precision", "Of the records predicted to be detected, the share that is,", found.precision),
+        ("exposed_recall", "Of the records that are detected, the share that was predicted,", found.recall),
+    ):
+        builder.findings.append(Finding.of(share, name=name, unit="share", reading=f"{what} {how}"))
+    return found
+
+
+def find_embedder(evidence: Evidence) -> Embedding | None:
+    """The general model whose embedding is a feature, if one is given.
+
+    Raises:
+        PlanError: It is of a kind that embeds nothing.
+    """
+    model: object = evidence.models.get(EMBEDDER)
+    if model is None or isinstance(model, Embedding):
+        return model
+    raise PlanError(
+        f"The embedder is a {evidence.models[EMBEDDER].kind} model, which has no token that stands for a whole text.",
+        do="Give a masked model that is neither the target nor a reference, such as a general BERT.",
+        code="not_an_embedder",
+    )
+
+
+def predict_detection(
+    members: Sequence[Record],
+    detected: Sequence[bool],
+    others: Sequence[Record],
+    *,
+    embedder: Embedding | None,
+    seed: int,
+    confidence: float,
+) -> Susceptibility:
+    """Predict from features which of the members were detected, and which others would be.
+
+    Args:
+        members: Texts that were trained on.
+        detected: Whether the audit flags each of them.
+        others: Texts that were not trained on.
+        embedder: A general masked model; None for hand-made features only.
+        seed: Of the run: divides users into those that are fitted to and those that are held out.
+        confidence: The confidence level of all intervals.
+
+    Raises:
+        NotEnoughData: One half has too few records that were detected, or too few that were not.
+    """
+    truth = np.asarray(detected, dtype=np.bool_)
+    users = np.array([record.owner for record in members])
+    chosen = groups(
+        sorted(set(users.tolist())), {"fitted": 0.5, "judged": 0.5}, seed=seed, name=labels.STREAM_SUSCEPTIBLE
+    )
+    fitted = np.isin(users, chosen["fitted"])
+    for half in (fitted, ~fitted):
+        for side, name in ((truth, "detected records in each half"), (~truth, "undetected records in each half")):
+            require(int((side & half).sum()), FEWEST, of=name, purpose=_PURPOSE, code="too_few_records")
+    rows, found = [], dict[str, tuple[NDArray[np.bool_], Floats]]()
+    for name, columns in _combine_features(members, others, fitted, embedder).items():
+        probability = _fit_and_predict(columns, truth, fitted)
+        found[name] = probability[: len(members)] > 0.5, probability[len(members) :]
+        rows.append(_build_row(name, found[name][0], truth, fitted))
+    best = EMBEDDED if EMBEDDED in found else name
+    predicted, likely = found[best]
+    return Susceptibility(
+        table=pa.Table.from_pylist(rows),
+        likely={record.id: float(probability) for record, probability in zip(others, likely, strict=True)},
+        precision=_estimate_share(truth, predicted & ~fitted, users, of="guessed", confidence=confidence),
+        recall=_estimate_share(predicted, truth & ~fitted, users, of="detected", confidence=confidence),
+        features=best,
+    )
+
+
+def _combine_features(
+    members: Sequence[Record], others: Sequence[Record], fitted: NDArray[np.bool_], embedder: Embedding | None
+) -> dict[str, Floats]:
+    """All sets of features by name, members first [records, columns]; frequencies are those of the fitted half."""
+    records = [*members, *others]
+    made = extract_features(records, (record for record, mine in zip(members, fitted, strict=True) if mine))
+    combined = {" & ".join(names): np.hstack([made[name] for name in names]) for names in COMBINATIONS}
+    return combined if embedder is None else {**combined, EMBEDDED: embedder.embed(records)}
+
+
+def _fit_and_predict(columns: Floats, truth: NDArray[np.bool_], fitted: NDArray[np.bool_]) -> Floats:
+    """The predicted probability of each record, members first, of being detected."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    model: Any = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    model.fit(columns[: len(truth)][fitted], truth[fitted])
+    return np.asarray(model.predict_proba(columns)[:, 1])
+
+
+def _build_row(
+    name: str, predicted: NDArray[np.bool_], truth: NDArray[np.bool_], fitted: NDArray[np.bool_]
+) -> Mapping[str, Any]:
+    """A row of the paper's table; a share of nothing is None."""
+    row: dict[str, Any] = {"features": name}
+    for half, chosen in (("train", fitted), ("test", ~fitted)):
+        both = int((predicted & truth & chosen).sum())
+        for what, whole in (("precision", predicted & chosen), ("recall", truth & chosen)):
+            row[f"{half}_{what}"] = both / int(whole.sum()) if whole.any() else None
+    return row
+
+
+def _estimate_share(
+    hits: NDArray[np.bool_], among: NDArray[np.bool_], users: NDArray[Any], *, of: str, confidence: float
+) -> Estimate:
+    """The share of hits among some records, with an interval by user."""
+    require(int(among.sum()), 1, of=f"{of} records", purpose=_PURPOSE, code="too_few_records")
+    return proportion(Owned(hits[among], users[among]), of=of, confidence=confidence)
