@@ -37,6 +37,7 @@ STUDIES = (
     "table2_pairs",
     "cross_domain_pairs",
     "ten_shadows_reddit",
+    "figure2_more_users",
 )
 
 
