@@ -22,7 +22,7 @@ from recollect.audits.membership.fleet import build_reference_cohorts, build_sha
 from recollect.audits.provenance.queries import Chooser, Frequencies
 from recollect.audits.provenance.reference import divided
 from recollect.audits.registry import AUDITS
-from recollect.audits.removal.units import _coins
+from recollect.audits.removal.scores import _toss_coins
 from recollect.corpora import synthetic
 from recollect.corpora.artificial import artificial_users
 from recollect.corpora.canaries.planting import Planting, plant
@@ -205,7 +205,7 @@ VALUES = {
     "recipes": lambda: {name: load_recipe(name).digest for name in sorted(builtin_recipes())},
     "divisions": lambda: digest(divisions()),
     "shift": lambda: [record.id for record in sample_records(NOTES)][:5],
-    "coins": lambda: _coins(USERS[:3], 4).astype(int).tolist(),
+    "coins": lambda: _toss_coins(USERS[:3], 4).astype(int).tolist(),
     "queries": lambda: ordered()[:5],
     "random secrets": lambda: build_draws_corpus([SECRET], "causal", draws=3, seed=0).digest,
     "evaluation": evaluated,

@@ -11,7 +11,8 @@ from typing import Any
 
 from laboratory import Drawn, Laboratory, joined
 
-from recollect.audits.removal.audit import CALIBRATION_MODEL, QUERY_MODEL, RemovalAudit
+from recollect.audits.removal.audit import RemovalAudit
+from recollect.audits.removal.ks import CALIBRATION_MODEL, QUERY_MODEL
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.models.access import Access

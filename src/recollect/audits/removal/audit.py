@@ -8,18 +8,26 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 
 from recollect.audits.audit import Needs
+from recollect.audits.common.builder import build_refusal
 from recollect.audits.desk import BARE_DESK, Desk
-from recollect.audits.removal.ema import Test, Thresholds
-from recollect.audits.removal.judging import judged
-from recollect.audits.removal.published import judged_as_published
-from recollect.audits.removal.units import refuse_overlap
-from recollect.audits.removal.users import judged_by_user
+from recollect.audits.removal.calibrated import compare_set
+from recollect.audits.removal.conformal import compare_users
+from recollect.audits.removal.ema import Scope, Test, collect_votes, compute_rho
+from recollect.audits.removal.ks import CALIBRATION_MODEL, QUERY_MODEL, measure_ratio
+from recollect.audits.removal.result import (
+    UNTESTED,
+    build_ema_result,
+    build_ks_result,
+    build_set_result,
+    build_user_result,
+)
+from recollect.audits.removal.scores import refuse_overlap
 from recollect.audits.removal.view import PRESENTATION, VERB
 from recollect.audits.verb import Verb
 from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.dividing import cohorts_of, halves, units_of
-from recollect.errors import PlanError
+from recollect.errors import NotEnoughData, PlanError
 from recollect.models.access import Access
 from recollect.results.presentation import Presentation
 from recollect.results.result import Result
@@ -28,35 +36,31 @@ from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TAR
 from recollect.signals.per_record import ANY_LOGPROB, DISTRIBUTION
 
 Method = Literal["calibrated", "ema", "ks"]
-QUERY_MODEL: Final = "query"
-"""The part of the model that `ks` trains on the query set."""
-CALIBRATION_MODEL: Final = "calibration"
-"""The part of the model that `ks` trains on the whole calibration set."""
 LEAST_CONTROLS: Final = 4
 """Units that a calibration set must have to be halved at all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RemovalAudit:
-    """Whether a set of records is still in a model, judged beside records that were never in it."""
+    """Whether a set of records is still in a model, compared with records that were never in it."""
 
     method: Method = "calibrated"
     """`calibrated` is ours; `ema` (Huang et al. 2021) and `ks` (Liu & Tsaftaris 2020) are as published."""
     by: Literal["set", "user"] = "set"
-    """Whether the set is judged as a whole, or every person in it."""
+    """Whether the set is decided about as a whole, or every person in it."""
     models: int = 8
     """How many calibration models `calibrated` trains, each on half of the controls; 0 for none, where references are
     given."""
     neighbours: int | None = None
-    """How many controls stand for each audited record; 0 if all do alike; None for 3 to 10 where records
+    """How many controls represent each audited record; 0 if all do alike; None for 3 to 10 where records
     have labels: more, the fewer are audited."""
     tolerance: float = 0.5
     """The share still in from which on a set is not gone."""
     alpha: float | None = None
-    """How often either wrong verdict may come; None for 0.05, and for 0.1 with `ema`, as in the paper."""
+    """The significance level α of either decision; None for 0.05, and for 0.1 with `ema`, as in the paper."""
     confidence: float = 0.95
-    """How often intervals are right."""
-    thresholds: Thresholds = "global"
+    """The confidence level of intervals."""
+    thresholds: Scope = "global"
     """Whether `ema` has one threshold for all classes or one for each."""
     test: Test = "t"
     """The test with which `ema` compares votes with all ones: `t` or `ks`."""
@@ -76,14 +80,20 @@ class RemovalAudit:
         at_least(0, models=self.models, neighbours=self.neighbours or 0)
         if self.models % 2:
             raise PlanError(
-                f"{self.models} calibration models are asked for, and they come in pairs.", do="Choose an even number."
+                f"{self.models} calibration models are asked for, and they come in pairs.",
+                do="Choose an even number.",
+                code="models_not_paired",
             )
         if self.by == "user" and self.method != "calibrated":
-            raise PlanError(f"The method {self.method!r} judges whole sets.", do="Use `calibrated` for users.")
+            raise PlanError(
+                f"The method {self.method!r} decides about whole sets.",
+                do="Use `calibrated` for users.",
+                code="method_for_sets_only",
+            )
 
     @property
     def level(self) -> float:
-        """The error that a verdict may make."""
+        """The significance level."""
         return (0.1 if self.method == "ema" else 0.05) if self.alpha is None else self.alpha
 
     @property
@@ -92,28 +102,35 @@ class RemovalAudit:
         return {**asdict(self), "alpha": self.level}
 
     def needs(self, evidence: Evidence) -> Needs:
-        """First what the target says of both sets, which it may be unable to read; then models to compare with."""
-        access, fleet = self._access(), self._fleet()
+        """First the target's scores of both sets, which it may be unable to read; then models to compare with."""
         given = frozenset({TARGET, AUDITED, CONTROLS} | ({REFERENCE} if self._alone else frozenset()))
-        said = Needs(access=access, given=given, fleet=fleet)
+        needed = Needs(access=self._access(), given=given, fleet=self._fleet())
         if not {TARGET, AUDITED, CONTROLS} <= evidence.parts:
-            return said
+            return needed
         refuse_overlap(evidence)
-        self._refuse(evidence)
+        self._refuse_kinds(evidence)
         models = {TARGET, *evidence.playing(REFERENCE)} if self.method == "calibrated" else {TARGET}
         train: dict[str, Cohorts] = {}
         if evidence.has_asked(TARGET, AUDITED) and evidence.has_asked(TARGET, CONTROLS):
-            train = self._train(evidence)
+            train = self._plan_training(evidence)
             models |= {name for cohorts in train.values() for name in cohorts.models}
             models |= set(evidence.playing(SHADOW))
-        ask = frozenset((model, part) for model in models for part in (AUDITED, CONTROLS))
-        return replace(said, train=train, ask=ask)
+        ask = frozenset((model, corpus) for model in models for corpus in (AUDITED, CONTROLS))
+        return replace(needed, train=train, ask=ask)
 
     def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
         """Whether the set is still there, gone, or cannot be told."""
-        if self.method != "calibrated":
-            return judged_as_published(self, evidence)
-        return judged_by_user(self, evidence) if self.by == "user" else judged(self, evidence)
+        try:
+            if self.method == "ema":
+                votes = collect_votes(evidence, scope=self.thresholds)
+                return build_ema_result(self, votes, compute_rho(votes.memorised, test=self.test))
+            if self.method == "ks":
+                return build_ks_result(self, measure_ratio(evidence))
+            if self.by == "user":
+                return build_user_result(self, compare_users(self, evidence))
+            return build_set_result(self, compare_set(self, evidence))
+        except NotEnoughData as refusal:
+            return build_refusal(self, refusal, finding="fraction_still_in", untested=UNTESTED, settings=self.settings)
 
     @property
     def _alone(self) -> bool:
@@ -134,44 +151,46 @@ class RemovalAudit:
         count = self.models if self.method == "calibrated" else 1
         return {SHADOW: count} if count else {}
 
-    def _train(self, evidence: Evidence) -> dict[str, Cohorts]:
+    def _plan_training(self, evidence: Evidence) -> dict[str, Cohorts]:
         """The models to train, and on what."""
         audited, controls = evidence.corpora[AUDITED], evidence.corpora[CONTROLS]
         if self.method == "ks":
             return {
-                AUDITED: _whole(audited, QUERY_MODEL, evidence.seed),
-                CONTROLS: _whole(controls, CALIBRATION_MODEL, evidence.seed),
+                AUDITED: _take_all(audited, QUERY_MODEL, evidence.seed),
+                CONTROLS: _take_all(controls, CALIBRATION_MODEL, evidence.seed),
             }
         unit: Unit = "user" if all(record.user is not None for record in controls) else "record"
         units = units_of(controls, unit)
-        if len(units) < LEAST_CONTROLS or not self._fleet() or self._given(evidence):
+        if len(units) < LEAST_CONTROLS or not self._fleet() or self._has_shadows(evidence):
             return {}
         members = halves(units, self._fleet()[SHADOW], seed=evidence.seed, name=SHADOW)
         return {CONTROLS: cohorts_of(controls, members, unit=unit, seed=evidence.seed)}
 
-    def _given(self, evidence: Evidence) -> bool:
+    def _has_shadows(self, evidence: Evidence) -> bool:
         """Whether the user gave calibration models, with cohorts of the controls that name them."""
         known = evidence.cohorts.get(CONTROLS)
         given = set(evidence.playing(SHADOW))
         mine = {f"{SHADOW}-{i}" for i in range(self._fleet().get(SHADOW, 0))}
         return bool(given) and known is not None and given != mine
 
-    def _refuse(self, evidence: Evidence) -> None:
+    def _refuse_kinds(self, evidence: Evidence) -> None:
         """Refuse models that cannot be compared."""
         target = evidence.models[TARGET]
         if self.method == "ks" and target.kind != "classifier":
             raise PlanError(
                 f"The method 'ks' compares class probabilities, and the target is a {target.kind} model.",
                 do="Use `calibrated`, which reads every kind of model.",
+                code="not_a_classifier",
             )
         for name in evidence.playing(REFERENCE):
             if evidence.models[name].kind != target.kind:
                 raise PlanError(
                     f"The {name} is a {evidence.models[name].kind} model and the target a {target.kind} one.",
                     do=f"Give a {target.kind} model.",
+                    code="reference_of_another_kind",
                 )
 
 
-def _whole(corpus: Corpus, name: str, seed: int) -> Cohorts:
+def _take_all(corpus: Corpus, name: str, seed: int) -> Cohorts:
     """All of a corpus trains one model."""
     return cohorts_of(corpus, {name: units_of(corpus, "record")}, unit="record", seed=seed)

@@ -1,188 +1,133 @@
-"""How much of the query set the model still shows: an estimate with its interval, and tests against both truths."""
+"""The method `calibrated`: a set beside controls, which it should be like if removed, and members, if still in."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Final, Literal
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy import stats
 
-from recollect.audits.removal.rates import Rate
+from recollect.audits.common.comparability import SHIFT_ALPHA, measure_separability, sample_records
+from recollect.audits.removal.mixture import Mixture
+from recollect.audits.removal.neighbours import Neighbours, find_neighbours
+from recollect.audits.removal.scores import Flags, UnitScores, choose_unit, score_units
+from recollect.audits.removal.thresholds import apply_thresholds, build_worst_case
+from recollect.corpora.cohorts import Unit
 from recollect.errors import NotEnoughData
-from recollect.stats.intervals import Estimate, Interval, weighted_sum
+from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET, Evidence
+from recollect.stats.comparisons import Comparison, mann_whitney
 
-Verdict = Literal["still there", "gone", "over-unlearned", "cannot tell"]
-"""What can be said of a set."""
-STEPS: Final = 200
-"""How finely shares still in are tried."""
-WANTED_POWER: Final = 0.8
-CURVE: Final = (5, 10, 20, 50, 100, 200, 500, 1000, 2000)
-"""Sizes of query sets at which the power is told."""
-MOST_RECORDS: Final = 1_000_000
-"""No more are ever asked for."""
+if TYPE_CHECKING:
+    from recollect.audits.removal.audit import RemovalAudit
+
+FEWEST_NEIGHBOURS, MOST_NEIGHBOURS, NEIGHBOURS_IN_ALL = 3, 10, 500
+"""The nearest are the most alike, but of few audited records too few controls would be near to estimate a rate."""
+NO_CALIBRATION_MODELS: Final = -np.inf
+"""The threshold where nothing shows how members are scored."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """How often the target is unsure of the audited records, beside what members and records never seen would show."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SetEvidence:
+    """All that a decision about a set rests on."""
 
-    unsure: int
-    """Audited records of which the target is unsure."""
-    size: int
-    """Audited records."""
-    members: Rate
-    """Of calibration models about their own members."""
-    never: Rate
-    """Of the target about records like these that it never saw."""
-    least: Rate | None = None
-    """The same at its lowest, where the controls are of another kind than the audited records; None if they are not."""
-    alpha: float = 0.05
-    spent: float = 1.0
-    """The share of α that the test for "still there" may spend, where another one spends the rest."""
-    tolerance: float = 0.5
-    """The share still in from which on a set is not gone."""
-
-    @property
-    def rate(self) -> Rate:
-        """The share of unsure answers about the audited records."""
-        return Rate(value=self.unsure / self.size, size=float(self.size))
-
-    @property
-    def p_still(self) -> float:
-        """How often a set of which nothing is in would show so few unsure answers (Fisher's exact test).
-
-        Divided by what may be spent: so both tests of a set together are wrong with probability α at most.
-        """
-        never = self.least or self.never
-        pool = math.floor(never.size)
-        hits = min(pool, math.floor(never.hits + 1e-9))
-        found = float(stats.hypergeom.cdf(self.unsure, pool + self.size, hits + self.unsure, self.size))
-        return min(1.0, found / self.spent)
+    scores: UnitScores
+    neighbours: Neighbours | None
+    """The controls that represent each audited record; None if all represent it alike."""
+    separability: Comparison | NotEnoughData | None = None
+    """How well set and controls are separated without the model, or why that cannot be measured; None with
+    neighbours, which measure it themselves."""
+    mixture: Mixture | None
+    """None if no audited record is like any control, or no calibration model shows how members are scored."""
+    lower: Mixture | None
+    """The mixture at the lower threshold; None if there is none."""
+    worst_case: Mixture | None
+    """The mixture with nothing known of unseen records: rules out shares still in whatever the set is like."""
+    threshold: float
+    """The score below which confidence is low."""
+    p_below: float
+    """How often a set of which nothing was ever in would score so far below the controls."""
+    p_above: float
+    """How often one would score so far above them."""
+    level: float
+    """The significance level."""
 
     @property
-    def p_removed(self) -> float:
-        """How often a set that is wholly in would show so many unsure answers (Fisher's exact test)."""
-        pool = math.floor(self.members.size)
-        hits = min(pool, math.ceil(self.members.hits - 1e-9))
-        return float(stats.hypergeom.sf(self.unsure - 1, pool + self.size, hits + self.unsure, self.size))
+    def low_confidence(self) -> Flags:
+        """In which audited units the target has low confidence."""
+        return np.asarray(self.scores.audited.values < self.threshold)
 
     @property
-    def told(self) -> bool:
-        """Whether members and records never seen differ at all, so that a share still in can be told."""
-        return self.never.value > self.members.value
+    def shifted(self) -> bool:
+        """Whether the set and the controls differ, whatever a model says of them."""
+        return is_shifted(self.separability) if self.neighbours is None else self.neighbours.shifted
 
-    def share_in(self, confidence: float) -> Estimate:
-        """The share of the audited records that is still in, with the shares that the counts do not rule out.
+    @cached_property
+    def target_damaged(self) -> bool:
+        """Whether the target was damaged as a whole, as far as controls like the audited records show."""
+        near = self.neighbours
+        return self.scores.is_target_damaged(None if near is None or near.far.all() else near.nearest_weights > 0)
 
-        Unsure answers are a mixture: φ times the members' rate and 1 − φ times that of records never seen. A share φ is
-        ruled out if the difference of both sides is not zero (MOVER of exact intervals); all three rates are uncertain.
-        """
-        if not self.told:
-            raise NotEnoughData(
-                "Calibration models are no surer of their members than the target of records it never saw.",
-                do="Give more controls, or a recipe that trains as the target was trained.",
-            )
-        left, value = self.shares_left(confidence), self.likeliest
-        low, high = (min(left), max(left)) if left else (value, value)
-        interval = Interval(min(low, value), max(high, value), confidence)
-        n = {"audited": self.size, "members": int(self.members.size), "never_seen": int(self.never.size)}
-        return Estimate(value=value, interval=interval, n=n, method=_METHOD)
 
-    @property
-    def likeliest(self) -> float:
-        """The share still in that explains the unsure answers best, where a share can be told."""
-        share = 1 - (self.rate.value - self.members.value) / (self.never.value - self.members.value)
-        return min(1.0, max(0.0, share))
+def compare_set(audit: RemovalAudit, evidence: Evidence) -> SetEvidence:
+    """All that a decision about the audited set rests on.
 
-    def shares_left(self, confidence: float) -> list[float]:
-        """The shares still in that the counts do not rule out; none if the set is beyond either side."""
-        return [share for share in np.linspace(0, 1, STEPS + 1).tolist() if self._possible(share, confidence)]
+    Raises:
+        NotEnoughData: There are too few records to compare.
+    """
+    calibrated, unit = bool(evidence.playing(SHADOW)), choose_unit(evidence)
+    if not calibrated and not evidence.playing(REFERENCE):
+        raise NotEnoughData(
+            f"The calibration set has {len(evidence.corpora[CONTROLS])} records, too few to be halved.",
+            do="Give more controls.",
+            code="too_few_controls",
+        )
+    classifier = evidence.models[TARGET].kind == "classifier"
+    scores = score_units(evidence, unit=unit, relative=not (classifier and calibrated))
+    neighbours = _choose_neighbours(audit, evidence, scores, unit)
+    separability = compare_sides(evidence, audit.confidence) if neighbours is None else None
+    sides = scores.audited.values, scores.controls.values
+    below, above = mann_whitney(*sides, alternative="less").p, mann_whitney(*sides, alternative="greater").p
+    rule = {"alpha": audit.level, "tolerance": audit.tolerance}
+    found = apply_thresholds(scores, neighbours, **rule) if calibrated else None
+    return SetEvidence(
+        scores=scores,
+        neighbours=neighbours,
+        separability=separability,
+        mixture=None if found is None else found.mixture,
+        lower=None if found is None else found.lower,
+        worst_case=None if found is None else build_worst_case(scores, found.threshold, **rule),
+        threshold=NO_CALIBRATION_MODELS if found is None else found.threshold,
+        p_below=below,
+        p_above=above,
+        level=audit.level,
+    )
 
-    def excludes(self, share: float) -> bool:
-        """Whether so large a share still in, or a larger one, is ruled out at α."""
-        return self._surplus(share, 1 - 2 * self.alpha, self.never).low > 0
 
-    @property
-    def p_gone(self) -> float:
-        """The smallest α at which a share still in from the tolerance on is ruled out; 0.5 if at none."""
-        low, high = 0.0, 0.5
-        for _ in range(40):
-            middle = (low + high) / 2
-            if replace(self, alpha=middle).excludes(self.tolerance):
-                high = middle
-            else:
-                low = middle
-        return high
+def compare_sides(evidence: Evidence, confidence: float) -> Comparison | NotEnoughData:
+    """How well the audited records and the controls are separated without the model, or why it cannot be measured."""
+    audited, controls = (sample_records(evidence.corpora[role]) for role in (AUDITED, CONTROLS))
+    try:
+        return measure_separability(audited, controls, confidence=confidence)
+    except NotEnoughData as refusal:
+        return refusal
 
-    @property
-    def verdict(self) -> Verdict:
-        """What can be said of the set; either error has at most probability α."""
-        if not self.told:
-            return "cannot tell"
-        if self.p_still <= self.alpha:
-            return "still there"
-        return "gone" if self.excludes(self.tolerance) else "cannot tell"
 
-    def power(self) -> tuple[float, float]:
-        """How often such a set is called still there if all of it is, and gone if all of it is."""
-        if not self.told:
-            return 0.0, 0.0
-        # the most unsure answers that still speak for "still there", and the fewest that speak for "gone"
-        most = _last(lambda hits: replace(self, unsure=hits).p_still <= self.alpha, self.size)
-        gone = _last(lambda hits: not replace(self, unsure=hits).excludes(self.tolerance), self.size) + 1
-        found = float(stats.binom.cdf(most, self.size, self.members.value)) if most >= 0 else 0.0
-        cleared = float(stats.binom.sf(max(gone, most + 1) - 1, self.size, self.never.value))
-        return found, cleared
+def is_shifted(separability: Comparison | NotEnoughData | None) -> bool:
+    """Whether two sides are known to differ."""
+    return isinstance(separability, Comparison) and separability.p <= SHIFT_ALPHA
 
-    def power_curve(self) -> dict[str, list[float]]:
-        """The power of both verdicts by the size of the set, with these controls."""
-        sizes = sorted({*CURVE, self.size})
-        found = [replace(self, size=size, unsure=0).power() for size in sizes]
-        still, gone = ([pair[side] for pair in found] for side in (0, 1))
-        return {"size": [float(size) for size in sizes], "still_there": still, "gone": gone}
 
-    def enough(self) -> int | None:
-        """About how many audited records would do to tell either way; None if no number would with these controls."""
-        if not self.told:
-            return None
-        size = float(self.size)
-        while size <= MOST_RECORDS:
-            count = math.ceil(size)
-            if min(replace(self, size=count, unsure=0).power()) >= WANTED_POWER:
-                return count
-            size *= 1.15
+def _choose_neighbours(audit: RemovalAudit, evidence: Evidence, scores: UnitScores, unit: Unit) -> Neighbours | None:
+    """The controls that represent each audited record; None if all represent it alike."""
+    wanted = NEIGHBOURS_IN_ALL // len(scores.audited)
+    auto = min(MOST_NEIGHBOURS, max(FEWEST_NEIGHBOURS, wanted))
+    count = auto if audit.neighbours is None else audit.neighbours
+    labelled = all(record.kind == "labelled" for record in evidence.corpora[AUDITED])
+    if not count or unit != "record" or (audit.neighbours is None and not labelled):
         return None
-
-    def _possible(self, share: float, confidence: float) -> bool:
-        """Whether a share still in is not ruled out."""
-        rates = {self.never, self.least or self.never}
-        return any(0.0 in self._surplus(share, confidence, never) for never in rates)
-
-    def _surplus(self, share: float, confidence: float, never: Rate) -> Interval:
-        """By how much there are more unsure answers than if this share were in."""
-        parts = [
-            (1.0, self.rate.estimate(confidence)),
-            (-share, self.members.estimate(confidence)),
-            (share - 1, never.estimate(confidence)),
-        ]
-        found = weighted_sum(parts, n={}).interval
-        assert found is not None  # noqa: S101 - every part has one
-        return found
-
-
-_METHOD = "mixture of members and records never seen; MOVER of exact intervals"
-
-
-def _last(holds: Callable[[int], bool], most: int) -> int:
-    """The largest number up to `most` for which a falling condition holds; −1 if for none."""
-    low, high = -1, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if holds(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    sides = []
+    for role, scored in ((AUDITED, scores.audited), (CONTROLS, scores.controls)):
+        by_id = {record.id: record for record in evidence.corpora[role]}
+        sides.append([by_id[name] for name in scored.records])
+    return find_neighbours(sides[0], sides[1], count)

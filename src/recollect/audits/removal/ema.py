@@ -13,25 +13,29 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from recollect.audits.removal.scores import Flags, list_trained_digests
+from recollect.corpora.record import Record
+from recollect.errors import NotEnoughData
+from recollect.models.answers import Answers
 from recollect.settings import one_of
+from recollect.signals.evidence import AUDITED, CONTROLS, SHADOW, TARGET, Evidence
+from recollect.signals.per_record import Measured, logprobs, mean_of
 from recollect.stats.owners import Floats
 from recollect.stats.roc import best_threshold
 from recollect.stats.support import require
 
 Test = Literal["t", "ks"]
-Thresholds = Literal["global", "per-class"]
+Scope = Literal["global", "per-class"]
 Labels = Sequence[str | int | None]
-Votes = NDArray[np.bool_]
 
 METRICS: Final = ("correctness", "confidence", "negative_entropy")
 """What is measured of every record; higher is more evidence of training."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cuts:
+class MetricThresholds:
     """The thresholds of one metric."""
 
     everyone: float
@@ -39,40 +43,115 @@ class Cuts:
     by_class: Mapping[str | int | None, float]
     """Of the records of one class, where they have their own."""
 
-    def votes(self, values: Floats, labels: Labels) -> Votes:
+    def vote(self, values: Floats, labels: Labels) -> Flags:
         """Which records reach their threshold."""
         levels = np.array([self.by_class.get(label, self.everyone) for label in labels], dtype=np.float64)
         return np.asarray(values >= levels)
 
 
-def cuts(members: Floats, others: Floats, labels: tuple[Labels, Labels], *, per: Thresholds) -> Cuts:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Votes:
+    """What every audited record scores, and which thresholds it reaches."""
+
+    records: tuple[str, ...]
+    values: Mapping[str, Floats]
+    """By metric."""
+    passed: Mapping[str, Flags]
+    """By metric."""
+    thresholds: Mapping[str, MetricThresholds]
+    """By metric."""
+    members: int
+    """Records of the half of the calibration set that trained the calibration model."""
+    others: int
+    """Records of the other half."""
+
+    @property
+    def memorised(self) -> Flags:
+        """Which records reach any threshold."""
+        return np.asarray(np.any(list(self.passed.values()), axis=0))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Metrics:
+    """The three metrics of the records that have answers, in the order of their ids."""
+
+    records: list[Record]
+    labels: Labels
+    values: dict[str, Floats]
+
+
+def collect_votes(evidence: Evidence, *, scope: Scope) -> Votes:
+    """The votes of the audited records by the thresholds of one calibration model (Algorithm 2).
+
+    Args:
+        evidence: Holds the answers of the target about the query set, and of the calibration model about its set.
+        scope: Whether every class has its own thresholds.
+
+    Raises:
+        NotEnoughData: A side has no records.
+    """
+    models = evidence.playing(SHADOW)
+    if not models:
+        raise NotEnoughData(
+            "The calibration set is too small to be halved.", do="Give more controls.", code="too_few_controls"
+        )
+    trained = list_trained_digests(evidence.corpora[CONTROLS], evidence.cohorts.get(CONTROLS), models[0])
+    calibration = _measure(evidence, models[0], CONTROLS)
+    queried = _measure(evidence, TARGET, AUDITED)
+    inside = np.array([record.digest in trained for record in calibration.records], dtype=np.bool_)
+    if inside.all() or not inside.any() or not queried.records:
+        raise NotEnoughData(
+            "One half of the calibration set, or the query set, has no answers.",
+            do="Give more records.",
+            code="too_few_records",
+        )
+    members, others = (
+        [label for label, there in zip(calibration.labels, side, strict=True) if there] for side in (inside, ~inside)
+    )
+    thresholds = {
+        metric: find_thresholds(values[inside], values[~inside], (members, others), scope=scope)
+        for metric, values in calibration.values.items()
+    }
+    return Votes(
+        records=tuple(record.id for record in queried.records),
+        values=queried.values,
+        passed={metric: found.vote(queried.values[metric], queried.labels) for metric, found in thresholds.items()},
+        thresholds=thresholds,
+        members=int(inside.sum()),
+        others=int((~inside).sum()),
+    )
+
+
+def find_thresholds(
+    members: Floats, others: Floats, labels: tuple[Labels, Labels], *, scope: Scope
+) -> MetricThresholds:
     """The thresholds of the highest balanced accuracy, found by sorting (Algorithm 2); of equals the largest.
 
     Args:
         members: A metric of the records that trained the calibration model, under that model.
         others: The same of the other half of the calibration set.
         labels: The true classes of both.
-        per: Whether every class has its own threshold; classes that one half lacks share the global one.
+        scope: Whether every class has its own threshold; classes that one half lacks share the global one.
     """
-    one_of(("global", "per-class"), per=per)
+    one_of(("global", "per-class"), scope=scope)
     everyone, _ = best_threshold(members, others)
     by_class: dict[str | int | None, float] = {}
-    if per == "per-class":
+    if scope == "per-class":
         for label in dict.fromkeys(labels[0]):
             mine = [np.array([each == label for each in side], dtype=np.bool_) for side in labels]
             if mine[1].any():
                 by_class[label], _ = best_threshold(members[mine[0]], others[mine[1]])
-    return Cuts(everyone=everyone, by_class=by_class)
+    return MetricThresholds(everyone=everyone, by_class=by_class)
 
 
-def score(votes: Votes, *, test: Test = "t") -> float:
+def compute_rho(votes: Flags, *, test: Test = "t") -> float:
     """ρ_EMA: the p-value of "the votes come from where all votes are one"; small is removed (Algorithm 1).
 
     If all votes agree there is no variance to test with: ρ is 1 if all are one, and 0 if none is.
 
-    >>> score(np.array([True] * 10)), score(np.array([False] * 10))
+    >>> compute_rho(np.array([True] * 10)), compute_rho(np.array([False] * 10))
     (1.0, 0.0)
-    >>> round(score(np.array([True] * 49 + [False])), 2)
+    >>> round(compute_rho(np.array([True] * 49 + [False])), 2)
     0.32
     """
     one_of(("t", "ks"), test=test)
@@ -87,3 +166,29 @@ def score(votes: Votes, *, test: Test = "t") -> float:
         numbers, ones = votes.astype(np.float64), np.ones(len(votes))
         found = stats.ks_2samp(numbers, ones) if test == "ks" else stats.ttest_ind(numbers, ones)
         return float(found.pvalue)
+
+
+def _measure(evidence: Evidence, model: str, corpus: str) -> _Metrics:
+    """Correctness, confidence and negative entropy; of texts the means over tokens, geometric for confidence."""
+    rows: list[tuple[Record, dict[str, float]]] = []
+    for records, (answers,) in evidence.each(corpus, [model]):
+        found = dict(zip(METRICS, _compute_metrics(answers), strict=True))
+        rows += [
+            (record, {metric: values[record.digest] for metric, values in found.items()})
+            for record in records
+            if record.digest in found["confidence"]
+        ]
+    rows.sort(key=lambda row: row[0].id)
+    return _Metrics(
+        records=[record for record, _ in rows],
+        labels=[record.label for record, _ in rows],
+        values={metric: np.array([found[metric] for _, found in rows]) for metric in METRICS},
+    )
+
+
+def _compute_metrics(answers: Answers) -> tuple[Measured, Measured, Measured]:
+    """The three metrics by record digest."""
+    assert answers.entropy is not None  # noqa: S101 - the access says so
+    confidence = {record: float(np.exp(value)) for record, value in mean_of(answers, logprobs(answers)).items()}
+    correct: Floats = (answers.rank == 1).astype(np.float64)
+    return mean_of(answers, correct), confidence, mean_of(answers, -answers.entropy)

@@ -6,18 +6,45 @@ equation 1 of Huang et al. 2021 gives it: at least 1 means forgotten (section 4.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Final
+
 import numpy as np
 from scipy import special
 
 from recollect.errors import NotEnoughData
 from recollect.models.answers import Floats
+from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.stats.comparisons import kolmogorov_smirnov
 
+QUERY_MODEL: Final = "query"
+"""The role of the model that is trained on the query set."""
+CALIBRATION_MODEL: Final = "calibration"
+"""The role of the model that is trained on the whole calibration set."""
 
-def ratio(target: Floats, calibration: Floats, query: Floats) -> float:
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio:
+    """ρ_KS of a query set, and how many records it comes from."""
+
+    rho: float
+    size: int
+
+
+def measure_ratio(evidence: Evidence) -> Ratio:
+    """ρ_KS of the query set, with a model trained on it and one trained on the calibration set.
+
+    Raises:
+        NotEnoughData: A model does not show all classes, or both answer alike.
+    """
+    target, calibration, query = (_read_logits(evidence, model) for model in (TARGET, CALIBRATION_MODEL, QUERY_MODEL))
+    return Ratio(rho=compute_rho(target, calibration, query), size=len(target))
+
+
+def compute_rho(target: Floats, calibration: Floats, query: Floats) -> float:
     """ρ_KS = KS(f_D(q), f_q(q)) / KS(f_cal(q), f_q(q)); at least 1 is forgotten.
 
-    Distances are those of all class probabilities of all records, in one heap.
+    Distances are those of all class probabilities of all records, pooled.
 
     Args:
         target: Logits of the target for the query set [records, classes].
@@ -27,21 +54,36 @@ def ratio(target: Floats, calibration: Floats, query: Floats) -> float:
     Raises:
         NotEnoughData: The calibration model answers just as the query model does, and nothing divides by that.
     """
-    nearest = distance(calibration, query)
+    nearest = measure_distance(calibration, query)
     if nearest == 0:
         raise NotEnoughData(
             "The calibration model answers the query set exactly as the model does that was trained on it.",
             do="Train both, and longer; or use the method `calibrated`.",
+            code="identical_models",
         )
-    return distance(target, query) / nearest
+    return measure_distance(target, query) / nearest
 
 
-def distance(one: Floats, other: Floats) -> float:
+def measure_distance(one: Floats, other: Floats) -> float:
     """The Kolmogorov–Smirnov distance of two models' class probabilities."""
-    return kolmogorov_smirnov(_probabilities(one), _probabilities(other)).effect.value
+    return kolmogorov_smirnov(_pool_probabilities(one), _pool_probabilities(other)).effect.value
 
 
-def _probabilities(logits: Floats) -> Floats:
+def _pool_probabilities(logits: Floats) -> Floats:
     """All class probabilities, one after the other."""
-    heap: Floats = special.softmax(logits.astype(np.float64), axis=1).ravel()
-    return heap
+    pooled: Floats = special.softmax(logits.astype(np.float64), axis=1).ravel()
+    return pooled
+
+
+def _read_logits(evidence: Evidence, model: str) -> Floats:
+    """The logits of the query set, in the order of its ids."""
+    rows: dict[str, Floats] = {}
+    for records, (answers,) in evidence.each(AUDITED, [model]):
+        if answers.logits is None:
+            raise NotEnoughData(
+                "The model does not show the probabilities of all classes.",
+                do="Use `calibrated`.",
+                code="no_class_probabilities",
+            )
+        rows |= {record.id: answers.logits[answers.rows_of(record.digest)][0] for record in records}
+    return np.stack([rows[name] for name in sorted(rows)])

@@ -1,0 +1,327 @@
+"""The results of the removal audit: findings, notes and tables of each method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.removal.calibrated import SetEvidence, is_shifted
+from recollect.audits.removal.conformal import UserEvidence
+from recollect.audits.removal.decisions import (
+    DECISIONS,
+    OUTCOMES,
+    Decision,
+    decide_ema,
+    decide_ks,
+    decide_outcome,
+    decide_set,
+    decide_users,
+    explain_inconclusive,
+    fits_no_share,
+    is_weakly_memorised,
+)
+from recollect.audits.removal.ema import Votes
+from recollect.audits.removal.ks import Ratio
+from recollect.audits.removal.mixture import Mixture
+from recollect.audits.removal.neighbours import Neighbours
+from recollect.audits.removal.verdict import (
+    build_ema_verdict,
+    build_ks_verdict,
+    build_set_verdict,
+    build_user_verdict,
+)
+from recollect.errors import NotEnoughData
+from recollect.results.result import Finding, Result
+from recollect.stats.auc import auc
+from recollect.stats.comparisons import Comparison
+from recollect.stats.significance import holm
+
+if TYPE_CHECKING:
+    from recollect.audits.removal.audit import RemovalAudit
+
+UNTESTED: Final = (
+    "Member scores are known from calibration models alone: the target is assumed to memorise its training set about "
+    "as strongly. Had it been trained far less than the recipe says, a set that is still in could be called gone.",
+    "Only the outputs were tested, not what the weights may hold beyond them.",
+    "Controls are assumed to be non-members: a control that was in the training set makes the set look removed.",
+)
+UNTESTED_AS_PUBLISHED: Final = (
+    "This is the published method, with its known faults: EMA cannot reject for small sets and calls a set removed as "
+    "soon as a few of its records are hard; KS measures how alike two models are. `calibrated` has error rates.",
+)
+NO_INTERVAL_OF_POWER: Final = "It is computed from the rates, whose intervals are given."
+NO_INTERVAL_OF_COUNT: Final = "It is a count of decisions, each corrected for all others."
+NO_INTERVAL_AS_PUBLISHED: Final = "The paper gives a score without an interval."
+TARGET_DAMAGED: Final = (
+    "The target is far less confident in records it never saw than calibration models are: it was damaged as a whole, "
+    "or trained otherwise. The set is not called gone."
+)
+WEAKLY_MEMORISED: Final = (
+    "Far fewer records of the set than of unseen records are predicted plainly wrong, although confidence is low as "
+    "often: the target may memorise less strongly than calibration models do. The set is not called gone."
+)
+NO_SHARE_FITS: Final = (
+    "No share still in explains how confident the target is in the set: less than in records it never saw, or more "
+    "than calibration models are in their members. The share given is the nearest one; its interval has no width "
+    "because every other share fits even worse, not because it is known so well."
+)
+READINGS: Final[Mapping[Decision, str]] = {
+    "still there": "People whose records are still in the model; the probability that anybody is wrongly among them is "
+    "at most {level}.",
+    "gone": "People whose records are gone; the probability that anybody is wrongly among them is at most {level}.",
+    "over-unlearned": "People in whose records the model is less confident than in unseen ones, which reveals that "
+    "they were in the training set; the probability that anybody is wrongly among them is at most {level}.",
+    "cannot tell": "People about whom these data decide nothing.",
+}
+"""What a count of people means, by what was decided about them."""
+_DAMAGED = NotEnoughData(
+    "The target is damaged as a whole, and calibration models do not show how it would score its members.",
+    do="Compare it with a model that was retrained.",
+    code="target_damaged",
+)
+
+
+def build_set_result(audit: RemovalAudit, evidence: SetEvidence) -> Result:
+    """The result of `calibrated` for a whole set."""
+    builder, decision = ResultBuilder(audit), decide_set(evidence)
+    _note_neighbours(builder, evidence.neighbours)
+    _add_separability(builder, evidence.separability, "The set is not called still there.")
+    _add_set_findings(builder, evidence, audit)
+    if evidence.target_damaged:
+        builder.note("target_damaged", TARGET_DAMAGED)
+    if decision == "cannot tell" and is_weakly_memorised(evidence):
+        builder.note("weakly_memorised", WEAKLY_MEMORISED)
+    mixture = None if evidence.target_damaged else evidence.mixture
+    if mixture is not None and fits_no_share(mixture, audit.confidence):
+        builder.note("no_share_fits", NO_SHARE_FITS)
+    builder.dropped |= evidence.scores.dropped
+    builder.tables |= _build_set_tables(evidence)
+    return builder.build(
+        verdict=build_set_verdict(decision, evidence, confidence=audit.confidence),
+        outcome=OUTCOMES[decision],
+        code=explain_inconclusive(evidence) if decision == "cannot tell" else None,
+        untested=UNTESTED,
+        settings={**audit.settings, "said": decision},
+    )
+
+
+def build_user_result(audit: RemovalAudit, evidence: UserEvidence) -> Result:
+    """The result of `calibrated` for every person."""
+    builder, scores, decisions = ResultBuilder(audit), evidence.scores, decide_users(evidence)
+    damaged = scores.is_target_damaged()
+    _add_separability(builder, evidence.separability, "Nobody is called still there.")
+    if damaged:
+        builder.note(
+            "target_damaged", "The target was damaged as a whole, or trained otherwise: nobody is called gone."
+        )
+    controls, people, needed = len(scores.controls), len(scores.audited), evidence.needed_controls
+    if controls < needed:
+        text = (
+            f"With {controls:,} control users none of {people:,} people can be identified individually at a "
+            f"significance level of {audit.level:g} after correction; {needed:,} would be enough."
+        )
+        builder.note("too_few_controls_to_name", text)
+    for decision in DECISIONS:
+        builder.findings.append(
+            Finding(
+                name=f"users_{decision.replace(' ', '_').replace('-', '_')}",
+                value=int((decisions == decision).sum()),
+                why_no_interval=NO_INTERVAL_OF_COUNT,
+                unit="users",
+                n={"users": people, "control_users": controls},
+                method="conformal p-values against control users and member users, Holm",
+                reading=READINGS[decision].format(level=f"{audit.level:g}"),
+            )
+        )
+    corrected = {f"{name}_corrected": holm(p) for name, p in evidence.p_values.items()}
+    users = scores.audited.table(**evidence.p_values, **corrected)
+    builder.tables |= {
+        "users": users.append_column("said", pa.array(decisions.tolist())),
+        "controls": scores.controls.table(),
+    }
+    builder.dropped |= scores.dropped
+    outcome = decide_outcome(decisions)
+    return builder.build(
+        verdict=build_user_verdict(decisions),
+        outcome=outcome,
+        code=None if outcome != "inconclusive" else "target_damaged" if damaged else "no_power",
+        untested=UNTESTED,
+        settings=audit.settings,
+    )
+
+
+def build_ema_result(audit: RemovalAudit, votes: Votes, rho: float) -> Result:
+    """The result of `ema`."""
+    builder, outcome = ResultBuilder(audit), decide_ema(rho, audit.level)
+    memorised, size = votes.memorised, len(votes.records)
+    n = {"audited": size, "members": votes.members, "others": votes.others}
+    method = f"EMA, {audit.test}-test, {audit.thresholds} thresholds"
+    reading = "The p-value of the votes being all ones; at most α is read as removed. It is no error rate."
+    _add_score(builder, "rho_ema", rho, n=n, method=method, reading=reading)
+    reading = "The share of the audited records that pass at least one threshold."
+    share = float(memorised.mean())
+    _add_score(builder, "memorised", share, n=n, method="any of three metrics passes its threshold", reading=reading)
+    columns = {"record": list(votes.records), **votes.values}
+    passed = {f"{name}_passed": flags for name, flags in votes.passed.items()}
+    thresholds = [found.everyone for found in votes.thresholds.values()]
+    builder.tables |= {
+        "votes": pa.table({**columns, **passed, "memorised": memorised}),
+        "thresholds": pa.table({"metric": list(votes.thresholds), "threshold": thresholds}),
+    }
+    verdict = build_ema_verdict(size, rho, outcome)
+    return builder.build(verdict=verdict, outcome=outcome, untested=UNTESTED_AS_PUBLISHED, settings=audit.settings)
+
+
+def build_ks_result(audit: RemovalAudit, ratio: Ratio) -> Result:
+    """The result of `ks`."""
+    builder, outcome = ResultBuilder(audit), decide_ks(ratio.rho)
+    method, reading = "ratio of Kolmogorov–Smirnov distances", "At least 1 is read as forgotten. It is no error rate."
+    _add_score(builder, "rho_ks", ratio.rho, n={"audited": ratio.size}, method=method, reading=reading)
+    verdict = build_ks_verdict(ratio.size, ratio.rho, outcome)
+    return builder.build(verdict=verdict, outcome=outcome, untested=UNTESTED_AS_PUBLISHED, settings=audit.settings)
+
+
+def _add_score(
+    builder: ResultBuilder, name: str, value: float, *, n: Mapping[str, int], method: str, reading: str
+) -> None:
+    """A score of a published method."""
+    builder.findings.append(
+        Finding(
+            name=name,
+            value=value,
+            why_no_interval=NO_INTERVAL_AS_PUBLISHED,
+            unit="score",
+            n=dict(n),
+            method=method,
+            reading=reading,
+        )
+    )
+
+
+def _add_separability(builder: ResultBuilder, found: Comparison | NotEnoughData | None, consequence: str) -> None:
+    """How well the set and the controls are separated without the model, and what follows if they are."""
+    if found is None:
+        return
+    if isinstance(found, NotEnoughData):
+        builder.refuse("blind_auc", found)
+        return
+    builder.try_estimate(
+        "blind_auc",
+        lambda: found.effect,
+        unit="probability",
+        reading="How well a bag-of-words classifier, which knows nothing of the model, separates the query set from "
+        "the controls; 0.5 if they are comparable.",
+    )
+    if is_shifted(found):
+        text = (
+            f"The query set and the controls can be separated without the model (AUC {found.effect.value:.2f}): higher "
+            f"scores may come from that difference. {consequence}"
+        )
+        builder.note("told_apart_without_model", text)
+
+
+def _note_neighbours(builder: ResultBuilder, neighbours: Neighbours | None) -> None:
+    """What neighbours show of the set."""
+    if neighbours is None:
+        return
+    if far := int(neighbours.far.sum()):
+        text = (
+            f"{far:,} of {len(neighbours.far):,} audited records are like no control and are not compared with any; "
+            "they can only be evidence of removal."
+        )
+        builder.note("unlike_any_control", text)
+    if neighbours.shifted:
+        text = (
+            "The audited records are nearer to some controls, or farther from all, than controls are from each other: "
+            "the calibration set is of another kind. The decision allows for that."
+        )
+        builder.note("controls_of_another_kind", text)
+
+
+def _add_set_findings(builder: ResultBuilder, evidence: SetEvidence, audit: RemovalAudit) -> None:
+    """How much is still in, the p-values, the power of both decisions, and the rates that they come from."""
+    scores = evidence.scores
+    if evidence.target_damaged:
+        builder.refuse("fraction_still_in", _DAMAGED)
+    elif evidence.mixture is not None:
+        _add_mixture(builder, evidence.mixture, audit.confidence)
+    builder.try_estimate(
+        "auc_against_controls",
+        lambda: auc(scores.audited, scores.controls, confidence=audit.confidence),
+        unit="probability",
+        reading="How often the model is more confident in an audited record than in a control; 0.5 if both are "
+        "non-members and alike, less if the model was trained to avoid the set.",
+    )
+    n = {"audited": len(scores.audited), "controls": len(scores.controls)}
+    for name, value, side in (("p_above", evidence.p_above, "above"), ("p_below", evidence.p_below, "below")):
+        reading = f"How often a comparable set that was never in would score so far {side} the controls."
+        builder.add_p_value(name, value, n=n, method="Mann–Whitney", reading=reading)
+
+
+def _add_mixture(builder: ResultBuilder, mixture: Mixture, confidence: float) -> None:
+    """What the rates of low confidence say."""
+    builder.try_estimate(
+        "fraction_still_in",
+        lambda: mixture.estimate_share(confidence),
+        unit="share",
+        reading="The share of the audited records that the model still shows; 0 if all were removed.",
+    )
+    n = {"audited": mixture.size, "members": int(mixture.members.size), "never_seen": int(mixture.unseen.size)}
+    fisher = "Fisher's exact test of low confidence"
+    corrected = f"{fisher}, corrected for the two thresholds that were tried"
+    for name, value, method, reading in (
+        (
+            "p_still_there",
+            mixture.p_still_there,
+            corrected if mixture.alpha_share < 1 else fisher,
+            "How often a set of which nothing is in would look so well known.",
+        ),
+        (
+            "p_gone",
+            mixture.p_gone,
+            "mixture, MOVER of exact intervals",
+            f"How often a set of which {mixture.tolerance:.0%} or more is in would look so unknown.",
+        ),
+        ("p_all_in", mixture.p_all_in, fisher, "How often a set that is wholly in would look so unknown."),
+    ):
+        builder.add_p_value(name, value, n=n, method=method, reading=reading)
+    still, gone = mixture.compute_power()
+    for name, value, truth in (("power_still_there", still, "still there"), ("power_gone", gone, "gone")):
+        builder.findings.append(
+            Finding(
+                name=name,
+                value=value,
+                why_no_interval=NO_INTERVAL_OF_POWER,
+                unit="probability",
+                n=n,
+                method="binomial",
+                reading=f"How often a set of this size that is wholly {truth} would be called so.",
+            )
+        )
+    for name, rate, whose in (
+        ("unsure_audited", mixture.rate, "The target in the audited records"),
+        ("unsure_never_seen", mixture.unseen, "The target in records like these that it never saw"),
+        ("unsure_members", mixture.members, "Calibration models in records that they were trained on"),
+    ):
+        builder.try_estimate(
+            name,
+            lambda rate=rate: rate.estimate(confidence),  # type: ignore[misc]
+            unit="share",
+            reading=f"{whose}: how often confidence is low, below the threshold that members hardly ever fall below.",
+        )
+
+
+def _build_set_tables(evidence: SetEvidence) -> dict[str, pa.Table]:
+    """Every audited unit, the scores that it is compared with, and the power by the size of a set."""
+    scores, low = evidence.scores, evidence.low_confidence
+    far = np.zeros(len(low), dtype=np.bool_) if evidence.neighbours is None else evidence.neighbours.far
+    return {
+        "audited": scores.audited.table(unsure=low, far=far),
+        "controls": scores.controls.table(unsure=scores.controls.values < evidence.threshold),
+        "members": scores.members.table(unsure=scores.members.values < evidence.threshold),
+        "power": pa.table({} if evidence.mixture is None else evidence.mixture.compute_power_curve()),
+    }

@@ -1,0 +1,100 @@
+"""The verdicts of the removal audit: sentences that a lawyer can read."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.audits.removal.calibrated import SetEvidence
+from recollect.audits.removal.decisions import DECISIONS, Decision, explain_inconclusive
+from recollect.results.result import Outcome
+
+MORE: Final = "more controls, or calibration models trained as the model was, are needed"
+NEEDED: Final = {
+    "target_damaged": "the model is damaged as a whole, and calibration models do not show how it would score members",
+    "not_comparable": "controls of the same kind as the audited records are needed",
+    "no_calibration_models": "calibration models, trained with a recipe, are needed to show how members are scored",
+    "weakly_memorised": MORE,
+}
+"""What a decision would need, by the code of why there is none."""
+WORDS: Final = {"cannot tell": "undetermined"}
+"""Decisions whose name is no word for people."""
+
+
+def build_set_verdict(decision: Decision, evidence: SetEvidence, *, confidence: float) -> str:
+    """What is decided about a set.
+
+    Args:
+        decision: What can be said of it.
+        evidence: What the decision rests on.
+        confidence: The confidence level of the share still in.
+    """
+    records = f"{len(evidence.scores.audited):,} audited records"
+    if decision == "still there":
+        return _build_still_there(records, evidence, confidence)
+    if decision == "over-unlearned":
+        return (
+            f"Over-unlearned: the model is less confident in the {records} than in records it never saw "
+            f"(p = {evidence.p_below:.2g}), which itself reveals that they were in the training set."
+        )
+    if decision == "gone":
+        bound = _bound_share(evidence)
+        return f"Gone: there is no sign of the {records} in the model; at most {bound:.0%} of them can still be in."
+    return f"It cannot be determined from {records} whether they were removed; {_state_need(evidence)}."
+
+
+def build_user_verdict(decisions: NDArray[np.str_]) -> str:
+    """How many people are decided about in each way.
+
+    >>> build_user_verdict(np.array(["gone", "still there", "cannot tell", "gone"]))
+    'Of 4 people: 1 still there, 2 gone, 1 undetermined.'
+    """
+    counts = {decision: int((decisions == decision).sum()) for decision in DECISIONS}
+    parts = [f"{count:,} {WORDS.get(decision, decision)}" for decision, count in counts.items() if count]
+    return f"Of {len(decisions):,} people: {', '.join(parts)}."
+
+
+def build_ema_verdict(size: int, rho: float, outcome: Outcome) -> str:
+    """What EMA, as published, calls a set."""
+    return f"EMA calls the {size:,} audited records {'memorised' if outcome == 'found' else 'removed'} (ρ = {rho:.2g})."
+
+
+def build_ks_verdict(size: int, rho: float, outcome: Outcome) -> str:
+    """What KS, as published, calls a set."""
+    return (
+        f"KS calls the {size:,} audited records {'memorised' if outcome == 'found' else 'forgotten'} (ρ = {rho:.2f})."
+    )
+
+
+def _build_still_there(records: str, evidence: SetEvidence, confidence: float) -> str:
+    """How much is still there; or by which test, where the share cannot be estimated or is not what decided."""
+    mixture = evidence.mixture
+    by_ranks = evidence.target_damaged or mixture is None or mixture.p_still_there > evidence.level
+    share = mixture.estimate_share(confidence) if mixture is not None and mixture.identifiable else None
+    if by_ranks or mixture is None or share is None or share.interval is None:
+        compared = f"the model is more confident in the {records} than in the controls"
+        return f"Still there: {compared} (p = {evidence.p_above:.2g})."
+    return (
+        f"Still there: about {share.value:.0%} of the {records} are still in the model, between "
+        f"{share.interval.low:.0%} and {share.interval.high:.0%} (p = {mixture.p_still_there:.2g})."
+    )
+
+
+def _bound_share(evidence: SetEvidence) -> float:
+    """The largest share that may still be in, with as few errors as the decision."""
+    mixtures = [each for each in (evidence.mixture, evidence.worst_case) if each is not None and each.identifiable]
+    intervals = [each.estimate_share(1 - 2 * evidence.level).interval for each in mixtures]
+    return min(interval.high for interval in intervals if interval is not None)
+
+
+def _state_need(evidence: SetEvidence) -> str:
+    """What a decision would need."""
+    code = explain_inconclusive(evidence)
+    if code in NEEDED:
+        return NEEDED[code]
+    enough = None if evidence.mixture is None else evidence.mixture.find_sufficient_size()
+    if enough is None or evidence.mixture is None or enough <= evidence.mixture.size:
+        return MORE
+    return f"about {enough:,} would be enough"

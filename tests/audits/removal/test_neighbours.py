@@ -1,0 +1,56 @@
+"""Neighbours: the nearest controls, found as by all pairs, and what their distances show."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from recollect.audits.removal.neighbours import PEERS, find_neighbours, find_smallest
+from recollect.stats.significance import binomial_p
+
+
+def test_neighbours_are_those_of_all_pairs(images):
+    rng = np.random.default_rng(0)
+    audited, controls = images(rng, 12), images(rng, 30, name="c")
+    found = find_neighbours(audited, controls, 3)
+    for place, record in enumerate(audited):
+        same = [i for i, other in enumerate(controls) if other.label == record.label]
+        by_hand = sorted(same, key=lambda i: np.linalg.norm(controls[i].array - record.array))[:3]
+        assert found.audited[place].tolist() == by_hand
+    for place, record in enumerate(controls):
+        same = [i for i, other in enumerate(controls) if other.label == record.label and i != place]
+        by_hand = sorted(same, key=lambda i: np.linalg.norm(controls[i].array - record.array))[:3]
+        assert found.controls[place].tolist() == by_hand
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    some.integers(1, 3), some.lists(some.lists(some.sampled_from([0, 1, 2, np.inf, np.nan]), min_size=5, max_size=5))
+)
+def test_the_smallest_are_those_of_a_stable_sort(count, rows):
+    table = np.array(rows, dtype=np.float64).reshape(-1, 5)
+    assert find_smallest(table, count).tolist() == np.argsort(table, axis=1, kind="stable")[:, :count].tolist()
+
+
+def test_sets_of_another_kind_are_noticed_and_alike_ones_hardly_ever(images):
+    rng = np.random.default_rng(0)
+    alarms = [find_neighbours(images(rng, 40), images(rng, 60, name="c"), 3).shifted for _ in range(60)]
+    assert binomial_p(sum(alarms), 60, 0.01) >= 0.001
+    moved = find_neighbours(images(rng, 40, shift=4), images(rng, 60, name="c"), 3)
+    assert moved.shifted
+    assert moved.far.all()
+
+
+def test_peers_are_the_controls_as_far_from_other_controls(images):
+    rng = np.random.default_rng(4)
+    near = find_neighbours(images(rng, 7), images(rng, 200, name="c"), 3)
+    by_hand = np.zeros(200)
+    order = sorted(range(200), key=lambda i: near.distances[1][i])
+    kept = near.distances[0][~near.far]
+    for far in kept:
+        nearer = sum(near.distances[1] < far)
+        first = min(max(nearer - PEERS // 2, 0), 200 - PEERS)
+        by_hand[order[first : first + PEERS]] += 1 / (PEERS * len(kept))
+    assert near.peer_weights == pytest.approx(by_hand)
