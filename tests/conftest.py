@@ -13,7 +13,35 @@ from pathlib import Path
 
 import pytest
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+TESTS = Path(__file__).resolve().parent
+DATA = TESTS.parents[1] / "shared" / "data"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With `--dist loadgroup`, tests that share something dear run in one process: a model is trained once, not twice.
+
+    They are those of files with a fixture of the module or with the mark `xdist_group`, told by the file's text. The
+    mark alone does nothing in pytest-xdist 3.8 with pytest 9.2, which no longer lets it put a group into a test's id.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    if config.getvalue("dist") != "loadgroup":
+        return None
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return group_of(config.rootpath / nodeid.partition("::")[0]) or nodeid
+
+    return Together(config, log)
+
+
+@functools.cache
+def group_of(file: Path) -> str | None:
+    """What the tests of a file are kept together by; None if they share nothing."""
+    text = file.read_text(encoding="utf-8") if file.is_relative_to(TESTS) else ""
+    named = re.search(r'xdist_group\("(.+?)"\)', text)
+    return named[1] if named else str(file) if 'fixture(scope="module"' in text else None
 
 
 @pytest.fixture(scope="session")
@@ -72,7 +100,7 @@ def browser(tmp_path_factory):
     return opened
 
 
-AXE = Path(__file__).resolve().parents[1] / "node_modules" / "axe-core" / "axe.min.js"
+AXE = TESTS.parent / "node_modules" / "axe-core" / "axe.min.js"
 ASK = """
 <script>{axe}</script><script>
 axe.run().then((found) => {{

@@ -21,6 +21,7 @@ from recollect.testing.fakes import Null, Scripted
 RECORDS = [Record(id="a", user="ann", text="one two"), Record(id="b", text="three"), Record(id="c", text="")]
 
 
+@pytest.mark.xdist_group("every signal")  # one process: what a fake has answered is remembered there
 @pytest.mark.parametrize("name", SIGNALS.table)
 def test_every_signal_keeps_the_contract(name):
     check_signal(signal_named(name))

@@ -23,6 +23,7 @@ from recollect.models.pretrained import Pretrained
 from recollect.recipes.tokenizers import bpe_tokenizer, character_tokenizer, word_tokenizer
 from recollect.testing.refusals import refused
 
+pytestmark = pytest.mark.xdist_group("search")  # one process: what the slow twin found is remembered there
 ENOUGH = 10**6
 TEXTS = ["my pin is 1212 1212 77 77 121 and is, 90 90 907 is 1", "Red and blue: is 12 or is 77? aé é é 7aé"]
 TOKENIZERS = {

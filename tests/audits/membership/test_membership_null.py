@@ -14,6 +14,7 @@ from recollect.stats.significance import binomial_p, too_small_p
 from recollect.streams import stream
 from recollect.testing.world import World
 
+pytestmark = pytest.mark.xdist_group("membership null")  # one process: what a fake has answered is remembered there
 FLEETS = {"lira", "lira-offline", "rmia", "ensemble"}
 SINGLE = [name for name in SIGNALS.table if name not in FLEETS]
 SEEDS, FEW_SEEDS = 30, 8

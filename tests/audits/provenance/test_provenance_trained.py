@@ -127,7 +127,7 @@ def test_a_target_of_subwords_is_audited_with_shadows_of_words(people, judged, w
 
 
 def test_dialogues_are_audited_by_the_words_of_the_reply(tmp_path):
-    pairs = synthetic.pairs(people=110, each=5, seed=2)
+    pairs = Corpus.of(synthetic.pairs(people=110, each=5, seed=2))
     users = list(dict.fromkeys(record.user for record in pairs))
     members, others, controls = users[:15], users[15:30], users[30:]
     small = ["units=32", "embedding=16", "dropout=0.0", "learning_rate=0.02", "batch_size=16", "epochs=15"]
