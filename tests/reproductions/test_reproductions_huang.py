@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -33,12 +31,8 @@ def test_no_votes_at_all_are_enough_to_reject_the_smallest_set():
 
 
 @pytest.fixture
-def counting(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "reproductions"))
-    monkeypatch.syspath_prepend(str(ROOT / "reproductions" / "huang2021"))
-    yield importlib.import_module("counting")
-    for name in ("counting", "tables", "cells", "laboratory"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+def counting(load):
+    return load("huang2021", "counting")
 
 
 def test_cells_that_cannot_be_read_are_not_counted(counting):
@@ -47,9 +41,8 @@ def test_cells_that_cannot_be_read_are_not_counted(counting):
     assert counting.printed_wrong(counting.of_sets(printed, ("M6",)), lambda rho: rho < 1) == "1 of 1"
 
 
-def test_the_far_set_is_counted_by_size_and_apart_from_sets_of_the_same_source(counting):
-    tables = importlib.import_module("tables")
-    part = tables.MNIST
+def test_the_far_set_is_counted_by_size_and_apart_from_sets_of_the_same_source(counting, load):
+    part = load("huang2021", "tables").MNIST
     rows = [
         {"query": query, "size": size, "method": method, "outcome": "found"}
         for query in (part.outside, part.far)
