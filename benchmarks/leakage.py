@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from recollect.audits.leakage.counting import BLOCK
-from recollect.audits.leakage.matching import Matcher
+from recollect.audits.leakage.matcher import Matcher
+from recollect.audits.leakage.occurrences import BLOCK
 from recollect.audits.leakage.pairs import Pairs
 
 QUICK = "--quick" in sys.argv

@@ -17,7 +17,7 @@ from recollect import labels
 from recollect.audits.common.comparability import sample_records
 from recollect.audits.exposure.log_perplexity import build_draws_corpus
 from recollect.audits.exposure.secrets import Secret
-from recollect.audits.leakage.leaving import LEFT_OUT, RETRAINED, placed
+from recollect.audits.leakage.leave_out import LEFT_OUT, RETRAINED, assign_folds
 from recollect.audits.membership.fleet import build_reference_cohorts, build_shadow_cohorts
 from recollect.audits.provenance.queries import Chooser, Frequencies
 from recollect.audits.provenance.reference import divided
@@ -157,7 +157,7 @@ def divisions() -> dict[str, object]:
         "members": members,
         "corpora": [corpus.digest for corpus in halved.values()],
         "calibration": calibrating.calibration,
-        "folds": [placed(USERS, 3, 0, part) for part in evidence.corpora],
+        "folds": [assign_folds(USERS, 3, 0, part) for part in evidence.corpora],
     }
 
 

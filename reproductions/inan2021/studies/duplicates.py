@@ -8,7 +8,7 @@ from common.outcomes import Figure, Outcome
 from laboratory import BOTS, DISTINCT, OTHERS, PASSAGE, PRIVATE, SCALE, Laboratory, Row, value
 from transformers import AutoTokenizer
 
-from recollect.audits.leakage.counting import counted
+from recollect.audits.leakage.occurrences import count_occurrences
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.repetitions import by_duplicates
 
@@ -24,7 +24,7 @@ def study(lab: Laboratory) -> Outcome:
     long = [each for each in sequences if each["words"] > 9]
     texts = said(sequences, people)
     per_symbol = by_symbol(sequences, texts, lab.trained(PRIVATE))
-    after = counted(texts, ((record.owner, record.predicted) for record in fewer))
+    after = count_occurrences(texts, ((record.owner, record.predicted) for record in fewer))
     return Outcome(
         title="Section 4: repetitions",
         scale=SCALE,

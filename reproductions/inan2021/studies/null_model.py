@@ -24,7 +24,7 @@ from laboratory import (
 )
 
 from recollect.audits.leakage.audit import LeakageAudit
-from recollect.audits.leakage.null import TOGETHER
+from recollect.audits.leakage.decisions import JOINT_SHARE
 
 
 def study(lab: Laboratory) -> Outcome:
@@ -72,4 +72,4 @@ def covers_zero(row: Row) -> bool:
 def finds(row: Row) -> bool:
     """Whether the audit says that its users are given away."""
     p, flagged = value(row, "leakage_p"), value(row, "flagged_users")
-    return bool(p is not None and p <= LeakageAudit().alpha * TOGETHER) or bool(flagged)
+    return bool(p is not None and p <= LeakageAudit().alpha * JOINT_SHARE) or bool(flagged)

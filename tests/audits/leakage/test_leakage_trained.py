@@ -63,7 +63,7 @@ def test_references_of_folds_find_what_a_model_learnt_by_heart_also_after_a_kill
     assert result.outcome == "found", result.verdict
     assert result.finding("leakage_epsilon").value > 2
     assert result.finding("leakage_excess").interval[0] > 0
-    assert any("two of 4 parts of all users" in note.text for note in result.notes)
+    assert "references" in result.note_codes
     cohorts = json.loads((tmp_path / "run" / "cohorts.json").read_text())
     assert sorted(cohorts["models"]) == [f"left-out-{i}" for i in range(4)]
 

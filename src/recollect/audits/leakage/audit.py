@@ -1,23 +1,21 @@
-"""The leakage audit: what comes out at the press of TAB, and whose is it?"""
+"""The leakage audit: which sequences come out of a model that is prompted with its training texts, and whose."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from recollect.audits.audit import Needs
 from recollect.audits.desk import BARE_DESK, Desk
-from recollect.audits.leakage.comparing import Asked, Comparison, Judges
-from recollect.audits.leakage.counting import counted
-from recollect.audits.leakage.findings import judged
-from recollect.audits.leakage.leaving import LEFT_OUT, RETRAINED, Leaving, left_out
-from recollect.audits.leakage.measuring import Leak, Numbers, collect, leaks
-from recollect.audits.leakage.null import Compared, needed
-from recollect.audits.leakage.references import compared_by
-from recollect.audits.leakage.verdict import Told
+from recollect.audits.leakage.decisions import Comparison, count_needed, decide
+from recollect.audits.leakage.epsilon import Leak, Numbers, collect_runs, find_leaks
+from recollect.audits.leakage.leave_out import LEFT_OUT, RETRAINED, LeaveOutRule, leave_out
+from recollect.audits.leakage.occurrences import count_occurrences
+from recollect.audits.leakage.references import Group, ModelPair, ReferencePlan, choose_references
+from recollect.audits.leakage.result import Leaks, build_result
 from recollect.audits.leakage.view import PRESENTATION, VERB
 from recollect.audits.verb import Verb
 from recollect.corpora.corpus import Corpus
@@ -29,17 +27,17 @@ from recollect.settings import at_least, between
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
 
 KINDS = ("causal", "seq2seq")
-"""Models that are read from left to right, as a reader presses TAB."""
+"""Models that are read from left to right."""
 STEPS = (1, 3, 5, 10, 20, 50, 100)
-"""Numbers of shown symbols for which the leak is also told, as far as they are below the one asked for."""
+"""Values of k for which the leak is reported as well, as far as they are below the one that is set."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeakageAudit:
-    """Which sequences only one user wrote and the model says, and how much of that its training on them explains."""
+    """Which sequences of one user the model predicts, and how much of that its training on the user explains."""
 
     top_k: int = 1
-    """A word counts as said if every piece of it is among so many of the model's likeliest symbols."""
+    """A word counts as predicted if every token of it is among so many of the model's likeliest."""
     min_length: int = 1
     """How many words a sequence must have."""
     folds: int = 8
@@ -49,11 +47,11 @@ class LeakageAudit:
     removable: float = 0.1
     """Up to which share of the users the recipe trains one reference without all users of sequences; 0 for folds."""
     deniable_at: float = 1.0
-    """Up to which epsilon a user can plausibly deny: the model need not have seen them to say what it says."""
+    """Up to which epsilon (nats per word) a user can plausibly deny: the model need not have seen them."""
     alpha: float = 0.05
-    """How often a model that saw nobody may be called one that gives away users; also the share of false flags."""
+    """Significance level: how often a model that saw nobody may be said to leak; also the false discovery rate."""
     show_text: bool = False
-    """Whether the tables show what the sequences say."""
+    """Whether the tables show the texts of the sequences."""
 
     name: ClassVar[str] = "leakage"
     question: ClassVar[str] = "Which sequences of which user come out of the model, and whose could they be?"
@@ -66,24 +64,32 @@ class LeakageAudit:
         at_least(0, folds=self.folds, deniable_at=self.deniable_at)
         between(0, 1, alpha=self.alpha)
         if not 0 <= self.removable <= 0.5:
-            raise PlanError(f"removable is {self.removable}.", do="Give a share of the users between 0 and 0.5.")
+            raise PlanError(
+                f"removable is {self.removable}.",
+                do="Give a share of the users between 0 and 0.5.",
+                code="removable_out_of_range",
+            )
         if 0 < self.folds < 3:
-            raise PlanError(f"{self.folds} folds leave nobody to train on.", do="Use at least 3 folds, better 8.")
+            raise PlanError(
+                f"{self.folds} folds leave nobody to train on.",
+                do="Use at least 3 folds, better 8.",
+                code="too_few_folds",
+            )
 
     @property
-    def settings(self) -> dict[str, object]:
+    def settings(self) -> dict[str, Any]:
         """All settings, as a result writes them down."""
         return asdict(self)
 
     @property
     def steps(self) -> list[int]:
-        """For which numbers of shown symbols the leak is told."""
+        """For which numbers of shown tokens the leak is reported."""
         return sorted({self.top_k, *(k for k in STEPS if k < self.top_k)})
 
     def needs(self, evidence: Evidence) -> Needs:
-        """The target asked about everybody; then references, about those whom they have not seen."""
+        """The target's scores of everybody; then references, and their scores of those whom they have not seen."""
         given, trains = frozenset({TARGET, AUDITED}), self._trains(evidence)
-        promised = Needs(
+        first = Needs(
             access={
                 TARGET: Access.top(self.top_k),
                 REFERENCE: Access(k=1, logprob="any", distribution=False, steps=False),
@@ -93,57 +99,55 @@ class LeakageAudit:
             later=_LATER if trains else "",
         )
         if not given <= evidence.parts:
-            return promised
+            return first
         if (kind := evidence.models[TARGET].kind) not in KINDS:
             raise PlanError(
                 f"Leakage follows a text from left to right; the target is a {kind} model.",
                 do="Give a causal or sequence-to-sequence model; the membership audit takes others.",
+                code="not_left_to_right",
             )
         if not self._lacks_references(evidence):
-            comparison = self._comparison(evidence)
-            asked = [each for each in (comparison.target, comparison.null) if each is not None]
-            return replace(promised, ask=frozenset({(TARGET, AUDITED)}).union(*(each.sources for each in asked)))
+            plan = self._choose_references(evidence)
+            groups = [group for group in (plan.audited, plan.null) if group is not None]
+            return replace(first, ask=frozenset({(TARGET, AUDITED)}).union(*(group.sources for group in groups)))
         if not evidence.has_asked(TARGET, AUDITED):
-            return replace(promised, ask=frozenset({(TARGET, AUDITED)}))
-        how = Leaving(folds=self.folds, removable=self.removable, needed=needed(self.alpha))
-        left = left_out(evidence, self._owners(evidence), how)
-        return replace(promised, corpora=left.corpora, train={AUDITED: left.cohorts})
+            return replace(first, ask=frozenset({(TARGET, AUDITED)}))
+        rule = LeaveOutRule(folds=self.folds, removable=self.removable, needed=count_needed(self.alpha))
+        left_out = leave_out(evidence, self._find_owners(evidence), rule)
+        return replace(first, corpora=left_out.corpora, train={AUDITED: left_out.cohorts})
 
     def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
         """The sequences, the users they belong to, and whether the model's training on them explains it."""
-        comparison = self._comparison(evidence)
-        target, null = comparison.target, comparison.null
-        desk.progress("reading what the model says", 0, 3)
+        plan = self._choose_references(evidence)
+        desk.progress("finding predicted runs", 0, 3)
         numbers: Numbers = {}
-        read = collect(evidence, target, numbers, self.steps, self.min_length)
-        heard = None if null is None else collect(evidence, null, numbers, [self.top_k], self.min_length)
-        desk.progress("counting whose words they are", 1, 3)
+        read = collect_runs(evidence, plan.audited, numbers, self.steps, self.min_length)
+        null = plan.null and collect_runs(evidence, plan.null, numbers, [self.top_k], self.min_length)
+        desk.progress("counting occurrences", 1, 3)
         names = list(numbers)
-        counts = counted(names, _texts(evidence.corpora[AUDITED]))
-        among_controls = counted(names, _texts(evidence.corpora.get(CONTROLS, Corpus.of([]))))
+        counts = count_occurrences(names, _texts(evidence.corpora[AUDITED]))
+        among_controls = count_occurrences(names, _texts(evidence.corpora.get(CONTROLS, Corpus.of([]))))
         desk.progress("comparing with references", 2, 3)
         alone = counts.users + among_controls.users == 1
-        found = dict.fromkeys(self.steps, _NOTHING) | leaks(evidence, target, read, names, counts.users == 1)
-        chance = {} if null is None or heard is None else leaks(evidence, null, heard, names, alone)
-        return judged(
-            self,
-            found,
-            Compared(
-                tested={run: leak for run, leak in found[self.top_k].items() if alone[run]},
-                null=chance.get(self.top_k, _NOTHING),
-                users=tuple(sorted(set(counts.names) - comparison.seen)),
-                null_users=null.users(evidence) if null else (),
-                fold=null.place if null and null.corpus == AUDITED else None,
-                in_nats=bool(comparison.way) and evidence.models[TARGET].access.logprob != "none",
-            ),
-            counts,
-            Told(
-                read=read,
-                way=comparison.way,
-                reason=_reason(evidence, comparison),
-                by_record=not evidence.corpora[AUDITED].summary.users,
-            ),
+        by_k = dict.fromkeys(self.steps, _NONE) | find_leaks(evidence, plan.audited, read, names, counts.users == 1)
+        null_leaks = find_leaks(evidence, plan.null, null, names, alone) if plan.null and null else {}
+        comparison = Comparison(
+            leaks={run: leak for run, leak in by_k[self.top_k].items() if alone[run]},
+            null_leaks=null_leaks.get(self.top_k, _NONE),
+            users=tuple(sorted(set(counts.names) - plan.seen)),
+            null_users=plan.null.users(evidence) if plan.null else (),
+            fold_of=plan.null.assigned if plan.null and plan.null.corpus == AUDITED else None,
+            in_nats=bool(plan.description) and evidence.models[TARGET].access.logprob != "none",
         )
+        leaks = Leaks(
+            by_k=by_k,
+            read=read,
+            counts=counts,
+            references=plan.description,
+            no_reference=_explain_missing_reference(evidence, plan),
+            by_record=not evidence.corpora[AUDITED].summary.users,
+        )
+        return build_result(self, leaks, decide(comparison, alpha=self.alpha))
 
     def _trains(self, evidence: Evidence) -> bool:
         """Whether references are trained: there is a recipe for them, and none is given."""
@@ -151,33 +155,29 @@ class LeakageAudit:
 
     def _lacks_references(self, evidence: Evidence) -> bool:
         """Whether references are to be trained and are not there yet."""
-        there = any(evidence.playing(part) for part in (RETRAINED, LEFT_OUT))
-        return self._trains(evidence) and not there and evidence.models[TARGET].access.logprob != "none"
+        trained = any(evidence.playing(role) for role in (RETRAINED, LEFT_OUT))
+        return self._trains(evidence) and not trained and evidence.models[TARGET].access.logprob != "none"
 
-    def _comparison(self, evidence: Evidence) -> Comparison:
-        """Who is compared with whom; with nobody where the target shows no probabilities."""
+    def _choose_references(self, evidence: Evidence) -> ReferencePlan:
+        """What is compared; no references where the target shows no probabilities."""
         if evidence.models[TARGET].access.logprob == "none":
-            return compared_by(replace(evidence, models={TARGET: evidence.models[TARGET]}))
-        return compared_by(evidence)
+            return choose_references(replace(evidence, models={TARGET: evidence.models[TARGET]}))
+        return choose_references(evidence)
 
-    def _owners(self, evidence: Evidence) -> frozenset[str]:
-        """The users of sequences that are theirs alone and that the target says."""
+    def _find_owners(self, evidence: Evidence) -> frozenset[str]:
+        """The users of sequences that are theirs alone and that the target predicts."""
         numbers: Numbers = {}
-        collect(evidence, _everybody(), numbers, [self.top_k], self.min_length)
-        counts = counted(list(numbers), _texts(evidence.corpora[AUDITED]))
+        everybody = Group(corpus=AUDITED, pairs=(ModelPair(model=(TARGET, AUDITED)),))
+        collect_runs(evidence, everybody, numbers, [self.top_k], self.min_length)
+        counts = count_occurrences(list(numbers), _texts(evidence.corpora[AUDITED]))
         return frozenset(counts.names[owner] for owner in np.unique(counts.owner[counts.users == 1]))
 
 
-_NOTHING: dict[int, Leak] = {}
+_NONE: dict[int, Leak] = {}
 _LATER = (
-    "Whom a reference must not have seen is known only after the target was asked: a reference and a null model "
-    "without the users of its sequences if those are few, else as many models as there are folds."
+    "Whom a reference must not have seen is known only after the target scored the corpus: a reference and a null "
+    "model without the users of its sequences if those are few, else as many models as there are folds."
 )
-
-
-def _everybody() -> Asked:
-    """What the target says of everybody, compared with nobody."""
-    return Asked(corpus=AUDITED, judges=(Judges(speaker=(TARGET, AUDITED)),))
 
 
 def _texts(corpus: Corpus) -> Iterator[tuple[str, str]]:
@@ -185,10 +185,10 @@ def _texts(corpus: Corpus) -> Iterator[tuple[str, str]]:
     return ((record.owner, record.predicted) for record in corpus)
 
 
-def _reason(evidence: Evidence, comparison: Comparison) -> str:
+def _explain_missing_reference(evidence: Evidence, plan: ReferencePlan) -> str:
     """Why there is no leakage epsilon; empty if there is a reference."""
     if evidence.models[TARGET].access.logprob == "none":
         return f"The model shows {evidence.models[TARGET].access}; a ratio of perplexities needs probabilities."
-    if not comparison.way:
+    if not plan.description:
         return "No reference is given and none is trained: give --reference MODEL, or --recipe to train some."
     return ""

@@ -1,4 +1,4 @@
-"""Which users each run was met with: distinct pairs, of which there may be more than fit into memory."""
+"""Pairs of a run and a user whose data contain it: each once, though there may be more than fit into memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HELD = 1 << 22
 
 
 class Pairs:
-    """Pairs of a run and a user as one number each; sorted parts of them lie in an unnamed temporary file."""
+    """Pairs of a run and a user as one number each; sorted chunks of them lie in an unnamed temporary file."""
 
     def __init__(self, held: int = HELD) -> None:
         """Begin with none.
@@ -47,18 +47,18 @@ class Pairs:
         self._write()
         self._file.flush()
         stored = np.asarray(np.memmap(self._file, dtype=np.uint64, mode="r"))
-        parts = np.split(stored, np.cumsum(self._sizes)[:-1])
-        borders = self._borders(parts)
-        starts = [0] * len(parts)
+        chunks = np.split(stored, np.cumsum(self._sizes)[:-1])
+        borders = self._borders(chunks)
+        starts = [0] * len(chunks)
         for border in [*borders, None]:
-            ends = [len(part) if border is None else int(np.searchsorted(part, border)) for part in parts]
-            yield _split(np.unique(np.concatenate([p[a:b] for p, a, b in zip(parts, starts, ends, strict=True)])))
+            ends = [len(chunk) if border is None else int(np.searchsorted(chunk, border)) for chunk in chunks]
+            yield _split(np.unique(np.concatenate([c[a:b] for c, a, b in zip(chunks, starts, ends, strict=True)])))
             starts = ends
 
-    def _borders(self, parts: list[Keys]) -> Keys:
+    def _borders(self, chunks: list[Keys]) -> Keys:
         """First keys of runs, between which there are about as many pairs as may be held."""
-        sample = np.sort(np.concatenate([part[:: max(1, self._held // 256)] for part in parts]))
-        step = max(1, 256 // max(1, len(parts)))
+        sample = np.sort(np.concatenate([chunk[:: max(1, self._held // 256)] for chunk in chunks]))
+        step = max(1, 256 // max(1, len(chunks)))
         return np.unique(sample[step::step] >> np.uint64(32)) << np.uint64(32)
 
     def _write(self) -> None:

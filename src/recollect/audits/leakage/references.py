@@ -1,112 +1,182 @@
-"""Who compares: for each user a reference that has not seen them, and a second such model that plays the target."""
+"""References: for each user a model that has not seen them, and a second such model for the null distribution."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from recollect.audits.leakage.comparing import Asked, Comparison, Judges
-from recollect.audits.leakage.leaving import DRAWN, LEFT_OUT, RETRAINED, UNSEEN, controls_part, controls_placed, placed
+from recollect.audits.leakage.leave_out import (
+    DRAWN,
+    LEFT_OUT,
+    RETRAINED,
+    UNSEEN,
+    assign_control_folds,
+    assign_folds,
+    controls_role,
+)
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
 from recollect.errors import PlanError
 from recollect.files import read_json
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
 
-_BESIDE = "A sequence counts by how much likelier the model finds it than a second one, the reference, which was"
-_TRUST = "That it learnt nothing of these users is taken on trust, where neither its card nor the cohorts tell."
+Source = tuple[str, str]
+"""A model and the corpus that it scored, by their roles."""
+NO_PAIR = -1
+_RATIO = "Each sequence is rated by how much likelier the model finds it than a second model, the reference, which was"
+_TRUST = "That it learnt nothing of these users is assumed where neither its card nor the cohorts tell."
 
 
-def compared_by(evidence: Evidence) -> Comparison:
-    """How the target's sequences are judged, from the models that there are.
+@dataclass(frozen=True, kw_only=True)
+class ModelPair:
+    """A model whose sequences are looked for, and a reference that has not seen the users."""
 
-    A given reference serves everybody whom it has not seen; of two, the second plays the target for comparison. Else
-    models serve that were trained without the users of the sequences, or without folds of the users. Users known not to
-    be in training (controls) play the comparison's part before all others.
+    model: Source
+    reference: Source | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Group:
+    """The users of a corpus, each with a pair of models."""
+
+    corpus: str
+    pairs: tuple[ModelPair, ...]
+    assigned: Mapping[str, int] | None = None
+    """By user, which of the pairs; users who have none are read and not rated. None: the first pair serves all."""
+
+    @property
+    def sources(self) -> frozenset[Source]:
+        """All answers that are read."""
+        return frozenset(source for pair in self.pairs for source in (pair.model, pair.reference) if source is not None)
+
+    def assign(self, records: Sequence[Record]) -> Iterator[tuple[ModelPair, list[int]]]:
+        """The places of records by their pair of models; those without one are read by the first model alone."""
+        if self.assigned is None:
+            yield self.pairs[0], list(range(len(records)))
+            return
+        theirs: dict[int, list[int]] = {}
+        for i, record in enumerate(records):
+            theirs.setdefault(self.assigned.get(record.owner, NO_PAIR), []).append(i)
+        for number, some in sorted(theirs.items()):
+            yield self.pairs[number] if number != NO_PAIR else ModelPair(model=self.pairs[0].model), some
+
+    def users(self, evidence: Evidence) -> tuple[str, ...]:
+        """The users who are rated, in ascending order."""
+        if self.assigned is not None:
+            return tuple(sorted(self.assigned))
+        return tuple(sorted(_owners_in(evidence.corpora[self.corpus])))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReferencePlan:
+    """Which models are compared for the audited users, and which for the null distribution."""
+
+    audited: Group
+    null: Group | None = None
+    """Models and users of which it is known that the one has not seen the other; None if there are none."""
+    description: str = ""
+    """How the references came about, in sentences for a reader; empty if there are none."""
+    seen: frozenset[str] = frozenset()
+    """Users whom a given reference has seen: they cannot be rated."""
+
+
+def choose_references(evidence: Evidence) -> ReferencePlan:
+    """How the target's sequences are rated, from the models that there are.
+
+    A given reference serves everybody whom it has not seen; of two, the second replaces the target for the null
+    distribution. Else models serve that were trained without the users of the sequences, or without folds of the users.
+    Where there are controls, the null distribution is theirs.
     """
     if given := evidence.playing(REFERENCE):
-        return _by_given(evidence, given)
+        return _use_given(evidence, given)
     if evidence.playing(RETRAINED):
-        return _by_retrained(evidence)
+        return _use_retrained(evidence)
     if evidence.playing(LEFT_OUT):
-        return _by_folds(evidence)
-    null = Asked(corpus=CONTROLS, judges=(Judges(speaker=(TARGET, CONTROLS)),)) if _has_controls(evidence) else None
-    return Comparison(target=Asked(corpus=AUDITED, judges=(Judges(speaker=(TARGET, AUDITED)),)), null=null)
+        return _use_folds(evidence)
+    null = Group(corpus=CONTROLS, pairs=(ModelPair(model=(TARGET, CONTROLS)),)) if _has_controls(evidence) else None
+    return ReferencePlan(audited=Group(corpus=AUDITED, pairs=(ModelPair(model=(TARGET, AUDITED)),)), null=null)
 
 
-def _by_given(evidence: Evidence, given: tuple[str, ...]) -> Comparison:
+def _use_given(evidence: Evidence, given: tuple[str, ...]) -> ReferencePlan:
     """Compared with models that are given."""
-    seen = frozenset[str]().union(*(seen_by(evidence, name) for name in given[:2]))
-    place = None
+    seen = frozenset[str]().union(*(find_seen_users(evidence, name) for name in given[:2]))
+    assigned = None
     if seen:
-        place = {record.owner: 0 for record in evidence.corpora[AUDITED] if record.owner not in seen}
-        if not place:
+        assigned = {record.owner: 0 for record in evidence.corpora[AUDITED] if record.owner not in seen}
+        if not assigned:
             raise PlanError(
-                f"The reference has seen all {len(seen)} audited users, as its card or the cohorts say: nothing can be "
-                "told by comparing with it.",
+                f"The reference has seen all {len(seen)} audited users, as its card or the cohorts say: comparing with "
+                "it shows nothing.",
                 do="Give a reference that has seen none of them, or --recipe to train some.",
+                code="reference_saw_everybody",
             )
     null = None
     if _has_controls(evidence):
-        null = _one_reference(CONTROLS, TARGET, given[0])
+        null = _compare_all(CONTROLS, TARGET, given[0])
     elif len(given) > 1:
-        null = _one_reference(AUDITED, given[1], given[0], place)
-    target = _one_reference(AUDITED, TARGET, given[0], place)
-    return Comparison(target=target, null=null, way=f"{_BESIDE} given. {_TRUST}", seen=seen)
+        null = _compare_all(AUDITED, given[1], given[0], assigned)
+    audited = _compare_all(AUDITED, TARGET, given[0], assigned)
+    return ReferencePlan(audited=audited, null=null, description=f"{_RATIO} given. {_TRUST}", seen=seen)
 
 
-def _one_reference(corpus: str, speaker: str, reference: str, place: dict[str, int] | None = None) -> Asked:
-    """Everybody judged by one reference."""
-    return Asked(corpus=corpus, judges=(Judges(speaker=(speaker, corpus), reference=(reference, corpus)),), place=place)
+def _compare_all(corpus: str, model: str, reference: str, assigned: dict[str, int] | None = None) -> Group:
+    """Everybody rated by one pair of models."""
+    pair = ModelPair(model=(model, corpus), reference=(reference, corpus))
+    return Group(corpus=corpus, pairs=(pair,), assigned=assigned)
 
 
-def _by_retrained(evidence: Evidence) -> Comparison:
-    """Compared with a model that was trained without all whose sequences the target says."""
+def _use_retrained(evidence: Evidence) -> ReferencePlan:
+    """Compared with a model that was trained without all whose sequences the target predicts."""
     reference, *others = evidence.playing(RETRAINED)
-    judges = (Judges(speaker=(TARGET, AUDITED), reference=(reference, UNSEEN)),)
-    target = Asked(corpus=AUDITED, judges=judges, place=dict.fromkeys(_owners_in(evidence.corpora[UNSEEN]), 0))
+    pairs = (ModelPair(model=(TARGET, AUDITED), reference=(reference, UNSEEN)),)
+    audited = Group(corpus=AUDITED, pairs=pairs, assigned=dict.fromkeys(_owners_in(evidence.corpora[UNSEEN]), 0))
     if _has_controls(evidence):
-        null = _one_reference(CONTROLS, TARGET, reference)
+        null = _compare_all(CONTROLS, TARGET, reference)
     else:
-        null = Asked(corpus=DRAWN, judges=(Judges(speaker=(reference, UNSEEN), reference=(others[0], DRAWN)),))
-    way = f"{_BESIDE} trained for this purpose, without the users whose sequences come out."
-    return Comparison(target=target, null=null, way=way)
+        null = Group(corpus=DRAWN, pairs=(ModelPair(model=(reference, UNSEEN), reference=(others[0], DRAWN)),))
+    description = f"{_RATIO} trained for this purpose, without the users whose sequences the model predicts."
+    return ReferencePlan(audited=audited, null=null, description=description)
 
 
-def _by_folds(evidence: Evidence) -> Comparison:
+def _use_folds(evidence: Evidence) -> ReferencePlan:
     """Compared with models that were each trained without two folds of the users."""
     models = evidence.playing(LEFT_OUT)
     folds = len(models)
-    place = placed(evidence.cohorts[AUDITED].units, folds, evidence.seed, AUDITED)
+    assigned = assign_folds(evidence.cohorts[AUDITED].units, folds, evidence.seed, AUDITED)
     unseen = [(model, f"{UNSEEN}-{i}") for i, model in enumerate(models)]
-    target = [Judges(speaker=(TARGET, AUDITED), reference=unseen[i]) for i in range(folds)]
+    audited = [ModelPair(model=(TARGET, AUDITED), reference=unseen[i]) for i in range(folds)]
     if _has_controls(evidence):
-        judges = [Judges(speaker=(TARGET, CONTROLS), reference=(models[i], controls_part(i))) for i in range(folds)]
-        null = Asked(corpus=CONTROLS, judges=tuple(judges), place=controls_placed(evidence, folds))
+        pairs = [ModelPair(model=(TARGET, CONTROLS), reference=(models[i], controls_role(i))) for i in range(folds)]
+        null = Group(corpus=CONTROLS, pairs=tuple(pairs), assigned=assign_control_folds(evidence, folds))
     else:
-        nulls = tuple(Judges(speaker=unseen[i - 1], reference=unseen[i]) for i in range(folds))
-        null = Asked(corpus=AUDITED, judges=nulls, place=place)
-    way = f"{_BESIDE} trained for this purpose, without this user and others: two of {folds} parts of all users."
-    return Comparison(target=Asked(corpus=AUDITED, judges=tuple(target), place=place), null=null, way=way)
+        nulls = tuple(ModelPair(model=unseen[i - 1], reference=unseen[i]) for i in range(folds))
+        null = Group(corpus=AUDITED, pairs=nulls, assigned=assigned)
+    description = f"{_RATIO} trained for this purpose, without this user and others: two of {folds} folds of all users."
+    group = Group(corpus=AUDITED, pairs=tuple(audited), assigned=assigned)
+    return ReferencePlan(audited=group, null=null, description=description)
 
 
 def _has_controls(evidence: Evidence) -> bool:
+    """Whether there are users who are known not to be in the training set."""
     return CONTROLS in evidence.corpora
 
 
-def seen_by(evidence: Evidence, model: str) -> frozenset[str]:
+def find_seen_users(evidence: Evidence, model: str) -> frozenset[str]:
     """The audited users whom a given model is known to have seen: from the cohorts, or from its own card."""
     cohorts, corpus = evidence.cohorts.get(AUDITED), evidence.corpora[AUDITED]
     if cohorts is not None and model in cohorts.models:
-        return _owners(corpus, cohorts.members(model))
+        return _owners_of(corpus, cohorts.members(model))
     folder = Path(evidence.models[model].name)
     if not (folder / "card.json").is_file():
         return frozenset()
     if (folder / "members.json").is_file():
-        return _owners(corpus, read_json(folder / "members.json"))
+        return _owners_of(corpus, read_json(folder / "members.json"))
     trained_on = read_json(folder / "card.json").get("corpus") or {}  # a model that no recipe trained may have a card
     return _owners_in(corpus) if trained_on.get("digest") == corpus.digest else frozenset()
 
 
-def _owners(corpus: Corpus, units: tuple[str, ...] | list[str]) -> frozenset[str]:
+def _owners_of(corpus: Corpus, units: tuple[str, ...] | list[str]) -> frozenset[str]:
     """The users who are, or own, one of these units."""
     chosen = frozenset(units)
     return frozenset(record.owner for record in corpus if record.owner in chosen or record.id in chosen)

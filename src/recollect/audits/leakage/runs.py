@@ -1,7 +1,7 @@
 """Runs: words in a row that a model predicts (Algorithm 1 of the paper, with the run that reaches the end of a text).
 
-A word counts as predicted when the pieces that the model is shown among its likeliest symbols cover all of it, and no
-piece that touches it is missing there. So what a tokenizer makes of a word does not change what a word is.
+A word counts as predicted when tokens among the model's k likeliest cover all of it, and every token that touches it is
+among them. So what a tokenizer makes of a word does not change what a word is.
 """
 
 from __future__ import annotations
@@ -59,46 +59,46 @@ class Runs:
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
-    """What a model showed about a block of records, placed in the text of the whole block."""
+class ScoredTokens:
+    """The scores of a block of records token by token, placed in the text of the whole block."""
 
     words: Words
     answers: Answers
     """Of the records in their order; contents that come twice are there twice."""
     start: Integers
     end: Integers
-    """Where each piece ends; one without width ends one character after it began, so that it touches its word."""
+    """Where each token ends; one without width ends one character after it began, so that it touches its word."""
     full: Integers
     """Where it really ends."""
 
     @classmethod
-    def of(cls, records: Sequence[Record], words: Words, answers: Answers) -> Pieces:
-        """The pieces of these records; answers are joined by record, never by place."""
+    def of(cls, records: Sequence[Record], words: Words, answers: Answers) -> ScoredTokens:
+        """The tokens of these records; answers are joined by record, never by place."""
         theirs = answers.select([record.digest for record in records])
         shift = np.repeat(words.base, np.diff(theirs.offsets))
         start, full = theirs.start + shift, theirs.end + shift
         return cls(words, theirs, start, np.maximum(full, start + 1), full)
 
-    def runs(self, k: int, *, least: int = 1) -> Runs:
+    def find_runs(self, k: int, *, min_length: int = 1) -> Runs:
         """The maximal runs of words that are among the model's k likeliest.
 
         Args:
-            k: How many symbols the model shows.
-            least: How many words a run must have.
+            k: How many tokens the model shows.
+            min_length: How many words a run must have.
         """
         predicted = self._predicted(k)
         record = self.words.record
         joins = predicted[1:] & predicted[:-1] & (record[1:] == record[:-1])
         first = np.flatnonzero(predicted & ~np.concatenate([[False], joins])[: len(predicted)])
         last = np.flatnonzero(predicted & ~np.concatenate([joins, [False]])[: len(predicted)])
-        long = last + 1 - first >= least
+        long = last + 1 - first >= min_length
         return Runs(self.words, first[long], last[long] + 1)
 
-    def nats(self, runs: Runs) -> Floats:
-        """How surprised the model is by each run, in nats: minus the log-probability of all pieces that touch it.
+    def sum_nats(self, runs: Runs) -> Floats:
+        """How surprised the model is by each run, in nats: minus the log-probability of all tokens that touch it.
 
-        Where a piece is only known as `<unk>`, this is the surprise at any unknown word: the word itself surprises
-        it at least as much. NaN where the model did not have to predict all of the run, or does not show it.
+        Where a token is `<unk>`, this is the surprise at any unknown word: the word itself surprises the model at least
+        as much. NaN where the model did not have to predict all of the run, or does not show it.
         """
         summed, missing, gaps = self._surprise
         first = np.searchsorted(self.end, runs.start, side="right")
@@ -108,8 +108,8 @@ class Pieces:
 
     @cached_property
     def _surprise(self) -> tuple[Floats, Integers, Integers]:
-        """Running sums: nats of pieces, pieces without a number, and words that no pieces cover."""
-        assert self.answers.logprob is not None  # noqa: S101 - who asks for nats has asked for access first
+        """Running sums: nats of tokens, tokens without a number, and words that no tokens cover."""
+        assert self.answers.logprob is not None  # noqa: S101 - the audit needs it wherever nats are summed
         logprob = self.answers.logprob.astype(np.float64)
         hidden = np.isnan(logprob)
         bare = self._uncovered(np.ones(len(self.start), dtype=np.bool_))
@@ -121,20 +121,20 @@ class Pieces:
 
     @property
     def unknown(self) -> int:
-        """How many words the model knows only as `<unk>`, in part or in whole."""
-        strange = ~self.answers.known
-        return int(self._any(self._touched(self.start[strange], self.end[strange])).sum())
+        """How many words are, in part or in whole, `<unk>` to the model."""
+        unknown = ~self.answers.known
+        return int(self._any(self._touched(self.start[unknown], self.end[unknown])).sum())
 
     def _predicted(self, k: int) -> Flags:
         """Which words are predicted."""
         rank = self.answers.rank
         hit = self.answers.known & (rank >= 1) & (rank <= k)
-        spoilt = self._touched(self.start[~hit], self.end[~hit])
-        return ~self._uncovered(hit) & ~self._any(spoilt)
+        missed = self._touched(self.start[~hit], self.end[~hit])
+        return ~self._uncovered(hit) & ~self._any(missed)
 
-    def _uncovered(self, pieces: Flags) -> Flags:
-        """Which words have a character that none of these pieces covers."""
-        return self._any(~self._touched(self.start[pieces], self.full[pieces]))
+    def _uncovered(self, tokens: Flags) -> Flags:
+        """Which words have a character that none of these tokens covers."""
+        return self._any(~self._touched(self.start[tokens], self.full[tokens]))
 
     def _touched(self, start: Integers, end: Integers) -> Flags:
         """Which characters of the block lie in one of these spans."""

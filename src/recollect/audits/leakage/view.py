@@ -50,7 +50,7 @@ PRESENTATION: Final = Presentation(
     figures="recollect.report.figures.leakage:leakage_figures",
     tables={
         "sequences": TableView(
-            caption="Sequences that only one user wrote and the model says, those that give away most first",
+            caption="Sequences that only one user wrote and the model predicts, those that leak most first",
             columns={
                 "user": "User",
                 "text": "Sequence",
@@ -59,7 +59,7 @@ PRESENTATION: Final = Presentation(
                 "words": "Words",
                 "users": "Users",
                 "times": "Written (times)",
-                "predicted": "Said (times)",
+                "predicted": "Predicted (times)",
                 "perplexity": "Perplexity",
                 "reference_perplexity": "Reference’s",
                 "epsilon": "Epsilon",
@@ -67,7 +67,7 @@ PRESENTATION: Final = Presentation(
             },
         ),
         "users": TableView(
-            caption="Users, those of whom most is given away first",
+            caption="Users, those of whom most leaks first",
             columns={
                 "user": "User",
                 "sequences": "Sequences",
@@ -80,7 +80,7 @@ PRESENTATION: Final = Presentation(
         ),
         "by_length": _epsilons_by("words", "Words", "By the words of a sequence"),
         "by_times": _epsilons_by("times_up_to", "Written up to (times)", "By how often its user wrote it"),
-        "by_k": _epsilons_by("top_k", "Top k", "By how many symbols the model shows"),
+        "by_k": _epsilons_by("top_k", "Top k", "By how many tokens the model shows"),
     },
     drawn=frozenset({"chance"}),
     listed="sequences",

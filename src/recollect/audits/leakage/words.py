@@ -13,8 +13,8 @@ from recollect.corpora.record import Record
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-_SPACES = np.array([chr(sign).isspace() for sign in range(0x3002)])
-"""Which signs are white space; the last one is not, and stands for all beyond."""
+_SPACES = np.array([chr(code).isspace() for code in range(0x3002)])
+"""Which code points are white space; the last one is not, and stands for all beyond."""
 _BORDER = "\n"
 """Stands between the texts of a block: it is white space, so no word crosses it."""
 
@@ -46,7 +46,7 @@ class Words:
         lengths = np.array([len(text) + len(_BORDER) for text in written], dtype=np.int64)
         base = np.cumsum(lengths) - lengths
         whole = _BORDER.join(written)
-        start, end = _spans(whole)
+        start, end = _find_spans(whole)
         return cls(
             texts=tuple(whole.split()),
             start=start,
@@ -60,9 +60,9 @@ class Words:
         return len(self.texts)
 
 
-def _spans(text: str) -> tuple[Integers, Integers]:
+def _find_spans(text: str) -> tuple[Integers, Integers]:
     """Where every word begins and ends, as `str.split` finds them."""
-    signs = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    inside = ~_SPACES[np.minimum(signs, len(_SPACES) - 1)]
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    inside = ~_SPACES[np.minimum(codes, len(_SPACES) - 1)]
     change = np.diff(inside.astype(np.int8), prepend=0, append=0)
     return np.flatnonzero(change == 1), np.flatnonzero(change == -1)

@@ -33,14 +33,14 @@ _ADDRESSES = (
 """A house number before a street (English), after it (German), before "rue" (French); US and UK postal codes."""
 
 
-def personal(text: str) -> tuple[str, ...]:
+def detect_personal_data(text: str) -> tuple[str, ...]:
     """The kinds of personal data that a text seems to hold.
 
-    >>> personal("write to ann@example.org or call +44 20 7946 0958")
+    >>> detect_personal_data("write to ann@example.org or call +44 20 7946 0958")
     ('e-mail', 'phone')
-    >>> personal("pay with 4111 1111 1111 1111"), personal("number 4111 1111 1111 1112")
+    >>> detect_personal_data("pay with 4111 1111 1111 1111"), detect_personal_data("number 4111 1111 1111 1112")
     (('card',), ())
-    >>> personal("I live at 12 Acacia Avenue")
+    >>> detect_personal_data("I live at 12 Acacia Avenue")
     ('address',)
     """
     digits = sum(sign.isdigit() for sign in text)

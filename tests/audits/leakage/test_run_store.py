@@ -1,4 +1,4 @@
-"""Places at which runs are said, held and written down, against a plain list."""
+"""Predicted runs, held and written down, against a plain list."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.audits.leakage.said import ROW, Said, best_of
+from recollect.audits.leakage.run_store import ROW, RunStore, select_best
 
 PLACES = st.lists(
     st.tuples(
@@ -31,13 +31,13 @@ def gain(row):
 @settings(deadline=None, max_examples=150)
 @given(PLACES, st.lists(st.booleans(), min_size=6, max_size=6), st.sampled_from([1, 7, 1000]))
 def test_the_rows_of_chosen_runs_come_back_and_the_best_of_each_are_found(drawn, chosen, held):
-    said = Said(held)
+    store = RunStore(held)
     for begin in range(0, len(drawn), 3):
-        said.add(np.array(drawn[begin : begin + 3], dtype=ROW))
-    rows = said.of(np.array(chosen))
+        store.add(np.array(drawn[begin : begin + 3], dtype=ROW))
+    rows = store.select(np.array(chosen))
     expected = [row for row in drawn if chosen[row[1]]]
     assert [repr(row) for row in rows.tolist()] == [repr(row) for row in expected]
-    best, sizes = best_of(rows)
+    best, sizes = select_best(rows)
     groups = {}
     for row in expected:
         groups.setdefault(row[:2], []).append(row)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.audits.leakage.personal import personal
+from recollect.audits.leakage.personal_data import detect_personal_data
 
 
 @pytest.mark.parametrize(
@@ -28,5 +28,5 @@ from recollect.audits.leakage.personal import personal
         ("we met 12 times in the street", ()),
     ],
 )
-def test_kinds_are_told_by_what_they_look_like_and_by_their_check_digits(text, kinds):
-    assert personal(text) == kinds
+def test_kinds_are_recognised_by_what_they_look_like_and_by_their_check_digits(text, kinds):
+    assert detect_personal_data(text) == kinds

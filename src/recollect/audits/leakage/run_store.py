@@ -1,4 +1,4 @@
-"""Where a model says which runs: one small row for each place, in bounded memory until it is known which are unique."""
+"""A store of predicted runs: one small row for each place, in bounded memory until it is known which are unique."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ ROW = np.dtype(
         ("reference", np.float64),
     ]
 )
-"""Among how many likeliest, which run, in which record of the corpus by its place, from which character on, how many
-words, and how surprised the model and the reference are: NaN where nobody says."""
+"""Among how many likeliest tokens, which run, in which record of the corpus by its place, from which character on, how
+many words, and how surprised the model and the reference are, in nats: NaN where that is not known."""
 Rows = NDArray[np.void]
 
 
-class Said:
+class RunStore:
     """Rows as they come; those that are not held lie in an unnamed temporary file."""
 
     def __init__(self, held: int = HELD) -> None:
@@ -48,15 +48,15 @@ class Said:
             self._file = spilled(self._file, np.concatenate(self._pending))
             self._pending, self._count = [], 0
 
-    def of(self, chosen: NDArray[np.bool_]) -> Rows:
+    def select(self, chosen: NDArray[np.bool_]) -> Rows:
         """The rows of chosen runs.
 
         Args:
             chosen: For each run, whether its rows are wanted.
         """
-        return np.concatenate([np.empty(0, ROW), *(part[chosen[part["run"]]] for part in self._parts())])
+        return np.concatenate([np.empty(0, ROW), *(rows[chosen[rows["run"]]] for rows in self._iterate())])
 
-    def _parts(self) -> Iterator[Rows]:
+    def _iterate(self) -> Iterator[Rows]:
         """All rows, some at a time."""
         if self._file is not None:
             self._file.flush()
@@ -66,8 +66,8 @@ class Said:
         yield from self._pending
 
 
-def best_of(rows: Rows) -> tuple[Rows, dict[tuple[int, int], int]]:
-    """The rows in which each run gives away most (all of them, where several are alike), and how many rows each has.
+def select_best(rows: Rows) -> tuple[Rows, dict[tuple[int, int], int]]:
+    """The rows in which each run leaks most (all of them, where several are tied), and how many rows each run has.
 
     Args:
         rows: Rows of any runs and k.

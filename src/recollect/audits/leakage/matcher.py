@@ -1,4 +1,4 @@
-"""Where runs of words stand in a long stream of words: all of them at once, in time that grows with the stream.
+"""Where runs of words occur in a long stream of words: all of them at once, in time that grows with the stream.
 
 Every word of a run gets a number and a random value. A window of words has the hash Σ value·Pʲ mod 2⁶⁴, which
 differences of prefix sums give for windows of any length. A table of the first words of all runs passes over most
@@ -87,7 +87,7 @@ class Matcher:
         self._prefixes = [self._prefixes_of(words) for words in range(1, PREFIX + 1) if self._of(words).any()]
 
     def __call__(self, ids: Integers) -> tuple[Integers, Integers]:
-        """Every place at which a run stands, and which run, in no particular order.
+        """Every place at which a run occurs, and which run, in no particular order.
 
         Args:
             ids: A stream of word numbers.
@@ -96,10 +96,10 @@ class Matcher:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         values = self._values[ids]
         sums = self._sums(values)
-        found = [self._found(ids, sums, prefixes, self._first(values, prefixes.words)) for prefixes in self._prefixes]
+        found = [self._find(ids, sums, prefixes, self._first(values, prefixes.words)) for prefixes in self._prefixes]
         return np.concatenate([places for places, _ in found]), np.concatenate([runs for _, runs in found])
 
-    def _found(self, ids: Integers, sums: Hashes, prefixes: _Prefixes, hashes: Hashes) -> tuple[Integers, Integers]:
+    def _find(self, ids: Integers, sums: Hashes, prefixes: _Prefixes, hashes: Hashes) -> tuple[Integers, Integers]:
         """The runs that begin with one of these prefixes."""
         places, lengths = prefixes.candidates(hashes)
         inside = places + lengths <= len(ids)
@@ -108,11 +108,11 @@ class Matcher:
         at = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
         right = self._sorted[at] == keys
         places, runs = places[right], self._order[at[right]]
-        same = self._compared(ids, places, runs)
+        same = self._verify(ids, places, runs)
         return places[same], runs[same]
 
-    def _compared(self, ids: Integers, places: Integers, runs: Integers) -> NDArray[np.bool_]:
-        """Whether a run really stands at each of these places, word by word."""
+    def _verify(self, ids: Integers, places: Integers, runs: Integers) -> NDArray[np.bool_]:
+        """Whether a run really occurs at each of these places, word by word."""
         lengths = self._lengths[runs]
         differs = ids[ranges(places, lengths)] != self._words[ranges(self._offsets[runs], lengths)]
         before = np.concatenate([[0], np.cumsum(differs)])
@@ -126,19 +126,19 @@ class Matcher:
     def _prefixes_of(self, words: int) -> _Prefixes:
         """The table of the runs that have a prefix of so many words."""
         chosen = self._of(words)
-        parts = [self._values[self._words[self._offsets[chosen] + i]] for i in range(words)]
-        return _Prefixes.of(words, self._combined(parts), self._lengths[chosen])
+        columns = [self._values[self._words[self._offsets[chosen] + i]] for i in range(words)]
+        return _Prefixes.of(words, self._combine(columns), self._lengths[chosen])
 
     def _first(self, values: Hashes, words: int) -> Hashes:
         """The hash of so many words from each place on that has so many."""
         size = max(0, len(values) - words + 1)
-        return self._combined([values[i : i + size] for i in range(words)])
+        return self._combine([values[i : i + size] for i in range(words)])
 
-    def _combined(self, parts: Sequence[Hashes]) -> Hashes:
+    def _combine(self, columns: Sequence[Hashes]) -> Hashes:
         """The hashes of windows, from all their first words, all their second words and so on."""
-        whole = parts[0].copy()
-        for part, power in zip(parts[1:], _powers(self._base, PREFIX)[1:], strict=False):
-            whole += part * power
+        whole = columns[0].copy()
+        for column, power in zip(columns[1:], _powers(self._base, PREFIX)[1:], strict=False):
+            whole += column * power
         return whole
 
     def _keys(self, values: Hashes, places: Integers, lengths: Integers) -> Hashes:
@@ -155,7 +155,7 @@ class Matcher:
         return sums
 
     def _windows(self, sums: Hashes, places: Integers, lengths: Integers) -> Hashes:
-        """The hashes of windows, wherever they stand, with their lengths mixed in."""
+        """The hashes of windows, wherever they are, with their lengths mixed in."""
         hashes = (sums[places + lengths] - sums[places]) * self._inverses[places]
         return np.asarray(hashes ^ (lengths.astype(np.uint64) * _LENGTH))
 

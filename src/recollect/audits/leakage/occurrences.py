@@ -1,4 +1,4 @@
-"""Whose words a run is: how many users' data contain it anywhere within a record, and how often."""
+"""Occurrences of runs in a corpus: how many users' data contain each, anywhere within a record, and how often."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.leakage.matching import Matcher
+from recollect.audits.leakage.matcher import Matcher
 from recollect.audits.leakage.pairs import HELD, Pairs
 
 Integers = NDArray[np.int64]
@@ -18,7 +18,7 @@ NOBODY = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class Occurrences:
     """What was counted, run by run in the order in which they were given."""
 
     users: Integers
@@ -31,13 +31,15 @@ class Counts:
     """The users in the order in which they were met."""
 
 
-def counted(runs: Sequence[str], texts: Iterable[tuple[str, str]], *, block: int = BLOCK, held: int = HELD) -> Counts:
+def count_occurrences(
+    runs: Sequence[str], texts: Iterable[tuple[str, str]], *, block: int = BLOCK, held: int = HELD
+) -> Occurrences:
     """Count in how many users' texts each run stands.
 
     One pass in bounded memory: the runs, the names of the users, a block of words, and `held` pairs of a run and a
     user (the rest lies in a temporary file).
 
-    >>> counts = counted(["to be", "be"], [("ann", "to be or not to be"), ("bob", "let it be")])
+    >>> counts = count_occurrences(["to be", "be"], [("ann", "to be or not to be"), ("bob", "let it be")])
     >>> counts.users.tolist(), counts.times.tolist(), counts.names[counts.owner[0]]
     ([1, 2], [2, 3], 'ann')
 
@@ -55,7 +57,7 @@ def counted(runs: Sequence[str], texts: Iterable[tuple[str, str]], *, block: int
         places, found = matcher(ids)
         times += np.bincount(found, minlength=len(runs))
         pairs.add(found, users[places])
-    return _summed(pairs, times, tuple(names))
+    return _count_users(pairs, times, tuple(names))
 
 
 def _blocks(
@@ -76,10 +78,10 @@ def _blocks(
         yield np.array(ids, dtype=np.int64), np.repeat(np.array(users, dtype=np.int64), sizes)
 
 
-def _summed(pairs: Pairs, times: Integers, names: tuple[str, ...]) -> Counts:
-    """The counts of distinct pairs."""
+def _count_users(pairs: Pairs, times: Integers, names: tuple[str, ...]) -> Occurrences:
+    """The users of each run, from distinct pairs of a run and a user."""
     users, owner = np.zeros(len(times), dtype=np.int64), np.full(len(times), NOBODY, dtype=np.int64)
     for runs, who in pairs.distinct():
         users += np.bincount(runs, minlength=len(times))
         owner[runs] = who
-    return Counts(users, times, np.where(users == 1, owner, NOBODY), names)
+    return Occurrences(users, times, np.where(users == 1, owner, NOBODY), names)

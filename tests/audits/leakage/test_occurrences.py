@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.audits.leakage.counting import NOBODY, counted
-from recollect.audits.leakage.matching import Matcher
+from recollect.audits.leakage.matcher import Matcher
+from recollect.audits.leakage.occurrences import NOBODY, count_occurrences
 
 WORDS = st.sampled_from(["a", "b", "A", "é", "e\u0301", "ß", "ſ", "12"])
 TEXT = st.lists(WORDS, max_size=12).flatmap(
@@ -36,7 +36,7 @@ def twin(runs, texts):
 @settings(deadline=None, max_examples=200)
 @given(RUNS, st.lists(st.tuples(st.sampled_from("xyz"), TEXT), max_size=8), st.sampled_from([1, 7, 1000]))
 def test_counts_are_those_of_whoever_compares_every_window(runs, texts, block):
-    found = counted(runs, texts, block=block, held=4)
+    found = count_occurrences(runs, texts, block=block, held=4)
     users, times = twin(runs, texts)
     assert found.users.tolist() == [len(each) for each in users]
     assert found.times.tolist() == times
@@ -45,16 +45,16 @@ def test_counts_are_those_of_whoever_compares_every_window(runs, texts, block):
 
 
 def test_one_user_who_owns_everything_and_runs_inside_runs():
-    found = counted(["to be", "be", "to be or"], [("ann", "to be or not to be"), ("ann", ""), ("ann", "to")])
+    found = count_occurrences(["to be", "be", "to be or"], [("ann", "to be or not to be"), ("ann", ""), ("ann", "to")])
     assert (found.users.tolist(), found.times.tolist()) == ([1, 1, 1], [2, 2, 1])
 
 
 def test_no_run_crosses_the_border_of_a_record():
-    assert counted(["to be"], [("ann", "to"), ("ann", "be")]).times.tolist() == [0]
+    assert count_occurrences(["to be"], [("ann", "to"), ("ann", "be")]).times.tolist() == [0]
 
 
 def test_capitals_and_composed_letters_are_kept_apart():
-    assert counted(["Ann", "é"], [("x", "ann e\u0301")]).times.tolist() == [0, 0]
+    assert count_occurrences(["Ann", "é"], [("x", "ann e\u0301")]).times.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("held", [1, 100, 1 << 20])
@@ -66,7 +66,7 @@ def test_what_does_not_fit_into_memory_is_counted_all_the_same(held):
         for a in rng.integers(45, size=300)
     ]
     users, times = twin(runs, texts)
-    found = counted(runs, texts, block=50, held=held)
+    found = count_occurrences(runs, texts, block=50, held=held)
     assert found.users.tolist() == [len(each) for each in users]
     assert found.times.tolist() == times
 

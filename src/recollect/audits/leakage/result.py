@@ -1,0 +1,259 @@
+"""The result of the leakage audit: findings, tables, notes, and what is not tested."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.leakage.decisions import Decisions
+from recollect.audits.leakage.epsilon import Leak, PredictedRuns
+from recollect.audits.leakage.occurrences import Occurrences
+from recollect.audits.leakage.tables import (
+    build_null,
+    build_sequences,
+    build_users,
+    group_by_k,
+    group_by_length,
+    group_by_times,
+)
+from recollect.audits.leakage.verdict import state_leakage
+from recollect.results.result import Finding, Result
+from recollect.stats.intervals import proportion
+
+if TYPE_CHECKING:
+    from recollect.audits.leakage.audit import LeakageAudit
+
+COUNTED = "computed from every sequence that only one user wrote and that comes out word by word; none is estimated"
+MAXIMUM = "A maximum over sequences that were chosen because the model predicts them has no valid interval."
+SELECTED = "The sequences were chosen because the model predicts them."
+PER_WORD = "nats per word"
+_UNTESTED = (
+    "Only the training texts themselves were used as prompts; other prompts may bring out more.",
+    "A sequence that somebody else wrote too is not counted, though it may still be private.",
+)
+_NULL_SILENT = (
+    "No sequence of one user comes out under the null hypothesis: all of ε_l is above what is expected without "
+    "training on the users."
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Leaks:
+    """What was read, and what leaks."""
+
+    by_k: Mapping[int, Mapping[int, Leak]]
+    """The sequences of one user that the model predicts, by how many tokens it shows, by their numbers."""
+    read: PredictedRuns
+    counts: Occurrences
+    """In whose data each sequence occurs."""
+    references: str
+    """How the references came about, in sentences; empty if there are none."""
+    no_reference: str
+    """Why there is no leakage epsilon; empty if there is."""
+    by_record: bool
+    """Whether the corpus has no users, so that every record counts as one."""
+
+    @property
+    def users(self) -> int:
+        """How many users the audited corpus has."""
+        return len(self.counts.names)
+
+
+def build_result(audit: LeakageAudit, leaks: Leaks, decisions: Decisions) -> Result:
+    """The result.
+
+    Args:
+        audit: The audit.
+        leaks: What leaks.
+        decisions: What the comparison of users amounts to.
+    """
+    builder, found = ResultBuilder(audit), leaks.by_k[audit.top_k]
+    measured = {run: leak for run, leak in found.items() if not np.isnan(leak.gain)}
+    _add_count(builder, leaks, top_k=audit.top_k)
+    if measured:
+        _add_epsilons(builder, measured, leaks.counts)
+        _add_deniable(builder, measured, decisions.comparison.users, deniable_at=audit.deniable_at)
+    else:
+        _skip_epsilon(builder, leaks, any_found=bool(found))
+    if decisions.refusal is None:
+        _add_tests(builder, decisions)
+        _add_null(builder, measured, decisions)
+    else:
+        builder.refuse("flagged_users", decisions.refusal)
+    _add_notes(builder, leaks, decisions)
+    builder.tables = {
+        "sequences": build_sequences(found, leaks.counts, show_text=audit.show_text),
+        "users": build_users(found, decisions),
+        "by_length": group_by_length(found),
+        "by_times": group_by_times(found, leaks.counts),
+        "by_k": group_by_k(leaks.by_k),
+        "chance": build_null(decisions.comparison.null_leaks),
+    }
+    refusal = decisions.refusal
+    return builder.build(
+        verdict=state_leakage(found, decisions),
+        outcome="found" if decisions.found else "inconclusive" if refusal else "not_found",
+        code=None if refusal is None else refusal.code,
+        untested=_UNTESTED,
+        settings=audit.settings,
+    )
+
+
+def _build_finding(
+    name: str, value: float, unit: str, n: Mapping[str, int], reading: str, why: str = MAXIMUM
+) -> Finding:
+    """A finding without an interval."""
+    return Finding(name=name, value=value, why_no_interval=why, unit=unit, n=dict(n), method=COUNTED, reading=reading)
+
+
+def _add_count(builder: ResultBuilder, leaks: Leaks, *, top_k: int) -> None:
+    """How many sequences of one user come out."""
+    n = {"users": leaks.users, "words": leaks.read.words, "sequences": leaks.read.sequences}
+    reading = f"Different sequences that occur in one user's data only and come out word by word at top {top_k}."
+    why = "It is a count of this corpus, not an estimate."
+    count = len(leaks.by_k[top_k])
+    builder.findings.append(_build_finding("unique_sequences", count, "sequences", n, reading, why))
+
+
+def _skip_epsilon(builder: ResultBuilder, leaks: Leaks, *, any_found: bool) -> None:
+    """Why there is no leakage epsilon."""
+    if leaks.no_reference:
+        builder.skip("leakage_epsilon", code="no_reference", reason=leaks.no_reference)
+    elif not any_found:
+        reason = "No sequence that only one user wrote comes out of the model."
+        builder.skip("leakage_epsilon", code="no_unique_sequence", reason=reason)
+    else:
+        reason = "The reference did not have to predict any of the sequences, or saw everybody who wrote them."
+        builder.skip("leakage_epsilon", code="not_measured", reason=reason)
+
+
+def _add_epsilons(builder: ResultBuilder, measured: Mapping[int, Leak], counts: Occurrences) -> None:
+    """Leakage epsilon, and the distribution of the ratios."""
+    values = np.array([leak.epsilon for leak in measured.values()])
+    once = [leak.epsilon for run, leak in measured.items() if counts.times[run] == 1]
+    n = {"sequences": len(values), "users": len({leak.user for leak in measured.values()})}
+    builder.findings += [
+        _build_finding(
+            "leakage_epsilon",
+            float(values.max()),
+            PER_WORD,
+            n,
+            "ε_l: the largest log-ratio of perplexities, reference over model. Positive without any leak: compare it "
+            "with the excess.",
+        ),
+        _build_finding(
+            "leakage_epsilon_sum",
+            max(leak.gain for leak in measured.values()),
+            "nats",
+            n,
+            "The same summed over the words of a sequence: what compares with an ε of differential privacy.",
+        ),
+        _build_finding(
+            "leakage_epsilon_median",
+            float(np.median(values)),
+            PER_WORD,
+            n,
+            "Half of the sequences have less.",
+            SELECTED,
+        ),
+        _build_finding(
+            "leakage_epsilon_p99",
+            float(np.quantile(values, 0.99)),
+            PER_WORD,
+            n,
+            "One in a hundred sequences has more.",
+            SELECTED,
+        ),
+    ]
+    if once:
+        n, reading = {"sequences": len(once)}, "Over sequences written only once."
+        builder.findings.append(_build_finding("leakage_epsilon_once", max(once), PER_WORD, n, reading))
+
+
+def _add_deniable(
+    builder: ResultBuilder, measured: Mapping[int, Leak], users: tuple[str, ...], *, deniable_at: float
+) -> None:
+    """How many users can plausibly deny."""
+    exposed = {leak.user for leak in measured.values() if leak.epsilon > deniable_at}
+    share = proportion([user not in exposed for user in users], of="users")
+    reading = f"Users none of whose sequences has an epsilon above {deniable_at:g}: they can plausibly deny."
+    builder.findings.append(Finding.of(share, name="deniable_users", unit="share", reading=reading))
+
+
+def _add_tests(builder: ResultBuilder, decisions: Decisions) -> None:
+    """How much more leaks of the audited users, and whether that is significant, together and one by one."""
+    comparison = decisions.comparison
+    builder.findings.append(
+        Finding.of(
+            comparison.estimate_excess(),
+            name="leakage_excess",
+            unit="nats" if comparison.in_nats else "words",
+            reading="How much more leaks, in one sequence, of an average audited user than of one who was not seen; an "
+            "interval that contains 0 is no evidence.",
+        )
+    )
+    builder.add_p_value(
+        "leakage_p",
+        decisions.joint_p,
+        n={"users": len(comparison.users), "not_seen": len(comparison.null_users)},
+        method=comparison.joint_method,
+        reading="How often so much would leak of users whom the model has not seen.",
+    )
+    builder.findings.append(
+        Finding.of(
+            proportion(decisions.flags.tolist(), of="users"),
+            name="flagged_users",
+            unit="share",
+            reading="Users of whom a sequence comes out that only training on them explains; of these, a share of at "
+            f"most {decisions.level:g} is expected to be flagged wrongly (false discovery rate).",
+        )
+    )
+
+
+def _add_null(builder: ResultBuilder, measured: Mapping[int, Leak], decisions: Decisions) -> None:
+    """The same maximum under the null hypothesis."""
+    if not measured:
+        return
+    comparison = decisions.comparison
+    values = [leak.epsilon for leak in comparison.null_leaks.values() if not np.isnan(leak.gain)]
+    if not values:
+        builder.skip("leakage_epsilon_null", code="no_sequence_under_null", reason=_NULL_SILENT)
+        return
+    n = {"sequences": len(values), "users": len(comparison.null_users)}
+    excess = max(leak.epsilon for leak in measured.values()) - max(values)
+    null, above = "ε_l under the null hypothesis: nothing was seen.", "ε_l above what it is under the null hypothesis."
+    builder.findings += [
+        _build_finding("leakage_epsilon_null", max(values), PER_WORD, n, null),
+        _build_finding("leakage_epsilon_excess", excess, PER_WORD, n, above),
+    ]
+
+
+def _add_notes(builder: ResultBuilder, leaks: Leaks, decisions: Decisions) -> None:
+    """What a reader ought to know."""
+    comparison, read = decisions.comparison, leaks.read
+    if seen := leaks.users - len(comparison.users):
+        text = f"{seen} user{'s are' if seen > 1 else ' is'} left out, whom a reference has seen."
+        builder.note("users_seen_by_reference", text)
+    if leaks.by_record:
+        text = "The corpus has no users: every record counts as a user of its own (see --user-column)."
+        builder.note("no_users", text)
+    if leaks.references:
+        builder.note("references", leaks.references)
+    if read.unknown:
+        text = (
+            f"{read.unknown:,} of {read.words:,} words are unknown to the model (<unk>): it cannot predict them, "
+            "and each ends a sequence."
+        )
+        builder.note("unknown_words", text)
+    fewest = math.ceil(len(comparison.users) / max(1, (len(comparison.null_users) + 1) * decisions.level))
+    if comparison.null_users and fewest > 1:
+        text = (
+            f"With {len(comparison.null_users)} users who were not seen, users can be flagged only if at least "
+            f"{fewest} of {len(comparison.users)} are flagged together; with more --controls fewer suffice."
+        )
+        builder.note("too_few_controls_to_name", text)

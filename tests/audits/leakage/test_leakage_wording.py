@@ -1,0 +1,76 @@
+"""What the leakage audit says, kept in one file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from recollect.audits.leakage.audit import LeakageAudit
+from recollect.audits.rounds import gathered
+from recollect.corpora import Corpus, Record
+from recollect.errors import RecollectError
+from recollect.models.access import Access
+from recollect.models.limited import limited
+from recollect.signals.evidence import AUDITED, TARGET
+from recollect.streams import stream
+from recollect.testing.fakes import Memoriser, Null
+from recollect.testing.wording import check_wording
+from recollect.testing.world import World
+
+
+@dataclass(frozen=True, kw_only=True)
+class Silent(Null):
+    """A model that never finds a true word likeliest."""
+
+    name: str = "silent"
+
+    def say(self, record, words):
+        return self.believing(record, np.full(len(words), 1e-4))
+
+
+def judge(world, target, **changes):
+    """The result, or the error that was raised instead."""
+    audit = changes.pop("audit", LeakageAudit())
+    given = replace(world.given(target), **changes)
+    try:
+        return audit.run(gathered(audit, given, ask=world.ask, train=world.train), stream(0, audit.name))
+    except RecollectError as error:
+        return error
+
+
+def cases():
+    """Small worlds, each of which has something else said of it."""
+    world, few = World(members=24, others=0, controls=30), World(members=5, others=0, controls=2)
+    memoriser, masked = world.memoriser(), World(kind="masked")
+    alone = {"models": {TARGET: memoriser}}
+    audited = {"corpora": {AUDITED: world.corpora[AUDITED]}}
+    records = Corpus.of(Record(id=record.id, text=record.text) for record in world.corpora[AUDITED])
+    cohorts = {"target": sorted(world.given(memoriser).cohorts[AUDITED].members(TARGET)), "reference": ["member-0"]}
+    crowd = World(members=100, others=0, controls=0)
+    leaking = [record for record in crowd.corpora[AUDITED] if record.owner in {f"member-{i}" for i in range(10)}]
+    hushed = Memoriser(leaking, otherwise=Silent())
+    return {
+        "memorised, with a reference and controls": judge(world, memoriser),
+        "nothing seen": judge(replace(world, members=0, others=24), Null(seed=7)),
+        "nothing comes out": judge(world, Silent()),
+        "a reference that has seen somebody": judge(world, memoriser, cohorts={AUDITED: world._cohorts(cohorts)}),
+        "no users": judge(world, memoriser, corpora={**world.corpora, AUDITED: records}, cohorts={}),
+        "ranks alone": judge(world, limited(memoriser, Access.top(1))),
+        "no reference and no recipe": judge(world, memoriser, trainable=False, **alone, **audited),
+        "folds": judge(world, memoriser, **alone, **audited),
+        "retrained without few users": judge(
+            crowd, hushed, models={TARGET: hushed}, corpora={AUDITED: crowd.corpora[AUDITED]}
+        ),
+        "too few controls": judge(few, few.memoriser()),
+        "fewer users than folds": judge(few, few.memoriser(), models={TARGET: few.memoriser()}),
+        "a reference that has seen everybody": judge(
+            world, memoriser, cohorts={AUDITED: world._cohorts({**cohorts, "reference": cohorts["target"]})}
+        ),
+        "a masked model": judge(masked, masked.null()),
+    }
+
+
+def test_leakage_says_what_it_did():
+    check_wording(cases(), Path(__file__).with_name("wording.txt"))
