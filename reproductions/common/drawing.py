@@ -14,7 +14,7 @@ svg { background: #fff; font-family: sans-serif; } .words { fill: #444b57; font-
 .rule { stroke: #000; stroke-width: 1.2; stroke-dasharray: 5 4; } .line { fill: none; stroke-width: 2; }
 .line.guide { stroke: #444b57; stroke-dasharray: 5 4; stroke-width: 1.4; }
 .line.control { stroke: #4a5361; } .line.found { stroke: #b53f06; }
-.fill.chance { fill: #9dbcdb; } .fill.found { fill: #b53f06; fill-opacity: 0.55; }
+.fill.null { fill: #9dbcdb; } .fill.found { fill: #b53f06; fill-opacity: 0.55; }
 </style>
 """
 

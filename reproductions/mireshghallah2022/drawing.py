@@ -37,7 +37,7 @@ def hills(file: Path, row: Row, label: str, record: str | None) -> None:
     shares = [np.histogram(side, edges)[0] / len(side) for side in (others, members)]
     y = Scale.over(*shares, label="share of members (orange), others (blue)", zero=True)
     panel = Panel(x, Scale(low=0.0, high=y.high, label=y.label, percent=True))
-    panel.bars(edges, shares[0], "chance")
+    panel.bars(edges, shares[0], "null")
     panel.bars(edges, shares[1], "found")
     panel.upright(next(each["threshold"] for each in row["tables"]["thresholds"]), f"threshold at {FPR:.0%}")
     if record is not None:

@@ -150,6 +150,6 @@ def test_what_figures_draw_stands_out_from_the_page_in_the_light_in_the_dark_and
     assert len(schemes) == 3
     for scheme in schemes:
         page = brightness(scheme["page"])
-        for kind in ("chance", "found", "control", "quiet"):
+        for kind in ("null", "found", "control", "quiet"):
             drawn = brightness(scheme[kind])
             assert (max(page, drawn) + 0.05) / (min(page, drawn) + 0.05) >= 3, (kind, scheme["page"])

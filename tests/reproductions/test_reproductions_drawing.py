@@ -35,7 +35,7 @@ def looks(drawing):
 
 def test_a_panel_stands_alone_with_its_looks_and_its_words(write_panel, tmp_path):
     panel = Panel(Scale(low=0, high=1, label="a < b"), Scale(low=0, high=1, label="share"))
-    panel.bars([0, 0.5, 1], [0.2, 0.7], "chance")
+    panel.bars([0, 0.5, 1], [0.2, 0.7], "null")
     panel.bars([0, 0.5, 1], [0.1, 0.3], "found")
     for kind in ("guide", "control", "found"):
         panel.line([0, 1], [0, 1], kind)

@@ -6,7 +6,7 @@ from recollect.report.html import environment, guarded
 from recollect.results.comparing import Comparison, Difference
 from recollect.results.summary import number
 
-HEADINGS = ("audit", "number", "before", "after", "difference", "between", "more than chance")
+HEADINGS = ("audit", "number", "before", "after", "difference", "between", "significant")
 
 
 def comparison_rows(comparison: Comparison) -> list[list[str]]:
@@ -46,8 +46,8 @@ def headline(comparison: Comparison) -> str:
     judged = [each for each in comparison.differences if each.differs is not None]
     differing = [each for each in judged if each.differs]
     if not judged:
-        return "No finding of both runs has an interval: nothing can be said about chance."
-    said = f"{len(differing)} of {len(judged)} findings differ by more than chance explains"
+        return "No finding of both runs has an interval: no difference can be tested."
+    said = f"{len(differing)} of {len(judged)} findings differ significantly"
     return f"{said}. {'; '.join(map(_told, differing[:3]))}." if differing else f"{said}."
 
 

@@ -56,7 +56,7 @@ def test_the_curve_is_told_in_words_as_far_as_there_are_non_members():
     assert "75 %" in figure.svgs[0]
 
 
-def test_a_constant_score_is_drawn_as_chance():
+def test_a_constant_score_is_drawn_as_random_guessing():
     linear, _ = roc(build_roc_table(np.ones(50), np.ones(70))).panels
     x, y = curve_of(linear)
     assert x.tolist() == y.tolist() == [0.0, 1.0]
@@ -76,7 +76,7 @@ def test_histograms_show_shares_of_each_group_and_the_threshold_between_them():
     members, others = np.array([4.0, 5.0, 6.0, np.inf]), np.repeat([1.0, 2.0, 3.0], 100)
     figure = histograms(members, others, label="loss", threshold=3.5)
     (panel,) = figure.panels
-    for kind in ("found", "chance"):
+    for kind in ("found", "null"):
         heights = [float(bar.get("height")) for bar in shapes(panel, "rect", kind)]
         scale = (panel.height - 46 - TOP) / panel.y.high
         assert sum(heights) / scale == pytest.approx(1, abs=0.02)
@@ -84,7 +84,7 @@ def test_histograms_show_shares_of_each_group_and_the_threshold_between_them():
     across = (float(rule.get("x1")) - panel.left) / (panel.width - panel.left - RIGHT)
     assert across == pytest.approx(float(panel.x.at(3.5)), abs=1e-3)
     assert "100.0% of members at or beyond the threshold, 0.0% of non-members" in figure.description
-    assert figure.legend == (("found", "3 members"), ("chance", "300 non-members"))
+    assert figure.legend == (("found", "3 members"), ("null", "300 non-members"))
 
 
 def test_bins_cover_the_axis_and_count_what_a_slow_twin_counts():

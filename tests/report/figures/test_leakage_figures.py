@@ -1,4 +1,4 @@
-"""Figures of the leakage audit: users in order, sequences beside chance, and nothing where there is no epsilon."""
+"""Figures of the leakage audit: users in order, sequences beside the null, and nothing where there is no epsilon."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_users_are_ranked_and_the_flagged_ones_told_apart(result):
     assert first[1] < second[1] < third[1], "who is given away most stands highest, and first"
     assert "2 users above 1; 2 flagged; largest epsilon 3" in ranked.description
     assert "3 of 4" in panel.x.label
-    assert "Beyond all chance: 3" in beside.description
+    assert "Beyond the null distribution: 3" in beside.description
     assert "up to 4 times: 3" in grouped.description
     assert len(grouped.panels) == 2
     assert [len(dots(each, "found")) for each in grouped.panels] == [2, 2]
@@ -71,6 +71,6 @@ def test_where_it_is_not_told_who_was_flagged_users_are_not_ranked(result):
     untold = tables([0.5, 3.0, 1.5])
     untold["users"] = untold["users"].drop_columns("flagged")
     assert [figure.title for figure in leakage_figures(result, untold)] == [
-        "Sequences beside chance",
+        "Sequences beside the null distribution",
         "Epsilon by repetitions and by length",
     ]

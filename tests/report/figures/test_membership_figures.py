@@ -35,7 +35,7 @@ def test_where_the_truth_is_known_members_and_others_are_drawn_apart(tmp_path):
     result = audited(tmp_path, truth=True)
     hills, curve = membership_figures(result, result.held)
     trained = np.array(result.held["candidates"]["trained"].to_pylist())
-    assert hills.legend == (("found", f"{trained.sum()} members"), ("chance", f"{(~trained).sum()} non-members"))
+    assert hills.legend == (("found", f"{trained.sum()} members"), ("null", f"{(~trained).sum()} non-members"))
     assert "100.0% of members at or beyond the threshold" in hills.description
     assert "100 % of members are found where 10 % of non-members are flagged" in curve.description
 
@@ -87,5 +87,5 @@ def test_unknown_candidates_are_on_neither_side(tmp_path):
     hills, _ = membership_figures(result, {**result.held, "candidates": half})
     assert hills.legend == (
         ("found", f"{unknown.count(True)} members"),
-        ("chance", f"{unknown.count(False)} non-members"),
+        ("null", f"{unknown.count(False)} non-members"),
     )

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pyarrow as pa
 
-from recollect.report.figures.provenance import chance_ends, provenance_figures
+from recollect.report.figures.provenance import find_threshold, provenance_figures
 from recollect.report.html import template_text
 from recollect.results.result import Result
 from recollect.stats.significance import conformal_p
@@ -69,20 +69,20 @@ def test_without_the_truth_there_is_no_curve_and_without_calibration_users_no_hi
     assert figures(users=people(truth=False), calibration=calibration(0)) == figures(users=people()) == []
 
 
-def test_the_line_stands_where_chance_for_one_person_ends():
+def test_the_line_stands_at_the_threshold_for_one_person():
     controls = np.random.default_rng(1).normal(size=59)
-    end = chance_ends(controls, 0.05)
+    end = find_threshold(controls, 0.05)
     assert conformal_p([end + 1e-9], controls)[0] <= 0.05 < conformal_p([end - 1e-9], controls)[0]
 
 
-def frequency(ranks=(3.0, 40.0, None), chance=(3.0, 90.0, 800.0)):
+def frequency(ranks=(3.0, 40.0, None), null=(3.0, 90.0, 800.0)):
     return pa.table(
         {
             "written": [1000, 10, 1],
             "words": [50] * 3,
             "rank": pa.array(ranks, pa.float64()),
             "calibration_words": [60] * 3,
-            "calibration_rank": pa.array(chance, pa.float64()),
+            "calibration_rank": pa.array(null, pa.float64()),
         }
     )
 

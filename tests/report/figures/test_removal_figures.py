@@ -24,7 +24,7 @@ def test_the_query_set_and_members_are_drawn_beside_the_controls_with_the_line()
     figures = removal_figures(RESULT, tables)
     assert [figure.title for figure in figures] == [
         "The query set among records never seen",
-        "How members would look",
+        "How members would be scored",
     ]
     assert "query set" in figures[0].description
     svg = str(figures[0].panels[0].svg("described"))

@@ -45,11 +45,11 @@ def roc(table: pa.Table) -> Figure | None:
     logarithmic.line(places, curve.at(places), "found")
     return Figure(
         title="Members found, and non-members wrongly flagged (ROC curve)",
-        reading="Each point is a threshold. On the dashed line members and non-members are flagged alike: chance. What "
+        reading="Each point is a threshold. On the dashed line both rates are equal: random guessing. What "
         "counts is the left end, on the right-hand panel: how many are found while hardly anybody is wrongly accused.",
         description=_roc_in_words(curve, lowest),
         panels=(linear, logarithmic),
-        legend=(("found", "this audit"), ("guide", "chance")),
+        legend=(("found", "this audit"), ("guide", "random guessing")),
         beside=True,
     )
 
@@ -78,21 +78,21 @@ def histograms(
         panel.upright(threshold, f"threshold {threshold:.3g}")
     return Figure(
         title=f"{names[0].capitalize()} and {names[1]}",
-        reading=f"The further the two hills stand apart, the better {names[0]} can be told from {names[1]}; "
-        "right of the threshold one is flagged.",
+        reading=f"The less the two distributions overlap, the better {names[0]} are separated from {names[1]}; "
+        "scores right of the threshold are flagged.",
         description=_hills_in_words(dict(zip(names, groups, strict=True)), label, threshold),
         panels=(panel,),
-        legend=(("found", f"{groups[0].size:,} {names[0]}"), ("chance", f"{groups[1].size:,} {names[1]}")),
+        legend=(("found", f"{groups[0].size:,} {names[0]}"), ("null", f"{groups[1].size:,} {names[1]}")),
     )
 
 
 def hills(groups: tuple[Floats, Floats], x: Scale, *, names: tuple[str, str], height: int = 300) -> Panel:
-    """Two histograms over one axis, each in shares of its group: what the audit is after, before what chance gives."""
+    """Two histograms over one axis, in shares of each group: what the audit is after, before the null distribution."""
     edges = bins(np.concatenate(groups), x)
-    found, chance = (np.histogram(group, edges)[0] / max(1, group.size) for group in groups)
-    top = Scale.over(found, chance, label="", zero=True).high
+    found, null = (np.histogram(group, edges)[0] / max(1, group.size) for group in groups)
+    top = Scale.over(found, null, label="", zero=True).high
     panel = Panel(x, Scale(low=0.0, high=top, label="share of the group", percent=True), height=height)
-    panel.bars(edges, chance, "chance", of=f"of the {names[1]}")
+    panel.bars(edges, null, "null", of=f"of the {names[1]}")
     panel.bars(edges, found, "found", of=f"of the {names[0]}")
     return panel
 

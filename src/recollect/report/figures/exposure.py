@@ -17,7 +17,7 @@ from recollect.report.figures.panel import Colour, Panel
 from recollect.report.figures.scale import Floats, Scale
 from recollect.results.result import Result
 
-CHANCE = 1 / math.log(2)
+NULL_MEAN = 1 / math.log(2)
 """The exposure that a secret which was never trained on has on average, in bits."""
 NEEDED = frozenset({"planted", "exposure_bits", "lower", "upper", "space", "log_perplexity_bits"})
 """Columns without which nothing can be drawn."""
@@ -57,10 +57,10 @@ def _among_draws(secrets: Mapping[str, Floats], groups: Mapping[str, NDArray[np.
     x = Scale.over(drawn, bits, label=label)
     edges = bins(drawn, x)
     counts = np.histogram(drawn, edges)[0]
-    hill = Panel(
+    histogram = Panel(
         Scale(low=x.low, high=x.high), Scale.over(counts, label="random secrets", zero=True), height=210, left=NAMES
     )
-    hill.bars(edges, counts, "chance", of="random secrets")
+    histogram.bars(edges, counts, "null", of="random secrets")
     rows = len(groups)
     names = tuple((place + 0.5, name) for place, name in enumerate(groups))
     strips = Panel(x, Scale(low=0, high=rows, named=names), height=64 + 22 * rows, left=NAMES)
@@ -71,15 +71,15 @@ def _among_draws(secrets: Mapping[str, Floats], groups: Mapping[str, NDArray[np.
     said = ", ".join(f"{n} of {int(groups[name].sum())} ({name})" for name, n in beyond.items())
     return Figure(
         title="The secrets among random ones",
-        reading="The hill is what the model thinks of secrets that were drawn at random: this is how chance looks. "
-        "Each dot is a secret that was measured. Dots left of the hill are likelier to the model than chance "
-        "explains; controls should lie under it.",
+        reading="The histogram shows random secrets of the same format: the null distribution. Each dot is a measured "
+        "secret. Dots left of the histogram are likelier to the model than expected under the null hypothesis; "
+        "controls should lie within it.",
         description=f"Histogram of {drawn.size:,} random secrets by {label}, median {np.median(drawn):.3g}. "
         f"Likelier than all of them: {said}."
         if drawn.size
         else "No random secret could be scored.",
-        panels=(hill, strips),
-        legend=(("chance", "random secrets"), *_legend(groups)),
+        panels=(histogram, strips),
+        legend=(("null", "random secrets"), *_legend(groups)),
     )
 
 
@@ -110,7 +110,7 @@ def _by_repetitions(secrets: Mapping[str, Floats], groups: Mapping[str, NDArray[
     panel = Panel(
         Scale(low=0, high=len(groups), named=places, label="how often the secret was planted (number of secrets)"), y
     )
-    panel.level(CHANCE, f"a secret never seen: {CHANCE:.2f} on average")
+    panel.level(NULL_MEAN, f"a secret never seen: {NULL_MEAN:.2f} on average")
     panel.level(whole, f"first guess of the model: {whole:.1f}")
     for (middle, _), (name, chosen) in zip(places, groups.items(), strict=True):
         order = np.flatnonzero(chosen)[np.argsort(bits[chosen], kind="stable")]
@@ -138,7 +138,7 @@ def _against_curve(secrets: Mapping[str, Floats]) -> list[Figure]:
     if not known.any():
         return []
     bits, curve, planted = secrets["exposure_bits"][known], curve[known], secrets["planted"][known]
-    x = Scale.over(bits, curve, [0.0], label="counted or drawn, in bits")
+    x = Scale.over(bits, curve, [0.0], label="counted or sampled, in bits")
     panel = Panel(x, Scale(low=x.low, high=x.high, label="the fitted curve, in bits"))
     panel.line([x.low, x.high], [x.low, x.high], "guide")
     groups: dict[str, NDArray[np.bool_]] = {"controls": planted == 0, "secrets": planted != 0}
@@ -149,8 +149,8 @@ def _against_curve(secrets: Mapping[str, Floats]) -> list[Figure]:
     apart = float(np.max(np.abs(bits - curve)))
     return [
         Figure(
-            title="What the curve of the paper would have said",
-            reading="On the dashed line the paper's skew-normal estimate agrees with what was counted or drawn. "
+            title="The skew-normal estimate of the paper",
+            reading="On the dashed line the paper's skew-normal estimate agrees with what was counted or sampled. "
             "Far from it the estimate misleads; the numbers of this report do not rest on it.",
             description=f"Fitted against found exposure of {bits.size} secrets; furthest apart by {apart:.1f} bits.",
             panels=(panel,),

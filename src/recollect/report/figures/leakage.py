@@ -1,4 +1,4 @@
-"""Figures of the leakage audit: users ranked, sequences beside chance, and epsilon by repetitions and by length."""
+"""Figures of the leakage audit: users ranked, sequences beside the null, epsilon by repetitions and by length."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def leakage_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figu
         return []
     figures = [_ranked(result, users)] if "flagged" in users.column_names else []
     if "chance" in tables:
-        figures.append(_beside_chance(_epsilons(sequences), _epsilons(tables["chance"])))
+        figures.append(_beside_null(_epsilons(sequences), _epsilons(tables["chance"])))
     kinds = [("by_times", "times_up_to", "written up to so many times"), ("by_length", "words", "words of a sequence")]
     panels = [_by(tables[name], key, label) for name, key, label in kinds if name in tables and tables[name].num_rows]
     return [*figures, *([_grouped(tuple(panels), tables)] if panels else [])]
@@ -60,9 +60,9 @@ def _ranked(result: Result, users: pa.Table) -> Figure:
     return Figure(
         title="Users, by the most that is given away of them",
         reading="Each dot is a user: the largest log-ratio of perplexities, reference over model, among the sequences "
-        "that nobody else wrote. Above the dashed line the paper takes denying for implausible, though chance "
-        "may reach there too. Flagged are users of whom, by the nats of one sequence, more comes out than "
-        "chance explains.",
+        "that nobody else wrote. Above the dashed line the paper holds a leak to be undeniable, though the null "
+        "distribution may reach there too. Flagged are users of whom, by the nats of one sequence, more comes out "
+        "than expected under the null hypothesis.",
         description=f"{int((values > level).sum()):,} users above {level:g}; {int(flagged.sum()):,} flagged; "
         f"largest epsilon {number(float(values[0]))}.",
         panels=(panel,),
@@ -70,20 +70,20 @@ def _ranked(result: Result, users: pa.Table) -> Figure:
     )
 
 
-def _beside_chance(said: Floats, chance: Floats) -> Figure:
+def _beside_null(audited: Floats, null: Floats) -> Figure:
     """How the sequences are distributed, beside those that come out where nothing was seen."""
-    groups = finite(said), finite(chance)
-    names = "sequences of the model", "sequences by chance"
+    groups = finite(audited), finite(null)
+    names = "sequences of the model", "sequences under the null hypothesis"
     panel = hills(groups, Scale.over(*groups, label=PER_WORD), names=names, height=260)
     beyond = int((groups[0] > groups[1].max()).sum()) if groups[1].size else groups[0].size
     return Figure(
-        title="Sequences beside chance",
-        reading="What the model says of its users, beside what is said where nothing was seen. Epsilon is positive by "
-        "chance as well, because sequences count that come out; only what lies right of chance is evidence.",
-        description=f"{groups[0].size:,} sequences of the model, median {_middle(groups[0])}; {groups[1].size:,} by "
-        f"chance, median {_middle(groups[1])}. Beyond all chance: {beyond:,}.",
+        title="Sequences beside the null distribution",
+        reading="Epsilon of the audited users beside its null distribution. It is positive under the null, too, "
+        "because only sequences that come out are counted; what lies right of the null distribution is evidence.",
+        description=f"{groups[0].size:,} sequences of the model, median {_middle(groups[0])}; {groups[1].size:,} "
+        f"under the null hypothesis, median {_middle(groups[1])}. Beyond the null distribution: {beyond:,}.",
         panels=(panel,),
-        legend=(("found", "sequences of the model"), ("chance", "where nothing was seen")),
+        legend=(("found", "sequences of the model"), ("null", "null distribution")),
     )
 
 

@@ -1,4 +1,4 @@
-"""Figures of the membership audit: the scores with their threshold, the ROC curve, and p-values against chance."""
+"""Figures of the membership audit: the scores with their threshold, the ROC curve, and p-values of the candidates."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def _p_values(p: Floats) -> Figure:
         height=240,
     )
     panel.bars(edges, shares, "found", of="of the candidates")
-    panel.level(1 / TENTHS, "none was trained on: a tenth each")
+    panel.level(1 / TENTHS, "null hypothesis: a tenth each")
     return Figure(
         title="P-values of the candidates",
-        reading="Were none of them trained on, every tenth would be about as full as the next. A heap at the left end "
-        "means that some were.",
-        description=f"Histogram of {p.size:,} p-values: {shares[0]:.1%} are at most 0.1, where 10 % are expected by "
-        "chance.",
+        reading="Under the null hypothesis, that none is a member, p-values are uniform: every tenth is about as full "
+        "as the next. A heap at the left end means that some are members.",
+        description=f"Histogram of {p.size:,} p-values: {shares[0]:.1%} are at most 0.1, where 10 % are expected under "
+        "the null hypothesis.",
         panels=(panel,),
         legend=(("found", "candidates"),),
     )

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from recollect.report.figures.scale import Floats, Scale
 
-Colour = Literal["chance", "found", "control"]
-"""What is drawn: what chance gives, what the audit is after, what is known to be innocent."""
+Colour = Literal["null", "found", "control"]
+"""What is drawn: the null distribution, what the audit is after, what is known to be held out."""
 Dot = Literal[Colour, "apart"]
 """A dot may also be somebody too unlike those to be compared with them,"""
 Line = Literal[Colour, "guide"]

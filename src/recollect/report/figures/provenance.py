@@ -31,18 +31,18 @@ def provenance_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[F
     score, alpha = column(users, "score"), result.settings.get("alpha")
     figures = []
     if controls.size and np.isfinite(score).any():
-        threshold = chance_ends(controls, alpha) if isinstance(alpha, float) else None
+        threshold = find_threshold(controls, alpha) if isinstance(alpha, float) else None
         figures.append(_among_controls(users, controls, threshold))
     if "roc" in tables and (curve := roc(tables["roc"])) is not None:
         figures.append(curve)
     return figures + ([_ranks(users, tables["frequency"])] if _ranked(tables) else [])
 
 
-def chance_ends(controls: Floats, alpha: float) -> float | None:
+def find_threshold(controls: Floats, alpha: float) -> float | None:
     """The score that one must exceed for a p-value of at most alpha; None if there are too few calibration users.
 
-    >>> chance_ends(np.arange(19.0), 0.05), chance_ends(np.arange(39.0), 0.05), chance_ends(np.arange(9.0), 0.05)
-    (18.0, 37.0, None)
+    >>> [find_threshold(np.arange(count), 0.05) for count in (19.0, 39.0, 9.0)]
+    [18.0, 37.0, None]
     """
     allowed = int(alpha * (len(controls) + 1) + 1e-9)
     return float(np.sort(controls)[-allowed]) if allowed else None
@@ -60,8 +60,8 @@ def _among_controls(users: pa.Table, controls: Floats, threshold: float | None) 
     edges = bins(controls, x)
     counts = np.histogram(controls, edges)[0]
     y = Scale.over(counts, label="calibration users", zero=True)
-    hill = Panel(Scale(low=x.low, high=x.high), y, height=210, left=NAMES)
-    hill.bars(edges, counts, "chance", of="calibration users")
+    histogram = Panel(Scale(low=x.low, high=x.high), y, height=210, left=NAMES)
+    histogram.bars(edges, counts, "null", of="calibration users")
     names = tuple((place + 0.5, name) for place, name in enumerate(groups))
     strips = Panel(x, Scale(low=0, high=len(groups), named=names), height=64 + 24 * len(groups), left=NAMES)
     p = column(users, "p_value")
@@ -69,23 +69,23 @@ def _among_controls(users: pa.Table, controls: Floats, threshold: float | None) 
         told = [f"score {s:.3g}, p = {q:.3g}" for s, q in zip(score[chosen], p[chosen], strict=True)]
         strips.dots(score[chosen], np.full(chosen.sum(), height), _DECISIONS[name], told)
     if threshold is not None:
-        hill.upright(threshold, "chance, for one person, ends here")
+        histogram.upright(threshold, "threshold for one person")
     left_out = int(np.isfinite(score).sum() - drawn.sum())
     return Figure(
         title="People among calibration users",
-        reading="The hill is how people score who are known not to be in the training data: this is how chance looks. "
-        "Each dot is a person who was asked about; one who is right of the hill is predicted better than chance "
-        "explains. Where many people are asked about, the line lies further to the right than drawn.",
+        reading="The histogram shows calibration users, known not to be in the training set: the null distribution. "
+        "Each dot is an audited person; one to the right of the histogram is predicted better than expected under the null "
+        "hypothesis. Where many people are audited, the threshold lies further to the right than drawn.",
         description=_in_words(groups, controls, threshold, left_out),
-        panels=(hill, strips),
-        legend=(("chance", "calibration users"), *((_DECISIONS[name], f"people: {name}") for name in groups)),
+        panels=(histogram, strips),
+        legend=(("null", "calibration users"), *((_DECISIONS[name], f"people: {name}") for name in groups)),
     )
 
 
 def _in_words(groups: Mapping[str, NDArray[np.bool_]], controls: Floats, threshold: float | None, left_out: int) -> str:
     """What the figure shows."""
     said = f"Histogram of the scores of {controls.size:,} calibration users, median {np.median(controls):.3g}"
-    said += "." if threshold is None else f"; chance for one person ends at {threshold:.3g}."
+    said += "." if threshold is None else f"; the threshold for one person is {threshold:.3g}."
     said += " People: " + ", ".join(f"{int(chosen.sum())} {name}" for name, chosen in groups.items()) + "."
     return said + (f" {left_out} people with fewer texts are not drawn." if left_out else "")
 
@@ -101,14 +101,14 @@ def _ranked(tables: Mapping[str, pa.Table]) -> bool:
 def _ranks(users: pa.Table, table: pa.Table) -> Figure:
     """Median ranks by how often others write a word."""
     written = column(table, "written")
-    own, chance = column(table, "rank"), column(table, "calibration_rank")
+    own, null = column(table, "rank"), column(table, "calibration_rank")
     places = np.arange(len(written), dtype=np.float64)
     names = tuple((float(at), _times(count)) for at, count in zip(places, written, strict=True))
     x = Scale(low=-0.4, high=len(names) - 0.6, label="how often the shadows' users wrote the word", named=names)
-    highest = 10 ** np.ceil(np.log10(np.nanmax([own, chance])) + 0.01)
+    highest = 10 ** np.ceil(np.log10(np.nanmax([own, null])) + 0.01)
     panel = Panel(x, Scale(low=1.0, high=float(highest), label="median rank, 1 is the first guess", log=True))
-    who = "people found" if "member" in users.column("decision").to_pylist() else "people asked about"
-    lines: tuple[tuple[Floats, Colour, str], ...] = ((chance, "chance", "calibration users"), (own, "found", who))
+    who = "people found" if "member" in users.column("decision").to_pylist() else "audited people"
+    lines: tuple[tuple[Floats, Colour, str], ...] = ((null, "null", "calibration users"), (own, "found", who))
     for ranks, kind, whose in lines:
         shown = np.isfinite(ranks)
         panel.line(places[shown], ranks[shown], kind)
@@ -116,10 +116,10 @@ def _ranks(users: pa.Table, table: pa.Table) -> Figure:
     return Figure(
         title="Frequent and rare words",
         reading="Frequent words are easy for any model. Where the lower line leaves the upper one, at rare words, the "
-        "target places these people's words better than those of people it has not seen: that is memory.",
-        description=_ranks_in_words(who, names, own, chance),
+        "target places these people's words better than those of people it has not seen: that is memorisation.",
+        description=_ranks_in_words(who, names, own, null),
         panels=(panel,),
-        legend=(("found", who), ("chance", "calibration users")),
+        legend=(("found", who), ("null", "calibration users")),
     )
 
 
@@ -128,11 +128,11 @@ def _times(written: float) -> str:
     return f"{written:,.0f} or more" if written else "never, or unknown"
 
 
-def _ranks_in_words(who: str, names: tuple[tuple[float, str], ...], own: Floats, chance: Floats) -> str:
+def _ranks_in_words(who: str, names: tuple[tuple[float, str], ...], own: Floats, null: Floats) -> str:
     """What the figure shows."""
     said = [
         f"written {name}: {_rank(mine)} and {_rank(theirs)}"
-        for (_, name), mine, theirs in zip(names, own, chance, strict=True)
+        for (_, name), mine, theirs in zip(names, own, null, strict=True)
     ]
     return f"Median rank of words of {who} and of calibration users; {'; '.join(said)}."
 

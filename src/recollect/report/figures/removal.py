@@ -1,4 +1,4 @@
-"""Figures of the removal audit: the query set among records never seen, how members look, power, and EMA's votes."""
+"""Figures of the removal audit: the query set among records never seen, member scores, power, and EMA's votes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from recollect.results.result import Result
 NEEDED = frozenset({"score", "unsure"})
 """Columns without which nothing can be drawn."""
 SIDES = ("audited", "controls", "members")
-LABEL = "how sure the model is"
+LABEL = "confidence of the model"
 READING = (
-    "Left of the threshold a model is unsure, which it hardly ever is of what it was trained on. If the query set is "
-    "gone, as much of it lies there as of records like it that were never seen."
+    "Left of the threshold confidence is low, which is rare for members. If the query set is gone, as much of it lies "
+    "there as of comparable records that were never seen."
 )
 
 
@@ -36,33 +36,33 @@ def removal_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figu
 
 
 def _hills(tables: Mapping[str, pa.Table]) -> list[Figure]:
-    """How sure the model is of the query set, of controls and of members."""
+    """How confident the model is in the query set, in controls and in members."""
     if any(side not in tables or not {*tables[side].column_names} >= NEEDED for side in SIDES):
         return []
     scores = {side: column(tables[side], "score") for side in SIDES}
-    unsure = {side: np.array(tables[side]["unsure"].to_pylist(), dtype=np.bool_) for side in SIDES}
-    sure = np.concatenate([scores[side][~unsure[side]] for side in SIDES])
-    line = float(sure.min()) if sure.size and any(flags.any() for flags in unsure.values()) else None
+    low = {side: np.array(tables[side]["unsure"].to_pylist(), dtype=np.bool_) for side in SIDES}
+    high = np.concatenate([scores[side][~low[side]] for side in SIDES])
+    threshold = float(high.min()) if high.size and any(flags.any() for flags in low.values()) else None
     figures = []
     if scores["audited"].size and scores["controls"].size:
         hills = histograms(
-            scores["audited"], scores["controls"], label=LABEL, threshold=line, names=("query set", "controls")
+            scores["audited"], scores["controls"], label=LABEL, threshold=threshold, names=("query set", "controls")
         )
         figures.append(replace(hills, title="The query set among records never seen", reading=READING))
     if scores["members"].size and scores["controls"].size:
         names = ("members of calibration models", "controls")
-        hills = histograms(scores["members"], scores["controls"], label=LABEL, threshold=line, names=names)
-        figures.append(replace(hills, title="How members would look", reading=READING))
+        hills = histograms(scores["members"], scores["controls"], label=LABEL, threshold=threshold, names=names)
+        figures.append(replace(hills, title="How members would be scored", reading=READING))
     return figures
 
 
 def _power(result: Result, power: pa.Table) -> Figure:
-    """How often a set of each size would be told, either way."""
+    """How often a set of each size would be decided rightly, either way."""
     size, still, gone = (column(power, name) for name in ("size", "still_there", "gone"))
     x = Scale(low=float(size.min()), high=float(size.max()), label="audited records, logarithmic", log=True)
-    panel = Panel(x, Scale(low=0.0, high=1.0, label="how often it would be said", percent=True))
-    panel.line(size, gone, "chance")
-    panel.dots(size, gone, "chance", [f"gone, {n:,.0f} records: {p:.0%}" for n, p in zip(size, gone, strict=True)])
+    panel = Panel(x, Scale(low=0.0, high=1.0, label="how often it is decided so", percent=True))
+    panel.line(size, gone, "null")
+    panel.dots(size, gone, "null", [f"gone, {n:,.0f} records: {p:.0%}" for n, p in zip(size, gone, strict=True)])
     panel.line(size, still, "found")
     panel.dots(size, still, "found", [f"still there, {n:,.0f}: {p:.0%}" for n, p in zip(size, still, strict=True)])
     asked = next((each.n.get("audited") for each in result.findings if each.name == "fraction_still_in"), None)
@@ -70,12 +70,12 @@ def _power(result: Result, power: pa.Table) -> Figure:
         panel.upright(float(asked), f"this set: {asked:,}")
     said = [f"{n:,.0f} records: {a:.0%} and {b:.0%}" for n, a, b in zip(size, still, gone, strict=True)]
     return Figure(
-        title="How large a set can be told (power)",
-        reading="With few records most sets of either kind end as “cannot tell”. The lines say how often a set that is "
+        title="Power by the size of the set",
+        reading="With few records most sets of either kind are inconclusive. The lines show how often a set that is "
         "all in would be called still there, and one that is all out would be called gone, with these controls.",
         description=f"Power by the size of the set, still there and gone; {'; '.join(said)}.",
         panels=(panel,),
-        legend=(("found", "all in, said to be still there"), ("chance", "all out, said to be gone")),
+        legend=(("found", "all in, called still there"), ("null", "all out, called gone")),
     )
 
 
@@ -93,7 +93,7 @@ def _votes(votes: pa.Table) -> Figure:
     return Figure(
         title="EMA’s votes",
         reading="A record counts as memorised if any metric passes its threshold. EMA calls the set removed if these "
-        "votes differ from all ones beyond chance: so a few hard records are enough in a large set, and a small "
+        "votes differ significantly from all ones: so a few hard records are enough in a large set, and a small "
         "set is called memorised whatever it is.",
         description=f"Share of {votes.num_rows:,} records that pass each threshold: {said}.",
         panels=(panel,),
