@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from recollect.audits.registry import AUDITS
-from recollect.errors import StoreError
 from recollect.report.annex import MATTERS
 from recollect.report.presentations import find_presentation, load_function
 from recollect.report.questions import FIVE, five_questions, light_of
@@ -166,7 +165,7 @@ def test_a_table_that_is_gone_is_said_to_be(folder):
 
 def test_a_folder_without_results_is_refused(tmp_path):
     (tmp_path / "results").mkdir()
-    with pytest.raises(StoreError, match="holds no results"):
+    with refused("no_results"):
         gathered(RunFolder(tmp_path))
 
 

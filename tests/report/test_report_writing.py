@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import stat
 
-import pytest
-
-from recollect.errors import PlanError
 from recollect.report import write_report
+from recollect.testing.refusals import refused
 
 
 def test_the_report_lies_in_the_run_folder_for_its_owner_only(folder):
@@ -28,5 +26,5 @@ def test_it_can_go_elsewhere(folder, tmp_path):
 
 
 def test_other_files_are_refused(folder, tmp_path):
-    with pytest.raises(PlanError, match="neither HTML nor Markdown"):
+    with refused("unknown_report_format"):
         write_report(folder.path, tmp_path / "results.json")

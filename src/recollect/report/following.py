@@ -39,6 +39,7 @@ def read_followed(path: Path) -> pa.Table:
         raise StoreError(
             f"{str(path)!r} does not tell the exposure of each epoch.",
             do="Have ExposureFollower write it, or remove it.",
+            code="exposure_by_epoch_unreadable",
         ) from error
     rows = [(epoch, secret) for epoch in epochs for secret in epoch.secrets]
     return pa.table(

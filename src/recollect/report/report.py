@@ -72,7 +72,9 @@ def gathered(folder: RunFolder, *, show_text: bool | Collection[str] = False, na
     """
     results = folder.read_results()
     if not results:
-        raise StoreError(f"{str(folder.path)!r} holds no results.", do="Run an audit with --out first.")
+        raise StoreError(
+            f"{str(folder.path)!r} holds no results.", do="Run an audit with --out first.", code="no_results"
+        )
     showing = show_text if not isinstance(show_text, bool) else results if show_text else ()
     answers = {
         name: answer_of(folder, result, show_text=name in showing, naming=naming) for name, result in results.items()

@@ -31,7 +31,11 @@ def write_report(folder: Path, out: Path | None = None, *, show_text: bool | Col
     run = RunFolder(folder)
     files = [run.report, run.report.with_suffix(".md")] if out is None else [out]
     if files[0].suffix not in WAYS:
-        raise PlanError(f"{str(out)!r} is neither HTML nor Markdown.", do="Give a name that ends in .html or .md.")
+        raise PlanError(
+            f"{str(out)!r} is neither HTML nor Markdown.",
+            do="Give a name that ends in .html or .md.",
+            code="unknown_report_format",
+        )
     report = gathered(run, show_text=show_text)
     for file in files:
         write_text(file, WAYS[file.suffix](report))

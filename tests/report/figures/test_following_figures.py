@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from recollect.errors import StoreError
 from recollect.report.figures.following import by_epoch
 from recollect.report.following import read_followed
 from recollect.report.report import gathered
 from recollect.results.folders import FOLLOWED
+from recollect.testing.refusals import refused
 
 EPOCHS = [
     {
@@ -60,6 +60,6 @@ def test_the_report_draws_it_where_the_run_folder_holds_it(folder):
 @pytest.mark.parametrize("text", ["{", "{}", '[{"epoch": "x"}]', '[{"epoch": 1, "secrets": [{"planted": 1}]}]'])
 def test_another_file_of_that_name_is_said_to_be_none(folder, text):
     (folder.path / FOLLOWED).write_text(text)
-    with pytest.raises(StoreError, match="does not tell"):
+    with refused("exposure_by_epoch_unreadable"):
         read_followed(folder.path / FOLLOWED)
     assert "does not tell" in gathered(folder).answers[0].remarks[0].text
