@@ -19,8 +19,9 @@ from recollect.audits.exposure.log_perplexity import build_draws_corpus
 from recollect.audits.exposure.secrets import Secret
 from recollect.audits.leakage.leave_out import LEFT_OUT, RETRAINED, assign_folds
 from recollect.audits.membership.fleet import build_reference_cohorts, build_shadow_cohorts
-from recollect.audits.provenance.queries import Chooser, Frequencies
-from recollect.audits.provenance.reference import divided
+from recollect.audits.provenance.frequencies import Frequencies
+from recollect.audits.provenance.queries import Selector
+from recollect.audits.provenance.reference import divide_reference
 from recollect.audits.registry import AUDITS
 from recollect.audits.removal.scores import _toss_coins
 from recollect.corpora import synthetic
@@ -149,7 +150,7 @@ def divisions() -> dict[str, object]:
     evidence = WORLD.evidence(WORLD.null())
     _, shadows = build_shadow_cohorts(evidence, 4)
     halved, reference = build_reference_cohorts(evidence)
-    calibrating = divided(evidence, shadows=2, share=0.2, artificial=0)
+    calibrating = divide_reference(evidence, shadows=2, share=0.2, artificial=0)
     members = {
         name: cohorts.members(name) for cohorts in (shadows, reference, calibrating.cohorts) for name in cohorts.models
     }
@@ -163,8 +164,8 @@ def divisions() -> dict[str, object]:
 
 def ordered() -> list[str]:
     """The texts of a user in the order in which they are asked about."""
-    chooser = Chooser("random", Frequencies.of(NOTES, 50), 0)
-    (texts,) = chooser.chosen(NOTES).values()
+    chooser = Selector("random", Frequencies.of(NOTES, 50), 0)
+    (texts,) = chooser.rank_texts(NOTES).values()
     return [record.id for record in texts]
 
 

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from recollect.audits.provenance.audit import ProvenanceAudit
-from recollect.audits.provenance.planning import CALIBRATION, QUERIES
+from recollect.audits.provenance.queries import CALIBRATION, QUERIES
 from recollect.audits.rounds import gathered
+from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.members import Members
 from recollect.corpora.record import Record
 from recollect.errors import AccessError, PlanError
 from recollect.models.access import Access
@@ -18,6 +20,7 @@ from recollect.stats.significance import binomial_p, too_small_p
 from recollect.streams import stream
 from recollect.testing.contracts import check_audit
 from recollect.testing.fakes import Memoriser, Null
+from recollect.testing.refusals import refused
 from recollect.testing.world import World
 
 WORLD = World(members=12, others=12, controls=160)
@@ -57,7 +60,10 @@ def test_who_was_learnt_by_heart_is_found_and_the_truth_is_told(method):
     assert found.finding("recall").value == 1
     assert found.finding("precision").value >= 0.8
     assert all((row["decision"] == "member") >= row["member"] for row in rows(found).values())
-    assert "of 24 people were used to train this model" in found.verdict
+    assert found.finding("users_found").n["users"] == 24
+    assert {row["user"]: row["member"] for row in rows(found).values()} == {
+        user: user.startswith("member") for user in rows(found)
+    }
 
 
 def p_of_one(audit, seed, texts=None):
@@ -107,11 +113,9 @@ def test_a_person_alone_is_judged_against_people_cut_down_to_as_many_texts():
     assert len(evidence.corpora[CALIBRATION]) == 80
     found = audit.run(evidence, stream(0, "provenance"))
     assert found.outcome == "found"
-    assert "none of 40 people" in found.verdict
     assert rows(found)["the person"]["p_value"] == pytest.approx(1 / 41)
-    assert found.notes[0].text == (
-        "The target was asked about 82 texts: 2 of 1 audited people and 80 of 40 calibration users."
-    )
+    assert rows(found)["the person"]["compared_with"] == 40
+    assert found.note_codes == ("queries",)
 
 
 def test_people_with_too_little_text_are_not_judged_and_told_how_much_is_needed():
@@ -119,19 +123,18 @@ def test_people_with_too_little_text_are_not_judged_and_told_how_much_is_needed(
     corpora = {**WORLD.corpora, AUDITED: Corpus.of([*WORLD.corpora[AUDITED], *short])}
     found = result(ProvenanceAudit(shadows=4), WORLD, WORLD.memoriser(), corpora=corpora, cohorts={})
     assert {user for user, row in rows(found).items() if row["decision"] == "too little text"} == {"ann", "bob"}
-    assert any(note.code == "people_not_judged" and note.text.startswith("2 ") for note in found.notes)
+    assert "people_not_judged" in found.note_codes
     alone = {**WORLD.corpora, AUDITED: Corpus.of(short)}
     nothing = result(ProvenanceAudit(shadows=4), WORLD, WORLD.memoriser(), corpora=alone, cohorts={})
-    assert nothing.outcome == "inconclusive"
-    assert "At least 20 words" in nothing.skipped[0].reason
+    assert (nothing.outcome, nothing.outcome_code) == ("inconclusive", "too_little_text")
+    assert [(each.finding, each.code) for each in nothing.skipped] == [(None, "too_little_text")]
 
 
 def test_it_is_said_when_too_few_calibration_users_have_enough_text():
     person = Corpus.of([Record(id="1", text=" ".join(f"word{i}" for i in range(60)))])
     given = {"corpora": {**WORLD.corpora, AUDITED: person}, "cohorts": {}}
     found = result(ProvenanceAudit(shadows=4), WORLD, Null(), **given)
-    assert found.outcome == "inconclusive"
-    assert "at most 0 calibration users have as many texts" in found.verdict
+    assert (found.outcome, found.outcome_code) == ("inconclusive", "too_few_controls")
     assert rows(found)["the person"]["decision"] == "nobody to compare with"
 
 
@@ -139,9 +142,8 @@ def test_it_is_said_when_there_are_too_many_people_for_the_calibration_users():
     world = World(members=4, others=20, controls=80)
     found = result(ProvenanceAudit(shadows=4), world, world.memoriser())
     assert found.finding("auc").value == 1
-    assert found.outcome == "inconclusive"
-    assert "There is no saying: 4 of 24 people" in found.verdict
-    assert "at least 119 calibration users" in found.verdict
+    assert (found.outcome, found.outcome_code) == ("inconclusive", "no_power")
+    assert "smallest_p" in found.note_codes
 
 
 def test_with_too_few_controls_nothing_is_trained_or_asked():
@@ -150,8 +152,7 @@ def test_with_too_few_controls_nothing_is_trained_or_asked():
     assert not evidence.answers
     assert evidence.models.keys() == {TARGET, "reference"}
     found = audit.run(evidence, stream(0, "provenance"))
-    assert found.outcome == "inconclusive"
-    assert "at least 19 calibration users, and there are 15" in found.verdict
+    assert (found.outcome, found.outcome_code) == ("inconclusive", "too_few_controls")
 
 
 def test_the_next_person_needs_no_new_shadows():
@@ -175,15 +176,22 @@ def test_what_the_target_shows_is_all_that_is_looked_at():
 
 @pytest.mark.parametrize("kind", ["classifier", "masked"])
 def test_models_that_do_not_write_word_by_word_are_refused(kind):
-    with pytest.raises(PlanError, match=f"a {kind} model"):
+    with refused("unsupported_kind", PlanError):
         gather(ProvenanceAudit(), World(kind=kind), Null(kind=kind))
 
 
 @pytest.mark.parametrize(
-    "settings", [{"shadows": 0}, {"queries": 0}, {"select": "best"}, {"method": "svm"}, {"alpha": 0}]
+    ("settings", "code"),
+    [
+        ({"shadows": 0}, "out_of_range"),
+        ({"queries": 0}, "out_of_range"),
+        ({"alpha": 0}, "out_of_range"),
+        ({"select": "best"}, "unknown_choice"),
+        ({"method": "svm"}, "unknown_choice"),
+    ],
 )
-def test_settings_that_make_no_sense_are_refused(settings):
-    with pytest.raises(PlanError):
+def test_settings_that_make_no_sense_are_refused(settings, code):
+    with refused(code, PlanError):
         ProvenanceAudit(**settings)
 
 
@@ -204,3 +212,46 @@ def test_round_0_tells_what_will_be_trained():
     needs = ProvenanceAudit().needs(Evidence())
     assert needs.fleet == {"shadow": 10}
     assert needs.access == {TARGET: Access.LABEL}
+
+
+def member(found, user):
+    return rows(found)[user]["member"]
+
+
+def test_the_truth_may_be_known_of_some_people_only():
+    audit = ProvenanceAudit(shadows=4)
+    some = Members(
+        unit="user", members=frozenset({"member-0", "member-1"}), non_members=frozenset({"other-0", "other-1"})
+    )
+    found = result(audit, WORLD, WORLD.memoriser(), cohorts={}, members=some)
+    assert (member(found, "member-0"), member(found, "other-1"), member(found, "member-2")) == (True, False, None)
+    assert (found.finding("auc").n["members"], found.finding("auc").n["others"]) == (2, 2)
+    everybody = result(audit, WORLD, WORLD.memoriser())
+    assert found.held["users"].drop_columns(["member"]).equals(everybody.held["users"].drop_columns(["member"]))
+    assert found.held["roc"]["tpr"].to_pylist() == [0.0, 0.5, 1.0, 1.0, 1.0]
+
+
+def test_one_text_that_was_used_makes_a_member_and_all_must_be_known_for_a_non_member():
+    ids = {"members": frozenset({"member-0-0"}), "non_members": frozenset({"member-0-1", "other-0-0"})}
+    whole = frozenset({f"other-1-{number}" for number in range(3)})
+    known = Members(unit="record", members=ids["members"], non_members=ids["non_members"] | whole)
+    found = result(ProvenanceAudit(shadows=4), WORLD, WORLD.memoriser(), cohorts={}, members=known)
+    assert (member(found, "member-0"), member(found, "other-0"), member(found, "other-1")) == (True, None, False)
+    assert "roc" in found.held
+
+
+def test_shadows_alone_in_the_cohorts_are_no_truth():
+    shadow = WORLD.evidence(WORLD.null()).cohorts
+    found = result(ProvenanceAudit(shadows=4), WORLD, WORLD.memoriser(), cohorts=shadow)
+    assert set(found.held["users"]["member"].to_pylist()) == {None}
+    assert "roc" not in found.held
+
+
+def test_shadows_that_were_all_trained_on_everybody_are_inconclusive():
+    controls = WORLD.corpora[CONTROLS]
+    users = sorted({record.owner for record in controls})
+    halves = {"shadow-0": users[:100], "shadow-1": users[:100]}
+    cohorts = Cohorts.of(halves, units=users, unit="user", corpus=controls.digest, seed=0)
+    models = {TARGET: WORLD.null(), **WORLD.train(cohorts, controls)}
+    found = result(ProvenanceAudit(method="histogram"), WORLD, WORLD.null(), models=models, cohorts={CONTROLS: cohorts})
+    assert (found.outcome, found.outcome_code) == ("inconclusive", "one_sided_shadows")

@@ -8,26 +8,27 @@ from scipy import stats
 from sklearn.svm import LinearSVC
 
 from recollect.audits.provenance import calibrated
-from recollect.audits.provenance.calibrated import ASPECT, Calibrated, alike, quantiles
-from recollect.audits.provenance.histogram import Histogram, binned
-from recollect.audits.provenance.words import Words
+from recollect.audits.provenance.alignment import WordRanks
+from recollect.audits.provenance.calibrated import ASPECT, Calibrated, find_quantiles, group_alike
+from recollect.audits.provenance.histogram import Histogram, find_bins
 from recollect.errors import NotEnoughData
+from recollect.testing.refusals import refused
 
 
 def made_words(rng, users, models=1, each=30, texts=3):
     """Words with random ranks."""
     n = users * each
     rank = rng.integers(1, 200, size=(models, n)).astype(float)
-    return Words(
+    return WordRanks(
         users=tuple(f"u{i:03}" for i in range(users)),
         user=np.repeat(np.arange(users), each),
         text=np.tile(np.arange(each) % texts, users),
         texts=np.full(users, texts),
         log_rank=np.log(rank),
-        worst=rank,
-        count=rng.integers(0, 9, n),
+        max_rank=rank,
+        frequency=rng.integers(0, 9, n),
         unknown=np.zeros(users, np.int64),
-        ragged=np.zeros(users, np.int64),
+        incomplete=np.zeros(users, np.int64),
     )
 
 
@@ -37,25 +38,25 @@ def test_histograms_agree_with_counting_by_hand(k, most):
     machine = Histogram(words=words, shadows=[], vocabulary=200, k=k, bins=20)
     bins = 20 if k is None else min(20, k)
     expected = np.zeros((4, bins + 1))
-    for user, text, rank in zip(words.user, words.text, words.worst[0], strict=True):
+    for user, text, rank in zip(words.user, words.text, words.max_rank[0], strict=True):
         if text >= most:
             continue
         if k is not None and rank > k:
             expected[user, bins] += 1
         else:
             expected[user, int((rank - 1) // ((200 if k is None else k) / bins))] += 1
-    np.testing.assert_array_equal(machine._features(words, most), expected)
+    np.testing.assert_array_equal(machine._count_ranks(words, most), expected)
 
 
 def test_the_last_rank_is_not_dropped_and_what_is_not_shown_has_its_own_place():
-    assert binned(np.array([1.0, 1000, 2000, np.inf]), 10, 1000).tolist() == [0, 9, 9, 10]
+    assert find_bins(np.array([1.0, 1000, 2000, np.inf]), 10, 1000).tolist() == [0, 9, 9, 10]
 
 
 def test_shadows_that_saw_everybody_they_are_asked_about_teach_nothing():
     rng = np.random.default_rng(1)
     words, shadow = made_words(rng, 5), made_words(rng, 40)
     machine = Histogram(words=words, shadows=[(shadow, np.ones(40, bool))], vocabulary=200, k=None)
-    with pytest.raises(NotEnoughData, match="of one kind"):
+    with refused("one_sided_shadows", NotEnoughData):
         machine.scores(3)
 
 
@@ -64,13 +65,13 @@ def test_plain_counts_are_what_the_paper_prints():
     words, shadow = made_words(rng, 5), made_words(rng, 40)
     saw = np.arange(40) % 2 == 0
     machine = Histogram(words=words, shadows=[(shadow, saw)], vocabulary=200, k=None, bins=10, features="counts")
-    plain = LinearSVC(random_state=0, max_iter=10_000, dual="auto").fit(machine._features(shadow, 3), saw)
-    np.testing.assert_allclose(machine.scores(3), plain.decision_function(machine._features(words, 3)))
+    plain = LinearSVC(random_state=0, max_iter=10_000, dual="auto").fit(machine._count_ranks(shadow, 3), saw)
+    np.testing.assert_allclose(machine.scores(3), plain.decision_function(machine._count_ranks(words, 3)))
 
 
 def test_quantiles_are_mid_ranks():
     values = np.random.default_rng(2).integers(0, 9, 50).astype(float)
-    np.testing.assert_allclose(quantiles(values, values), (stats.rankdata(values) - 0.5) / 50)
+    np.testing.assert_allclose(find_quantiles(values), (stats.rankdata(values) - 0.5) / 50)
 
 
 def memory(seed, learnt=2.0, users=40, each=60, models=5):
@@ -80,7 +81,7 @@ def memory(seed, learnt=2.0, users=40, each=60, models=5):
     rank = np.maximum(1, np.round(hard * np.exp(rng.normal(0, 0.5, (models, n)))))
     words = made_words(rng, users, models, each)
     rank[0] = np.where(words.user < users // 2, np.maximum(1, np.round(rank[0] / learnt)), rank[0])
-    return Words(**{**words.__dict__, "log_rank": np.log(rank), "worst": rank})
+    return WordRanks(**{**words.__dict__, "log_rank": np.log(rank), "max_rank": rank})
 
 
 @pytest.mark.parametrize(("k", "least"), [(None, 0.99), (50, 0.98), (5, 0.8), (1, 0.6)])
@@ -99,7 +100,7 @@ def test_evidence_agrees_with_the_slow_way(k, monkeypatch):
         return sum((v < values[place]) + 0.5 * (v == values[place]) for v in values) / len(values)
 
     def of(model, word, limit):
-        return quantile([r if limit is None or r <= limit else math.inf for r in words.worst[model].tolist()], word)
+        return quantile([r if limit is None or r <= limit else math.inf for r in words.max_rank[model].tolist()], word)
 
     n = len(words)
     hardness = [np.mean([of(1, i, None), of(2, i, None)]) for i in range(n)]
@@ -107,7 +108,7 @@ def test_evidence_agrees_with_the_slow_way(k, monkeypatch):
     rows = int((ASPECT * n / 10) ** 0.5)
     columns = int(n / 10 / rows)
     assert min(rows, columns) > 1
-    row = [min(rows - 1, int(quantile(words.count.tolist(), i) * rows)) for i in range(n)]
+    row = [min(rows - 1, int(quantile(words.frequency.tolist(), i) * rows)) for i in range(n)]
     group = []
     for i in range(n):
         peers = [j for j in range(n) if row[j] == row[i]]
@@ -122,7 +123,7 @@ def test_evidence_agrees_with_the_slow_way(k, monkeypatch):
 def test_words_that_are_equally_frequent_and_hard_are_compared_with_each_other():
     rng = np.random.default_rng(4)
     frequency, hardness = rng.integers(0, 30, 5000).astype(float), rng.integers(0, 7, 5000).astype(float)
-    group = alike(frequency, hardness)
+    group = group_alike(frequency, hardness)
     for pair in set(zip(frequency, hardness, strict=True)):
         assert len(set(group[(frequency == pair[0]) & (hardness == pair[1])])) == 1
     assert len(set(group)) > 40
@@ -133,9 +134,11 @@ def test_a_habit_of_the_target_is_no_evidence():
     words = memory(5, learnt=1.0, users=200)
     share = np.random.default_rng(5).random(200)
     frequent = np.random.default_rng(6).random(len(words)) < share[words.user]
-    rank = words.worst.copy()
+    rank = words.max_rank.copy()
     rank[0] = np.where(frequent, 1, rank[0])
-    habit = Words(**{**words.__dict__, "worst": rank, "log_rank": np.log(rank), "count": np.where(frequent, 9, 1)})
+    habit = WordRanks(
+        **{**words.__dict__, "max_rank": rank, "log_rank": np.log(rank), "frequency": np.where(frequent, 9, 1)}
+    )
     for k in (None, 5, 1):
         assert abs(stats.spearmanr(Calibrated(habit, k).scores(3), share).statistic) < 0.25
 
@@ -149,6 +152,6 @@ def test_people_with_hard_words_score_no_higher_for_it():
 
 def test_how_wide_the_ranks_of_a_model_are_spread_does_not_matter():
     words = memory(3)
-    stretched = words.worst * np.array([[1.0], [3.0], [1.0], [7.0], [2.0]])
-    other = Words(**{**words.__dict__, "log_rank": np.log(stretched), "worst": stretched})
+    stretched = words.max_rank * np.array([[1.0], [3.0], [1.0], [7.0], [2.0]])
+    other = WordRanks(**{**words.__dict__, "log_rank": np.log(stretched), "max_rank": stretched})
     np.testing.assert_allclose(Calibrated(words, None).scores(3), Calibrated(other, None).scores(3))

@@ -3,13 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
+from recollect.audits.provenance.alignment import align_words
 from recollect.audits.provenance.audit import ProvenanceAudit
-from recollect.audits.provenance.pieces import in_pieces, pieces, place_of
-from recollect.audits.provenance.planning import CALIBRATION, CALIBRATION_PIECES, PIECES, QUERIES, chosen_queries
-from recollect.audits.provenance.reference import divided
-from recollect.audits.provenance.words import aligned
+from recollect.audits.provenance.pieces import build_pieces, cut_pieces, find_text
+from recollect.audits.provenance.queries import CALIBRATION, CALIBRATION_PIECES, PIECES, QUERIES, choose_queries
+from recollect.audits.provenance.reference import divide_reference
 from recollect.audits.rounds import gathered
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -17,6 +16,7 @@ from recollect.errors import PlanError
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.streams import stream
 from recollect.testing.contracts import check_audit
+from recollect.testing.refusals import refused
 from recollect.testing.world import World
 
 WORLD = World(members=4, others=4, controls=120)
@@ -28,41 +28,43 @@ def written(*texts, user="ann"):
 
 
 def test_a_piece_begins_after_every_half_of_its_width_but_not_where_the_text_does():
-    found = pieces(written("a b  c\td e f g"), 4)
+    found = cut_pieces(written("a b  c\td e f g"), 4)
     assert [piece.text for piece in found] == ["c\td e f", "e f g"]
-    assert [piece.text for piece in pieces(written("a b c d e"), 3)] == ["b c d", "c d e", "d e"]
-    assert not pieces(written("a b c", "", "a"), 4)
+    assert [piece.text for piece in cut_pieces(written("a b c d e"), 3)] == ["b c d", "c d e", "d e"]
+    assert not cut_pieces(written("a b c", "", "a"), 4)
 
 
 def test_what_was_asked_already_is_not_asked_again():
-    found = pieces(written("a b c d e", "z z c d e", "c d e", "y y e e e"), 4)
-    assert [(place_of(piece), piece.text) for piece in found] == [(3, "e e e")]
+    found = cut_pieces(written("a b c d e", "z z c d e", "c d e", "y y e e e"), 4)
+    assert [(find_text(piece), piece.text) for piece in found] == [(3, "e e e")]
 
 
 def test_pieces_are_told_apart_and_their_texts_found_whatever_people_are_called():
     texts = {"a": written("a b c d", user="a"), "a/0": written("x y c d", "p q r s", user="a/0")}
-    corpus = in_pieces(texts, 2, 4, name="pieces")
+    corpus = build_pieces(texts, 2, 4, name="pieces")
     assert len({piece.id for piece in corpus}) == 3
-    assert [(piece.user, place_of(piece), piece.text) for piece in corpus] == [
+    assert [(piece.user, find_text(piece), piece.text) for piece in corpus] == [
         ("a", 0, "c d"),
         ("a/0", 0, "c d"),
         ("a/0", 1, "r s"),
     ]
-    assert [place_of(piece) for piece in in_pieces(texts, 1, 4, name="pieces")] == [0, 0]
+    assert [find_text(piece) for piece in build_pieces(texts, 1, 4, name="pieces")] == [0, 0]
 
 
 def planned(**settings):
     audit, evidence = ProvenanceAudit(**{**SETTINGS, **settings}), Evidence(corpora=WORLD.corpora)
-    return chosen_queries(audit, evidence, divided(evidence, shadows=4, share=audit.calibration, artificial=60))
+    return choose_queries(
+        audit, evidence, divide_reference(evidence, shadows=4, share=audit.calibration, artificial=60)
+    )
 
 
 def test_pieces_are_queries_to_the_budget():
     everything = {part: len(corpus) for part, corpus in planned().items()}
     assert everything[PIECES] > everything[QUERIES]
     total = sum(everything.values())
-    with pytest.raises(PlanError, match="with their pieces, are up to") as refused:
+    with refused("budget_too_small", PlanError) as refusal:
         planned(budget=total // 3)
-    enough = int(refused.value.do.split()[1].replace(",", ""))
+    enough = int(refusal.error.do.split()[1].replace(",", ""))
     limited = {part: len(corpus) for part, corpus in planned(budget=enough).items()}
     assert sum(limited.values()) <= enough < total
     assert limited[CALIBRATION_PIECES] < everything[CALIBRATION_PIECES]
@@ -75,14 +77,14 @@ def gather(audit, world, target):
 
 def test_a_piece_adds_looks_at_words_of_the_text_that_it_is_cut_from():
     evidence = gather(ProvenanceAudit(**SETTINGS), WORLD, WORLD.memoriser())
-    whole = aligned(evidence, QUERIES, [TARGET])
-    again = whole.looked_at_again(aligned(evidence, PIECES, [TARGET], place=place_of))
+    whole = align_words(evidence, QUERIES, [TARGET])
+    again = whole.add_pieces(align_words(evidence, PIECES, [TARGET], text_of=find_text))
     assert len(again) > len(whole)
     for code, user in enumerate(whole.users):
         theirs = [record for record in evidence.corpora[QUERIES] if record.user == user]
         for place in range(int(whole.texts[code])):
             seen, more = (int(((each.user == code) & (each.text == place)).sum()) for each in (whole, again))
-            cut = [piece for piece in pieces(theirs, 4) if place_of(piece) == place]
+            cut = [piece for piece in cut_pieces(theirs, 4) if find_text(piece) == place]
             assert more - seen == sum(len(aligned_words(evidence, piece)) for piece in cut)
     np.testing.assert_array_equal(again.texts, whole.texts)
     np.testing.assert_array_equal(again.unknown, whole.unknown)
@@ -101,7 +103,8 @@ def test_queries_are_counted_with_their_pieces():
     texts, cut = len(evidence.corpora[QUERIES]), len(evidence.corpora[PIECES])
     assert sum(row["queries"] for row in found.held["users"].to_pylist()) == texts + cut
     total = sum(len(evidence.corpora[part]) for part in (QUERIES, PIECES, CALIBRATION, CALIBRATION_PIECES))
-    assert found.notes[1].text.endswith(f"which makes {total:,} queries.")
+    assert found.note_codes[:2] == ("queries", "pieces")
+    assert f"{total:,} queries" in found.notes[1].text
     whole = ProvenanceAudit(shadows=4, top_k=1)
     plain = whole.run(gather(whole, WORLD, WORLD.memoriser()), stream(0, "provenance"))
     for column in ("words", "unknown_words"):
@@ -124,15 +127,14 @@ def test_whoever_has_no_text_is_told_how_much_is_needed():
     given = replace(WORLD.given(WORLD.memoriser()), seed=WORLD.seed)
     blank = replace(given, corpora={**given.corpora, AUDITED: Corpus.of(written(" "))}, cohorts={})
     found = audit.run(gathered(audit, blank, ask=WORLD.ask, train=WORLD.train), stream(0, "provenance"))
-    assert found.outcome == "inconclusive"
-    assert "At least 20 words" in found.skipped[0].reason
+    assert (found.outcome, found.outcome_code) == ("inconclusive", "too_little_text")
 
 
 def test_only_texts_are_cut_and_not_for_the_papers_method():
-    with pytest.raises(PlanError, match="histogram is made of the ranks in whole texts"):
+    with refused("pieces_with_histogram", PlanError):
         ProvenanceAudit(method="histogram", pieces=8)
-    with pytest.raises(PlanError, match="pieces"):
+    with refused("out_of_range", PlanError):
         ProvenanceAudit(pieces=1)
     world = replace(WORLD, kind="seq2seq")
-    with pytest.raises(PlanError, match="Only texts can be asked about in pieces"):
+    with refused("pieces_of_pairs", PlanError):
         gather(ProvenanceAudit(**SETTINGS), world, world.memoriser())

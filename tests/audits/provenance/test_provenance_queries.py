@@ -6,14 +6,23 @@ from typing import get_args
 import pytest
 
 from recollect.audits.provenance.audit import ProvenanceAudit
-from recollect.audits.provenance.planning import CALIBRATION, QUERIES, TRAINING, chosen_queries
-from recollect.audits.provenance.queries import PERSON, Chooser, Frequencies, Select, asked
-from recollect.audits.provenance.reference import divided
-from recollect.audits.provenance.taught import taught
+from recollect.audits.provenance.frequencies import Frequencies, read_shadow_texts
+from recollect.audits.provenance.queries import (
+    CALIBRATION,
+    QUERIES,
+    TRAINING,
+    Select,
+    Selector,
+    build_queries,
+    choose_queries,
+)
+from recollect.audits.provenance.reference import divide_reference
+from recollect.audits.provenance.words import PERSON
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData, PlanError
 from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
+from recollect.testing.refusals import refused
 from recollect.testing.world import World
 
 REFERENCE = Corpus.of([Record(id="r", user="x", text="the the the the cat cat sat")])
@@ -24,8 +33,8 @@ def texts(*written, user="ann"):
 
 
 def order(select, records, seed=0, **more):
-    chooser = Chooser(select, Frequencies.of(REFERENCE, 100), seed, **more)
-    return [record.text for record in chooser.chosen(records)["ann"]]
+    selector = Selector(select, Frequencies.of(REFERENCE, 100), seed, **more)
+    return [record.text for record in selector.rank_texts(records)["ann"]]
 
 
 def test_rarest_is_the_smallest_sum_of_counts_as_printed():
@@ -43,7 +52,7 @@ def test_rarest_ranks_is_the_largest_sum_of_places_as_in_the_authors_code():
 
 def test_surprise_is_the_information_of_all_different_known_words():
     known = Frequencies.of(REFERENCE, 2)  # 4 of "the" and 2 of "cat" among 7 words
-    assert known.surprise("The cat, the cat sat!") == pytest.approx(math.log(7 / 4) + math.log(7 / 2))
+    assert known.sum_information("The cat, the cat sat!") == pytest.approx(math.log(7 / 4) + math.log(7 / 2))
     assert order("surprise", texts("the the the", "cat sat", "the cat sat", "sat")) == [
         "the cat sat",
         "cat sat",
@@ -54,8 +63,8 @@ def test_surprise_is_the_information_of_all_different_known_words():
 
 def test_words_beyond_the_vocabulary_are_one_frequent_word():
     known = Frequencies.of(REFERENCE, 1)
-    assert known.commonness("the") == 4
-    assert known.commonness("cat") == known.commonness("never-seen".replace("-", "")) == 3
+    assert known.sum_counts("the") == 4
+    assert known.sum_counts("cat") == known.sum_counts("never-seen".replace("-", "")) == 3
 
 
 def test_a_random_choice_depends_on_the_seed_alone():
@@ -73,24 +82,26 @@ def test_neither_order_nor_repetition_changes_the_choice(select):
 
 def test_texts_that_a_shadow_may_have_seen_are_not_asked_about():
     records = texts("the cat", "sat")
-    assert order("rarest", records, taboo={records[1].digest}) == ["the cat"]
+    assert order("rarest", records, excluded={records[1].digest}) == ["the cat"]
 
 
 def test_a_file_without_users_is_one_person():
-    chooser = Chooser("rarest", Frequencies.of(REFERENCE, 100), 0)
-    assert list(chooser.chosen([Record(id="1", text="the"), Record(id="2", text="cat")])) == [PERSON]
+    selector = Selector("rarest", Frequencies.of(REFERENCE, 100), 0)
+    assert list(selector.rank_texts([Record(id="1", text="the"), Record(id="2", text="cat")])) == [PERSON]
 
 
 def test_the_first_texts_of_everybody_are_asked_in_the_order_of_choice():
     chosen = {"bob": texts("a", "b", "c", user="bob"), "ann": texts("d", user="ann")}
-    assert [record.text for record in asked(chosen, 2, name="x")] == ["d", "a", "b"]
+    assert [record.text for record in build_queries(chosen, 2, name="x")] == ["d", "a", "b"]
 
 
 def plan(controls=80, people=None, **settings):
     world = World(members=1, others=1, controls=controls)
     corpora = world.corpora if people is None else {**world.corpora, AUDITED: Corpus.of(people)}
     audit, evidence = ProvenanceAudit(shadows=4, **settings), Evidence(corpora=corpora)
-    return chosen_queries(audit, evidence, divided(evidence, shadows=4, share=audit.calibration, artificial=60))
+    return choose_queries(
+        audit, evidence, divide_reference(evidence, shadows=4, share=audit.calibration, artificial=60)
+    )
 
 
 def test_the_budget_is_a_hard_limit():
@@ -103,8 +114,9 @@ def test_the_budget_is_a_hard_limit():
 
 
 def test_a_budget_that_does_not_reach_is_refused_with_one_that_does():
-    with pytest.raises(PlanError, match="up to 63"):
+    with refused("budget_too_small", PlanError) as refusal:
         plan(budget=62)
+    assert " 63 " in refusal.error.do
     assert plan(budget=63)
 
 
@@ -119,14 +131,15 @@ def test_others_are_asked_no_more_texts_than_the_longest_person_has():
 
 
 def test_too_few_calibration_users_are_refused_with_the_number_that_would_do():
-    with pytest.raises(NotEnoughData, match=r"at least 19 calibration users, and there are 15.*\n.*at least 76 users"):
+    with refused("too_few_controls", NotEnoughData) as refusal:
         plan(controls=60)
+    assert refusal.error.needed == 76
     assert CONTROLS not in plan(controls=76)
 
 
 def reference_of(world, more=()):
     corpora = {CONTROLS: Corpus.of([*world.corpora[CONTROLS], *more])}
-    found = divided(Evidence(corpora=corpora), shadows=4, share=0.25, artificial=60)
+    found = divide_reference(Evidence(corpora=corpora), shadows=4, share=0.25, artificial=60)
     return corpora, found
 
 
@@ -139,13 +152,13 @@ def test_calibration_users_are_treated_as_the_audited_people_are():
     unheard = Record(id="a", user=calibrating, text="zymurgy " * 9)
     echo = Record(id="b", user=calibrating, text=said)
     corpora, found = reference_of(world, [unheard, echo])
-    known = taught(found, 5000)
+    known = read_shadow_texts(found, 5000)
     assert "zymurgy" not in known.frequencies.counts
-    assert unheard.digest not in known.texts
-    assert echo.digest in known.texts
+    assert unheard.digest not in known.digests
+    assert echo.digest in known.digests
     person = Corpus.of(Record(id=str(i), text=text) for i, text in enumerate([said, unheard.text, "x", "y"]))
     evidence = Evidence(corpora={**corpora, AUDITED: person})
-    chosen = chosen_queries(ProvenanceAudit(shadows=4, queries=None, select="rarest"), evidence, found)
+    chosen = choose_queries(ProvenanceAudit(shadows=4, queries=None, select="rarest"), evidence, found)
     assert [record.id for record in chosen[QUERIES]] == ["1", "2", "3"]
     assert "b" not in {record.id for record in chosen[CALIBRATION]}
     assert "a" in {record.id for record in chosen[CALIBRATION]}
@@ -155,10 +168,10 @@ def test_a_reference_is_read_once_for_choosing_and_judging():
     world, passes = World(members=1, others=1, controls=80), []
     controls = Corpus("counted", lambda: passes.append(1) or iter(world.corpora[CONTROLS]))
     evidence = Evidence(corpora={**world.corpora, CONTROLS: controls})
-    found = divided(evidence, shadows=4, share=0.25, artificial=60)
+    found = divide_reference(evidence, shadows=4, share=0.25, artificial=60)
     before = len(passes)
-    first = taught(found, 5000)
+    first = read_shadow_texts(found, 5000)
     assert len(passes) == before + 1
-    assert taught(found, 5000) is first
+    assert read_shadow_texts(found, 5000) is first
     assert len(passes) == before + 1
-    assert taught(found, 3) is not first
+    assert read_shadow_texts(found, 3) is not first

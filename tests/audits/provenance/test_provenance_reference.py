@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.audits.provenance.reference import ARTIFICIAL, divided
+from recollect.audits.provenance.reference import ARTIFICIAL, divide_reference
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -14,7 +14,7 @@ WORLD = World(controls=40)
 
 
 def reference(corpora=WORLD.corpora, seed=0, **evidence):
-    return divided(Evidence(corpora=corpora, seed=seed, **evidence), shadows=4, share=0.25, artificial=50)
+    return divide_reference(Evidence(corpora=corpora, seed=seed, **evidence), shadows=4, share=0.25, artificial=50)
 
 
 def members(found):
@@ -39,7 +39,7 @@ def test_shadows_do_not_depend_on_the_person_who_asks():
 def test_a_corpus_without_users_gets_artificial_ones():
     corpus = Corpus.of(Record(id=str(i), text=f"text {i}") for i in range(400))
     found = reference({CONTROLS: corpus})
-    assert found.part == ARTIFICIAL
+    assert found.role == ARTIFICIAL
     assert len(found.training) + len(found.calibration) == 40
     again = reference({CONTROLS: corpus, ARTIFICIAL: found.corpus})
     assert members(again) == members(found)

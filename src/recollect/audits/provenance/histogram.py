@@ -1,8 +1,8 @@
-"""The paper's method: histograms of ranks, told apart by a linear support vector machine.
+"""The paper's method: histograms of ranks, classified by a linear support vector machine.
 
 Song and Shmatikov 2019, Algorithm 1. What the paper leaves open: 100 bins; a word's rank less one is binned, so that
 the last rank is not dropped; where only the k likeliest words are shown, min(100, k) bins over those and a count of
-the words that are not; unknown words are left out; shadow users are asked as many texts as the person.
+the words that are not; unknown words are left out; shadow users have as many queries as the person.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.provenance.words import Codes, Floats, Words
+from recollect.audits.provenance.alignment import Codes, Floats, WordRanks
 from recollect.errors import NotEnoughData
 
 if TYPE_CHECKING:
@@ -29,26 +29,26 @@ the paper prints them."""
 class Histogram:
     """An audit model for each number of texts, trained on the shadows' users."""
 
-    words: Words
+    words: WordRanks
     """Of the audited and the calibration users, in the target alone."""
-    shadows: Sequence[tuple[Words, NDArray[np.bool_]]]
-    """Of the shadows' users, in each shadow alone; and which of these users it saw [users]."""
+    shadows: Sequence[tuple[WordRanks, NDArray[np.bool_]]]
+    """Of the shadows' users, in each shadow alone; and on which of these users it was trained [users]."""
     vocabulary: int
     """How many ranks there are."""
     k: int | None
-    """How many of its likeliest symbols the target shows; None for all."""
+    """How many of its likeliest tokens the target shows; None for all."""
     bins: int = 100
     features: Features = "scaled"
     seed: int = 0
     _models: dict[int, Any] = field(default_factory=dict, repr=False)
 
     def scores(self, most: int) -> Floats:
-        """The distance of each user's histogram to the hyperplane; above 0 the machine says member [users]."""
+        """The distance of each user's histogram to the hyperplane; above 0 they are classified as a member [users]."""
         if most not in self._models:
-            self._models[most] = self._trained(most)
-        return np.asarray(self._models[most].decision_function(self._features(self.words, most)), dtype=np.float64)
+            self._models[most] = self._fit(most)
+        return np.asarray(self._models[most].decision_function(self._count_ranks(self.words, most)), dtype=np.float64)
 
-    def _trained(self, most: int) -> Pipeline:
+    def _fit(self, most: int) -> Pipeline:
         """The audit model for users of whom so many texts are known."""
         # here, because the other method should not wait for it
         from sklearn.pipeline import make_pipeline
@@ -56,36 +56,37 @@ class Histogram:
         from sklearn.svm import LinearSVC
 
         seen = np.concatenate([saw for _, saw in self.shadows])
-        features = np.concatenate([self._features(words, most) for words, _ in self.shadows])
+        features = np.concatenate([self._count_ranks(words, most) for words, _ in self.shadows])
         written = features.sum(axis=1) > 0
         if len(set(seen[written].tolist())) < 2:
             raise NotEnoughData(
-                "The histogram's machine learns from shadows' users whom some shadow saw and others whom it did not; "
-                f"here all {int(written.sum())} are of one kind.",
+                "The histogram's classifier learns from users on whom a shadow was trained and from others; here all "
+                f"{int(written.sum())} are of one kind.",
                 do="Give at least two shadows that were trained on different halves, or a recipe.",
+                code="one_sided_shadows",
             )
         scaling = [Normalizer(), StandardScaler()] if self.features == "scaled" else []
-        machine = LinearSVC(random_state=self.seed % 2**32, max_iter=10_000, dual="auto")
-        return make_pipeline(*scaling, machine).fit(features[written], seen[written])
+        classifier = LinearSVC(random_state=self.seed % 2**32, max_iter=10_000, dual="auto")
+        return make_pipeline(*scaling, classifier).fit(features[written], seen[written])
 
-    def _features(self, words: Words, most: int) -> Floats:
+    def _count_ranks(self, words: WordRanks, most: int) -> Floats:
         """The histogram of each user's ranks, and how many were not shown [users, bins + 1]."""
         within = words.text < most
         bins = self.bins if self.k is None else min(self.bins, self.k)
-        # words have one symbol each where a model stands alone, so their rank is the symbol's
-        rank = np.exp(words.limited(0, self.k)[within]).round()
-        found = binned(rank, bins, self.vocabulary if self.k is None else self.k)
+        # words have one token each where a model stands alone, so their rank is the token's
+        rank = np.exp(words.limit_ranks(0, self.k)[within]).round()
+        found = find_bins(rank, bins, self.vocabulary if self.k is None else self.k)
         cells = words.user[within] * (bins + 1) + found
         return np.bincount(cells, minlength=len(words.users) * (bins + 1)).reshape(-1, bins + 1).astype(np.float64)
 
 
-def binned(rank: Floats, bins: int, largest: int) -> Codes:
+def find_bins(rank: Floats, bins: int, largest: int) -> Codes:
     """The bin of each rank, from 0; one that is not shown (infinite) comes after the last.
 
-    >>> binned(np.array([1.0, 50, 51, 5000, 6000, np.inf]), 100, 5000).tolist()
+    >>> find_bins(np.array([1.0, 50, 51, 5000, 6000, np.inf]), 100, 5000).tolist()
     [0, 0, 1, 99, 99, 100]
     """
     shown = np.isfinite(rank)
-    place = np.where(shown, rank, 1) - 1
-    inside = np.minimum(np.floor(place * bins / largest), bins - 1).astype(np.int64)
+    shifted = np.where(shown, rank, 1) - 1
+    inside = np.minimum(np.floor(shifted * bins / largest), bins - 1).astype(np.int64)
     return np.where(shown, inside, bins)

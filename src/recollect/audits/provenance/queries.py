@@ -1,115 +1,54 @@
-"""The texts that are asked about: chosen before any model is asked, by how rare their words are or at random.
+"""Queries: whose texts, which of them, and within which budget. Fixed before any model scores anything.
 
-What is rare is counted among the shadows' users, never in the target's data.
+Which words are rare is counted among the shadows' users, never in the target's data.
 """
 
 from __future__ import annotations
 
-import heapq
-import math
-import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from recollect import labels
+from recollect.audits.provenance.frequencies import Frequencies, read_shadow_texts
+from recollect.audits.provenance.pieces import build_pieces, cut_pieces
+from recollect.audits.provenance.reference import Reference
+from recollect.audits.provenance.words import find_owner
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
+from recollect.errors import NotEnoughData, PlanError
+from recollect.signals.evidence import AUDITED, Evidence
+from recollect.stats.support import controls_for_p
 from recollect.streams import seed_of
+
+if TYPE_CHECKING:
+    from recollect.audits.provenance.audit import ProvenanceAudit
 
 Select = Literal["surprise", "rarest", "rarest-ranks", "random"]
 """`surprise`: the most information in the different words of a text that a model would know. `rarest`: the smallest
 sum of word counts, as the paper prints it, which favours short texts. `rarest-ranks`: the largest sum of the words'
-places in the list of frequent words, as the authors' code has it, which favours long ones."""
-PERSON = "the person"
-"""Who owns the texts of a file that names no users."""
-_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a text, small, as their frequencies are counted.
-
-    >>> words_of("Don't panic, Arthur.")
-    ["don't", 'panic', ',', 'arthur', '.']
-    """
-    return _WORD.findall(text.lower())
-
-
-def word_at(text: str, place: int) -> str:
-    """The word that begins at this place, small; nothing where none does.
-
-    >>> word_at("Don't panic", 6), word_at("Don't panic", 5)
-    ('panic', '')
-    """
-    found = _WORD.match(text, place)
-    return "" if found is None else found.group().lower()
-
-
-def owner(record: Record) -> str:
-    """Whose text it is; a file without users is one person's."""
-    return PERSON if record.user is None else record.user
+positions in the list of frequent words, as the authors' code has it, which favours long ones."""
+QUERIES, CALIBRATION, TRAINING = "queries", "calibration-queries", "shadow-queries"
+"""The roles of the texts that are queried: the audited people's, the calibration users', the shadows' users'."""
+PIECES, CALIBRATION_PIECES = "pieces", "calibration-pieces"
+"""The roles of the pieces of these texts, where they are queried too."""
+Texts = Mapping[str, list[Record]]
 
 
 @dataclass(frozen=True)
-class Frequencies:
-    """How often words occur, and their places in the list that begins with the most frequent."""
+class Selector:
+    """Ranks texts by how much they would reveal, the same way whatever the order of the corpus."""
 
-    counts: Mapping[str, int]
-    """Of the words that a model of this vocabulary would know."""
-    places: Mapping[str, int]
-    unknown: int
-    """How often all other words occur together: to a model they are one word."""
-
-    @classmethod
-    def of(cls, corpus: Iterable[Record], vocabulary: int) -> Frequencies:
-        """The frequencies of a corpus.
-
-        Args:
-            corpus: The records of the reference corpus.
-            vocabulary: How many of its most frequent words a model knows.
-        """
-        found: Counter[str] = Counter()
-        for record in corpus:
-            found.update(words_of(record.predicted))
-        # ties by the word itself: nothing may depend on the order of the records
-        known = heapq.nsmallest(vocabulary, found.items(), key=lambda item: (-item[1], item[0]))
-        unknown = found.total() - sum(count for _, count in known)
-        return cls(dict(known), {word: place for place, (word, _) in enumerate(known)}, unknown)
-
-    @cached_property
-    def total(self) -> int:
-        """How many words there are."""
-        return self.unknown + sum(self.counts.values())
-
-    def commonness(self, text: str) -> int:
-        """The sum of the counts of a text's words (Algorithm 1, `SampleQueries`)."""
-        return sum(self.counts.get(word, self.unknown) for word in words_of(text))
-
-    def surprise(self, text: str) -> float:
-        """The information in a text's different words, in nats; words that a model would not know tell nothing."""
-        known = [self.counts[word] for word in set(words_of(text)) if word in self.counts]
-        # an exact sum does not depend on the order of the words
-        return math.fsum(math.log(self.total / count) for count in known)
-
-    def rarity(self, text: str) -> int:
-        """The sum of the places of its words; words that a model would not know add nothing."""
-        return sum(self.places.get(word, 0) for word in words_of(text))
-
-
-@dataclass(frozen=True)
-class Chooser:
-    """Chooses texts, the same ones whatever the order of the corpus."""
-
-    select: Select
+    rule: Select
     frequencies: Frequencies
     seed: int
-    taboo: Collection[str] = field(default=frozenset(), repr=False)
-    """Digests of texts that are not asked about: the shadows may have seen them."""
+    excluded: Collection[str] = field(default=frozenset(), repr=False)
+    """Digests of texts that are not queried: a shadow may have been trained on them."""
 
-    def chosen(self, corpus: Iterable[Record], users: Collection[str] | None = None) -> dict[str, list[Record]]:
-        """All texts of each user that may be asked about, the best first.
+    def rank_texts(self, corpus: Iterable[Record], users: Collection[str] | None = None) -> dict[str, list[Record]]:
+        """All texts of each user that may be queried, the best first.
 
         Args:
             corpus: The texts.
@@ -117,30 +56,66 @@ class Chooser:
         """
         texts: dict[str, dict[str, tuple[tuple[float, str], Record]]] = {}
         for record in corpus:
-            user = owner(record)
-            if (users is None or user in users) and record.digest not in self.taboo and record.predicted.strip():
-                of_user, ranked = texts.setdefault(user, {}), (self._place(record), record.id)
+            user = find_owner(record)
+            if (users is None or user in users) and record.digest not in self.excluded and record.predicted.strip():
+                of_user, ranked = texts.setdefault(user, {}), (self._rank(record), record.id)
                 # the same text twice is one query
                 of_user[record.digest] = min((ranked, record), of_user.get(record.digest, (ranked, record)), key=_first)
         return {user: [record for _, record in sorted(found.values(), key=_first)] for user, found in texts.items()}
 
-    def _place(self, record: Record) -> float:
+    def _rank(self, record: Record) -> float:
         """Where the text stands among those of its user; the smallest comes first."""
-        if self.select == "random":
+        if self.rule == "random":
             return seed_of(self.seed, labels.STREAM_QUERY, record.id)
-        if self.select == "rarest":
-            return self.frequencies.commonness(record.predicted)
-        if self.select == "surprise":
-            return -self.frequencies.surprise(record.predicted)
-        return -self.frequencies.rarity(record.predicted)
+        if self.rule == "rarest":
+            return self.frequencies.sum_counts(record.predicted)
+        if self.rule == "surprise":
+            return -self.frequencies.sum_information(record.predicted)
+        return -self.frequencies.sum_positions(record.predicted)
 
 
 def _first(ranked: tuple[tuple[float, str], Record]) -> tuple[float, str]:
-    """By what texts are put in order."""
+    """By what texts are ordered."""
     return ranked[0]
 
 
-def asked(texts: Mapping[str, list[Record]], most: int, *, name: str) -> Corpus:
+def choose_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Reference | None) -> dict[str, Corpus]:
+    """The texts that are queried, by their roles.
+
+    Texts that a shadow may have been trained on are nobody's queries: they say nothing about how hard their words are.
+    Of everybody equally many texts are queried, as far as they have them: whoever has fewer is later compared with
+    calibration users cut down to as many.
+
+    Raises:
+        NotEnoughData: Too few users calibrate for a p-value as small as the audit's alpha.
+        PlanError: The budget does not reach.
+    """
+    if reference is None:
+        raise _too_few(audit, 0)
+    known = read_shadow_texts(reference, audit.vocabulary)
+    selector = Selector(audit.select, known.frequencies, evidence.seed, known.digests)
+    people = selector.rank_texts(evidence.corpora[AUDITED])
+    calibration = selector.rank_texts(reference.corpus, frozenset(reference.calibration))
+    most = _count_texts(audit, people, calibration)
+    afforded = _choose_afforded(audit, people, calibration, most, evidence.seed)
+    chosen = {
+        QUERIES: build_queries(people, most, name="the chosen texts"),
+        CALIBRATION: build_queries(afforded, most, name="the chosen texts of calibration users"),
+    }
+    if audit.pieces is not None:
+        cut = {
+            PIECES: build_pieces(people, most, audit.pieces, name="pieces of the chosen texts"),
+            CALIBRATION_PIECES: build_pieces(afforded, most, audit.pieces, name="pieces of calibration users' texts"),
+        }
+        chosen |= {role: corpus for role, corpus in cut.items() if len(corpus)}
+    if audit.method == "histogram":
+        free = Selector(audit.select, known.frequencies, evidence.seed)
+        training = free.rank_texts(reference.corpus, frozenset(reference.training))
+        chosen[TRAINING] = build_queries(training, most, name="the chosen texts of the shadows' users")
+    return chosen
+
+
+def build_queries(texts: Texts, most: int, *, name: str) -> Corpus:
     """A corpus of the first texts of each user; a user's texts stand in the order in which they were chosen.
 
     Args:
@@ -149,3 +124,56 @@ def asked(texts: Mapping[str, list[Record]], most: int, *, name: str) -> Corpus:
         name: What the corpus is called.
     """
     return Corpus.of([record for user in sorted(texts) for record in texts[user][:most]], name=name)
+
+
+def _too_few(audit: ProvenanceAudit, found: int) -> NotEnoughData:
+    """Why there is no p-value, and how many users would do."""
+    needed = controls_for_p(audit.alpha)
+    users = int(np.ceil(needed / audit.calibration))
+    return NotEnoughData(
+        f"A p-value of {audit.alpha:g} needs at least {needed} calibration users, and there are {found}: a share of "
+        f"{audit.calibration:g} of the reference users, on whom no shadow model may be trained.",
+        do=f"Give controls with at least {users} users, or let a larger share calibrate.",
+        code="too_few_controls",
+        needed=users,
+    )
+
+
+def _count_texts(audit: ProvenanceAudit, people: Texts, calibration: Texts) -> int:
+    """How many texts of a person are queried: no more than enough calibration users have."""
+    needed = controls_for_p(audit.alpha)
+    if len(calibration) < needed:
+        raise _too_few(audit, len(calibration))
+    had = sorted((len(texts) for texts in calibration.values()), reverse=True)
+    enough = had[max(needed, len(had) // 2) - 1]
+    longest = max((len(texts) for texts in people.values()), default=1)
+    return min(longest, enough, audit.queries or longest)
+
+
+def _choose_afforded(audit: ProvenanceAudit, people: Texts, calibration: Texts, most: int, seed: int) -> Texts:
+    """The calibration users whom the budget reaches, drawn at random."""
+    if audit.budget is None:
+        return calibration
+    spent = least = sum(_count_queries(audit, texts[:most]) for texts in people.values())
+    afforded: dict[str, list[Record]] = {}
+    needed = controls_for_p(audit.alpha)
+    for drawn, user in enumerate(sorted(calibration, key=lambda name: seed_of(seed, labels.STREAM_AFFORDED, name))):
+        cost = _count_queries(audit, calibration[user][:most])
+        least += cost if drawn < needed else 0
+        spent += cost
+        if spent <= audit.budget:
+            afforded[user] = calibration[user]
+    if len(afforded) < needed:
+        also = "" if audit.pieces is None else ", with their pieces,"
+        raise PlanError(
+            f"A budget of {audit.budget:,} queries does not reach: {most} texts of each person and of {needed} "
+            f"calibration users{also} are up to {least:,}.",
+            do=f"Allow {least:,} queries, or query fewer texts of each.",
+            code="budget_too_small",
+        )
+    return afforded
+
+
+def _count_queries(audit: ProvenanceAudit, texts: Sequence[Record]) -> int:
+    """How many queries these texts of one person are."""
+    return len(texts) + (0 if audit.pieces is None else len(cut_pieces(texts, audit.pieces)))

@@ -1,6 +1,6 @@
-"""The reference users: some calibrate the answer and train nothing, the others train the shadow models.
+"""The reference users: some are held out for calibration, the others train the shadow models.
 
-Who is what follows from the reference corpus and the seed alone, never from the person who asks: so the shadows that
+Who is what follows from the reference corpus and the seed alone, never from the audited person: so the shadows that
 were trained for one person serve the next.
 """
 
@@ -16,9 +16,9 @@ from recollect.corpora.dividing import groups, halves
 from recollect.signals.evidence import CONTROLS, Evidence
 
 ARTIFICIAL = "artificial-users"
-"""The part of a reference corpus whose users had to be made up."""
+"""The role of a reference corpus whose users had to be made up."""
 SHADOW = labels.ROLE_SHADOW
-"""The part of the models that are trained on random halves of the reference users."""
+"""The role of the models that are trained on random halves of the reference users."""
 FEWEST = 4
 """Reference users that two shadows need at the very least, besides those that calibrate."""
 
@@ -27,11 +27,11 @@ FEWEST = 4
 class Reference:
     """The reference users and what each of them is for."""
 
-    part: str
-    """The part of the corpus that holds them."""
+    role: str
+    """The role of the corpus that holds them."""
     corpus: Corpus
     calibration: tuple[str, ...]
-    """Users that no shadow saw, and whom the target is asked about."""
+    """Held-out users: no shadow was trained on them, and the target scores their texts."""
     cohorts: Cohorts
     """Which of the others trained which shadow."""
 
@@ -42,12 +42,12 @@ class Reference:
 
     @property
     def training(self) -> tuple[str, ...]:
-        """The users who train shadows; each trained some, and not the others."""
+        """The users whose texts train shadows; each trains some of them, and not the others."""
         return tuple(sorted(set(self.cohorts.units).difference(self.calibration)))
 
 
-def reference_users(evidence: Evidence, *, artificial: int) -> tuple[str, Corpus]:
-    """The reference corpus with the part it plays; one without users gets artificial ones.
+def find_reference_corpus(evidence: Evidence, *, artificial: int) -> tuple[str, Corpus]:
+    """The reference corpus with its role; one without users gets artificial ones.
 
     Args:
         evidence: Holds the controls.
@@ -63,7 +63,7 @@ def reference_users(evidence: Evidence, *, artificial: int) -> tuple[str, Corpus
     )
 
 
-def divided(evidence: Evidence, *, shadows: int, share: float, artificial: int) -> Reference | None:
+def divide_reference(evidence: Evidence, *, shadows: int, share: float, artificial: int) -> Reference | None:
     """The reference users divided; None if they are too few to be.
 
     Shadows that are given, with the cohorts that trained them, are taken as they are: whoever trained none of them
@@ -75,12 +75,12 @@ def divided(evidence: Evidence, *, shadows: int, share: float, artificial: int) 
         share: The share of the users who calibrate.
         artificial: How many users to make up for a corpus that has none.
     """
-    part, corpus = reference_users(evidence, artificial=artificial)
-    given = _given(evidence, part)
+    role, corpus = find_reference_corpus(evidence, artificial=artificial)
+    given = _find_shadow_cohorts(evidence, role)
     if given is not None:
         seen = {user for name in given.models for user in given.members(name)}
         unseen = tuple(user for user in given.units if user not in seen)
-        return Reference(part=part, corpus=corpus, calibration=unseen, cohorts=given)
+        return Reference(role=role, corpus=corpus, calibration=unseen, cohorts=given)
     users = sorted({record.owner for record in corpus})
     calibrating = round(share * len(users))
     if not calibrating or len(users) - calibrating < FEWEST:
@@ -91,12 +91,12 @@ def divided(evidence: Evidence, *, shadows: int, share: float, artificial: int) 
     training = sorted(set(users).difference(drawn))
     members = halves(training, shadows, seed=evidence.seed, name=SHADOW)
     cohorts = Cohorts.of(members, units=users, unit="user", corpus=corpus.digest, seed=evidence.seed)
-    return Reference(part=part, corpus=corpus, calibration=drawn, cohorts=cohorts)
+    return Reference(role=role, corpus=corpus, calibration=drawn, cohorts=cohorts)
 
 
-def _given(evidence: Evidence, part: str) -> Cohorts | None:
-    """Who trained the shadows that are there, if any."""
-    known = evidence.cohorts.get(part)
+def _find_shadow_cohorts(evidence: Evidence, role: str) -> Cohorts | None:
+    """Which users the given shadows were trained on, if there are any."""
+    known = evidence.cohorts.get(role)
     there = [] if known is None else [name for name in evidence.playing(SHADOW) if name in known.models]
     if known is None or not there:
         return None

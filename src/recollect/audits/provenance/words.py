@@ -1,236 +1,35 @@
-"""Words that several models were asked about: put beside each other although their tokenizers may cut differently.
-
-A word here is the shortest piece of text that begins and ends where a symbol of every model does. Its rank is the
-product of the ranks of its symbols. So models with one vocabulary are compared symbol by symbol, others word by word.
-"""
+"""The words of a text, and whose text it is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
-from types import MappingProxyType
-from typing import Any
+import re
 
-import numpy as np
-from numpy.typing import NDArray
-
-from recollect.audits.provenance.queries import owner, word_at
 from recollect.corpora.record import Record
-from recollect.models.answers import Answers
-from recollect.signals.evidence import Evidence
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
-NOTHING: Mapping[str, int] = MappingProxyType({})
-"""No counts, where nobody asks how frequent words are."""
-_SHIFT = 32
-"""A place is a text's number and, in the lower bits, the number of a character."""
+PERSON = "the person"
+"""Who owns the texts of a file that names no users."""
+_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Words:
-    """The words of some users, with their ranks in every model; unknown ones are left out."""
+def split_words(text: str) -> list[str]:
+    """The words of a text, in lowercase, as their frequencies are counted.
 
-    users: tuple[str, ...]
-    """In ascending order."""
-    user: Codes
-    """Whose each word is: a place among the users [words]."""
-    text: Codes
-    """Which of the user's queries it stands in, from 0 [words]."""
-    texts: Codes
-    """How many queries each user has [users]."""
-    log_rank: Floats
-    """The natural logarithm of each word's rank; infinite where the model does not show it [models, words]."""
-    worst: Floats
-    """The largest rank among each word's symbols; infinite where one of them is not shown [models, words]."""
-    count: Codes
-    """How often the shadows' users wrote it; 0 for what is no word of theirs, or a rare one [words]."""
-    unknown: Codes
-    """Words of each user that were left out because some model does not know them [users]."""
-    ragged: Codes
-    """Words of each user that were left out because some model did not predict all of them [users]."""
-
-    def __len__(self) -> int:
-        return len(self.user)
-
-    def beside(self, others: Words) -> Words:
-        """These users, then others, of whose words the same models were asked."""
-        columns = {
-            name: np.concatenate([getattr(self, name), getattr(others, name)], axis=-1)
-            for name in ("text", "texts", "log_rank", "worst", "count", "unknown", "ragged")
-        }
-        user = np.concatenate([self.user, others.user + len(self.users)])
-        return Words(users=self.users + others.users, user=user, **columns)
-
-    def looked_at_again(self, more: Words) -> Words:
-        """These words, and further looks at some of them, in pieces of the same texts."""
-        code = {user: place for place, user in enumerate(self.users)}
-        owners = np.array([code[user] for user in more.users], dtype=np.int64)
-        columns: dict[str, Any] = {
-            name: np.concatenate([getattr(self, name), getattr(more, name)], axis=-1)
-            for name in ("text", "log_rank", "worst", "count")
-        }
-        return replace(self, user=np.concatenate([self.user, owners[more.user]]), **columns)
-
-    def counts(self, most: int | None = None) -> Codes:
-        """How many words each user has within the first so many queries [users]."""
-        chosen = self.user if most is None else self.user[self.text < most]
-        return np.bincount(chosen, minlength=len(self.users))
-
-    def limited(self, model: int, k: int | None) -> Floats:
-        """The logarithms of the ranks in one model, as if it showed only its k likeliest symbols."""
-        if k is None:
-            return np.asarray(self.log_rank[model])
-        return np.where(self.worst[model] <= k, self.log_rank[model], np.inf)
-
-
-def aligned(
-    evidence: Evidence,
-    corpus: str,
-    models: Sequence[str],
-    counts: Mapping[str, int] = NOTHING,
-    place: Callable[[Record], int] | None = None,
-) -> Words:
-    """The words of a corpus of queries, with their ranks in these models.
-
-    Args:
-        evidence: Holds the answers of these models about this corpus.
-        corpus: The part of the corpus; the texts of each user stand in the order in which they were chosen.
-        models: The parts of the models; the ranks come in this order.
-        counts: How often the shadows' users wrote each word.
-        place: Which of its author's texts a record belongs to; by default each is one of its own.
+    >>> split_words("Don't panic, Arthur.")
+    ["don't", 'panic', ',', 'arthur', '.']
     """
-    seen: dict[str, int] = {}
-    blocks, owners = list[_Block](), list[str]()
-    for records, answers in evidence.each(corpus, models):
-        places = []
-        for record in records:
-            places.append(seen.get(owner(record), 0) if place is None else place(record))
-            seen[owner(record)] = places[-1] + 1
-        texts = [record.digest for record in records]
-        block = _block(records, [given.select(texts) for given in answers], counts)
-        blocks.append(block.numbered(len(owners), np.array(places, dtype=np.int64)))
-        owners += [owner(record) for record in records]
-    return _joined(blocks, owners, seen, models=len(models))
+    return _WORD.findall(text.lower())
 
 
-@dataclass(frozen=True, eq=False)
-class _Block:
-    """The words of some texts, unknown ones among them."""
+def find_word(text: str, start: int) -> str:
+    """The word that begins at this character, in lowercase; nothing where none does.
 
-    record: Codes
-    text: Codes
-    log_rank: Floats
-    worst: Floats
-    count: Codes
-    known: NDArray[np.bool_]
-    whole: NDArray[np.bool_]
-
-    def numbered(self, first: int, places: Codes) -> _Block:
-        """The same with the numbers of its texts in the whole corpus, and of each among its user's."""
-        return replace(self, record=self.record + first, text=places[self.record])
-
-
-def _joined(blocks: Sequence[_Block], owners: Sequence[str], texts: dict[str, int], *, models: int) -> Words:
-    """All blocks as one; only words that every model knows and predicted are kept."""
-    users = tuple(sorted(texts))
-    code = {user: i for i, user in enumerate(users)}
-    of_record = np.array([code[user] for user in owners], dtype=np.int64)
-    record = np.concatenate([np.empty(0, np.int64), *(block.record for block in blocks)])
-    user = of_record[record] if len(record) else record
-    known = np.concatenate([np.empty(0, bool), *(block.known for block in blocks)])
-    whole = np.concatenate([np.empty(0, bool), *(block.whole for block in blocks)])
-    kept, nothing = known & whole, np.empty((models, 0))
-    return Words(
-        users=users,
-        user=user[kept],
-        text=np.concatenate([np.empty(0, np.int64), *(block.text for block in blocks)])[kept],
-        texts=np.array([texts[name] for name in users], dtype=np.int64),
-        log_rank=np.concatenate([nothing, *(block.log_rank for block in blocks)], axis=1)[:, kept],
-        worst=np.concatenate([nothing, *(block.worst for block in blocks)], axis=1)[:, kept],
-        count=np.concatenate([np.empty(0, np.int64), *(block.count for block in blocks)])[kept],
-        unknown=np.bincount(user[~known], minlength=len(users)),
-        ragged=np.bincount(user[known & ~whole], minlength=len(users)),
-    )
-
-
-def _block(records: Sequence[Record], answers: Sequence[Answers], counts: Mapping[str, int]) -> _Block:
-    """The words of some texts: from one place where a symbol of every model begins to the next."""
-    after, before = _edges([record.predicted for record in records])
-    begins, ends = [], []
-    for given in answers:
-        text = np.repeat(np.arange(len(records)), np.diff(given.offsets))
-        begins.append(_places(text, given.start, after))
-        ends.append(_places(text, given.end, before))
-    common = reduce(np.intersect1d, begins)
-    rows = [_Rows.of(*each, common) for each in zip(answers, begins, ends, strict=True)]
-    last = np.stack([each.last for each in rows])
-    return _Block(
-        record=common >> _SHIFT,
-        text=common >> _SHIFT,
-        log_rank=np.stack([each.log_rank for each in rows]),
-        worst=np.stack([each.worst for each in rows]),
-        count=_counted(records, common, counts),
-        known=np.logical_and.reduce([each.known for each in rows]),
-        whole=np.logical_and.reduce(last == last[0]),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """The symbols of one model, gathered into words."""
-
-    log_rank: Floats
-    worst: Floats
-    known: NDArray[np.bool_]
-    last: Codes
-    """Where each word ends."""
-
-    @classmethod
-    def of(cls, answers: Answers, begin: Codes, end: Codes, common: Codes) -> _Rows:
-        """Gather the symbols that begin at a common place or between it and the next."""
-        word = np.searchsorted(common, begin, side="right") - 1
-        inside = word >= 0
-        inside[inside] = common[word[inside]] >> _SHIFT == begin[inside] >> _SHIFT
-        word, rank = word[inside], answers.rank[inside].astype(np.float64)
-        rank[rank == 0] = np.inf
-        log_rank, worst = np.zeros(len(common)), np.zeros(len(common))
-        last, known = np.zeros(len(common), np.int64), np.ones(len(common), np.bool_)
-        np.add.at(log_rank, word, np.log(rank))
-        np.maximum.at(worst, word, rank)
-        np.maximum.at(last, word, end[inside])
-        known[word[~answers.known[inside]]] = False
-        return cls(log_rank, worst, known, last)
-
-
-def _counted(records: Sequence[Record], places: Codes, counts: Mapping[str, int]) -> Codes:
-    """How often the word at each place was written by others."""
-    if not counts:
-        return np.zeros(len(places), np.int64)
-    texts = [record.predicted for record in records]
-    found = ((texts[place >> _SHIFT], place & (1 << _SHIFT) - 1) for place in places.tolist())
-    return np.fromiter((counts.get(word_at(text, begin), 0) for text, begin in found), np.int64, count=len(places))
-
-
-def _places(text: Codes, character: NDArray[np.int32], moved: Sequence[Codes]) -> Codes:
-    """Places in all texts together, each moved to where white space ends (or begins)."""
-    starts = np.concatenate([[0], np.cumsum([len(each) for each in moved])])[:-1].astype(np.int64)
-    flat = np.concatenate([np.empty(0, np.int64), *moved])
-    return (text << _SHIFT) | (flat[starts[text] + character] if len(text) else np.empty(0, np.int64))
-
-
-def _edges(texts: Iterable[str]) -> tuple[list[Codes], list[Codes]]:
-    """For each place in each text, the next that is no white space, and the last end of what is none before it.
-
-    Some tokenizers count the space before a word to the word.
+    >>> find_word("Don't panic", 6), find_word("Don't panic", 5)
+    ('panic', '')
     """
-    after, before = [], []
-    for text in texts:
-        spaces = np.fromiter((character.isspace() for character in text), dtype=np.bool_, count=len(text))
-        places = np.arange(len(text) + 1)
-        inked = np.append(~spaces, True)
-        after.append(np.minimum.accumulate(np.where(inked, places, len(text))[::-1])[::-1].astype(np.int64))
-        ended = np.append(True, ~spaces)
-        before.append(np.maximum.accumulate(np.where(ended, places, 0)).astype(np.int64))
-    return after, before
+    found = _WORD.match(text, start)
+    return "" if found is None else found.group().lower()
+
+
+def find_owner(record: Record) -> str:
+    """Whose text it is; a file without users is one person's."""
+    return PERSON if record.user is None else record.user

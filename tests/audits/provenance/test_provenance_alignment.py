@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recollect.audits.provenance.words import aligned
+from recollect.audits.provenance.alignment import align_words
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.models.access import Access
@@ -17,16 +17,16 @@ from recollect.testing.world import Direct
 
 
 class Cutting:
-    """A model that cuts texts as it is told and gives each symbol the rank it is told."""
+    """A model that cuts texts as it is told and gives each token the rank it is told."""
 
     name, kind, digest, access = "cutting", "causal", "0", Access.RANKS
 
-    def __init__(self, symbols, unknown=()):
-        self.symbols, self.unknown = symbols, unknown
+    def __init__(self, tokens, unknown=()):
+        self.tokens, self.unknown = tokens, unknown
 
     def answer(self, records):
-        rows = [row for record in records for row in self.symbols[record.text]]
-        sizes = [len(self.symbols[record.text]) for record in records]
+        rows = [row for record in records for row in self.tokens[record.text]]
+        sizes = [len(self.tokens[record.text]) for record in records]
         start, end, rank = (np.array([row[i] for row in rows], dtype=np.int32) for i in range(3))
         return Answers(
             records=tuple(record.digest for record in records),
@@ -50,14 +50,14 @@ def words_of(texts, *models):
     named = {f"m{i}": model for i, model in enumerate(models)}
     answers = {(name, "queries"): Direct(model, 2) for name, model in named.items()}
     evidence = Evidence(models=named, corpora={"queries": corpus}, answers=answers)
-    return aligned(evidence, "queries", list(named))
+    return align_words(evidence, "queries", list(named))
 
 
 def ranks(words):
     return np.exp(words.log_rank).round(6).tolist()
 
 
-def test_models_that_cut_alike_are_compared_symbol_by_symbol():
+def test_models_that_cut_alike_are_compared_token_by_token():
     text = {"no way": [(0, 2, 3), (3, 6, 40)]}
     found = words_of(["no way"], Cutting(text), Cutting({"no way": [(0, 2, 5), (3, 6, 7)]}))
     assert ranks(found) == [[3, 40], [5, 7]]
@@ -68,7 +68,7 @@ def test_the_rank_of_a_word_in_pieces_is_the_product_of_their_ranks():
     assert ranks(words_of(["no way"], whole, pieces)) == [[3, 40], [5, 18]]
 
 
-def test_a_space_that_belongs_to_the_next_symbol_changes_nothing():
+def test_a_space_that_belongs_to_the_next_token_changes_nothing():
     text, spaced = {"no  way": [(0, 2, 3), (4, 7, 40)]}, {"no  way": [(0, 2, 5), (2, 7, 7)]}
     assert ranks(words_of(["no  way"], Cutting(text), Cutting(spaced))) == [[3, 40], [5, 7]]
 
@@ -89,14 +89,14 @@ def test_the_end_of_a_text_that_one_model_did_not_read_is_left_out_and_counted()
     text = {"no way out": [(0, 2, 3), (3, 6, 40), (7, 10, 2)]}
     found = words_of(["no way out"], Cutting(text), Cutting({"no way out": [(0, 2, 5), (3, 6, 7)]}))
     assert ranks(found) == [[3], [5]]
-    assert found.ragged.tolist() == [1]
+    assert found.incomplete.tolist() == [1]
 
 
 def test_a_word_is_shown_only_if_all_its_pieces_are():
     whole, pieces = Cutting({"no way": [(0, 2, 3), (3, 6, 40)]}), Cutting({"no way": [(0, 2, 5), (3, 4, 2), (4, 6, 9)]})
     found = words_of(["no way"], whole, pieces)
-    assert np.isinf(found.limited(1, 8)).tolist() == [False, True]
-    assert np.isinf(found.limited(1, 9)).tolist() == [False, False]
+    assert np.isinf(found.limit_ranks(1, 8)).tolist() == [False, True]
+    assert np.isinf(found.limit_ranks(1, 9)).tolist() == [False, False]
     hidden = Cutting({"no way": [(0, 2, 5), (3, 4, 2), (4, 6, 0)]})
     assert np.isinf(words_of(["no way"], whole, hidden).log_rank[1]).tolist() == [False, True]
 
@@ -108,7 +108,7 @@ def test_words_know_their_user_and_in_which_of_the_users_texts_they_stand():
     whose = [(found.users[u], int(t)) for u, t in zip(found.user, found.text, strict=True)]
     assert whose == [("bob", 0), ("ann", 0), ("ann", 0), ("bob", 1), ("ann", 1)]
     assert dict(zip(found.users, found.texts.tolist(), strict=True)) == {"ann": 2, "bob": 2}
-    assert found.counts(1).tolist() == [2, 1]
+    assert found.count_words(1).tolist() == [2, 1]
 
 
 def test_texts_of_the_same_content_are_read_for_each_owner():
@@ -128,7 +128,7 @@ def test_alignment_agrees_with_the_slow_way(seed):
 
 
 def _cut(text, rng):
-    """Symbols that begin at every word and at some letters."""
+    """Tokens that begin at every word and at some letters."""
     begins = [
         i for i, letter in enumerate(text) if letter != " " and (i == 0 or text[i - 1] == " " or rng.random() < 0.4)
     ]
@@ -152,7 +152,7 @@ def test_subwords_of_a_real_tokenizer_meet_at_white_space_words():
     found = words_of(texts, pieces, whole)
     first = [pieces.answer([record]).start.min(initial=99) == 0 for record in records]
     expected = [len(text.split()) - (not told) for text, told in zip(texts, first, strict=True)]
-    assert found.counts().tolist() == [sum(expected)]
+    assert found.count_words().tolist() == [sum(expected)]
     answers = pieces.answer(records[:1])
     inside = (answers.start >= 3) & (answers.end <= 9)
     assert found.log_rank[0, found.text == 0][-5] == pytest.approx(np.log(answers.rank[inside]).sum())

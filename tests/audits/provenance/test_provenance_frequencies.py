@@ -4,22 +4,22 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.audits.provenance.frequency import BANDS, FEWEST, by_frequency
-from recollect.audits.provenance.words import Words
+from recollect.audits.provenance.alignment import WordRanks
+from recollect.audits.provenance.frequencies import BANDS, FEWEST, build_frequency_table
 
 
 def some_words(rank, count, user, users=4):
     rank, zeros = np.asarray(rank, dtype=np.float64), np.zeros(users, np.int64)
-    return Words(
+    return WordRanks(
         users=tuple(f"u{i}" for i in range(users)),
         user=np.asarray(user),
         text=np.zeros(len(rank), np.int64),
         texts=np.ones(users, np.int64),
         log_rank=np.stack([np.log(rank), np.zeros(len(rank))]),
-        worst=np.stack([rank, np.ones(len(rank))]),
-        count=np.asarray(count),
+        max_rank=np.stack([rank, np.ones(len(rank))]),
+        frequency=np.asarray(count),
         unknown=zeros,
-        ragged=zeros,
+        incomplete=zeros,
     )
 
 
@@ -46,7 +46,7 @@ def test_bands_hold_what_a_slow_twin_finds(seed):
     count = rng.choice([0, 1, 9, 10, 99, 100, 20_000], 400)
     user = rng.integers(0, 4, 400)
     chosen, chance = np.array([True, False, False, False]), np.array([False, False, True, True])
-    found = by_frequency(some_words(rank, count, user), chosen, chance).to_pylist()
+    found = build_frequency_table(some_words(rank, count, user), chosen, chance).to_pylist()
     twin = slowly(rank, count, user, chosen, chance)
     assert [(row["written"], row["words"], row["calibration_words"]) for row in found] == [
         (low, own, beside) for low, own, _, beside, _ in twin
@@ -61,6 +61,8 @@ def test_only_the_target_is_looked_at_and_a_band_with_too_few_words_is_left_out(
     count = [5] * FEWEST + [50] * (FEWEST - 1) + [5] * FEWEST + [50] * FEWEST
     user = [0] * (2 * FEWEST - 1) + [3] * (2 * FEWEST)
     words = some_words([7.0] * (2 * FEWEST - 1) + [9.0] * (2 * FEWEST), count, user)
-    (row,) = by_frequency(words, np.array([True] * 2 + [False] * 2), np.array([False] * 2 + [True] * 2)).to_pylist()
+    (row,) = build_frequency_table(
+        words, np.array([True] * 2 + [False] * 2), np.array([False] * 2 + [True] * 2)
+    ).to_pylist()
     assert (row["written"], row["words"], row["calibration_words"]) == (1, FEWEST, FEWEST)
     assert np.allclose([row["rank"], row["calibration_rank"]], [7, 9])

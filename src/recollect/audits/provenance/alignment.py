@@ -1,0 +1,236 @@
+"""Alignment: ranks of the same words in several models, although their tokenizers may cut texts differently.
+
+A word here is the shortest piece of text that begins and ends where a token of every model does. Its rank is the
+product of the ranks of its tokens. So models with one vocabulary are compared token by token, others word by word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.audits.provenance.words import find_owner, find_word
+from recollect.corpora.record import Record
+from recollect.models.answers import Answers
+from recollect.signals.evidence import Evidence
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+NOTHING: Mapping[str, int] = MappingProxyType({})
+"""No counts, where it does not matter how frequent words are."""
+_SHIFT = 32
+"""A position is a text's number and, in the lower bits, the number of a character."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WordRanks:
+    """The words of some users, with their ranks in every model; unknown ones are left out."""
+
+    users: tuple[str, ...]
+    """In ascending order."""
+    user: Codes
+    """Whose each word is: an index into the users [words]."""
+    text: Codes
+    """Which of the user's queries it stands in, from 0 [words]."""
+    texts: Codes
+    """How many queries each user has [users]."""
+    log_rank: Floats
+    """The natural logarithm of each word's rank; infinite where the model does not show it [models, words]."""
+    max_rank: Floats
+    """The largest rank among each word's tokens; infinite where one of them is not shown [models, words]."""
+    frequency: Codes
+    """How often the shadows' users wrote it; 0 for what is no word of theirs, or a rare one [words]."""
+    unknown: Codes
+    """Words of each user that were left out because some model does not know them [users]."""
+    incomplete: Codes
+    """Words of each user that were left out because some model did not predict all of them [users]."""
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+    def append(self, others: WordRanks) -> WordRanks:
+        """These users, then others, whose words the same models scored."""
+        columns = {
+            name: np.concatenate([getattr(self, name), getattr(others, name)], axis=-1)
+            for name in ("text", "texts", "log_rank", "max_rank", "frequency", "unknown", "incomplete")
+        }
+        user = np.concatenate([self.user, others.user + len(self.users)])
+        return WordRanks(users=self.users + others.users, user=user, **columns)
+
+    def add_pieces(self, more: WordRanks) -> WordRanks:
+        """These words, and further ranks of some of them, from pieces of the same texts."""
+        code = {user: index for index, user in enumerate(self.users)}
+        owners = np.array([code[user] for user in more.users], dtype=np.int64)
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(more, name)], axis=-1)
+            for name in ("text", "log_rank", "max_rank", "frequency")
+        }
+        return replace(self, user=np.concatenate([self.user, owners[more.user]]), **columns)
+
+    def count_words(self, most: int | None = None) -> Codes:
+        """How many words each user has within the first so many queries [users]."""
+        chosen = self.user if most is None else self.user[self.text < most]
+        return np.bincount(chosen, minlength=len(self.users))
+
+    def limit_ranks(self, model: int, k: int | None) -> Floats:
+        """The logarithms of the ranks in one model, as if it showed only its k likeliest tokens."""
+        if k is None:
+            return np.asarray(self.log_rank[model])
+        return np.where(self.max_rank[model] <= k, self.log_rank[model], np.inf)
+
+
+def align_words(
+    evidence: Evidence,
+    corpus: str,
+    models: Sequence[str],
+    counts: Mapping[str, int] = NOTHING,
+    text_of: Callable[[Record], int] | None = None,
+) -> WordRanks:
+    """The words of a corpus of queries, with their ranks in these models.
+
+    Args:
+        evidence: Holds the answers of these models about this corpus.
+        corpus: The role of the corpus; the texts of each user stand in the order in which they were chosen.
+        models: The roles of the models; the ranks come in this order.
+        counts: How often the shadows' users wrote each word.
+        text_of: Which of its author's texts a record belongs to; by default each is one of its own.
+    """
+    seen: dict[str, int] = {}
+    blocks, owners = list[_Block](), list[str]()
+    for records, answers in evidence.each(corpus, models):
+        numbers = []
+        for record in records:
+            numbers.append(seen.get(find_owner(record), 0) if text_of is None else text_of(record))
+            seen[find_owner(record)] = numbers[-1] + 1
+        texts = [record.digest for record in records]
+        block = _align_block(records, [given.select(texts) for given in answers], counts)
+        blocks.append(block.number(len(owners), np.array(numbers, dtype=np.int64)))
+        owners += [find_owner(record) for record in records]
+    return _join(blocks, owners, seen, models=len(models))
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """The words of some texts, unknown ones among them."""
+
+    record: Codes
+    text: Codes
+    log_rank: Floats
+    max_rank: Floats
+    frequency: Codes
+    known: NDArray[np.bool_]
+    whole: NDArray[np.bool_]
+
+    def number(self, first: int, texts: Codes) -> _Block:
+        """The same with the numbers of its texts in the whole corpus, and of each among its user's."""
+        return replace(self, record=self.record + first, text=texts[self.record])
+
+
+def _join(blocks: Sequence[_Block], owners: Sequence[str], texts: dict[str, int], *, models: int) -> WordRanks:
+    """All blocks as one; only words that every model knows and predicted are kept."""
+    users = tuple(sorted(texts))
+    code = {user: i for i, user in enumerate(users)}
+    of_record = np.array([code[user] for user in owners], dtype=np.int64)
+    record = np.concatenate([np.empty(0, np.int64), *(block.record for block in blocks)])
+    user = of_record[record] if len(record) else record
+    known = np.concatenate([np.empty(0, bool), *(block.known for block in blocks)])
+    whole = np.concatenate([np.empty(0, bool), *(block.whole for block in blocks)])
+    kept, nothing = known & whole, np.empty((models, 0))
+    return WordRanks(
+        users=users,
+        user=user[kept],
+        text=np.concatenate([np.empty(0, np.int64), *(block.text for block in blocks)])[kept],
+        texts=np.array([texts[name] for name in users], dtype=np.int64),
+        log_rank=np.concatenate([nothing, *(block.log_rank for block in blocks)], axis=1)[:, kept],
+        max_rank=np.concatenate([nothing, *(block.max_rank for block in blocks)], axis=1)[:, kept],
+        frequency=np.concatenate([np.empty(0, np.int64), *(block.frequency for block in blocks)])[kept],
+        unknown=np.bincount(user[~known], minlength=len(users)),
+        incomplete=np.bincount(user[known & ~whole], minlength=len(users)),
+    )
+
+
+def _align_block(records: Sequence[Record], answers: Sequence[Answers], counts: Mapping[str, int]) -> _Block:
+    """The words of some texts: from one character where a token of every model begins to the next."""
+    after, before = _find_edges([record.predicted for record in records])
+    begins, ends = [], []
+    for given in answers:
+        text = np.repeat(np.arange(len(records)), np.diff(given.offsets))
+        begins.append(_find_positions(text, given.start, after))
+        ends.append(_find_positions(text, given.end, before))
+    common = reduce(np.intersect1d, begins)
+    rows = [_Rows.of(*each, common) for each in zip(answers, begins, ends, strict=True)]
+    last = np.stack([each.last for each in rows])
+    return _Block(
+        record=common >> _SHIFT,
+        text=common >> _SHIFT,
+        log_rank=np.stack([each.log_rank for each in rows]),
+        max_rank=np.stack([each.max_rank for each in rows]),
+        frequency=_look_up(records, common, counts),
+        known=np.logical_and.reduce([each.known for each in rows]),
+        whole=np.logical_and.reduce(last == last[0]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The tokens of one model, joined to words."""
+
+    log_rank: Floats
+    max_rank: Floats
+    known: NDArray[np.bool_]
+    last: Codes
+    """Where each word ends."""
+
+    @classmethod
+    def of(cls, answers: Answers, begin: Codes, end: Codes, common: Codes) -> _Rows:
+        """Join the tokens that begin at a common position or between it and the next."""
+        word = np.searchsorted(common, begin, side="right") - 1
+        inside = word >= 0
+        inside[inside] = common[word[inside]] >> _SHIFT == begin[inside] >> _SHIFT
+        word, rank = word[inside], answers.rank[inside].astype(np.float64)
+        rank[rank == 0] = np.inf
+        log_rank, max_rank = np.zeros(len(common)), np.zeros(len(common))
+        last, known = np.zeros(len(common), np.int64), np.ones(len(common), np.bool_)
+        np.add.at(log_rank, word, np.log(rank))
+        np.maximum.at(max_rank, word, rank)
+        np.maximum.at(last, word, end[inside])
+        known[word[~answers.known[inside]]] = False
+        return cls(log_rank, max_rank, known, last)
+
+
+def _look_up(records: Sequence[Record], positions: Codes, counts: Mapping[str, int]) -> Codes:
+    """How often the word at each position was written by others."""
+    if not counts:
+        return np.zeros(len(positions), np.int64)
+    texts = [record.predicted for record in records]
+    found = ((texts[each >> _SHIFT], each & (1 << _SHIFT) - 1) for each in positions.tolist())
+    return np.fromiter((counts.get(find_word(text, begin), 0) for text, begin in found), np.int64, count=len(positions))
+
+
+def _find_positions(text: Codes, character: NDArray[np.int32], moved: Sequence[Codes]) -> Codes:
+    """Positions in all texts together, each moved to where white space ends (or begins)."""
+    starts = np.concatenate([[0], np.cumsum([len(each) for each in moved])])[:-1].astype(np.int64)
+    flat = np.concatenate([np.empty(0, np.int64), *moved])
+    return (text << _SHIFT) | (flat[starts[text] + character] if len(text) else np.empty(0, np.int64))
+
+
+def _find_edges(texts: Iterable[str]) -> tuple[list[Codes], list[Codes]]:
+    """For each character of each text, the next that is no white space, and the last end of what is none before it.
+
+    Some tokenizers count the space before a word to the word.
+    """
+    after, before = [], []
+    for text in texts:
+        spaces = np.fromiter((character.isspace() for character in text), dtype=np.bool_, count=len(text))
+        positions = np.arange(len(text) + 1)
+        inked = np.append(~spaces, True)
+        after.append(np.minimum.accumulate(np.where(inked, positions, len(text))[::-1])[::-1].astype(np.int64))
+        ended = np.append(True, ~spaces)
+        before.append(np.maximum.accumulate(np.where(ended, positions, 0)).astype(np.int64))
+    return after, before

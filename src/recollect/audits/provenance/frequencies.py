@@ -1,0 +1,156 @@
+"""Word frequencies among the shadows' users, and how the target ranks frequent and rare words.
+
+Never counted among the calibration users: they must be treated as the audited people are, or the p-values do not hold.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from recollect.audits.provenance.alignment import Floats, WordRanks
+from recollect.audits.provenance.reference import Reference
+from recollect.audits.provenance.words import split_words
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+
+BANDS = (0, 1, 10, 100, 1000, 10_000)
+"""From so many times on that the shadows' users wrote a word, a band of the table begins."""
+FEWEST = 20
+"""Words of each side without which a band is left out."""
+_SCHEMA = pa.schema(
+    {
+        "written": pa.int64(),
+        "words": pa.int64(),
+        "rank": pa.float64(),
+        "calibration_words": pa.int64(),
+        "calibration_rank": pa.float64(),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """How often words occur, and their positions in the list that begins with the most frequent."""
+
+    counts: Mapping[str, int]
+    """Of the words that a model of this vocabulary would know."""
+    positions: Mapping[str, int]
+    unknown: int
+    """How often all other words occur together: to a model they are one word."""
+
+    @classmethod
+    def of(cls, corpus: Iterable[Record], vocabulary: int) -> Frequencies:
+        """The frequencies of a corpus.
+
+        Args:
+            corpus: The records of the reference corpus.
+            vocabulary: How many of its most frequent words a model knows.
+        """
+        found: Counter[str] = Counter()
+        for record in corpus:
+            found.update(split_words(record.predicted))
+        # ties by the word itself: nothing may depend on the order of the records
+        known = heapq.nsmallest(vocabulary, found.items(), key=lambda item: (-item[1], item[0]))
+        unknown = found.total() - sum(count for _, count in known)
+        return cls(dict(known), {word: position for position, (word, _) in enumerate(known)}, unknown)
+
+    @cached_property
+    def total(self) -> int:
+        """How many words there are."""
+        return self.unknown + sum(self.counts.values())
+
+    def sum_counts(self, text: str) -> int:
+        """The sum of the counts of a text's words (Algorithm 1, `SampleQueries`)."""
+        return sum(self.counts.get(word, self.unknown) for word in split_words(text))
+
+    def sum_information(self, text: str) -> float:
+        """The information in a text's different words, in nats; words that a model would not know add nothing."""
+        known = [self.counts[word] for word in set(split_words(text)) if word in self.counts]
+        # an exact sum does not depend on the order of the words
+        return math.fsum(math.log(self.total / count) for count in known)
+
+    def sum_positions(self, text: str) -> int:
+        """The sum of the positions of its words; words that a model would not know add nothing."""
+        return sum(self.positions.get(word, 0) for word in split_words(text))
+
+
+@dataclass(frozen=True)
+class ShadowTexts:
+    """What the shadows' users wrote: the choice of queries and the scores of words depend on it."""
+
+    frequencies: Frequencies
+    digests: frozenset[str]
+    """Of all their texts: those that a shadow may have been trained on."""
+
+
+def read_shadow_texts(reference: Reference, vocabulary: int) -> ShadowTexts:
+    """What the shadows' users wrote.
+
+    A reference corpus may be large: it is read once, although an audit needs this to choose queries and to score them.
+
+    Args:
+        reference: The reference users.
+        vocabulary: How many of their most frequent words a model knows.
+    """
+    return _read(_Source(reference.corpus.digest, reference.training, vocabulary, reference.corpus))
+
+
+@dataclass(frozen=True)
+class _Source:
+    """All that it depends on; two are the same if they have the same content."""
+
+    digest: str
+    users: tuple[str, ...]
+    vocabulary: int
+    corpus: Corpus = field(compare=False)
+
+
+@lru_cache(maxsize=1)
+def _read(source: _Source) -> ShadowTexts:
+    """One pass over the corpus."""
+    digests: set[str] = set()
+    records = _note_digests(source.corpus.of_users(source.users), digests)
+    return ShadowTexts(Frequencies.of(records, source.vocabulary), frozenset(digests))
+
+
+def _note_digests(corpus: Corpus, digests: set[str]) -> Iterator[Record]:
+    """The records, their digests noted on the way."""
+    for record in corpus:
+        digests.add(record.digest)
+        yield record
+
+
+def build_frequency_table(words: WordRanks, people: NDArray[np.bool_], calibration: NDArray[np.bool_]) -> pa.Table:
+    """The target's median rank of words by how often others wrote them (Song and Shmatikov 2019, Figures 5 and 6).
+
+    Null where it does not show the middle word.
+
+    Args:
+        words: Of everybody; the target is the first model.
+        people: Whose words are looked at [users].
+        calibration: Who is known to be no member [users].
+    """
+    band = np.searchsorted(BANDS, words.frequency, side="right") - 1
+    rows = []
+    for position, fewest in enumerate(BANDS):
+        inside = words.log_rank[0, (band == position) & people[words.user]]
+        beside = words.log_rank[0, (band == position) & calibration[words.user]]
+        if min(len(inside), len(beside)) >= FEWEST:
+            row = {"written": fewest, "words": len(inside), "rank": _find_median(inside)}
+            rows.append(row | {"calibration_words": len(beside), "calibration_rank": _find_median(beside)})
+    return pa.Table.from_pylist(rows, schema=_SCHEMA)
+
+
+def _find_median(log_rank: Floats) -> float | None:
+    """The median rank; the lower of two middle ones, so that what is not shown stays out."""
+    middle = float(np.sort(log_rank)[(len(log_rank) - 1) // 2])
+    return float(np.exp(middle)) if np.isfinite(middle) else None

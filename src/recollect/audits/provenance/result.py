@@ -1,0 +1,253 @@
+"""The result of the provenance audit: findings with intervals by user, a row per person, and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.common.roc import build_roc_table
+from recollect.audits.provenance.alignment import WordRanks
+from recollect.audits.provenance.decisions import Decisions, decide_outcome
+from recollect.audits.provenance.frequencies import build_frequency_table
+from recollect.audits.provenance.verdict import build_verdict
+from recollect.results.result import Result
+from recollect.stats.auc import auc
+from recollect.stats.comparisons import Comparison
+from recollect.stats.decisions import accuracy, false_positive_rate, precision, recall
+from recollect.stats.intervals import Estimate, proportion
+from recollect.stats.support import controls_for_p
+
+if TYPE_CHECKING:
+    from recollect.audits.provenance.audit import ProvenanceAudit
+
+Flags = NDArray[np.bool_]
+_UNTESTED = (
+    "People are compared with calibration users from the controls: the p-value is valid for people who write about the "
+    "same things and in the same way as they do.",
+    "No evidence of training is no proof that a person's texts were not used: texts that were used once among many, or "
+    "under differential privacy, leave no trace that this audit could find.",
+)
+_CHOSEN = (
+    "Whoever has no more texts than are queried is compared, with all of theirs, with texts of calibration users that "
+    "were chosen from more: the p-value is then approximate, not exact. `--select random` avoids it."
+)
+_HISTOGRAM = "The support vector machine's own decisions guarantee no false positive rate; the p-values do."
+_READINGS = {
+    "auc": "The probability that a person whose texts were used scores above one whose texts were not; 0.5 is expected "
+    "under the null hypothesis.",
+    "accuracy": "Right decisions about people, at the given proportion of members; decisions by corrected p-values.",
+    "precision": "Of the people found, those whose texts were indeed used.",
+    "recall": "Of the people whose texts were used, those found.",
+    "false_positive_rate": "Of the people whose texts were not used, those wrongly found.",
+    "svm_accuracy": "The paper's accuracy: right decisions of the support vector machine, whatever its error rates.",
+    "svm_precision": "The paper's precision: members among those whom the support vector machine classifies as such.",
+    "svm_recall": "The paper's recall: members whom the support vector machine classifies as such.",
+    "svm_false_alarm_rate": "Calibration users, who are no members, whom the support vector machine classifies as "
+    "members.",
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scored:
+    """All that a result is made of."""
+
+    decisions: Decisions
+    words: WordRanks
+    """Of the audited people, and then of the calibration users."""
+    pieces: tuple[Mapping[str, int], ...]
+    """How many pieces of whose texts were queried, too: of the audited people's, and of the calibration users'."""
+    silent: tuple[str, ...]
+    """Audited people of whom there was no text to query."""
+    truth: Mapping[str, bool]
+    """Who is a known member and who a known non-member."""
+    shift: Comparison | None
+    """How well the people as a group are separated from the calibration users by their words, if they are."""
+
+    def select_known(self, *, member: bool) -> Flags:
+        """Who was tested and is a known member, or a known non-member [people]."""
+        known = [self.truth.get(user) is member for user in self.decisions.users]
+        return self.decisions.tested & np.array(known, dtype=np.bool_)
+
+
+def build_result(audit: ProvenanceAudit, found: Scored) -> Result:
+    """The result from what was scored and decided."""
+    builder, decisions = ResultBuilder(audit), found.decisions
+    outcome, code = decide_outcome(decisions, least=audit.least)
+    verdict = build_verdict(decisions, alpha=audit.alpha, least=audit.least)
+    if code is not None and not decisions.valid.any():
+        builder.skip(None, code=code, reason=verdict)
+    _add_findings(builder, audit, decisions)
+    _add_quality(builder, audit, found)
+    _add_notes(builder, audit, found)
+    members, others = (found.select_known(member=member) for member in (True, False))
+    builder.tables |= {
+        "users": _build_table(audit, found),
+        "calibration": pa.table({"score": decisions.calibration}),
+        "frequency": _build_frequencies(found),
+    }
+    if members.any() and others.any():
+        builder.tables["roc"] = build_roc_table(decisions.score[members], decisions.score[others])
+    chosen = (_CHOSEN,) if audit.select != "random" else ()
+    histogram = (_HISTOGRAM,) if audit.method == "histogram" else ()
+    return builder.build(verdict=verdict, outcome=outcome, code=code, untested=(*_UNTESTED, *chosen, *histogram))
+
+
+def _add_findings(builder: ResultBuilder, audit: ProvenanceAudit, decisions: Decisions) -> None:
+    """How many people were found, and the smallest p-value."""
+    valid = decisions.valid
+    if not valid.any():
+        return
+    builder.try_estimate(
+        "users_found",
+        lambda: proportion(decisions.flagged[valid], of="people"),
+        unit="share",
+        reading=f"People whose texts were used, at a false discovery rate of {audit.alpha:g}; the interval is that of "
+        "the share that would be found among more such people.",
+    )
+    builder.add_p_value(
+        "lowest_p_corrected",
+        float(decisions.corrected[valid].min()),
+        n={"users": int(valid.sum()), "calibration_users": int(decisions.compared_with.max())},
+        method="conformal against calibration users, Benjamini–Hochberg",
+        reading="The smallest p-value of all people, corrected for their number.",
+    )
+
+
+def _add_quality(builder: ResultBuilder, audit: ProvenanceAudit, found: Scored) -> None:
+    """How good the decisions are, where the truth is known."""
+    decisions = found.decisions
+    wanted: dict[str, Callable[[], Estimate]] = {}
+    if found.truth and decisions.tested.any():
+        members, others = (found.select_known(member=member) for member in (True, False))
+        wanted["auc"] = lambda: auc(decisions.score[members], decisions.score[others])
+        wanted |= _measure_quality("", decisions.flagged, members, others)
+        if audit.method == "histogram":
+            wanted |= _measure_quality("svm_", decisions.score > 0, members, others)
+    if audit.method == "histogram":
+        alarms = decisions.calibration[~np.isnan(decisions.calibration)] > 0
+        wanted["svm_false_alarm_rate"] = lambda: false_positive_rate(alarms)
+    for name, estimate in wanted.items():
+        unit = "probability" if name == "auc" else "share"
+        builder.try_estimate(name, estimate, unit=unit, reading=_READINGS[name])
+
+
+def _measure_quality(prefix: str, flagged: Flags, members: Flags, others: Flags) -> dict[str, Callable[[], Estimate]]:
+    """Accuracy, precision and recall of some decisions, by the names of the findings."""
+    wanted: dict[str, Callable[[], Estimate]] = {
+        f"{prefix}accuracy": lambda: accuracy(flagged[members], flagged[others]),
+        f"{prefix}precision": lambda: precision(flagged[members], flagged[others]),
+        f"{prefix}recall": lambda: recall(flagged[members]),
+    }
+    return wanted if prefix else wanted | {"false_positive_rate": lambda: false_positive_rate(flagged[others])}
+
+
+def _add_notes(builder: ResultBuilder, audit: ProvenanceAudit, found: Scored) -> None:
+    """What a reader ought to know: what was queried, who was left out, and what was out of reach."""
+    _note_queries(builder, found)
+    decisions = found.decisions
+    untested = int((~decisions.tested).sum()) + len(found.silent)
+    if untested:
+        wordless = {user for user, words in zip(decisions.users, decisions.words, strict=True) if not words}
+        silent = len(wordless.union(found.silent))
+        builder.note(
+            "people_not_judged",
+            f"{untested} {'person' if untested == 1 else 'people'} could not be tested: {audit.least} words that all models know are needed of each, and "
+            f"{controls_for_p(audit.alpha)} calibration users with as many texts"
+            + (f"; of {silent} there was no text that could be queried." if silent else "."),
+        )
+    if found.shift is not None:
+        builder.note(
+            "controls_of_another_kind",
+            "The audited people can be distinguished from the calibration users by their words alone (AUC "
+            f"{found.shift.effect.value:.2f}, p = {found.shift.p:.2g}), without the target: they are not alike, and "
+            "p-values may be too small for that reason.",
+        )
+    if differing := int((decisions.tested & ~decisions.valid).sum()):
+        builder.note(
+            "unlike_the_controls",
+            f"{differing} of {int(decisions.tested.sum())} people write unlike all calibration users (see the column "
+            "`unlike`): their p-values are not valid, and they are not accused. Controls who write as they do would "
+            "change that.",
+        )
+    people, smallest = int(decisions.valid.sum()), 1 / (1 + decisions.compared_with[decisions.valid].max(initial=1))
+    together = int(np.ceil(smallest * people / audit.alpha - 1e-9))
+    if together > 1:
+        builder.note(
+            "smallest_p",
+            f"With {int(decisions.compared_with.max())} calibration users no p-value is below {smallest:.3g}: of "
+            f"{people} people, fewer than {together} cannot be found. More controls, or fewer people at once, would "
+            "change that.",
+        )
+
+
+def _note_queries(builder: ResultBuilder, found: Scored) -> None:
+    """How many texts, pieces and words the target scored."""
+    words, people = found.words, len(found.decisions.users)
+    texts = int(words.texts.sum())
+    builder.note(
+        "queries",
+        f"The target scored {texts:,} texts: {int(words.texts[:people].sum()):,} of {people} audited people and "
+        f"{int(words.texts[people:].sum()):,} of {len(words.users) - people} calibration users.",
+    )
+    inside, beside = (sum(each.values()) for each in found.pieces)
+    if inside + beside:
+        builder.note(
+            "pieces",
+            f"It also scored {inside + beside:,} pieces of these texts ({inside:,} and {beside:,}), which makes "
+            f"{texts + inside + beside:,} queries.",
+        )
+    unknown, incomplete = int(words.unknown.sum()), int(words.incomplete.sum())
+    if unknown + incomplete:
+        builder.note(
+            "words_left_out",
+            f"Of {len(words) + unknown + incomplete:,} words, {unknown:,} were left out because some model does not "
+            f"know them, and {incomplete:,} because some model did not predict them whole.",
+        )
+
+
+def _build_frequencies(found: Scored) -> pa.Table:
+    """The ranks of frequent and rare words: of those who were found, or of everybody if nobody was."""
+    decisions = found.decisions
+    flagged = decisions.flagged if decisions.flagged.any() else np.ones(len(decisions.users), np.bool_)
+    audited = np.arange(len(found.words.users)) < len(decisions.users)
+    people = audited.copy()
+    people[: len(flagged)] = flagged
+    return build_frequency_table(found.words, people, ~audited)
+
+
+def _build_table(audit: ProvenanceAudit, found: Scored) -> pa.Table:
+    """One row per person."""
+    decisions, people, extra = found.decisions, len(found.decisions.users), len(found.silent)
+    cases = [decisions.words < audit.least, decisions.flagged, decisions.valid, decisions.tested]
+    choices = ["too little text", "member", "no sign", "unlike the controls"]
+    decided = np.select(cases, choices, "nobody to compare with").tolist()
+    names, none = [*decisions.users, *found.silent], np.zeros(extra, np.int64)
+    pieces = np.array([found.pieces[0].get(user, 0) for user in decisions.users], dtype=np.int64)
+    columns = {
+        "user": names,
+        "decision": decided + ["too little text"] * extra,
+        "score": _build_column(decisions.score, extra),
+        "p_value": _build_column(decisions.p, extra),
+        "p_corrected": _build_column(decisions.corrected, extra),
+        "words": np.append(decisions.words, none),
+        "queries": np.append(decisions.texts + pieces, none),
+        "unknown_words": np.append(found.words.unknown[:people], none),
+        "unlike": pa.array([reason or None for reason in decisions.differences] + [None] * extra, pa.string()),
+        "compared_with": np.append(decisions.compared_with, none),
+        "member": pa.array([found.truth.get(name) for name in names], pa.bool_()),
+    }
+    if audit.method == "histogram":
+        members = [None if np.isnan(score) else bool(score > 0) for score in decisions.score]
+        columns["svm_member"] = pa.array(members + [None] * extra, pa.bool_())
+    return pa.table(columns)
+
+
+def _build_column(values: NDArray[np.float64], more: int) -> pa.Array:
+    """Numbers, and nothing where there is none."""
+    return pa.array([*(None if np.isnan(value) else float(value) for value in values), *([None] * more)], pa.float64())
