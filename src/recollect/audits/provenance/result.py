@@ -155,11 +155,14 @@ def _add_notes(builder: ResultBuilder, audit: ProvenanceAudit, found: Scored) ->
     if untested:
         wordless = {user for user, words in zip(decisions.users, decisions.words, strict=True) if not words}
         silent = len(wordless.union(found.silent))
+        who, more = (
+            "person" if untested == 1 else "people",
+            f"; of {silent} no text could be queried." if silent else ".",
+        )
         builder.note(
             "people_not_judged",
-            f"{untested} {'person' if untested == 1 else 'people'} could not be tested: {audit.least} words that all models know are needed of each, and "
-            f"{controls_for_p(audit.alpha)} calibration users with as many texts"
-            + (f"; of {silent} there was no text that could be queried." if silent else "."),
+            f"{untested} {who} could not be tested: {audit.least} words that all models know are needed of each, and "
+            f"{controls_for_p(audit.alpha)} calibration users with as many texts{more}",
         )
     if found.shift is not None:
         builder.note(
