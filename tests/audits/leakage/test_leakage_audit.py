@@ -71,6 +71,18 @@ def test_how_the_references_came_about_is_noted():
     assert ["references" in result.note_codes for result in results] == [True, True, False]
 
 
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ({"folds": 2}, "too_few_folds"),
+        ({"removable": 0.6}, "removable_out_of_range"),
+    ],
+)
+def test_settings_that_leave_nobody_to_train_on_are_refused(settings, code):
+    with refused(code, PlanError):
+        LeakageAudit(**settings)
+
+
 def test_text_is_masked_unless_asked_for():
     world = World(members=3, others=0, controls=3)
     table = result_of(LeakageAudit(), world, world.memoriser()).held["sequences"].to_pylist()

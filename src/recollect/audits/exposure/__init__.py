@@ -1,1 +1,1 @@
-"""Exposure: how deep a secret of a known format sits in a model, and whether it can be drawn out."""
+"""Exposure: how strongly a model memorises secrets of a known format, and whether they can be extracted."""

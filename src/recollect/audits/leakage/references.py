@@ -25,7 +25,7 @@ Source = tuple[str, str]
 """A model and the corpus that it scored, by their roles."""
 NO_PAIR = -1
 _RATIO = "Each sequence is rated by how much likelier the model finds it than a second model, the reference, which was"
-_TRUST = "That it learnt nothing of these users is assumed where neither its card nor the cohorts tell."
+_TRUST = "That it learnt nothing of these users is assumed where neither its card nor the cohorts say so."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,70 @@
+"""From exposures to decisions, on measurements that are made up."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from recollect.audits.exposure.decisions import decide
+from recollect.audits.exposure.measurement import Measurement
+from recollect.audits.exposure.secrets import Secret
+
+
+def measured(bits, *, planted, p=0.5):
+    secret = Secret(id=f"{planted}-{bits}", format="{digits:4}", text="1234", planted=planted)
+    return Measurement(
+        secret=secret,
+        exposure_bits=bits,
+        lower=bits,
+        upper=bits,
+        rank=1.0,
+        log_perplexity_bits=1.0,
+        method="sampled",
+        steps=0,
+        p_value=p,
+        skew_normal_bits=None,
+    )
+
+
+CONTROLS = [measured(bits, planted=0) for bits in (0.1, 0.4, 0.9, 1.3, 2.2, 2.9)]
+
+
+def test_each_number_of_repetitions_is_tested_against_the_controls_and_corrected():
+    rows = [measured(bits, planted=times) for times in (4, 1) for bits in (1.0 + times, 2.0 + times, 3.0 + times)]
+    decisions = decide([*rows, *CONTROLS], alpha=0.05, at_random=True)
+    assert list(decisions.p_by_repetitions) == [1, 4]
+    one, four = (
+        stats.mannwhitneyu(
+            [row.exposure_bits for row in decisions.by_repetitions[times]],
+            [row.exposure_bits for row in CONTROLS],
+            alternative="greater",
+            method="exact",
+        ).pvalue
+        for times in (1, 4)
+    )
+    assert decisions.p_by_repetitions[4] == pytest.approx(2 * four)
+    assert decisions.p_by_repetitions[1] == pytest.approx(max(one, 2 * four))
+
+
+def test_a_single_secret_is_ranked_among_the_controls():
+    rows = [measured(2.5, planted=1)]
+    assert decide([*rows, *CONTROLS], alpha=0.05, at_random=True).p_by_repetitions == {1: pytest.approx(2 / 7)}
+
+
+def test_the_two_kinds_of_test_share_alpha_where_there_are_both():
+    rows = [measured(9.0, planted=1, p=0.02), measured(0.0, planted=1, p=1.0)]
+    alone, beside = decide(rows, alpha=0.05, at_random=True), decide([*rows, *CONTROLS], alpha=0.05, at_random=True)
+    assert (alone.alpha, alone.memorised, alone.found) == (0.05, 1, True)
+    assert (beside.alpha, beside.memorised, beside.found) == (0.025, 0, False)
+
+
+def test_secrets_that_were_not_drawn_at_random_are_not_called_memorised():
+    decisions = decide([measured(13.0, planted=1, p=1e-9)], alpha=0.05, at_random=False)
+    assert decisions.p_corrected is None
+    assert not decisions.found
+
+
+def test_single_secrets_are_corrected_by_holm():
+    rows = [measured(5.0, planted=None, p=p) for p in (0.01, 0.03, 0.2)]
+    decisions = decide(rows, alpha=0.05, at_random=True)
+    np.testing.assert_allclose(decisions.p_corrected, [0.03, 0.06, 0.2])
+    assert decisions.memorised == 1
