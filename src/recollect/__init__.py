@@ -1,29 +1,50 @@
 """Recollect: what does a trained model remember of the data it was trained on?
 
-Importing this loads neither torch nor transformers: the two functions come with them when they are first used.
+Importing this loads neither torch nor transformers: every function comes with what it needs when it is first used.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from recollect.api import AuditResult as AuditResult
+    from recollect.api import Session as Session
+    from recollect.api import check as check
+    from recollect.api import evaluate as evaluate
+    from recollect.api import run as run
+    from recollect.api import score as score
     from recollect.corpora import read_corpus as read_corpus
     from recollect.models import load_model as load_model
+    from recollect.pipeline.refs import CorpusRef as CorpusRef
+    from recollect.pipeline.refs import ModelRef as ModelRef
+    from recollect.results.result import Result as Result
 
-__all__ = ["__version__", "load_model", "read_corpus"]
 __version__ = "0.1.0"
 
-_HOMES = {"load_model": "recollect.models", "read_corpus": "recollect.corpora"}
+_HOMES = {
+    **dict.fromkeys(("AuditResult", "Session", "check", "evaluate", "run", "score"), "recollect.api"),
+    **dict.fromkeys(("CorpusRef", "ModelRef"), "recollect.pipeline.refs"),
+    "Result": "recollect.results.result",
+    "load_model": "recollect.models",
+    "read_corpus": "recollect.corpora",
+}
+_AUDITS = ("exposure", "extract", "leakage", "membership", "provenance", "removal")
+"""The verbs of our own audits; those of plug-ins are found as well, by their names."""
+
+__all__ = ["__version__", *_AUDITS, *_HOMES]  # noqa: PLE0604 - names from the table above
 
 
 def __getattr__(name: str) -> Any:
-    """The functions that are worth waiting for."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'recollect' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    """The functions that are worth waiting for: one per verb, and what they take and give."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in _AUDITS or name in {entry.name for entry in entry_points(group="recollect.audits")}:
+        return import_module("recollect.api").verb_function(name)
+    raise AttributeError(f"module 'recollect' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted(__all__)

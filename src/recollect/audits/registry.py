@@ -20,7 +20,19 @@ AUDITS = Registry(
         "removal": "recollect.audits.removal.audit:RemovalAudit",
     },
 )
-"""Every audit, by the name that plans and verbs use."""
+"""Every audit, by the name that plans and results use."""
+VERBS = {"extract": "extraction"}
+"""The verbs of our own audits that are called otherwise than the audit; a test holds them against the declarations."""
+
+
+def audits_by_verb() -> dict[str, str]:
+    """The audit that each verb runs, plug-ins included; a plug-in's verb has the name of its entry point.
+
+    >>> audits_by_verb()["extract"]
+    'extraction'
+    """
+    renamed = {audit: verb for verb, audit in VERBS.items()}
+    return {renamed.get(name, name): name for name in AUDITS.names}
 
 
 def audit_named(name: str, **settings: Any) -> Audit:

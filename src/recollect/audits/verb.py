@@ -45,3 +45,5 @@ class Verb:
     """Whether it can use the truth: which users or records are known to be in the training set, and which not."""
     trains: bool = False
     """Whether it trains models with a recipe where none are given."""
+    natural_reference: bool = False
+    """Whether an adapter's own base is its reference where none is given."""

@@ -1,39 +1,105 @@
-"""The `recollect` command and its verbs."""
+"""The `recollect` command and its verbs; a verb's module is imported only when the verb is called."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import ast
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from recollect import __version__
-from recollect.cli import (
-    compare,
-    demo,
-    doctor,
-    evaluate,
-    exposure,
-    extract,
-    leakage,
-    listing,
-    membership,
-    plans,
-    plant,
-    provenance,
-    removal,
-    report,
-    sanitise,
-    score,
-    train,
-)
-from recollect.cli.verbs import verb
+from recollect.audits.registry import AUDITS, audits_by_verb
+
+VERBS: Final = {
+    "demo": ("recollect.cli.demo:demo", "Start here"),
+    "run": ("recollect.cli.plans:run", "Start here"),
+    "check": ("recollect.cli.plans:check", "Start here"),
+    "plant": ("recollect.cli.plant:plant", "Prepare"),
+    "sanitise": ("recollect.cli.sanitise:sanitise", "Prepare"),
+    "train": ("recollect.cli.train:train", "Prepare"),
+    "score": ("recollect.cli.score:score", "Prepare"),
+    "report": ("recollect.cli.report:report", "Look"),
+    "compare": ("recollect.cli.compare:compare", "Look"),
+    "evaluate": ("recollect.cli.evaluate:evaluate", "Look"),
+    "list": ("recollect.cli.listing:list_parts", "Look"),
+    "doctor": ("recollect.cli.doctor:doctor", "Look"),
+}
+"""Verbs that are no audits: where each lives, and under which heading it is listed."""
+AUDIT_PANEL: Final = "Audit"
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
+class VerbGroup(TyperGroup):
+    """The verbs, audits and those of plug-ins between the ones that prepare and the ones that look."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All verbs, in the order of the help."""
+        names = list(VERBS)
+        place = names.index("report")
+        return [*names[:place], *audits_by_verb(), *names[place:]]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The verb of that name."""
+        return _LazyCommand(cmd_name) if cmd_name in self.list_commands(ctx) else None
+
+
+class _LazyCommand(TyperCommand):
+    """A verb in the list: one line of help, and the real command once it is called."""
+
+    def __init__(self, verb: str) -> None:
+        if verb in VERBS:
+            place, panel = VERBS[verb]
+            about = _first_line(place)
+        else:
+            about, panel = AUDITS.about(audits_by_verb()[verb]), AUDIT_PANEL
+        super().__init__(name=verb, help=about, rich_help_panel=panel)
+        self.verb = verb
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """The context of the real command."""
+        return command_of(self.verb).make_context(info_name, args, parent, **extra)
+
+
+def command_of(verb: str) -> Any:
+    """The real command of a verb."""
+    from recollect.cli.verbs import verb as make_verb
+
+    if verb in VERBS:
+        module, _, name = VERBS[verb][0].partition(":")
+        function = make_verb(getattr(import_module(module), name))
+    else:
+        from recollect.cli.audits import audit_function
+
+        function = audit_function(audits_by_verb()[verb])
+    alone = typer.Typer(
+        add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False, context_settings=_HELP
+    )
+    alone.command(verb)(function)
+    return typer.main.get_command(alone)
+
+
+def _first_line(place: str) -> str:
+    """The first line of a function's docstring, read from its file without importing it."""
+    module, _, name = place.partition(":")
+    spec = find_spec(module)
+    source = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            return (ast.get_docstring(node) or "").partition("\n")[0]
+    return ""
+
 
 app = typer.Typer(
+    cls=VerbGroup,
     epilog="Start with `recollect demo`. Every verb explains itself: `recollect score --help`.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_HELP,
 )
 
 
@@ -50,24 +116,4 @@ def recollect(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    """Find out what a trained model remembers of its training data, whose data it is, and whether it can be got out."""
-
-
-app.command("demo", rich_help_panel="Start here")(verb(demo.demo))
-app.command("run", rich_help_panel="Start here")(verb(plans.run))
-app.command("check", rich_help_panel="Start here")(verb(plans.check))
-app.command("plant", rich_help_panel="Prepare")(verb(plant.plant))
-app.command("sanitise", rich_help_panel="Prepare")(verb(sanitise.sanitise))
-app.command("train", rich_help_panel="Prepare")(verb(train.train))
-app.command("score", rich_help_panel="Prepare")(verb(score.score))
-app.command("provenance", rich_help_panel="Audit")(verb(provenance.provenance))
-app.command("exposure", rich_help_panel="Audit")(verb(exposure.exposure))
-app.command("extract", rich_help_panel="Audit")(verb(extract.extract))
-app.command("leakage", rich_help_panel="Audit")(verb(leakage.leakage))
-app.command("membership", rich_help_panel="Audit")(verb(membership.membership))
-app.command("removal", rich_help_panel="Audit")(verb(removal.removal))
-app.command("report", rich_help_panel="Look")(verb(report.report))
-app.command("compare", rich_help_panel="Look")(verb(compare.compare))
-app.command("evaluate", rich_help_panel="Look")(verb(evaluate.evaluate))
-app.command("list", rich_help_panel="Look")(verb(listing.list_parts))
-app.command("doctor", rich_help_panel="Look")(verb(doctor.doctor))
+    """Find out what a trained model remembers of its training data, whose it is, and whether it can be extracted."""

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from recollect.cli.verbs import COULD_NOT, LIMIT_PASSED, complain
-from recollect.errors import PlanError
 
 if TYPE_CHECKING:
-    from recollect.pipeline.plan import Plan
     from recollect.results.result import Result
 
 
@@ -26,21 +24,26 @@ class Ending:
     """What is to be said of it, where the status is not 0."""
 
 
-def ending(result: Result, plan: Plan) -> Ending:
+def ending(result: Result) -> Ending:
     """Whether the limits were kept and all that was planned was done; if not, why."""
-    from recollect.pipeline.limits import passed_limits
-
     causes = [failed.error for failed in result.failed]
     causes += [skipped.reason for skipped in result.skipped if skipped.finding is None]
     undone = Ending(audit=result.audit, status=COULD_NOT, said=f"could not be done. {' '.join(causes)}")
     if causes and not result.findings:
         return undone  # limits cannot be judged either, but that is no cause
-    try:
-        passed = passed_limits(plan.limits, result)
-    except PlanError as error:
-        return Ending(audit=result.audit, status=COULD_NOT, said=str(error))
-    if passed:
-        return Ending(audit=result.audit, status=LIMIT_PASSED, said="\n".join(passed))
+    exceeded = [
+        f"{check.limit.rstrip('0123456789.-+e').rstrip('<>=')} is {check.value:.6g}, which passes the limit "
+        f"{check.limit!r}."
+        if check.value is not None
+        else f"The limit {check.limit!r} was passed."
+        for check in result.limits
+        if check.status == "exceeded"
+    ]
+    unjudged = [check.reason or "" for check in result.limits if check.status == "not_judged"]
+    if unjudged:
+        return Ending(audit=result.audit, status=COULD_NOT, said=" ".join([*exceeded, unjudged[0]]))
+    if exceeded:
+        return Ending(audit=result.audit, status=LIMIT_PASSED, said="\n".join(exceeded))
     return undone if causes else Ending(audit=result.audit)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.cli import console
-from recollect.cli.options import AsJson, CorpusName, CorpusOptions, ModelName, QuestionOptions, Seed, Work
+from recollect.cli.options import AsJson, CorpusName, CorpusOptions, ModelName, ModelOptions, Seed, Work, Workers
 
 if TYPE_CHECKING:
     from recollect.stats.intervals import Estimate
@@ -25,8 +24,9 @@ def evaluate(
     model: ModelName,
     corpus: CorpusName,
     reading: CorpusOptions,
-    asking: QuestionOptions,
+    scoring: ModelOptions,
     work: Work = Path(".recollect"),
+    workers: Workers = None,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
@@ -36,12 +36,11 @@ def evaluate(
     overfitting. A model without such a gap can still remember.
     """
     texts = reading.read(corpus)
-    from recollect.models.asking import ask
-    from recollect.pipeline import evaluating
+    from recollect.api import Session
 
-    with console.progress(f"asking {model}") as shown:
-        store = ask(partial(asking.load, model), texts, work, backend=asking.backend(), progress=shown)
-    found = evaluating.evaluate(store, texts, seed=seed)
+    with console.stages() as progress:
+        session = Session(work=work, seed=seed, workers=workers, progress=progress)
+        found = session.evaluate(model, texts, **scoring)
     if json:
         console.print_json({name: _plain(estimate) for name, estimate in found.items()})
         return

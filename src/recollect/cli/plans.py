@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli import console
-from recollect.cli.auditing import RunOptions, report_run, show_result
 from recollect.cli.endings import Ending, end, ending
 from recollect.cli.options import AsJson
 from recollect.cli.verbs import COULD_NOT
-from recollect.errors import RecollectError
 
 if TYPE_CHECKING:
     from recollect.pipeline.forecast import Forecast
-    from recollect.pipeline.plan import Plan
-    from recollect.pipeline.planning import Planned
 
 PlanPath = Annotated[
     Path, typer.Argument(metavar="PLAN", help="A YAML file; paths in it are relative to it.", show_default=False)
@@ -48,50 +44,46 @@ def run(
 
     `recollect run audit.yaml --only leakage --set seed=1`
     """
-    from recollect.pipeline.series import run_all
+    from recollect.api import Session
+    from recollect.cli.results import say_where, show_result
 
-    planned = _planned(plan, only, changes, out)
     with console.stages() as progress:
-        results = list(run_all(planned, progress=progress))
+        results = Session(progress=progress).run(plan, out=out, set=changes or (), only=only or ())
     if json:
-        console.print_json([result.model_dump(mode="json") for result in results])
+        console.print_json([each.result.model_dump(mode="json") for each in results])
     else:
-        for result in results:
-            if result.findings or not result.failed:
-                show_result(result, RunOptions(out=planned.out))
-    report_run(planned.out, results)
-    end(map(ending, results, planned.plans))
+        for each in results:
+            if each.result.findings or not each.result.failed:
+                show_result(each, out=each.folder, as_json=False)
+    if results[0].folder is not None:
+        say_where(results[0].folder)
+    end(ending(each.result) for each in results)
 
 
 def check(plan: PlanPath, only: Only = None, changes: Changes = None, json: AsJson = False) -> None:
-    """Say what a plan will train and ask, and roughly how long that takes, before anything starts.
+    """Say what a plan will train and score, and roughly how long that takes, before anything starts.
 
-    The plan is read, its models and corpora are loaded, and each model is asked about a few records to see how fast it
-    is. Nothing is written. Ends with status 2 if some audit cannot be run, and says of each of them why.
+    The plan is read, its models and corpora are loaded, and each model scores a few records to see how fast it is.
+    Nothing is written. Ends with status 2 if some audit cannot be run, and says of each of them why.
 
     `recollect check audit.yaml`
     """
     from dataclasses import asdict
 
-    plans = _planned(plan, only, changes, None).plans
-    checked = [_checked(each) for each in plans]
-    found = [each for each in checked if not isinstance(each, Ending)]
+    from recollect.api import Session
+    from recollect.pipeline.forecast import Forecast
+
+    checked = Session().check(plan, set=changes or (), only=only or ())
+    found = [each for each in checked if isinstance(each, Forecast)]
     if json:
         console.print_json([asdict(each) for each in found])
     elif found:
-        _show(found, f"{plan.name} can be run" if len(found) == len(plans) else f"What can be run of {plan.name}")
-    end(each for each in checked if isinstance(each, Ending))
-
-
-def _checked(plan: Plan) -> Forecast | Ending:
-    """What one audit will cost, or why it cannot be run."""
-    from recollect.pipeline.forecast import forecast
-
-    try:
-        return forecast(plan)
-    except RecollectError as error:
-        said = f"cannot be run. {error.found} {error.do}".strip()
-        return Ending(audit=plan.audit.name, status=COULD_NOT, said=said)
+        _show(found, f"{plan.name} can be run" if len(found) == len(checked) else f"What can be run of {plan.name}")
+    end(
+        Ending(audit=each.audit, status=COULD_NOT, said=f"cannot be run. {each.error.found} {each.error.do}".strip())
+        for each in checked
+        if not isinstance(each, Forecast)
+    )
 
 
 def _show(found: Sequence[Forecast], title: str) -> None:
@@ -114,16 +106,6 @@ def _trained(found: Forecast) -> list[str]:
     """The models that are trained, and those that may be."""
     sure = [f"{count} on the {part} corpus" for part, count in found.trained.items()]
     return sure + [f"perhaps {count} ({part})" for part, count in found.later.items()]
-
-
-def _planned(plan: Path, only: list[str] | None, changes: list[str] | None, out: Path | None) -> Planned:
-    """What the file asks for, and where it goes."""
-    from dataclasses import replace
-
-    from recollect.pipeline.planning import read_plan
-
-    planned = read_plan(plan, changes or (), only=only or ())
-    return planned if out is None else replace(planned, out=out)
 
 
 def _duration(seconds: float) -> str:

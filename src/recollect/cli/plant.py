@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recollect.cli import console, outputs
-from recollect.cli.auditing import TrainingOptions
+from recollect.cli import console
+from recollect.cli.fields import DeclaredField, fields_of
 from recollect.cli.options import AsJson, CorpusName, CorpusOptions, RecipeChanges, Seed, ShowText
-from recollect.errors import PlanError
+from recollect.cli.verbs import OptionGroup
 
 if TYPE_CHECKING:
     from recollect.corpora.canaries.manifest import Canaries
@@ -21,36 +22,25 @@ MOST_ROWS = 40
 """Secrets that are listed in a terminal; the manifest and --json have all."""
 
 
+class PlantingOptions(OptionGroup):
+    """What is planted, and how."""
+
+    @classmethod
+    @cache
+    def fields(cls) -> list[DeclaredField]:
+        """The settings of a planting."""
+        from recollect.corpora.canaries.drawing import Planting
+
+        return fields_of(Planting, skip=frozenset({"seed"}), panel="What is planted")
+
+
 def plant(
     corpus: CorpusName,
     reading: CorpusOptions,
-    format: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="What secrets look like: 'my pin is {digits:6}'. Also {letters:N}, {hex:N}, {card}, "
-            "{choice:a|b}, {words:N:FILE}.",
-            show_default=False,
-        ),
-    ],
+    planting: PlantingOptions,
     out: Annotated[
         Path, typer.Option("--out", metavar="FILE", help="The planted corpus, .jsonl or .jsonl.gz.", show_default=False)
     ],
-    secrets: Annotated[int, typer.Option(help="How many secrets for each number of repetitions.")] = 10,
-    repeat: Annotated[str, typer.Option(metavar="N,N,…", help="How many times each of them is planted.")] = "1",
-    controls: Annotated[int, typer.Option(help="How many more are drawn and never planted.")] = 100,
-    source_format: Annotated[
-        str | None, typer.Option(metavar="FORMAT", help="Pairs: what stands in the source, with the same slots.")
-    ] = None,
-    inside: Annotated[
-        bool, typer.Option("--inside", help="Plant inside existing records, not as records of their own.")
-    ] = False,
-    users: Annotated[Literal["new", "existing"], typer.Option(help="Who owns records that are planted.")] = "new",
-    unique_prefix: Annotated[
-        int, typer.Option(metavar="N", help="N random letters before each secret, other ones for each.")
-    ] = 0,
-    name: Annotated[str, typer.Option(help="What ids of secrets and planted records begin with.")] = "canary",
     recipe: Annotated[
         str | None, typer.Option(metavar="RECIPE", help="Check what training by this recipe would make of each secret.")
     ] = None,
@@ -61,61 +51,40 @@ def plant(
 ) -> None:
     """Plant made-up secrets in a corpus, to measure after training how deep they sit.
 
+    Formats: 'my pin is {digits:6}', also {letters:N}, {hex:N}, {card}, {choice:a|b}, {words:N:FILE}.
+
     Beside OUT.jsonl, OUT.canaries.json tells which secrets were planted how often and which were held back as
     controls; `recollect train --canaries` and `recollect exposure --canaries` read it. Both files are readable by their
     owner only.
+
+    `recollect plant train.jsonl --format 'my pin is {digits:6}' --repeat 1,8 --out planted.jsonl`
     """
-    from recollect.corpora.canaries.planting import Planting
-    from recollect.corpora.canaries.planting import plant as planted_in
+    from recollect.corpora.canaries.drawing import Planting
+    from recollect.corpora.canaries.formats import parse_format
+    from recollect.pipeline.calls import name_recipe
+    from recollect.pipeline.preparation import plant_secrets, refuse_output
 
-    planting = Planting(
-        format=format,
-        source_format=source_format,
-        secrets=secrets,
-        repeat=_numbers(repeat),
-        controls=controls,
-        inside=inside,
-        unique_prefix=unique_prefix,
-        users=users,
-        name=name,
-        seed=seed,
-    )
-    space = planting.parsed.size
-    chosen = TrainingOptions(recipe=recipe, changes=changes).load()
-    outputs.refuse_output(out, corpus, reading.file_format)
+    chosen = Planting(**planting, seed=seed)
+    space = parse_format(chosen.format).size
+    named = name_recipe(recipe, changes)
+    checked = None if named is None else named.load()
+    refuse_output(out, corpus, reading.get("file_format"))
     texts = reading.read(corpus)
-    planted, manifest = planted_in(texts, planting)
-    check = None
-    if chosen is not None:
-        from recollect.recipes.surviving import surviving
-
-        console.say(f"Preparing the planted corpus as {chosen.name} would …")
-        check = surviving(chosen, planted, manifest, seed=seed)
-    plantings = sum(canary.planted for canary in manifest.planted)
-    outputs.write_with_progress(planted, out, total=len(texts) + (0 if inside else plantings))
-    manifest.save(outputs.beside(out, "canaries.json"))
+    if checked is not None:
+        console.say(f"Preparing the planted corpus as {checked.name} would …")
+    planted = plant_secrets(texts, chosen, recipe=checked)
+    with console.stages() as progress:
+        manifest = planted.save(out, progress=progress)
     facts = {
         "corpus": str(out),
-        "canaries": str(outputs.beside(out, "canaries.json")),
-        "format": format,
+        "canaries": str(manifest),
+        "format": chosen.format,
         "space": space,
-        "records": len(texts) + (0 if inside else plantings),
-        "plantings": plantings,
-        "controls": len(manifest.controls),
+        "records": planted.records,
+        "plantings": planted.plantings,
+        "controls": len(planted.canaries.controls),
     }
-    _report(facts, _rows(manifest, check, show_text=show_text), check, as_json=json)
-
-
-def _numbers(written: str) -> tuple[int, ...]:
-    """The numbers of repetitions.
-
-    >>> _numbers("1,2, 5")
-    (1, 2, 5)
-    """
-    try:
-        return tuple(int(number) for number in written.split(","))
-    except ValueError:
-        raise PlanError(f"--repeat is {written!r}.", do="Give whole numbers with commas between: 1,2,5,10.") from None
+    _report(facts, _rows(planted.canaries, planted.check, show_text=show_text), planted.check, as_json=json)
 
 
 def _rows(manifest: Canaries, check: Check | None, *, show_text: bool) -> list[dict[str, Any]]:

@@ -1,15 +1,14 @@
-"""`recollect score`: ask a model about a corpus, and keep its answers."""
+"""`recollect score`: score every token of a corpus, and keep the scores."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.cli import console
-from recollect.cli.options import AsJson, CorpusName, CorpusOptions, ModelName, QuestionOptions, Work
+from recollect.cli.options import AsJson, CorpusName, CorpusOptions, ModelName, ModelOptions, Work, Workers
 
 if TYPE_CHECKING:
     from recollect.corpora.corpus import Corpus
@@ -21,22 +20,24 @@ def score(
     model: ModelName,
     corpus: CorpusName,
     reading: CorpusOptions,
-    asking: QuestionOptions,
+    scoring: ModelOptions,
     work: Work = Path(".recollect"),
+    workers: Workers = None,
     json: AsJson = False,
 ) -> None:
-    """Ask a model about a corpus and keep its answers: four numbers per predicted symbol.
+    """Score every token of a corpus and keep the scores: four numbers per predicted token.
 
-    The answers lie in WORK/answers/ADDRESS as Parquet. Only records that were not answered yet are asked, so a run
-    that was stopped goes on where it was. Every audit reads the same answers; `recorded:WORK/answers/ADDRESS` replays
-    them where the model is not.
+    The scores lie in WORK/answers/ADDRESS as Parquet. Only records that were not scored yet are, so a run that was
+    stopped goes on where it was. Every audit reads the same scores; `recorded:WORK/answers/ADDRESS` replays them where
+    the model is not.
     """
     texts = reading.read(corpus)
-    from recollect.models.asking import ask
+    from recollect.api import Session
 
     began = time.monotonic()
-    with console.progress(f"asking {model}") as shown:
-        store = ask(partial(asking.load, model), texts, work, backend=asking.backend(), progress=shown)
+    with console.stages() as progress:
+        session = Session(work=work, workers=workers, progress=progress)
+        store = session.score(model, texts, **scoring)
     found = _Summary()
     for _, answers in store.each(texts):
         found.add(answers)
@@ -45,7 +46,7 @@ def score(
         console.print_json(summary)
     else:
         rows = [[name.replace("_", " "), _cell(value)] for name, value in summary.items()]
-        console.print_table(f"Answers of {model}", ["what", "found"], rows)
+        console.print_table(f"Scores of {model}", ["what", "found"], rows)
 
 
 @dataclass

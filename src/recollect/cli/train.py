@@ -9,10 +9,9 @@ import typer
 
 from recollect.cli import console
 from recollect.cli.options import CorpusName, CorpusOptions, RecipeChanges, Seed
-from recollect.errors import PlanError
 
 if TYPE_CHECKING:
-    from recollect.recipes.loop import Hook, Moment
+    from recollect.recipes.loop import Moment
     from recollect.recipes.recipe import Recipe
 
 RecipeName = Annotated[
@@ -35,7 +34,7 @@ def train(
     changes: RecipeChanges = None,
     canaries: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A .canaries.json of the corpus: its symbols go into the vocabulary."),
+        typer.Option(metavar="FILE", help="A .canaries.json of the corpus: its tokens go into the vocabulary."),
     ] = None,
     follow_exposure: Annotated[
         bool, typer.Option("--follow-exposure", help="Measure the canaries after each epoch, beside the losses.")
@@ -62,52 +61,26 @@ def train(
     transformers after `import recollect.models.architectures`; its README.md is the model card, curve.json the learning
     curve, with --follow-exposure also of exposure, which the report of `recollect exposure` draws.
     """
+    from recollect.pipeline.preparation import Training, train_model
     from recollect.recipes.reading import load_recipe
 
     chosen = load_recipe(recipe, changes or [])
     wanted = privacy_settings(dp_epsilon, dp_noise, dp_unit, already=chosen.private)
     chosen = load_recipe(recipe, [*(changes or []), *wanted])
     texts = reading.read(corpus)
-    watched = None if validation is None else reading.read(validation)
+    how = Training(
+        validation=None if validation is None else reading.read(validation),
+        canaries=canaries,
+        follow_exposure=follow_exposure,
+        cohorts=cohorts,
+        cohort=cohort,
+        seed=seed,
+        threads=threads,
+    )
     console.say(f"Training {chosen.name} on {len(texts):,} records. Run the same command again to resume.")
-    from recollect.corpora.cohorts import Cohorts
-    from recollect.recipes import training
-
-    if canaries is not None:
-        from recollect.corpora.canaries.manifest import Canaries
-        from recollect.recipes.forcing import with_canaries
-
-        chosen = with_canaries(chosen, Canaries.load(canaries))
-    members = None if cohorts is None else (Cohorts.load(cohorts), cohort)
     with console.progress(f"training {chosen.name}") as shown:
-        training.train(
-            chosen,
-            texts,
-            out,
-            validation=watched,
-            cohort=members,
-            seed=seed,
-            threads=threads,
-            on_epoch=_followers(canaries, out, wanted=follow_exposure),
-            progress=lambda moment: shown(moment.step, moment.steps, _note(moment)),
-        )
+        train_model(chosen, texts, out, how, progress=lambda moment: shown(moment.step, moment.steps, _note(moment)))
     _report(chosen, out)
-
-
-def _followers(canaries: Path | None, out: Path, *, wanted: bool) -> list[Hook]:
-    """What measures the canaries after each epoch, if that is wanted.
-
-    Raises:
-        PlanError: No canaries are given.
-    """
-    if not wanted:
-        return []
-    if canaries is None:
-        raise PlanError("--follow-exposure measures canaries, and none are given.", do="Give --canaries FILE.")
-    from recollect.pipeline.following import ExposureFollower
-    from recollect.results.folders import FOLLOWED
-
-    return [ExposureFollower(canaries, out / FOLLOWED)]
 
 
 def privacy_settings(epsilon: float | None, noise: float | None, unit: str | None, *, already: bool) -> list[str]:

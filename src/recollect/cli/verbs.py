@@ -1,18 +1,18 @@
-"""What makes a function a verb: settings become options, and errors become one clear message and a status."""
+"""What makes a function a verb: groups of declared fields become options, errors one clear message and a status."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 import re
 import sys
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import typer
 
+from recollect.cli.fields import DeclaredField, given_of
 from recollect.errors import RecollectError
 
 LIMIT_PASSED = 1
@@ -20,32 +20,54 @@ COULD_NOT = 2
 INTERRUPTED = 130
 
 
+class OptionGroup(dict[str, Any]):
+    """Options that many verbs share: those of them that were given, by name."""
+
+    @classmethod
+    def fields(cls) -> list[DeclaredField]:
+        """The fields that become options."""
+        raise NotImplementedError
+
+
 def verb(function: Callable[..., None]) -> Callable[..., None]:
     """The function as a command: groups of options are spread out, errors are reported.
 
-    A parameter whose type is a dataclass becomes one option per field, so that options which many verbs share
-    are written once; the function gets the dataclass back.
+    A parameter whose type is an `OptionGroup` becomes one option per field, so that options which many verbs share
+    are declared once; the function gets those that were given.
     """
-    groups = {name: kind for name, kind in _hints(function).items() if dataclasses.is_dataclass(kind)}
+    groups = {
+        name: kind
+        for name, kind in _hints(function).items()
+        if isinstance(kind, type) and issubclass(kind, OptionGroup)
+    }
 
     @functools.wraps(function)
     def command(**options: Any) -> None:
-        try:
-            function(**_gathered(options, groups))
-        except RecollectError as error:
-            complain(str(error))
-            raise typer.Exit(COULD_NOT) from None
-        except OSError as error:
-            complain(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
-            raise typer.Exit(COULD_NOT) from None
-        except KeyboardInterrupt:
-            complain("Interrupted. Run the same command again to go on where it stopped.")
-            raise typer.Exit(INTERRUPTED) from None
+        with_status(functools.partial(_call, function, groups, options))
 
-    # a line break of the source is none of the help's; a blank line is
-    command.__doc__ = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(function) or "")
+    command.__doc__ = unwrap(inspect.getdoc(function) or "")
     command.__signature__ = inspect.Signature(_spread(function, groups))  # type: ignore[attr-defined]
     return command
+
+
+def with_status(work: Callable[[], None]) -> None:
+    """Do the work; an error becomes one message and the status that stands for it."""
+    try:
+        work()
+    except RecollectError as error:
+        complain(str(error))
+        raise typer.Exit(COULD_NOT) from None
+    except OSError as error:
+        complain(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
+        raise typer.Exit(COULD_NOT) from None
+    except KeyboardInterrupt:
+        complain("Interrupted. Run the same command again to go on where it stopped.")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def unwrap(text: str) -> str:
+    """A text for `--help`: a line break of the source is none of the help's; a blank line is."""
+    return re.sub(r"(?<!\n)\n(?!\n)", " ", text)
 
 
 def complain(message: str) -> None:
@@ -54,35 +76,26 @@ def complain(message: str) -> None:
 
 
 def _hints(function: Any) -> dict[str, Any]:
-    """The annotations of a function or class, resolved, `Annotated` kept."""
+    """The annotations of a function, resolved, `Annotated` kept."""
     return typing.get_type_hints(function, include_extras=True)
 
 
-def _spread(function: Callable[..., None], groups: dict[str, Any]) -> list[inspect.Parameter]:
+def _spread(function: Callable[..., None], groups: Mapping[str, type[OptionGroup]]) -> list[inspect.Parameter]:
     """The parameters of the command: those of the function, each group replaced by its fields."""
-    hints, parameters = _hints(function), []
+    hints, parameters = _hints(function), list[inspect.Parameter]()
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name in groups:
-            parameters += _fields(groups[parameter.name])
+            parameters += [each.parameter() for each in groups[parameter.name].fields()]
         else:
             parameters.append(parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY))
     return parameters
 
 
-def _fields(group: Any) -> list[inspect.Parameter]:
-    """One parameter per field of a group."""
-    hints = _hints(group)
-    return [
-        inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
-        )
-        for field in dataclasses.fields(group)
-    ]
-
-
-def _gathered(options: dict[str, Any], groups: dict[str, Any]) -> dict[str, Any]:
-    """The options with each group's fields put together again."""
+def _call(function: Callable[..., None], groups: Mapping[str, type[OptionGroup]], options: dict[str, Any]) -> None:
+    """Call the function with each group's options put together again."""
     given = dict(options)
     for name, group in groups.items():
-        given[name] = group(**{field.name: given.pop(field.name) for field in dataclasses.fields(group)})
-    return given
+        fields = group.fields()
+        theirs = {each.name: given.pop(each.name) for each in fields}
+        given[name] = group(given_of(fields, theirs))
+    function(**given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +14,13 @@ from recollect.corpora.record import Record
 from recollect.digests import Json, digest
 from recollect.models.access import Access
 from recollect.models.answers import Answers
+from recollect.models.kinds import Kind as Kind  # noqa: PLC0414 - part of what this module offers
+from recollect.models.kinds import Precision as Precision  # noqa: PLC0414
 from recollect.models.spelling import Spelling
 from recollect.settings import at_least, between
 
 SCORING_REVISION = 1
 """Raised by hand whenever a change may move a number: old answers are then asked again."""
-
-Kind = Literal["causal", "masked", "seq2seq", "classifier"]
-Precision = Literal["float32", "float64", "float16", "bfloat16"]
 
 
 @dataclass(frozen=True, kw_only=True)

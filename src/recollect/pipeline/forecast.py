@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
 from recollect.audits.audit import Needs
 from recollect.audits.rounds import refuse_impossible
 from recollect.corpora.corpus import Corpus
+from recollect.errors import RecollectError
 from recollect.models.model import Model
 from recollect.pipeline.plan import Plan
+from recollect.pipeline.sources import Sources
 from recollect.recipes.trial import seconds_to_train
 from recollect.signals.evidence import TARGET, Evidence
 
@@ -36,7 +38,26 @@ class Forecast:
     """Models that may have to be trained besides, by their part, depending on what the first answers say."""
 
 
-def forecast(plan: Plan) -> Forecast:
+@dataclass(frozen=True, kw_only=True)
+class Impossible:
+    """An audit that cannot be run as planned."""
+
+    audit: str
+    error: RecollectError
+
+
+def forecast_all(plans: Iterable[Plan], sources: Sources) -> list[Forecast | Impossible]:
+    """What each plan will cost, or why it cannot be run."""
+    found: list[Forecast | Impossible] = []
+    for plan in plans:
+        try:
+            found.append(forecast(plan, sources))
+        except RecollectError as error:
+            found.append(Impossible(audit=plan.audit.name, error=error))
+    return found
+
+
+def forecast(plan: Plan, sources: Sources | None = None) -> Forecast:
     """What a plan will cost. Models and corpora are loaded, and the target is asked about a few records.
 
     Raises:
@@ -44,8 +65,8 @@ def forecast(plan: Plan) -> Forecast:
         PlanError: Something is missing from the plan.
     """
     plan.refuse_incomplete()
-    given = plan.evidence()
-    refuse_impossible(plan.audit, given)
+    given = plan.evidence(sources)
+    first = refuse_impossible(plan.audit, given)
     needs = plan.audit.needs(given)
     corpora = {**given.corpora, **needs.corpora}
     trained = {
@@ -53,7 +74,7 @@ def forecast(plan: Plan) -> Forecast:
         for part, cohorts in needs.train.items()
     }
     # what only the first answers can say, or whether it is needed at all
-    later = {part: count for part, count in needs.fleet.items() if not given.playing(part) and plan.recipe is not None}
+    later = {part: count for part, count in first.fleet.items() if not given.playing(part) and plan.recipe is not None}
     later = {} if any(trained.values()) else later
     asked = {(model, part): len(corpora[part]) for model, part in needs.ask if part in corpora}
     return Forecast(
@@ -94,7 +115,8 @@ def _training(plan: Plan, needs: Needs, corpora: Mapping[str, Corpus], given: Ev
     found = 0.0
     for part, cohorts in needs.train.items():
         new = [name for name in cohorts.models if name not in given.models]
-        if new and plan.recipe is not None:
+        recipe = plan.loaded_recipe()
+        if new and recipe is not None:
             one = cohorts.corpus_of(corpora[part], new[0])
-            found += len(new) * seconds_to_train(plan.recipe, one)
+            found += len(new) * seconds_to_train(recipe, one)
     return found

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from recollect.errors import PlanError
-from recollect.results.result import Finding, Result
+from recollect.results.result import Finding, LimitCheck, Result
 from recollect.settings import did_you_mean
 
 _LIMIT = re.compile(
@@ -46,6 +46,7 @@ class Limit:
                 f"{text!r} is no limit.",
                 do="Write FINDING>NUMBER (or <, >=, <=), such as 'auc>0.6', or for an end of its interval "
                 "'auc.lower>0.6'; in a shell, between quotes.",
+                code="not_a_limit",
             )
         return cls(name=found["name"], end=found["end"], sign=found["sign"], bound=bound)
 
@@ -58,16 +59,15 @@ class Limit:
         """What is compared."""
         return self.name if self.end is None else f"{self.name}.{self.end}"
 
-    def passed(self, result: Result) -> str | None:
-        """Which value passed the limit, in words; None if it was kept.
-
-        Raises:
-            PlanError: The result has no such finding, or the finding no interval: whether it was kept is not known.
-        """
-        value = self._value(self._finding(result))
-        if not _SIGNS[self.sign](value, self.bound):
-            return None
-        return f"{self.subject} is {value:.6g}, which passes the limit {str(self)!r}."
+    def check(self, result: Result) -> LimitCheck:
+        """Whether the result keeps the limit; where it has no such finding, that is not known."""
+        try:
+            value = self._value(self._finding(result))
+        except PlanError as error:
+            return LimitCheck(limit=str(self), status="not_judged", reason=f"{error.found} {error.do}".strip())
+        exceeded = _SIGNS[self.sign](value, self.bound)
+        finite = value if math.isfinite(value) else None
+        return LimitCheck(limit=str(self), status="exceeded" if exceeded else "kept", value=finite)
 
     def _finding(self, result: Result) -> Finding:
         """The finding that is meant."""
@@ -76,11 +76,15 @@ class Limit:
             return findings[self.name]
         for skipped in result.skipped:
             if skipped.finding in (self.name, None):
-                raise PlanError(f"The limit {str(self)!r} cannot be judged: {skipped.reason}")
+                raise PlanError(f"The limit {str(self)!r} cannot be judged: {skipped.reason}", code=skipped.code)
+        for withheld in result.withheld:
+            if withheld.finding == self.name:
+                raise PlanError(f"The limit {str(self)!r} cannot be judged: {withheld.reason}", code=withheld.code)
         known = f"There are: {', '.join(findings)}." if findings else "There are none."
         raise PlanError(
             f"The limit {str(self)!r} cannot be judged: the {result.audit} audit has no finding {self.name!r}.",
             do=f"{did_you_mean(self.name, findings)}{known}",
+            code="no_such_finding",
         )
 
     def _value(self, finding: Finding) -> float:
@@ -91,6 +95,7 @@ class Limit:
             raise PlanError(
                 f"The limit {str(self)!r} cannot be judged: {finding.name} has no interval.",
                 do=f"Set the limit on its value: {str(replace(self, end=None))!r}.",
+                code="no_interval",
             )
         low, high = finding.interval
         if self.end == "lower":
@@ -98,21 +103,9 @@ class Limit:
         return math.inf if high is None else high
 
 
-def passed_limits(limits: Iterable[Limit], result: Result) -> list[str]:
-    """Which limits a result has passed, and by which value; empty if it kept them all.
-
-    Raises:
-        PlanError: Some limit cannot be judged; those that were passed are named as well.
-    """
-    passed, unjudged = list[str](), list[PlanError]()
-    for limit in limits:
-        try:
-            passed += [said] if (said := limit.passed(result)) is not None else []
-        except PlanError as error:
-            unjudged.append(error)
-    if unjudged:
-        raise PlanError(" ".join([*passed, unjudged[0].found]), do=unjudged[0].do)
-    return passed
+def check_limits(limits: Iterable[Limit], result: Result) -> tuple[LimitCheck, ...]:
+    """Whether a result kept each limit; one that cannot be judged is never taken for kept."""
+    return tuple(limit.check(result) for limit in limits)
 
 
 def _number(text: str) -> float | None:

@@ -1,4 +1,4 @@
-"""A plan: an audit, and all that is given to it. It does no work, and it can be written down."""
+"""A plan: an audit, and all that is given to it. It does no work, and it can be written down and read again."""
 
 from __future__ import annotations
 
@@ -15,97 +15,111 @@ from recollect.audits.audit import Audit
 from recollect.audits.rounds import refuse_missing
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.members import Members, read_members
 from recollect.digests import digest
 from recollect.errors import CorpusError, PlanError
 from recollect.models.model import Model
 from recollect.pipeline.limits import Limit
-from recollect.pipeline.sources import NamedCorpus, NamedModel
+from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef, RecipeRef
+from recollect.pipeline.sources import Sources
 from recollect.recipes.recipe import Recipe
 from recollect.results.masking import shown_settings
+from recollect.results.result import About
 from recollect.settings import at_least
 from recollect.signals.evidence import AUDITED, Evidence
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
-    """What is to be run. The work folder serves all plans; what another one trained or asked is not done again."""
+    """What is to be run. The work folder serves all plans; what another one trained or scored is not done again."""
 
     audit: Audit
-    models: Mapping[str, Model | NamedModel | str] = field(default_factory=dict)
-    """By their parts: "target", "reference", "shadow-0" …"""
-    corpora: Mapping[str, Corpus | NamedCorpus | str] = field(default_factory=dict)
-    """By their parts: "audited", "controls" …"""
+    models: Mapping[str, Model | ModelRef | str] = field(default_factory=dict)
+    """By their roles: "target", "reference", "shadow-0" …"""
+    corpora: Mapping[str, Corpus | CorpusRef | str] = field(default_factory=dict)
+    """By their roles: "audited", "controls" …"""
     cohorts: Mapping[str, Cohorts | Path] = field(default_factory=dict)
-    """Who trained which model, where it is known, by the part of the corpus that was divided."""
+    """Which users or records each model was trained on, where it is known, by the role of the corpus."""
+    members: MembersRef | Members | None = None
+    """Whose data in the audited corpus is known to be in the target's training set, and whose is known not to be."""
     files: Mapping[str, Path] = field(default_factory=dict)
-    """Other files that the audit reads, by their parts: "canaries" …"""
-    recipe: Recipe | None = None
+    """Other files that the audit reads, by their roles: "canaries" …"""
+    recipe: RecipeRef | Recipe | None = None
     """How models that are needed and not given are trained."""
     seed: int = 0
     work: Path = Path(".recollect")
     workers: int | None = None
-    """Processes at once; None for one that asks and, to train, as many as a short trial finds best."""
+    """Processes at once; None for one that scores and, to train, as many as a short trial finds best."""
     threads: int | None = None
     """Threads of each; None to divide the cores."""
     limits: tuple[Limit, ...] = ()
-    """What no finding may pass."""
+    """What no finding may exceed."""
+    about: About | None = None
+    """Which system is audited, for whom and why."""
 
     def __post_init__(self) -> None:
         at_least(1, **{name: n for name in ("workers", "threads") if (n := getattr(self, name)) is not None})
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """All roles that something is given for."""
+        return frozenset({*self.models, *self.corpora, *self.files})
 
     def refuse_incomplete(self) -> None:
         """Refuse a plan that lacks something, before anything is loaded.
 
         Raises:
-            PlanError: A part is missing that the audit needs, or a recipe for what would have to be trained.
+            PlanError: Something is missing that the audit needs, or a recipe for what would have to be trained.
         """
-        roles, trainable = {*self.models, *self.corpora, *self.files}, self.recipe is not None
-        members = AUDITED in self.cohorts
-        needs = refuse_missing(self.audit, roles, files=self.files, trainable=trainable, members=members)
+        needs = refuse_missing(self.audit, self.roles)
         given = Evidence(models=dict.fromkeys(self.models))  # type: ignore[arg-type]
-        untrained = {part: count for part, count in needs.fleet.items() if not given.playing(part)}
+        untrained = {role: count for role, count in needs.fleet.items() if not given.playing(role)}
         if untrained and self.recipe is None:
-            wanted = " and ".join(f"{count} {part} model{'s' * (count > 1)}" for part, count in untrained.items())
+            wanted = " and ".join(f"{count} {role} model{'s' * (count > 1)}" for role, count in untrained.items())
             raise PlanError(
                 f"The {self.audit.name} audit needs {wanted}, and none is given.",
-                do="Give the models, or a recipe to train them with.",
+                do="Give the models, or a recipe to train them with (--recipe, recipe=).",
+                code="missing_recipe",
             )
 
-    def evidence(self) -> Evidence:
-        """What is given, read and loaded; what is quickly refused comes first."""
+    def evidence(self, sources: Sources | None = None) -> Evidence:
+        """What is given, read and loaded; what is quickly refused comes first.
+
+        Args:
+            sources: What was loaded and read before; None to begin anew.
+        """
+        known = sources or Sources()
         for path in self.files.values():
             if not path.is_file():
-                raise PlanError(f"There is no file {str(path)!r}.", do="Check the path.")
-        corpora = {part: _read(source) for part, source in self.corpora.items()}
-        cohorts = {part: _checked(source, part, corpora) for part, source in self.cohorts.items()}
-        models = {part: _loaded(source) for part, source in self.models.items()}
+                raise PlanError(f"There is no file {str(path)!r}.", do="Check the path.", code="no_such_file")
+        corpora = {role: known.corpus(source) for role, source in self.corpora.items()}
+        cohorts = {role: _checked(source, role, corpora) for role, source in self.cohorts.items()}
+        members = self._members(corpora)
+        models = {role: known.model(source) for role, source in self.models.items()}
         return Evidence(
             models=models,
             corpora=corpora,
             cohorts=cohorts,
+            members=members,
+            trainable=self.recipe is not None,
             files=self.files,
             seed=self.seed,
-            trainable=self.recipe is not None,
         )
 
-    def written(self) -> dict[str, Any]:
-        """The plan as it is written down: names and settings, defaults included."""
-        described: dict[str, Any] = plain(
-            {
-                "audits": {self.audit.name: settings_of(self.audit)},
-                "models": {part: _named(source) for part, source in self.models.items()},
-                "corpora": {part: _named(source) for part, source in self.corpora.items()},
-                "cohorts": {part: _named(source) for part, source in self.cohorts.items()},
-                "files": dict(self.files),
-                "recipe": None if self.recipe is None else self.recipe.model_dump(mode="json"),
-                "seed": self.seed,
-                "work": self.work,
-                "workers": self.workers,
-                "threads": self.threads,
-                "limits": [str(limit) for limit in self.limits],
-            }
-        )
-        return described
+    def loaded_recipe(self) -> Recipe | None:
+        """The recipe itself."""
+        return self.recipe.load() if isinstance(self.recipe, RecipeRef) else self.recipe
+
+    def _members(self, corpora: Mapping[str, Corpus]) -> Members | None:
+        """Who is known to be a member, checked against the audited corpus."""
+        given = self.members
+        if given is None or isinstance(given, Members):
+            return given
+        if AUDITED not in corpora:
+            raise PlanError(
+                "Members are given, but no audited corpus.", do="Give the corpus too.", code="members_of_nothing"
+            )
+        return read_members(given.members, corpora[AUDITED], non_members=given.non_members, others=given.others)
 
 
 def settings_of(audit: Audit) -> dict[str, Any]:
@@ -141,40 +155,25 @@ def _plain(value: Any) -> Any:
         return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
     if isinstance(value, frozenset | set):
         return sorted(value)
-    raise PlanError(f"A {type(value).__name__} cannot be written down.", do="Use plain values in the settings.")
-
-
-def _named(source: Model | NamedModel | Corpus | NamedCorpus | Cohorts | Path | str) -> Any:
-    """A model, corpus or cohorts as a plan names them; an object that was never named, by its digest."""
-    if isinstance(source, Corpus | Model):
-        return {"object": source.name, "digest": source.digest}
-    return {"object": "cohorts", "digest": digest_of(source)} if isinstance(source, Cohorts) else source
+    raise PlanError(
+        f"A {type(value).__name__} cannot be written down.", do="Use plain values in the settings.", code="not_plain"
+    )
 
 
 def digest_of(cohorts: Cohorts) -> str:
-    """The address of who trained what."""
+    """The address of which units each model was trained on."""
     members = {model: list(cohorts.members(model)) for model in cohorts.models}
     return digest(cohorts.corpus, cohorts.unit, list(cohorts.units), members)
 
 
-def _read(source: Corpus | NamedCorpus | str) -> Corpus:
-    """The corpus itself."""
-    if isinstance(source, str):
-        source = NamedCorpus(ref=source)
-    return source if isinstance(source, Corpus) else source.read()
-
-
-def _loaded(source: Model | NamedModel | str) -> Model:
-    """The model itself."""
-    if isinstance(source, str):
-        source = NamedModel(ref=source)
-    return source.load() if isinstance(source, NamedModel) else source
-
-
-def _checked(source: Cohorts | Path, part: str, corpora: Mapping[str, Corpus]) -> Cohorts:
+def _checked(source: Cohorts | Path, role: str, corpora: Mapping[str, Corpus]) -> Cohorts:
     """The cohorts themselves, of the very corpus that is given."""
     cohorts = source if isinstance(source, Cohorts) else Cohorts.load(source)
-    if part not in corpora:
-        raise CorpusError(f"Cohorts are given of the corpus {part!r}, but no such corpus.", do="Give the corpus too.")
-    cohorts.check(corpora[part])
+    if role not in corpora:
+        raise CorpusError(
+            f"Cohorts are given of the corpus {role!r}, but no such corpus.",
+            do="Give the corpus too.",
+            code="cohorts_of_nothing",
+        )
+    cohorts.check(corpora[role])
     return cohorts

@@ -1,107 +1,78 @@
-"""The plan file: one YAML document that says what is audited, with what, and what must not be found."""
+"""The plan file: one YAML document that says what is audited, with what, and what must not be found.
+
+Every complaint names the file and the line. What a run folder keeps as `plan.yaml` can be read again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+import typing
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
-Kinds = Literal["causal", "masked", "seq2seq", "classifier"]
+from recollect.audits.audit import Audit
+from recollect.audits.registry import AUDITS
+from recollect.documents import Document, Overrides, changes, put
+from recollect.errors import PlanError
+from recollect.pipeline.completion import with_card_claim, with_natural_reference
+from recollect.pipeline.limits import Limit
+from recollect.pipeline.plan import Plan, digest_of, plain, settings_of
+from recollect.pipeline.refs import (
+    CorpusName,
+    CorpusRef,
+    Ids,
+    MembersRef,
+    ModelName,
+    ModelRef,
+    RecipeName,
+    RecipeRef,
+    resolved,
+)
+from recollect.recipes.recipe import Recipe
+from recollect.results.result import About
+from recollect.settings import did_you_mean
+from recollect.signals.evidence import AUDITED, TARGET
+
 OWN = "with"
 """The setting of an audit under which it names models, corpora and files of its own."""
+OBJECT = "object"
+"""The key under which a written plan names what was in memory only."""
+Section = TypeVar("Section", bound=BaseModel)
+_HINT = "Write `models:`, `corpora:` and `audits:`; examples/ has plans for the common cases."
+RENAMED = {
+    **{("corpora", name): f"{name}_column" for name in ("user", "text", "source", "target", "label", "id")},
+    ("corpora", "format"): "file_format",
+    ("models", "top_k"): "shows_top_k",
+    ("split", "by"): "split",
+    ("split", "words"): "split_words",
+    ("split", "minimum"): "split_minimum",
+}
+"""What plans of 0.1 called otherwise, by section and key."""
 
 
-class _Section(BaseModel):
-    """A part of the file: no other keys than these."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ModelEntry(_Section):
-    """A model, and how it is asked."""
-
-    model: str
-    """A folder, hf:NAME[@REVISION], BASE+ADAPTER, recorded:DIR, or python:module:factory."""
-    kind: Kinds | None = None
-    """What it is, where its configuration does not say."""
-    device: str | None = None
-    """cpu, cuda, cuda:1 …"""
-    window: int | None = None
-    """Tokens read at once."""
-    patterns: int | None = None
-    """Masked models: random mask patterns per record."""
-    one_by_one: bool = False
-    """Masked models: hide every token once, alone."""
-    mask_seed: int = 0
-    """Masked models: the seed of the patterns."""
-    precision: Literal["float32", "float64", "float16", "bfloat16"] = "float32"
-    """What it computes in."""
-    top_k: int | None = Field(default=None, ge=1)
-    """Let it show no more than so many ranked symbols and no probabilities, as a deployment does."""
-
-
-class SplitEntry(_Section):
-    """How long texts are cut."""
-
-    by: Literal["sentences", "windows"] = "sentences"
-    words: int = 50
-    """In a window."""
-    minimum: int = 1
-    """Pieces of fewer words are dropped and counted."""
-
-
-class CorpusEntry(_Section):
-    """A corpus, and how it is read."""
-
-    corpus: str
-    """A .jsonl, .csv, .tsv, .parquet, .txt or .npz file (also .gz, .zst), a folder or glob, or hf:name:split."""
-    user: str | None = None
-    """The name of its column, like the next five; the same word by default."""
-    text: str | None = None
-    source: str | None = None
-    target: str | None = None
-    label: str | None = None
-    id: str | None = None
-    format: str | None = None
-    """jsonl, csv, tsv, parquet, txt or npz, whatever the suffix says."""
-    split: SplitEntry | None = None
-    """Cut long texts into records that keep their user."""
-    skip_bad: bool = False
-    """Drop and count bad records instead of stopping."""
-    running_text: bool = False
-    """A .txt file is one text, not a record per line."""
-
-
-class RecipeEntry(_Section):
-    """How models are trained that are needed and not given."""
-
-    recipe: str
-    """A built-in recipe, or a YAML file."""
-    set: dict[str, Any] = Field(default_factory=dict)
-    """Settings of it to change, such as `training.epochs: 5`."""
-
-
-def _by_name(key: str) -> Callable[[Any], Any]:
-    """What lets a name stand for a section in which only the name is given."""
-    return lambda value: {key: value} if isinstance(value, str) else value
-
-
-ModelName = Annotated[ModelEntry, BeforeValidator(_by_name("model"), json_schema_input_type=str | ModelEntry)]
-CorpusName = Annotated[CorpusEntry, BeforeValidator(_by_name("corpus"), json_schema_input_type=str | CorpusEntry)]
-RecipeName = Annotated[RecipeEntry, BeforeValidator(_by_name("recipe"), json_schema_input_type=str | RecipeEntry)]
-
-
-class Given(_Section):
+class Given(BaseModel):
     """What is given to all audits, or to one."""
 
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
     models: dict[str, ModelName] = Field(default_factory=dict)
-    """By the part each plays: target, reference (or reference-0, reference-1 …), shadow-0 …"""
+    """By the role of each: target, reference (or reference-0, reference-1 …), shadow-0 …"""
     corpora: dict[str, CorpusName] = Field(default_factory=dict)
-    """By the part each plays: audited, controls …"""
+    """By the role of each: audited, controls …"""
     cohorts: dict[str, str] = Field(default_factory=dict)
-    """Who trained which model, where it is known: a cohorts.json, by the part of the corpus."""
+    """Which users or records each model was trained on: a cohorts.json, by the role of the corpus."""
+    members: Ids | None = None
+    """Ids of the audited corpus known to be in the training set: a list, a file with one per line, or column:NAME."""
+    non_members: Ids | None = None
+    """Ids known not to be in the training set, likewise."""
+    others: Literal["unknown", "non-members"] = "unknown"
+    """What everybody is who is not listed."""
     files: dict[str, str] = Field(default_factory=dict)
     """Other files that audits read: canaries …"""
     recipe: RecipeName | None = None
@@ -114,49 +85,298 @@ class PlanFile(Given):
     audits: dict[str, dict[str, Any] | None] = Field(min_length=1)
     """Which audits, each with its settings; under `with` what is given to it alone."""
     limits: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """What no finding may pass, by audit: `membership: [auc.lower>0.6]`."""
+    """What no finding may exceed, by audit: `membership: [auc.lower>0.6]`."""
     seed: int = 0
     """All randomness comes from this number."""
     work: str = ".recollect"
-    """Where answers and trained models are kept, for all runs."""
+    """Where scores per token and trained models are kept, for all runs."""
     out: str | None = None
     """The run folder; a folder named after the plan, if it is not given."""
     workers: int | None = Field(default=None, ge=1)
     """Processes at once."""
     threads: int | None = Field(default=None, ge=1)
     """Threads of each."""
+    about: About | None = None
+    """Which system is audited, for whom and why."""
 
 
-SECTIONS: dict[str, type[BaseModel]] = {
-    "models": ModelEntry,
-    "corpora": CorpusEntry,
-    "recipe": RecipeEntry,
-    "split": SplitEntry,
-}
+SECTIONS: dict[str, type[BaseModel]] = {"models": ModelRef, "corpora": CorpusRef, "recipe": RecipeRef, "about": About}
 """What stands in which section, for messages."""
 
 
-def resolved(ref: str, home: Path) -> str:
-    """A name in a plan: a path is relative to the plan's own folder; what is not there is left as it is.
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """What a plan file asks for."""
 
-    >>> resolved("hf:wikitext:train", Path("plans"))
-    'hf:wikitext:train'
+    plans: tuple[Plan, ...]
+    """One per audit, in the order of the file."""
+    out: Path
+    """The run folder."""
+
+
+def read_plan(path: Path, overrides: Overrides = (), *, only: Collection[str] = ()) -> Planned:
+    """The plans in a file.
+
+    Args:
+        path: A YAML file; paths in it are relative to its folder.
+        overrides: Settings to change, as a mapping or as "a.b=c" strings.
+        only: The audits that are wanted; all if empty.
+
+    Raises:
+        PlanError: The file is not there, or says something that cannot be done; the line is named.
     """
-    prefix, _, rest = ref.rpartition("recorded:")
-    if prefix:
-        return ref
-    return f"{'recorded:' if ref != rest else ''}{_placed(rest, home)}"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise PlanError(f"{path.name} is not text.", do=_HINT, code="not_text") from error
+    except OSError as error:
+        raise PlanError(
+            f"The plan {str(path)!r} cannot be read: {error.strerror}.", do="Check the path.", code="no_such_plan"
+        ) from error
+    written = Document.read(text, name=path.name, do=_HINT)
+    for key, value in changes(overrides):
+        put(written.settings, key.split("."), value)
+    if any("\0" in word for word in _words(written.settings)):
+        raise PlanError(
+            f"{path.name} holds a NUL sign, which no name of a file can have.", do="Take it out.", code="nul_in_plan"
+        )
+    return _Reader(document=written, home=path.parent).planned(path, frozenset(only))
 
 
-def _placed(path: str, home: Path) -> str:
-    """The path under the plan's folder, if something is there; of a base with an adapter, both."""
-    parts: Sequence[str] = path.split("+") if "+" in path and not (home / path).exists() else [path]
-    found = [str(home / part) if part and _is_there(home, part) else part for part in parts]
-    return "+".join(found)
+def write_plan(plans: Sequence[Plan], *, out: Path | None = None) -> str:
+    """Plans of several audits as one file, which `read_plan` reads again: absolute paths, all settings.
+
+    What was in memory only is named with its digest; such a plan is refused by `read_plan`.
+    """
+    first = plans[0]
+    document = {
+        "audits": {plan.audit.name: {**settings_of(plan.audit), OWN: _given(plan)} for plan in plans},
+        "limits": {plan.audit.name: [str(limit) for limit in plan.limits] for plan in plans if plan.limits},
+        "seed": first.seed,
+        "work": str(first.work.absolute()),
+        "out": None if out is None else str(out.absolute()),
+        "workers": first.workers,
+        "threads": first.threads,
+        "about": None if first.about is None else first.about.model_dump(exclude_none=True),
+    }
+    kept = {key: value for key, value in document.items() if value not in (None, {})}
+    return yaml.safe_dump(plain(kept), sort_keys=False, allow_unicode=True)
 
 
-def _is_there(home: Path, part: str) -> bool:
-    """Whether a path or a pattern names something under a folder."""
-    if Path(part).is_absolute() or ":" in part:
-        return False
-    return (home / part).exists() or any(mark in part for mark in "*?[")
+def _given(plan: Plan) -> dict[str, Any]:
+    """What is given to one audit, as a file says it."""
+    members = plan.members
+    known: dict[str, Any] = {}
+    if isinstance(members, MembersRef):
+        known = members.placed(Path.cwd()).model_dump(exclude_defaults=True)
+    elif members is not None:
+        known = {"members": {OBJECT: "members", "digest": members.digest}}
+    given = {
+        "models": {role: _named(source) for role, source in plan.models.items()},
+        "corpora": {role: _named(source) for role, source in plan.corpora.items()},
+        "cohorts": {role: _named(source) for role, source in plan.cohorts.items()},
+        **known,
+        "files": {role: str(path.absolute()) for role, path in plan.files.items()},
+        "recipe": None if plan.recipe is None else _named(plan.recipe),
+    }
+    return {key: value for key, value in given.items() if value not in (None, {})}
+
+
+def _named(source: Any) -> Any:
+    """A model, corpus, cohorts or recipe as a file names it; an object that was never named, by its digest."""
+    if isinstance(source, Recipe):
+        return RecipeRef.of(source).model_dump(exclude_defaults=True)
+    if isinstance(source, str):
+        return resolved(source, Path.cwd())
+    if isinstance(source, Path):
+        return str(source.absolute())
+    if isinstance(source, ModelRef | CorpusRef | RecipeRef):
+        written = source.placed(Path.cwd()).model_dump(exclude_defaults=True)
+        name = {"ModelRef": "model", "CorpusRef": "corpus", "RecipeRef": "recipe"}[type(source).__name__]
+        return written[name] if list(written) == [name] else written
+    address = source.digest if hasattr(source, "digest") else digest_of(source)
+    return {OBJECT: getattr(source, "name", "cohorts"), "digest": address}
+
+
+def _words(settings: Any) -> Iterator[str]:
+    """All names and texts in settings."""
+    if isinstance(settings, str):
+        yield settings
+    elif isinstance(settings, dict | list):
+        for each in settings.items() if isinstance(settings, dict) else settings:
+            yield from _words(list(each) if isinstance(each, tuple) else each)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reader:
+    """Turns what a document says into what it means."""
+
+    document: Document
+    home: Path
+    """The folder that paths are relative to."""
+
+    def planned(self, path: Path, only: frozenset[str]) -> Planned:
+        """All plans."""
+        self._refuse_objects(self.document.settings, ())
+        file = self._checked(PlanFile, self.document.settings, ())
+        self._refuse_unknown(only or file.audits)
+        wanted = {name: settings for name, settings in file.audits.items() if not only or name in only}
+        if missing := sorted(only.difference(file.audits)):
+            raise PlanError(
+                f"{self.document.name} plans no {missing[0]} audit.",
+                do=f"It plans: {', '.join(file.audits)}.",
+                code="audit_not_planned",
+            )
+        if strange := sorted(file.limits.keys() - file.audits.keys()):
+            raise PlanError(
+                f"{self.document.place(['limits', strange[0]])}: limits are set for an audit that is not planned.",
+                do=f"{did_you_mean(strange[0], file.audits)}Planned: {', '.join(file.audits)}.",
+                code="limits_of_nothing",
+            )
+        plans = tuple(self._plan(file, name, settings or {}) for name, settings in wanted.items())
+        out = self.home / file.out if file.out is not None else path.with_name(f"{path.stem}-run")
+        return Planned(plans=plans, out=out)
+
+    def _plan(self, file: PlanFile, name: str, settings: dict[str, Any]) -> Plan:
+        """The plan of one audit."""
+        own = self._checked(Given, settings.get(OWN) or {}, ("audits", name, OWN))
+        rest = {key: value for key, value in settings.items() if key != OWN}
+        recipe = own.recipe or file.recipe
+        # whose data is in the training set is known of one corpus, and not of another that has its role in this audit
+        apart = AUDITED in own.corpora
+        cohorts = {role: ref for role, ref in file.cohorts.items() if role not in own.corpora} | own.cohorts
+        known = own if own.members is not None or own.non_members is not None or apart else file
+        members = MembersRef(members=known.members, non_members=known.non_members, others=known.others)
+        members = members.placed(self.home)
+        if members.cohorts is not None:
+            cohorts[AUDITED] = str(members.cohorts)
+        stated = members.cohorts is None and (members.members is not None or members.non_members is not None)
+        models = {role: ref.placed(self.home) for role, ref in {**file.models, **own.models}.items()}
+        audit = self._audit(name, rest)
+        if TARGET in models:
+            audit = with_card_claim(audit, models[TARGET])
+            models = with_natural_reference(models, AUDITS.load(name).verb)
+        return Plan(
+            audit=audit,
+            models=models,
+            corpora={role: ref.placed(self.home) for role, ref in {**file.corpora, **own.corpora}.items()},
+            cohorts={role: Path(resolved(ref, self.home)) for role, ref in cohorts.items()},
+            members=members if stated else None,
+            files={role: Path(resolved(ref, self.home)) for role, ref in {**file.files, **own.files}.items()},
+            recipe=None if recipe is None else recipe.placed(self.home),
+            seed=file.seed,
+            work=self.home / file.work,
+            workers=file.workers,
+            threads=file.threads,
+            limits=tuple(self._limits(file.limits.get(name, ()), name)),
+            about=file.about,
+        )
+
+    def _audit(self, name: str, settings: dict[str, Any]) -> Audit:
+        """The audit with its settings."""
+        try:
+            return make_audit(name, settings)
+        except PlanError as error:
+            place = self.document.place(["audits", name])
+            raise PlanError(f"{place}: {error.found}", do=error.do, code=error.code) from error
+
+    def _limits(self, limits: Sequence[str], audit: str) -> list[Limit]:
+        """The limits of an audit."""
+        found = []
+        for place, limit in enumerate(limits):
+            try:
+                found.append(Limit.parse(limit))
+            except PlanError as error:
+                at = self.document.place(["limits", audit, str(place)])
+                raise PlanError(f"{at}: {error.found}", do=error.do, code=error.code) from error
+        return found
+
+    def _refuse_objects(self, settings: Any, path: tuple[str, ...]) -> None:
+        """Refuse a plan that was written of objects in memory: their contents are not in it."""
+        if isinstance(settings, Mapping):
+            if OBJECT in settings and "digest" in settings:
+                raise PlanError(
+                    f"{self.document.place(path)}: {'.'.join(path)} was an object in memory "
+                    f"({settings[OBJECT]!r}), and a file cannot bring it back.",
+                    do="Save it to a file or folder and name that here, or run the audit from Python again.",
+                    code="plan_with_objects",
+                )
+            for key, value in settings.items():
+                self._refuse_objects(value, (*path, str(key)))
+
+    def _refuse_unknown(self, audits: Collection[str]) -> None:
+        """Refuse audits that there are not."""
+        for name in audits:
+            if name not in AUDITS.names:
+                raise PlanError(
+                    f"{self.document.place(['audits', name])}: there is no audit {name!r}.",
+                    do=f"{did_you_mean(name, AUDITS.names)}Known: {', '.join(AUDITS.names)}.",
+                    code="unknown_audit",
+                )
+
+    def _checked(self, kind: type[Section], settings: Any, above: tuple[str, ...]) -> Section:
+        """A section of the file, or what is wrong with it."""
+        try:
+            return kind.model_validate(settings)
+        except ValidationError as error:
+            first = error.errors()[0]
+            path = [*above, *(str(step) for step in first["loc"])]
+            found, do, code = _explained(first, path, kind)
+            raise PlanError(f"{self.document.place(path)}: {found}", do=do, code=code) from None
+
+
+def make_audit(name: str, settings: Mapping[str, Any]) -> Audit:
+    """The audit of that name; its settings as YAML, a command line or Python give them.
+
+    Raises:
+        PlanError: It has no such setting, or a value is not of its type.
+    """
+    kind = AUDITS.load(name)
+    known = [each.name for each in dataclasses.fields(kind)]
+    for setting in settings:
+        if setting not in known:
+            raise PlanError(
+                f"the {name} audit has no setting {setting!r}.",
+                do=f"{did_you_mean(setting, [*known, OWN])}It has: {', '.join(known)}.",
+                code="unknown_setting",
+            )
+    hints = typing.get_type_hints(kind)
+    given = {key: _value(hints[key], value, key) for key, value in settings.items()}
+    needed = [
+        each.name
+        for each in dataclasses.fields(kind)
+        if each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
+    ]
+    if missing := [setting for setting in needed if setting not in given]:
+        raise PlanError(f"the {name} audit needs {missing[0]!r}.", do=f"Give {missing[0]}.", code="missing_setting")
+    made: Audit = kind(**given)
+    return made
+
+
+def _value(hint: Any, value: Any, name: str) -> Any:
+    """A setting as its type has it: YAML knows no tuples."""
+    try:
+        return TypeAdapter(hint).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise PlanError(
+            f"{name} is {value!r}. {first['msg']}.",
+            do="Change it, or leave it out for the default.",
+            code="invalid_setting",
+        ) from None
+
+
+def _explained(error: ErrorDetails, path: Sequence[str], kind: type[BaseModel]) -> tuple[str, str, str]:
+    """One pydantic error in our words: what was found, what to do, and its code."""
+    name = ".".join(path)
+    if error["type"] != "extra_forbidden":
+        said = "is missing" if error["type"] == "missing" else f"is {error['input']!r}. {error['msg']}"
+        code = "missing_setting" if error["type"] == "missing" else "invalid_setting"
+        return f"{name} {said}.", "See the examples, or `recollect check --help`.", code
+    sections = [step for step in path[:-1] if step in SECTIONS]
+    new = RENAMED.get((sections[-1], path[-1])) if sections else None
+    if new is not None:
+        return f"{name!r} is a setting of 0.1.", f"Since 0.2.0 it is called {new!r}.", "renamed_setting"
+    known = list((SECTIONS[sections[-1]] if sections else kind).model_fields)
+    do = f"{did_you_mean(path[-1], known)}Known here: {', '.join(known)}."
+    return f"there is no setting {name!r}.", do, "unknown_setting"

@@ -6,7 +6,6 @@ read and load what is given → refuse what is impossible → train and ask, rou
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,9 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import yaml
-
-from recollect.audits.audit import Audit
 from recollect.audits.desk import Desk, Progress, tell_nobody
 from recollect.audits.rounds import gathered, refuse_impossible
 from recollect.corpora.cohorts import Cohorts
@@ -24,24 +20,51 @@ from recollect.corpora.corpus import Corpus
 from recollect.errors import ModelError, PlanError, RecollectError
 from recollect.execution.local import LocalBackend
 from recollect.execution.threads import threads_for
-from recollect.files import private_folder, write_text, written_whole
+from recollect.files import private_folder, write_text
 from recollect.models.asking import Source, ask
 from recollect.models.model import Model, Question
 from recollect.models.store import AnswerStore
+from recollect.pipeline.limits import check_limits
 from recollect.pipeline.plan import Plan
-from recollect.pipeline.sources import NamedModel
+from recollect.pipeline.planfile import write_plan
+from recollect.pipeline.refs import ModelRef
+from recollect.pipeline.sources import Sources
 from recollect.pipeline.tracing import traced, work_address
 from recollect.recipes.fleet import Fleet, Trained, train_fleet
 from recollect.recipes.trial import Layout
 from recollect.results.folders import RunFolder
-from recollect.results.presentation import GENERIC
 from recollect.results.result import Result
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.streams import stream
 
 
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """A plan that was run: what came out, and what its run folder keeps besides."""
+
+    plan: Plan
+    result: Result
+    cohorts: Mapping[str, Cohorts]
+    """Which units each model was trained on, by the role of the corpus."""
+
+    def keep(self, out: Path) -> None:
+        """Write the run folder; the result last, because it says that all is there."""
+        folder = RunFolder(out)
+        write_text(folder.plan, write_plan([self.plan], out=out))
+        for role, cohorts in self.cohorts.items():
+            cohorts.save(folder.cohorts if role == AUDITED else folder.path / f"cohorts-{role}.json")
+        folder.write_result(self.result)
+
+
 def run(plan: Plan, out: Path | None = None, *, progress: Progress = tell_nobody) -> Result:
-    """The result of a plan.
+    """The result of a plan; see `finish`, which also says what else was kept."""
+    return finish(plan, out, progress=progress).result
+
+
+def finish(
+    plan: Plan, out: Path | None = None, *, sources: Sources | None = None, progress: Progress = tell_nobody
+) -> Finished:
+    """Run a plan.
 
     What is trained and asked is kept in the work folder. So the same plan again, after it was killed at any moment or
     after it was done, goes on where it was, and ends with the same result but for its seconds.
@@ -50,6 +73,7 @@ def run(plan: Plan, out: Path | None = None, *, progress: Progress = tell_nobody
         plan: What is to be run.
         out: The run folder, in which the result is kept with its tables, the plan and the cohorts; None to keep
             nothing but what lies in the work folder.
+        sources: Models and corpora that other plans loaded and read before.
         progress: Told now and then what is being done, and how far it is.
 
     Raises:
@@ -60,16 +84,18 @@ def run(plan: Plan, out: Path | None = None, *, progress: Progress = tell_nobody
     began = time.monotonic()
     plan.refuse_incomplete()
     _refuse_unwritable(out)
-    given = plan.evidence()
+    given = plan.evidence(sources)
     refuse_impossible(plan.audit, given)
     hands = _Hands.of(plan, given, progress)
     evidence = gathered(plan.audit, given, ask=hands.ask, train=hands.train)
     with _desk(plan, evidence, progress) as desk:
         judged = plan.audit.run(evidence, stream(plan.seed, plan.audit.name), desk)
     result = traced(judged, plan, evidence, seconds=time.monotonic() - began)
+    result = result.replaced(limits=check_limits(plan.limits, result), about=plan.about)
+    finished = Finished(plan=plan, result=result, cohorts=evidence.cohorts)
     if out is not None:
-        _keep(result, plan, evidence, RunFolder(out))
-    return result
+        finished.keep(out)
+    return finished
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +115,7 @@ class _Hands:
         known: dict[int, tuple[str, Source]] = {}
         for part, model in given.models.items():
             named = plan.models[part]
-            known[id(model)] = part, named.load if isinstance(named, NamedModel) else named
+            known[id(model)] = part, named.load if isinstance(named, ModelRef) else named
         question = given.models[TARGET].question if TARGET in given.models else None
         return cls(plan=plan, question=question, known=known, progress=progress)
 
@@ -107,12 +133,14 @@ class _Hands:
 
     def train(self, cohorts: Cohorts, corpus: Corpus) -> Mapping[str, Model]:
         """The models of these cohorts; only those that were never trained are trained."""
-        if self.plan.recipe is None:
+        recipe = self.plan.loaded_recipe()
+        if recipe is None:
             raise PlanError(
                 f"The {self.plan.audit.name} audit needs the models {', '.join(cohorts.models)} trained.",
-                do="Give the models, or a recipe to train them with.",
+                do="Give the models, or a recipe to train them with (--recipe, recipe=).",
+                code="missing_recipe",
             )
-        fleet = Fleet(recipe=self.plan.recipe, corpus=corpus, cohorts=cohorts, seed=self.plan.seed)
+        fleet = Fleet(recipe=recipe, corpus=corpus, cohorts=cohorts, seed=self.plan.seed)
         task = f"training {cohorts.models[0] if len(cohorts.models) == 1 else f'{len(cohorts.models)} models'}"
         trained = train_fleet(fleet, self.plan.work, layout=self._layout(), progress=partial(self.progress, task))
         if trained.failures:
@@ -122,8 +150,8 @@ class _Hands:
     def _loaded(self, part: str, folder: Path) -> Model:
         """A model that was trained for the audit, to be asked as the target is."""
         target = self.plan.models.get(TARGET)
-        device = target.device if isinstance(target, NamedModel) else None
-        named = NamedModel(ref=str(folder), question=self.question, device=device)
+        device = target.device if isinstance(target, ModelRef) else None
+        named = ModelRef.scored_like(str(folder), self.question, device=device)
         model = named.load()
         self.known[id(model)] = part, named.load
         return model
@@ -145,6 +173,7 @@ def _untrained(trained: Trained) -> ModelError:
     error = ModelError(
         f"{len(said)} of {len(said) + len(trained.folders)} models could not be trained. {shown}",
         do=f"{remedy} The others are kept: run the same again, and only these are trained.".strip(),
+        code="training_failed",
     )
     error.add_note(next(iter(trained.failures.values())).traceback)
     return error
@@ -167,24 +196,8 @@ def _refuse_unwritable(out: Path | None) -> None:
         return
     place = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
-        raise PlanError(f"The run folder {str(out)!r} cannot be written.", do="Choose another with --out.")
-
-
-def _keep(result: Result, plan: Plan, evidence: Evidence, folder: RunFolder) -> None:
-    """Write the run folder; the result last, because it says that all is there."""
-    write_text(folder.plan, yaml.safe_dump(plan.written(), sort_keys=False, allow_unicode=True))
-    for part, cohorts in evidence.cohorts.items():
-        cohorts.save(folder.cohorts if part == AUDITED else folder.path / f"cohorts-{part}.json")
-    _bring_files(plan.audit, evidence, folder)
-    folder.write_result(result)
-
-
-def _bring_files(audit: Audit, evidence: Evidence, folder: RunFolder) -> None:
-    """Copy the files beside the target that the audit's report shows, such as its exposure by epoch."""
-    if TARGET not in evidence.models:
-        return
-    beside = Path(evidence.models[TARGET].name)
-    for name, _ in getattr(audit, "presentation", GENERIC).files.values():
-        if (beside / name).is_file():
-            with written_whole(folder.path / name) as part:  # as it is: of a damaged one the report says so
-                shutil.copyfile(beside / name, part)
+        raise PlanError(
+            f"The run folder {str(out)!r} cannot be written.",
+            do="Choose another with --out.",
+            code="run_folder_not_writable",
+        )

@@ -4,42 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import yaml
-
 from recollect import __version__
 from recollect.audits.desk import Progress, tell_nobody
 from recollect.errors import RecollectError
 from recollect.files import write_text
-from recollect.pipeline.plan import Plan, plain, told_settings
-from recollect.pipeline.planning import Planned
-from recollect.pipeline.run import run
+from recollect.pipeline.limits import check_limits
+from recollect.pipeline.plan import Plan, told_settings
+from recollect.pipeline.planfile import Planned, write_plan
+from recollect.pipeline.run import Finished, finish
+from recollect.pipeline.sources import Sources
 from recollect.results.folders import RunFolder
 from recollect.results.result import Failed, Provenance, Result
 
 
-def run_all(planned: Planned, *, progress: Progress = tell_nobody) -> Iterator[Result]:
-    """The result of each audit as it is done. What was trained or asked before is not done again.
+def run_all(
+    planned: Planned, *, sources: Sources | None = None, progress: Progress = tell_nobody
+) -> Iterator[Finished]:
+    """Each audit as it is done. What was trained or scored before is not done again.
+
+    Args:
+        planned: The plans and their run folder.
+        sources: Models and corpora that were loaded and read before; each is loaded and read once in any case.
+        progress: Told now and then what is being done, and how far it is.
 
     Raises:
-        PlanError: Something is missing from one of the plans; nothing was trained or asked.
+        PlanError: Something is missing from one of the plans; nothing was trained or scored.
     """
     for plan in planned.plans:
         plan.refuse_incomplete()
-    folder = RunFolder(planned.out)
+    folder, known = RunFolder(planned.out), sources or Sources()
     for plan in planned.plans:
         try:
-            yield run(plan, planned.out, progress=progress)
+            yield finish(plan, planned.out, sources=known, progress=progress)
         except RecollectError as error:
             failed = _failed(plan, error)
             folder.write_result(failed)
-            yield failed
+            yield Finished(plan=plan, result=failed, cohorts={})
         # each audit leaves its own plan; what was asked for is the whole
-        write_text(folder.plan, yaml.safe_dump(plain(planned.settings), sort_keys=False, allow_unicode=True))
+        write_text(folder.plan, write_plan(planned.plans, out=planned.out))
 
 
 def _failed(plan: Plan, error: RecollectError) -> Result:
     """The result of an audit that could not be done."""
-    return Result(
+    result = Result(
         audit=plan.audit.name,
         question=plan.audit.question,
         verdict=f"Not tested: {error.found}",
@@ -47,4 +54,6 @@ def _failed(plan: Plan, error: RecollectError) -> Result:
         outcome_code="failed",
         failed=(Failed(audit=plan.audit.name, code=error.code, error=f"{error.found} {error.do}".strip()),),
         settings=told_settings(plan.audit),
+        about=plan.about,
     ).with_provenance(Provenance(recollect=__version__, seed=plan.seed, queries=0, seconds=0.0))
+    return result.replaced(limits=check_limits(plan.limits, result))

@@ -1,64 +1,42 @@
-"""Models and corpora as a user names them: one string, and how it is to be read."""
+"""Sources: every model is loaded and every corpus is read once, however many audits use them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from recollect.corpora.columns import Columns
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.splitting import Split
-from recollect.corpora.validating import read_corpus
-
-if TYPE_CHECKING:
-    # torch comes with models, and whoever only reads a corpus should not wait for it
-    from recollect.models.model import Kind, Model, Question
+from recollect.models.model import Model
+from recollect.pipeline.refs import CorpusRef, ModelRef
 
 
-@dataclass(frozen=True, kw_only=True)
-class NamedModel:
-    """The name of a model, and how it is to be asked."""
+@dataclass(frozen=True)
+class Sources:
+    """What was loaded and read so far, by how it was described."""
 
-    ref: str
-    """What `load_model` takes."""
-    question: Question | None = None
-    """How it is asked; None for the plain way."""
-    kind: Kind | None = None
-    """What it predicts, where its configuration does not say."""
-    device: str | None = None
-    """Where it computes; None for the best there is."""
-    top_k: int | None = None
-    """How many ranked symbols it shows, and nothing else; None for all that it can show."""
+    _models: dict[ModelRef, Model] = field(default_factory=dict)
+    _corpora: dict[CorpusRef, Corpus] = field(default_factory=dict)
 
-    def load(self) -> Model:
-        """The model itself, or as much of it as is to be seen."""
-        from recollect.models.access import Access
-        from recollect.models.limited import limited
-        from recollect.models.loading import load_model
+    def clear(self) -> None:
+        """Forget what was loaded and read."""
+        self._models.clear()
+        self._corpora.clear()
 
-        model = load_model(self.ref, question=self.question, kind=self.kind, device=self.device)
-        return model if self.top_k is None else limited(model, Access.top(self.top_k))
+    def model(self, source: Model | ModelRef | str) -> Model:
+        """The model itself; the same object each time it is described in the same way."""
+        if isinstance(source, str):
+            source = ModelRef(model=source)
+        if not isinstance(source, ModelRef):
+            return source
+        if source not in self._models:
+            self._models[source] = source.load()
+        return self._models[source]
 
-
-@dataclass(frozen=True, kw_only=True)
-class NamedCorpus:
-    """The name of a corpus, and how it is to be read."""
-
-    ref: str
-    """What `read_corpus` takes."""
-    columns: Columns = field(default_factory=Columns)
-    format: str | None = None
-    split: Split | None = None
-    skip_bad: bool = False
-    running_text: bool = False
-
-    def read(self) -> Corpus:
-        """The corpus itself, checked."""
-        return read_corpus(
-            self.ref,
-            columns=self.columns,
-            format=self.format,
-            split=self.split,
-            skip_bad=self.skip_bad,
-            running_text=self.running_text,
-        )
+    def corpus(self, source: Corpus | CorpusRef | str) -> Corpus:
+        """The corpus itself; the same object each time it is described in the same way."""
+        if isinstance(source, str):
+            source = CorpusRef(corpus=source)
+        if not isinstance(source, CorpusRef):
+            return source
+        if source not in self._corpora:
+            self._corpora[source] = source.read()
+        return self._corpora[source]

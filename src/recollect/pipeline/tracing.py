@@ -11,7 +11,7 @@ from recollect.models.manifest import installed
 from recollect.models.model import Model, address
 from recollect.models.recorded import Recorded
 from recollect.pipeline.plan import Plan, digest_of, settings_of, told_settings
-from recollect.results.result import Provenance, Result
+from recollect.results.result import ModelFacts, Provenance, Result
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 
 NOTED = ("numpy", "scipy", "transformers", "tokenizers")
@@ -50,6 +50,7 @@ def _provenance(plan: Plan, evidence: Evidence, seconds: float) -> Provenance:
         model=None if target is None else target.digest,
         corpus=None if audited is None else audited.digest,
         digests=dict(sorted({**others, **_cohorts(evidence), **_files(evidence)}.items())),
+        models={role: _facts(model) for role, model in sorted(evidence.models.items())},
         seed=plan.seed,
         queries=sum(len(evidence.corpora[corpus]) for model, corpus in evidence.answers if model == TARGET),
         seconds=round(seconds, 3),
@@ -58,12 +59,18 @@ def _provenance(plan: Plan, evidence: Evidence, seconds: float) -> Provenance:
 
 def _cohorts(evidence: Evidence) -> dict[str, str]:
     """The digests of who trained which model."""
-    return {f"cohorts of {part}": digest_of(cohorts) for part, cohorts in evidence.cohorts.items()}
+    known = {} if evidence.members is None else {"members": evidence.members.digest}
+    return known | {f"cohorts of {part}": digest_of(cohorts) for part, cohorts in evidence.cohorts.items()}
 
 
 def _files(evidence: Evidence) -> dict[str, str]:
     """The digests of the other files."""
     return {part: digest_file(path) for part, path in evidence.files.items()}
+
+
+def _facts(model: Model) -> ModelFacts:
+    """Which model it was."""
+    return ModelFacts(name=model.name, digest=model.digest, revision=getattr(model, "revision", None))
 
 
 def _least(model: Model) -> float | None:

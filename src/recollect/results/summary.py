@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from recollect.corpora.faults import describe_reason
 from recollect.results.result import Finding, Result
 
 
@@ -51,7 +52,9 @@ def count_words(code: str) -> str:
     >>> count_words("audited.empty_text"), count_words("control_users")
     ('audited: empty text', 'control users')
     """
-    return code.replace(".", ": ").replace("_", " ")
+    role, _, reason = code.rpartition(".")
+    words = describe_reason(reason).replace("_", " ")
+    return f"{role}: {words}" if role else words
 
 
 def number(value: float) -> str:

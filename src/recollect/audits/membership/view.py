@@ -36,6 +36,7 @@ VERB: Final = Verb(
     },
     members=True,
     trains=True,
+    natural_reference=True,
 )
 PRESENTATION: Final = Presentation(
     figures="recollect.report.figures.membership:membership_figures",

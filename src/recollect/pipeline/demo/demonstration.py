@@ -11,7 +11,7 @@ from recollect.audits.desk import Progress
 from recollect.files import private_folder, write_text
 from recollect.pipeline.demo.truth import TRUTHS, Truth
 from recollect.pipeline.demo.world import World
-from recollect.pipeline.planning import read_plan
+from recollect.pipeline.planfile import read_plan
 from recollect.pipeline.series import run_all
 from recollect.results.result import Result
 
@@ -42,10 +42,11 @@ def demonstrate(folder: Path, *, seed: int, progress: Progress) -> Iterator[Show
         write_text(folder / f"{plan}.yaml", text.replace("seed: 0", f"seed: {seed}"))
     world = World(folder=folder, seed=seed)
     world.write_data()
-    recipes = {plan.audit.name: plan.recipe for plan in read_plan(folder / "unprotected.yaml").plans}
+    recipes = {plan.audit.name: plan.loaded_recipe() for plan in read_plan(folder / "unprotected.yaml").plans}
     world.train({audit: recipe for audit, recipe in recipes.items() if recipe is not None}, progress)
     for plan, truths in TRUTHS.items():
-        for result in run_all(read_plan(folder / f"{plan}.yaml"), progress=progress):
+        for finished in run_all(read_plan(folder / f"{plan}.yaml"), progress=progress):
+            result = finished.result
             truth = truths[result.audit]
             right = truth.right(result, world.people(truth.learnt) if truth.learnt else frozenset())
             yield Shown(plan=plan, result=result, truth=truth, right=right)

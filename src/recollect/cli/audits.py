@@ -1,0 +1,157 @@
+"""The verbs of all audits, plug-ins included: built from what each audit declares."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.audits.registry import AUDITS
+from recollect.cli import console
+from recollect.cli.endings import end, ending
+from recollect.cli.fields import DeclaredField, fields_of, given_of
+from recollect.cli.options import CORPUS_HELP, MODEL_HELP, AsJson, CorpusOptions, ModelOptions, Seed, Work, Workers
+from recollect.cli.verbs import unwrap, with_status
+
+if TYPE_CHECKING:
+    from recollect.audits.verb import Role, Verb
+
+_GIVEN, _SETTINGS, _RUN = "What else is given", "Settings of the audit", "The run"
+
+
+def audit_function(audit: str) -> Callable[..., None]:
+    """The verb of an audit as typer takes it, with an option for every role and setting that the audit declares."""
+    kind = AUDITS.load(audit)
+    declared: Verb = kind.verb
+    fields = [*_role_fields(declared), *fields_of(kind, panel=_SETTINGS), *ModelOptions.fields()]
+    if any(role.kind == "corpus" for role in declared.roles.values()):
+        fields += CorpusOptions.fields()
+
+    def command(**options: Any) -> None:
+        with_status(partial(_run, audit, fields, options))
+
+    command.__doc__ = unwrap(f"{declared.summary}\n\n{declared.guide}")
+    parameters = [*_arguments(declared), *(each.parameter() for each in fields), *_run_parameters()]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return command
+
+
+def _run(audit: str, fields: list[DeclaredField], options: Mapping[str, Any]) -> None:
+    """Run the audit, show how far it is and what was found, and end with the status that CI needs.
+
+    Status 1: a limit was passed. Status 2: something of the audit failed, or a limit cannot be judged. The result is
+    shown and kept in either case.
+    """
+    from recollect.api import Session
+
+    out, as_json = options["out"], options["json"]
+    given = given_of(fields, options)
+    with console.stages() as progress:
+        session = Session(work=options["work"], seed=options["seed"], workers=options["workers"], progress=progress)
+        limits = options["fail_if"] or []
+        result = session.audit(audit, options["model"], options.get("corpus"), fail_if=limits, out=out, **given)
+    from recollect.cli.results import say_where, show_result
+
+    show_result(result, out=out, as_json=as_json)
+    if out is not None:
+        say_where(out)
+    end([ending(result.result)])
+
+
+def _arguments(verb: Verb) -> list[inspect.Parameter]:
+    """MODEL and, if the audit reads one, CORPUS."""
+    from recollect.signals.evidence import AUDITED
+
+    model = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP, show_default=False)]
+    found = [inspect.Parameter("model", inspect.Parameter.KEYWORD_ONLY, annotation=model)]
+    corpus = verb.roles.get(AUDITED)
+    if corpus is not None:
+        argument = typer.Argument(metavar="CORPUS", help=f"{corpus.help} {CORPUS_HELP}", show_default=False)
+        kind: Any = str if corpus.required else str | None
+        default = inspect.Parameter.empty if corpus.required else None
+        found.append(
+            inspect.Parameter(
+                "corpus", inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, argument], default=default
+            )
+        )
+    return found
+
+
+def _role_fields(verb: Verb) -> list[DeclaredField]:
+    """An option for every role besides the target and the audited corpus, for members, and for a recipe."""
+    from recollect.pipeline.refs import MembersRef
+    from recollect.signals.evidence import AUDITED, TARGET
+
+    found = [
+        DeclaredField(
+            name=role,
+            hint=_hint(declared),
+            default=None,
+            help=_help(declared),
+            panel=_GIVEN,
+            metavar=declared.kind.upper(),
+        )
+        for role, declared in verb.roles.items()
+        if role not in (TARGET, AUDITED)
+    ]
+    if verb.members:
+        found += [_one_place(each) for each in fields_of(MembersRef, panel=_GIVEN)]
+    if verb.trains:
+        text = "Trains what is missing: a built-in recipe or a YAML file."
+        found.append(DeclaredField(name="recipe", hint=str, default=None, help=text, panel=_GIVEN))
+        text = "Change a setting of the recipe: --set units=200."
+        found.append(DeclaredField(name="set", hint=Mapping[str, Any], default=None, help=text, panel=_GIVEN))
+    return found
+
+
+def _one_place(declared: DeclaredField) -> DeclaredField:
+    """On a command line ids are named by where they stand."""
+    if declared.name == "others":
+        return declared
+    return DeclaredField(name=declared.name, hint=str, default=None, help=declared.help, panel=declared.panel)
+
+
+def _hint(role: Role) -> Any:
+    """The type of what plays a role."""
+    return tuple[str, ...] if role.many else str
+
+
+def _help(role: Role) -> str:
+    """What plays a role; several may."""
+    return f"{role.help} May be repeated." if role.many else role.help
+
+
+def _run_parameters() -> list[inspect.Parameter]:
+    """Where a run works, what it must not find, and how it is shown."""
+
+    def run(
+        out: Annotated[
+            Path | None,
+            typer.Option(
+                metavar="DIR",
+                help="The run folder: keeps result, tables, plan and report. (default: it is only shown)",
+                rich_help_panel=_RUN,
+            ),
+        ] = None,
+        work: Work = Path(".recollect"),
+        seed: Seed = 0,
+        workers: Workers = None,
+        fail_if: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--fail-if",
+                metavar="LIMIT",
+                help="End with status 1 if a finding passes this: 'auc>0.6', 'auc.lower>0.6'; repeatable.",
+                rich_help_panel=_RUN,
+            ),
+        ] = None,
+        json: AsJson = False,
+    ) -> None:
+        """What every audit's verb shares."""
+
+    signature = inspect.signature(run, eval_str=True)
+    return [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in signature.parameters.values()]

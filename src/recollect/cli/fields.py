@@ -1,0 +1,179 @@
+"""From declared fields to options of the command line, and back: a setting is declared once, where it is used."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import typer
+import yaml
+
+from recollect.errors import PlanError
+
+NOTHING = inspect.Parameter.empty
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclaredField:
+    """A field of a dataclass or a pydantic model, as the command line needs it."""
+
+    name: str
+    hint: Any
+    default: Any = NOTHING
+    help: str = ""
+    panel: str | None = None
+    metavar: str | None = None
+    """What stands for a value in the help; by its type, if None."""
+
+    @property
+    def option(self) -> str:
+        """How it is written: `--top-k`."""
+        return f"--{self.name.replace('_', '-')}"
+
+    def parameter(self) -> inspect.Parameter:
+        """The parameter of a typer command that stands for it; what is not given is None."""
+        kind, metavar = _typer_type(self.hint)
+        option = typer.Option(
+            self.option,
+            help=self._help().replace("[", r"\["),  # brackets are no markup
+            metavar=self.metavar or metavar,
+            show_default=False,
+            rich_help_panel=self.panel,
+        )
+        needed = self.default is NOTHING
+        annotation = Annotated[kind if kind is bool or needed else kind | None, option]  # type: ignore[valid-type]
+        default = NOTHING if needed else False if kind is bool else None
+        return inspect.Parameter(self.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+    def _help(self) -> str:
+        """What it is, and its default."""
+        if self.default in (NOTHING, None, False, "", ()) or (isinstance(self.default, Mapping) and not self.default):
+            return self.help
+        shown = ",".join(map(str, self.default)) if isinstance(self.default, tuple) else self.default
+        return f"{self.help} (default: {shown})"
+
+    def parse(self, written: Any) -> Any:
+        """The value that was written, as its type has it.
+
+        Raises:
+            PlanError: It is not of that type.
+        """
+        if isinstance(written, bool):
+            return written
+        if _is_mapping(self.hint):
+            from recollect.documents import changes
+
+            return dict(changes(written))
+        if _is_many(self.hint):
+            return self._checked([_scalar(item, self.hint) for each in written for item in self._items(each)])
+        return self._checked(_scalar(written, self.hint))
+
+    def _items(self, written: str) -> list[str]:
+        """Several numbers may stand between commas; texts may hold commas of their own."""
+        return [written] if _takes_text(self.hint) else written.split(",")
+
+    def _checked(self, value: Any) -> Any:
+        """The value, checked against its type."""
+        from pydantic import TypeAdapter, ValidationError
+
+        try:
+            return TypeAdapter(self.hint).validate_python(value)
+        except ValidationError as error:
+            message = error.errors()[0]["msg"]
+            raise PlanError(
+                f"{self.option} is {value!r}. {message}.", do="See --help.", code="invalid_setting"
+            ) from None
+
+
+def fields_of(kind: Any, *, skip: frozenset[str] = frozenset(), panel: str | None = None) -> list[DeclaredField]:
+    """The fields of a settings dataclass or of a reference, with the docstrings beneath them as help."""
+    from recollect.docstrings import field_docs
+
+    hints, docs = typing.get_type_hints(kind, include_extras=True), field_docs(kind)
+    if dataclasses.is_dataclass(kind):
+        defaults = {each.name: _default(each) for each in dataclasses.fields(kind)}
+    else:
+        defaults = {name: each.get_default(call_default_factory=True) for name, each in kind.model_fields.items()}
+    return [
+        DeclaredField(name=name, hint=hints[name], default=default, help=docs.get(name, ""), panel=panel)
+        for name, default in defaults.items()
+        if name not in skip
+    ]
+
+
+def given_of(fields: list[DeclaredField], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the fields that were given on the command line, parsed."""
+    return {
+        each.name: each.parse(options[each.name])
+        for each in fields
+        if options.get(each.name) not in (None, False) and options[each.name] != []
+    }
+
+
+def _default(setting: dataclasses.Field[Any]) -> Any:
+    """The default of a dataclass field."""
+    if setting.default is not dataclasses.MISSING:
+        return setting.default
+    return NOTHING if setting.default_factory is dataclasses.MISSING else setting.default_factory()
+
+
+def _bare(hint: Any) -> tuple[Any, ...]:
+    """The types that a hint allows besides None, without annotations."""
+    if typing.get_origin(hint) is Annotated:
+        return _bare(typing.get_args(hint)[0])
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        return tuple(each for one in typing.get_args(hint) if one is not type(None) for each in _bare(one))
+    return (hint,)
+
+
+def _typer_type(hint: Any) -> tuple[Any, str | None]:
+    """The type that typer is given, and what stands for a value in the help."""
+    kinds = _bare(hint)
+    if kinds == (bool,):
+        return bool, None
+    if _is_mapping(hint):
+        return list[str], "SETTING=VALUE"
+    if _is_many(hint):
+        return list[str], "VALUE"
+    if len(kinds) == 1 and typing.get_origin(kinds[0]) is Literal:
+        return kinds[0], None
+    names = {int: "INTEGER", float: "NUMBER", str: "TEXT"}
+    return str, names.get(kinds[0], "VALUE")
+
+
+def _is_mapping(hint: Any) -> bool:
+    """Whether it holds settings of its own."""
+    return any(_origin(kind) is not None and issubclass(_origin(kind), Mapping) for kind in _bare(hint))
+
+
+def _is_many(hint: Any) -> bool:
+    """Whether it holds several values."""
+    return any(_origin(kind) in (tuple, list, set, frozenset) for kind in _bare(hint))
+
+
+def _takes_text(hint: Any) -> bool:
+    """Whether its values are texts."""
+    return str in (each for kind in _bare(hint) for one in (typing.get_args(kind) or (kind,)) for each in _bare(one))
+
+
+def _origin(kind: Any) -> Any:
+    """The class behind a generic type, if it is one."""
+    origin = typing.get_origin(kind)
+    return origin if isinstance(origin, type) else None
+
+
+def _scalar(written: str, hint: Any) -> Any:
+    """A value as YAML reads it: numbers, none; texts as they are."""
+    if written.lower() == "none":
+        return None
+    if _takes_text(hint) or any(typing.get_origin(kind) is Literal for kind in _bare(hint)):
+        return written
+    try:
+        return yaml.safe_load(written)
+    except yaml.YAMLError:
+        return written

@@ -1,0 +1,241 @@
+"""From the arguments of a call, on the command line or in Python, to a plan."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import ValidationError
+
+from recollect.audits.registry import AUDITS
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.validating import read_corpus
+from recollect.documents import changes
+from recollect.errors import PlanError
+from recollect.models.loading import load_model
+from recollect.models.model import Model
+from recollect.pipeline.completion import with_card_claim, with_natural_reference
+from recollect.pipeline.limits import Limit
+from recollect.pipeline.plan import Plan
+from recollect.pipeline.planfile import make_audit
+from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef, RecipeRef
+from recollect.recipes.recipe import Recipe
+from recollect.results.result import About
+from recollect.settings import did_you_mean
+from recollect.signals.evidence import AUDITED, REFERENCE, TARGET
+
+if TYPE_CHECKING:
+    from recollect.audits.verb import Role, Verb
+
+MODEL_OPTIONS = frozenset(ModelRef.model_fields) - {"model"}
+"""How every model is scored, as keyword arguments of every function that takes a model."""
+CORPUS_OPTIONS = frozenset(CorpusRef.model_fields) - {"corpus"}
+"""How every corpus is read, likewise."""
+MEMBERS_OPTIONS = frozenset(MembersRef.model_fields)
+RUN_OPTIONS = frozenset({"tokenizer", "fail_if", "about"})
+Ref = TypeVar("Ref", ModelRef, CorpusRef)
+
+
+@dataclass(frozen=True)
+class Objects:
+    """Models and corpora that were given as objects: each becomes one model or corpus, however often it is given."""
+
+    _models: dict[int, tuple[Any, Model]] = field(default_factory=dict)
+    """By identity of the object, which is kept so that no other gets its identity."""
+
+    def clear(self) -> None:
+        """Forget them."""
+        self._models.clear()
+
+    def model(self, source: Any, options: Mapping[str, Any], tokenizer: Any = None) -> Model | ModelRef:
+        """A model as a plan takes it.
+
+        Args:
+            source: A model string, a reference, or an object.
+            options: How it is scored.
+            tokenizer: Of an object that does not bring its own.
+        """
+        if isinstance(source, ModelRef):
+            return source
+        if isinstance(source, str | Path):
+            return reference(ModelRef, {"model": str(source), **options})
+        if isinstance(source, Mapping):
+            return reference(ModelRef, {**options, **source})
+        if id(source) not in self._models:
+            asked = reference(ModelRef, {"model": "object", **options})
+            model = load_model(
+                source, tokenizer=tokenizer, question=asked.question, kind=asked.kind, device=asked.device
+            )
+            self._models[id(source)] = source, asked.limit(model)
+        return self._models[id(source)][1]
+
+    def corpus(self, source: Any, options: Mapping[str, Any]) -> Corpus | CorpusRef:
+        """A corpus as a plan takes it."""
+        if isinstance(source, Corpus | CorpusRef):
+            return source
+        if isinstance(source, str | Path):
+            return reference(CorpusRef, {"corpus": str(source), **options})
+        if isinstance(source, Mapping) and "corpus" in source:
+            return reference(CorpusRef, {**options, **source})
+        return read_corpus(source, **reference(CorpusRef, {"corpus": "object", **options}).options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A call of an audit: what was given, by the names that its verb and its settings declare."""
+
+    audit: str
+    model: Any
+    corpus: Any = None
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """Roles, settings, and options of models, corpora and members; None is not given."""
+
+    @property
+    def verb(self) -> Verb:
+        """How the audit is called."""
+        found: Verb = AUDITS.load(self.audit).verb
+        return found
+
+    @property
+    def settings(self) -> frozenset[str]:
+        """The names of its settings."""
+        return frozenset(each.name for each in dataclasses.fields(AUDITS.load(self.audit)))
+
+    def plan(self, objects: Objects, **running: Any) -> Plan:
+        """The plan that the call amounts to; nothing is loaded but objects in memory.
+
+        Args:
+            objects: Turns objects into models and corpora.
+            running: Seed, work folder, workers and threads of the plan.
+        """
+        refuse_unknown(self.given, self._known())
+        scored, read, run = self._pick(MODEL_OPTIONS), self._pick(CORPUS_OPTIONS), self._pick(RUN_OPTIONS)
+        models = {TARGET: objects.model(self.model, scored, run.get("tokenizer"))}
+        corpora = {} if self.corpus is None else {AUDITED: objects.corpus(self.corpus, read)}
+        files = dict[str, Path]()
+        for role, kind, value in self._roles():
+            if kind == "model":
+                models[role] = objects.model(value, scored, run.get("tokenizer"))
+            elif kind == "corpus":
+                corpora[role] = objects.corpus(value, read)
+            else:
+                files[role] = Path(value)
+        settings = {name: self.given[name] for name in self.settings if name in self.given}
+        members, recipe = _members(self._pick(MEMBERS_OPTIONS)), self.given.get("recipe")
+        cohorts = {AUDITED: members.cohorts} if members is not None and members.cohorts is not None else {}
+        return Plan(
+            audit=with_card_claim(make_audit(self.audit, settings), models[TARGET]),
+            models=with_natural_reference(models, self.verb),
+            corpora=corpora,
+            cohorts=cohorts,
+            members=None if cohorts else members,
+            files=files,
+            recipe=recipe if isinstance(recipe, Recipe) else name_recipe(recipe, self.given.get("set")),
+            limits=tuple(map(Limit.parse, _listed(run.get("fail_if")))),
+            about=_about(run.get("about")),
+            **running,
+        )
+
+    def _pick(self, names: Iterable[str]) -> dict[str, Any]:
+        """Those of the given arguments that have these names."""
+        return {name: self.given[name] for name in names if self.given.get(name) is not None}
+
+    def _roles(self) -> list[tuple[str, str, Any]]:
+        """What plays which role, with the kind of each: one as it is, several with numbers."""
+        return [
+            (name, declared.kind, each)
+            for role, declared in self.verb.roles.items()
+            if role not in (TARGET, AUDITED) and self.given.get(role) is not None
+            for name, each in _numbered(role, declared, self.given[role])
+        ]
+
+    def _known(self) -> frozenset[str]:
+        """The names of all arguments."""
+        roles = frozenset(self.verb.roles) - {TARGET, AUDITED}
+        reads = any(role.kind == "corpus" for role in self.verb.roles.values())
+        known = roles | self.settings | MODEL_OPTIONS | RUN_OPTIONS | (CORPUS_OPTIONS if reads else frozenset())
+        known |= frozenset({"recipe", "set"} if self.verb.trains else ())
+        return known | (MEMBERS_OPTIONS if self.verb.members else frozenset())
+
+
+def _numbered(role: str, declared: Role, value: Any) -> list[tuple[str, Any]]:
+    """The models of one role: one as it is, several with numbers."""
+    many = list(value) if declared.many and isinstance(value, list | tuple) else [value]
+    if role == REFERENCE and len(many) == 1:
+        return [(role, many[0])]
+    return [(f"{role}-{i}", each) for i, each in enumerate(many)] if declared.many else [(role, value)]
+
+
+def divide_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """How a model is scored, and how a corpus is read."""
+    refuse_unknown(options, MODEL_OPTIONS | CORPUS_OPTIONS)
+    chosen = {name: value for name, value in options.items() if value is not None}
+    scored = {name: value for name, value in chosen.items() if name in MODEL_OPTIONS}
+    return scored, {name: value for name, value in chosen.items() if name in CORPUS_OPTIONS}
+
+
+def refuse_unknown(given: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Refuse arguments that mean nothing."""
+    names = sorted(known)
+    for name in given:
+        if name not in names:
+            raise PlanError(
+                f"There is no argument {name!r}.",
+                do=f"{did_you_mean(name, names)}Known: {', '.join(names)}.",
+                code="unknown_argument",
+            )
+
+
+def reference(kind: type[Ref], fields: Mapping[str, Any]) -> Ref:
+    """A reference, or what is wrong with it."""
+    try:
+        return kind.model_validate(dict(fields))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        raise PlanError(
+            f"{name} is {first['input']!r}. {first['msg']}.",
+            do="Change it, or leave it out for the default.",
+            code="invalid_setting",
+        ) from None
+
+
+def _members(chosen: Mapping[str, Any]) -> MembersRef | None:
+    """Who is known to be in the training set."""
+    if not chosen.keys() & {"members", "non_members"}:
+        return None
+    return MembersRef.model_validate({name: _ids(value) for name, value in chosen.items()})
+
+
+def _ids(value: Any) -> str | tuple[str, ...]:
+    """Ids as a plan keeps them."""
+    return str(value) if isinstance(value, str | Path) else tuple(map(str, value))
+
+
+def name_recipe(recipe: str | Path | None, changed: Any) -> RecipeRef | None:
+    """The recipe of that name, with its changes.
+
+    Raises:
+        PlanError: Changes are given, and no recipe.
+    """
+    settings = dict(changes(changed or {}))
+    if recipe is None and settings:
+        raise PlanError(
+            "--set (set=) changes a recipe, and none is given.",
+            do="Give --recipe (recipe=), or leave it out.",
+            code="changes_of_no_recipe",
+        )
+    return None if recipe is None else RecipeRef(recipe=str(recipe), set=settings)
+
+
+def _listed(value: str | Sequence[str] | None) -> list[str]:
+    """One or several as a list."""
+    return [value] if isinstance(value, str) else list(value or ())
+
+
+def _about(value: Any) -> About | None:
+    """What the audit is about."""
+    return About.model_validate(value) if isinstance(value, Mapping) else value

@@ -1,0 +1,46 @@
+"""What a plan leaves unsaid and the model itself tells: an adapter's base, and the privacy that its card claims."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recollect.audits.audit import Audit
+from recollect.models.refs import natural_reference
+from recollect.pipeline.refs import ModelRef
+from recollect.signals.evidence import REFERENCE, TARGET
+
+if TYPE_CHECKING:
+    from recollect.audits.verb import Verb
+
+
+def with_natural_reference(models: Mapping[str, Any], verb: Verb) -> dict[str, Any]:
+    """The models; an adapter's own base is its reference where the audit compares with one and none is given."""
+    target = models[TARGET]
+    given = any(role == REFERENCE or role.startswith(f"{REFERENCE}-") for role in models)
+    if given or not verb.natural_reference or not isinstance(target, ModelRef):
+        return dict(models)
+    base = natural_reference(target.model)
+    return dict(models) if base is None else {**models, REFERENCE: target.model_copy(update={"model": base})}
+
+
+def with_card_claim(audit: Audit, target: Any) -> Audit:
+    """The audit; where it compares with a claimed ε and none is given, with the one that the model's card states."""
+    settings: Any = audit
+    if getattr(settings, "claimed_epsilon", 0) is not None or not isinstance(target, ModelRef):
+        return audit
+    try:
+        stated = json.loads((Path(target.model) / "card.json").read_text(encoding="utf-8")).get("privacy")
+    except (OSError, ValueError, AttributeError):
+        return audit  # no card, or one that says nothing: loading the model complains of a damaged one
+    if not isinstance(stated, dict) or not isinstance(stated.get("epsilon"), int | float):
+        return audit
+    claim = {"claimed_epsilon": stated["epsilon"], "delta": settings.delta or stated.get("delta", 0.0)}
+    unit = stated.get("unit")
+    made: Audit = dataclasses.replace(
+        settings, **claim, **({"claimed_unit": unit} if unit in ("record", "user") else {})
+    )
+    return made

@@ -1,0 +1,249 @@
+"""What is done before an audit: secrets are planted, a corpus is sanitised, models are trained."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from recollect.corpora.canaries.formats import parse_format
+from recollect.corpora.canaries.manifest import Canaries
+from recollect.corpora.canaries.planting import Planting
+from recollect.corpora.canaries.planting import plant as plant_in
+from recollect.corpora.cohorts import Cohorts
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.corpora.repetitions import by_duplicates
+from recollect.corpora.sanitise import Sanitised, by_format
+from recollect.corpora.writing import refuse_other_names, write_corpus
+from recollect.errors import PlanError
+from recollect.files import write_json
+
+if TYPE_CHECKING:
+    from recollect.recipes.loop import Hook, Moment
+    from recollect.recipes.recipe import Recipe
+    from recollect.recipes.surviving import Check
+
+SanitiseBy = Literal["format", "duplicates", "difference"]
+Progress = Callable[[str, int, int | None], None]
+_BELONG: dict[str, tuple[str, ...]] = {
+    "format": ("format", "mask"),
+    "duplicates": ("passage",),
+    "difference": ("recipe", "set", "share", "per"),
+}
+"""The settings of each way to sanitise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planted:
+    """A corpus with secrets in it."""
+
+    corpus: Corpus
+    canaries: Canaries
+    """Which secrets were planted how often, and which were held back as controls."""
+    records: int
+    """How many records the corpus has now."""
+    check: Check | None = None
+    """What training by a recipe would make of each secret, if that was asked."""
+
+    @property
+    def plantings(self) -> int:
+        """How often a secret was planted, in all."""
+        return sum(canary.planted for canary in self.canaries.planted)
+
+    def save(self, out: Path, *, progress: Progress | None = None) -> Path:
+        """Write corpus and manifest (OUT.canaries.json), readable by their owner only; gives the manifest's place."""
+        write_corpus(_watched(self.corpus, self.records, progress), out)
+        self.canaries.save(beside(out, "canaries.json"))
+        return beside(out, "canaries.json")
+
+
+def plant_secrets(corpus: Corpus, planting: Planting, *, recipe: Recipe | None = None) -> Planted:
+    """Plant made-up secrets in a corpus, to measure after training how deep they sit.
+
+    Args:
+        corpus: Where they go.
+        planting: Which secrets, how many and how often.
+        recipe: Also check what training by this recipe would make of each secret.
+    """
+    planted, manifest = plant_in(corpus, planting)
+    check = None
+    if recipe is not None:
+        from recollect.recipes.surviving import surviving
+
+        check = surviving(recipe, planted, manifest, seed=planting.seed)
+    inside = 0 if planting.inside else sum(canary.planted for canary in manifest.planted)
+    return Planted(corpus=planted, canaries=manifest, records=len(corpus) + inside, check=check)
+
+
+def sanitise_corpus(
+    corpus: Corpus, *, by: SanitiseBy, work: Path, seed: int = 0, progress: Progress | None = None, **settings: Any
+) -> Sanitised:
+    """Take out of a corpus what a model would memorise; no way of doing so gives a guarantee.
+
+    Args:
+        corpus: The corpus.
+        by: `format`: records that hold a filled-in format. `duplicates`: all copies but the first. `difference`: the
+            records that two models, each trained on one half, find most differently likely.
+        work: The work folder, in which the two models are kept.
+        seed: Of their training.
+        progress: Told now and then how far it is.
+        settings: format= (one or several) and mask= of `format`; passage= of `duplicates`; recipe=, share= and per= of
+            `difference`.
+    """
+    refuse_other_ways(by, settings)
+    if by == "format":
+        wanted = settings["format"]
+        formats = [parse_format(written) for written in ([wanted] if isinstance(wanted, str) else wanted)]
+        return by_format(corpus, formats, mask=bool(settings.get("mask")))
+    if by == "duplicates":
+        return by_duplicates(corpus, passage=settings.get("passage"))
+    from recollect.pipeline.sanitising import ByDifference
+
+    chosen = {name: settings[name] for name in ("share", "per") if settings.get(name) is not None}
+    return ByDifference(recipe=settings["recipe"], seed=seed, **chosen)(corpus, work, progress=progress)
+
+
+def refuse_other_ways(by: SanitiseBy, settings: dict[str, Any]) -> None:
+    """Refuse settings of another way to sanitise, and settings that are missing, before anything is read.
+
+    Raises:
+        PlanError: There are some.
+    """
+    for way, names in _BELONG.items():
+        for name in names:
+            if way != by and settings.get(name):
+                raise PlanError(
+                    f"--{name} ({name}=) is a setting of --by {way}.",
+                    do=f"Leave it out, or sanitise by {way}.",
+                    code="setting_of_another_way",
+                )
+    if by == "format" and not settings.get("format"):
+        raise PlanError(
+            "Sanitising by format needs a format.",
+            do="Say what secrets look like: --format 'pin {digits:4}'.",
+            code="missing_format",
+        )
+    if by == "difference" and not settings.get("recipe"):
+        raise PlanError(
+            "Sanitising by difference trains two models.",
+            do="Name a recipe: --recipe char-lstm.",
+            code="missing_recipe",
+        )
+
+
+def save_sanitised(found: Sanitised, out: Path, *, size: int, progress: Progress | None = None) -> Path:
+    """Write a sanitised corpus and, as OUT.changes.json, which records were changed and why; gives that place."""
+    write_corpus(_watched(found.corpus, size - found.removed, progress), out)
+    write_json(beside(out, "changes.json"), [dataclasses.asdict(change) for change in found.changes])
+    return beside(out, "changes.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How a model is trained besides its recipe."""
+
+    validation: Corpus | None = None
+    """What the loss is watched on."""
+    canaries: Path | None = None
+    """The .canaries.json of the corpus: its tokens go into the vocabulary."""
+    follow_exposure: bool = False
+    """Measure the canaries after each epoch, beside the losses."""
+    cohorts: Path | None = None
+    """A cohorts.json that says which users train which model."""
+    cohort: str = "target"
+    """Which of its models to train."""
+    seed: int = 0
+    threads: int | None = None
+
+    def hooks(self, out: Path) -> list[Hook]:
+        """What is called after each epoch.
+
+        Raises:
+            PlanError: Canaries are to be followed, and none are given.
+        """
+        if not self.follow_exposure:
+            return []
+        if self.canaries is None:
+            raise PlanError(
+                "--follow-exposure (follow_exposure=) measures canaries, and none are given.",
+                do="Give --canaries FILE (canaries=).",
+                code="missing_canaries",
+            )
+        from recollect.pipeline.following import ExposureFollower
+        from recollect.results.folders import FOLLOWED
+
+        return [ExposureFollower(self.canaries, out / FOLLOWED)]
+
+
+def train_model(
+    recipe: Recipe, corpus: Corpus, out: Path, how: Training, *, progress: Callable[[Moment], None] | None = None
+) -> Path:
+    """Train a model by a recipe into a folder; the same call again goes on where it was stopped.
+
+    Args:
+        recipe: Tokenizer, architecture, training, privacy.
+        corpus: What it is trained on.
+        out: Where the model goes.
+        how: What else is given.
+        progress: Told now and then how far it is.
+    """
+    from recollect.recipes import training
+    from recollect.recipes.forcing import with_canaries
+
+    chosen = recipe if how.canaries is None else with_canaries(recipe, Canaries.load(how.canaries))
+    training.train(
+        chosen,
+        corpus,
+        out,
+        validation=how.validation,
+        cohort=None if how.cohorts is None else (Cohorts.load(how.cohorts), how.cohort),
+        seed=how.seed,
+        threads=how.threads,
+        on_epoch=how.hooks(out),
+        progress=progress or (lambda moment: None),
+    )
+    return out
+
+
+def refuse_output(out: Path, source: Any, file_format: str | None = None) -> None:
+    """Refuse, before any work, a file that cannot be written or that would change the corpus it is made from.
+
+    Raises:
+        PlanError: It is such a file.
+    """
+    from recollect.corpora.readers.hub import SCHEME
+    from recollect.corpora.shards import shards_of
+
+    refuse_other_names(out)
+    if not isinstance(source, str | Path) or str(source).startswith(SCHEME):
+        return
+    inputs = {Path(shard.path).resolve() for shard in shards_of(str(source), format=file_format)}
+    if out.resolve() in inputs:
+        raise PlanError(f"{out} is the corpus itself.", do="Write to another file.", code="output_is_input")
+    if Path(source).is_dir() and out.resolve().parent == Path(source).resolve():
+        raise PlanError(
+            f"{out} would lie inside the corpus folder {source}, and be read with it the next time.",
+            do="Write to another folder.",
+            code="output_inside_input",
+        )
+
+
+def beside(out: Path, ending: str) -> Path:
+    """The file that lies beside a corpus.
+
+    >>> str(beside(Path("data/planted.jsonl.gz"), "canaries.json"))
+    'data/planted.canaries.json'
+    """
+    name = out.name.removesuffix(".gz").removesuffix(".jsonl")
+    return out.with_name(f"{name}.{ending}")
+
+
+def _watched(records: Iterable[Record], total: int, progress: Progress | None) -> Iterator[Record]:
+    """The records, telling how many have passed."""
+    for done, record in enumerate(records, start=1):
+        yield record
+        if progress is not None and done % 1000 == 0:
+            progress("writing", done, total)

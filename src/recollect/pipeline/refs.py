@@ -1,0 +1,244 @@
+"""References: the one description of a model, a corpus, a recipe and members for command line, plan and Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from recollect.models.kinds import Kind, Precision
+
+if TYPE_CHECKING:
+    # a reference only describes: what it takes to load a model or read a corpus is imported when that is done
+    from recollect.corpora.corpus import Corpus
+    from recollect.models.model import Model, Question
+    from recollect.recipes.recipe import Recipe
+
+QUESTION = ("window", "patterns", "masked", "one_by_one", "mask_seed", "precision")
+"""The fields of a reference to a model that say how it is scored."""
+COLUMNS = ("user", "text", "source", "target", "label", "id")
+
+
+class _Reference(BaseModel):
+    """What all references share: fixed once made, no other keys than these."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class ModelRef(_Reference):
+    """A model by its name, and how it is scored."""
+
+    model: str
+    """PATH, hf:NAME[@REV], BASE+ADAPTER, FILE.gguf, recorded:DIR, python:module:factory, or http(s)://host/v1#NAME."""
+    kind: Kind | None = None
+    """What the model is, where its configuration does not say."""
+    device: str | None = None
+    """Where it computes: cpu, cuda, cuda:1 …; the best there is by default."""
+    window: Annotated[int, Field(ge=2)] | None = None
+    """Tokens read at once; as many as the model can by default."""
+    patterns: Annotated[int, Field(ge=1)] = 20
+    """Masked models: random mask patterns per record."""
+    masked: Annotated[float, Field(gt=0, lt=1)] = 0.15
+    """Masked models: the share of tokens hidden in each pattern."""
+    one_by_one: bool = False
+    """Masked models: hide every token once, alone."""
+    mask_seed: int = 0
+    """Masked models: the seed of the patterns."""
+    precision: Precision = "float32"
+    """What the model computes in."""
+    shows_top_k: Annotated[int, Field(ge=1)] | None = None
+    """Let the model show no more than so many ranked tokens and no probabilities, as a deployment does."""
+
+    @classmethod
+    def scored_like(cls, model: str, question: Question | None, *, device: str | None = None) -> Self:
+        """A model that is scored as another one is."""
+        fields = {} if question is None else {name: getattr(question, name) for name in QUESTION}
+        return cls(model=model, device=device, **fields)
+
+    @property
+    def question(self) -> Question:
+        """How it is scored."""
+        from recollect.models.model import Question
+
+        return Question(**{name: getattr(self, name) for name in QUESTION})
+
+    def load(self) -> Model:
+        """The model itself, or as much of it as is to be seen."""
+        from recollect.models.loading import load_model
+
+        model = load_model(self.model, question=self.question, kind=self.kind, device=self.device)
+        return self.limit(model)
+
+    def limit(self, model: Model) -> Model:
+        """The model, showing no more than this reference allows."""
+        from recollect.models.access import Access
+        from recollect.models.limited import limited
+
+        return model if self.shows_top_k is None else limited(model, Access.top(self.shows_top_k))
+
+    def placed(self, home: Path) -> Self:
+        """The same with paths that hold from everywhere; what is no path under `home` stays as it is."""
+        return self.model_copy(update={"model": resolved(self.model, home)})
+
+
+class CorpusRef(_Reference):
+    """A corpus by its name, and how it is read."""
+
+    corpus: str
+    """A .jsonl, .csv, .tsv, .parquet, .txt or .npz file (also .gz, .zst), a folder or glob, or hf:NAME:SPLIT."""
+    user_column: str | None = None
+    """The column that says whose record it is; user by default."""
+    text_column: str | None = None
+    """The column of the text; text by default."""
+    source_column: str | None = None
+    """The column of a pair's source; source by default."""
+    target_column: str | None = None
+    """The column of a pair's target; target by default."""
+    label_column: str | None = None
+    """The column of the class; label by default."""
+    id_column: str | None = None
+    """The column of the record's id; id by default, else its number."""
+    file_format: str | None = None
+    """jsonl, csv, tsv, parquet, txt or npz, whatever the suffix says."""
+    running_text: bool = False
+    """A .txt file is one text, not a record per line."""
+    split: Literal["sentences", "windows"] | None = None
+    """Cut long texts into records that keep their user."""
+    split_words: Annotated[int, Field(ge=1)] = 50
+    """Words in a window of split=windows."""
+    split_minimum: Annotated[int, Field(ge=1)] = 1
+    """With split: pieces of fewer words are dropped and counted."""
+    skip_bad: bool = False
+    """Drop and count bad records instead of stopping."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """How it is read, as `read_corpus` takes it."""
+        from recollect.corpora.columns import Columns
+        from recollect.corpora.splitting import Split
+
+        named = {name: column for name in COLUMNS if (column := getattr(self, f"{name}_column")) is not None}
+        cut = None if self.split is None else Split(by=self.split, words=self.split_words, minimum=self.split_minimum)
+        return {
+            "columns": Columns(**named),
+            "format": self.file_format,
+            "split": cut,
+            "skip_bad": self.skip_bad,
+            "running_text": self.running_text,
+        }
+
+    def read(self) -> Corpus:
+        """The corpus itself, checked."""
+        from recollect.corpora.validating import read_corpus
+
+        return read_corpus(self.corpus, **self.options)
+
+    def placed(self, home: Path) -> Self:
+        """The same with paths that hold from everywhere."""
+        return self.model_copy(update={"corpus": resolved(self.corpus, home)})
+
+
+class RecipeRef(_Reference):
+    """How models are trained that are needed and not given."""
+
+    recipe: str | None = None
+    """A built-in recipe, or a YAML file."""
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Settings of it to change, such as `training.epochs: 5`."""
+    inline: dict[str, Any] | None = None
+    """A whole recipe in place of a name, as a plan keeps one that was made in memory."""
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> Self:
+        """A recipe that was made in memory."""
+        return cls(inline=recipe.model_dump(mode="json"))
+
+    def load(self) -> Recipe:
+        """The recipe itself."""
+        from recollect.recipes.reading import load_recipe
+        from recollect.recipes.recipe import Recipe
+
+        if self.inline is not None:
+            return Recipe.model_validate(self.inline)
+        return load_recipe(str(self.recipe), self.set)
+
+    def placed(self, home: Path) -> Self:
+        """The same with paths that hold from everywhere; a checkpoint that it starts from may lie under `home`, too.
+
+        Models are found again by their recipe, so its paths are the same from wherever the plan is run.
+        """
+        if self.recipe is None:
+            return self
+        placed = self.model_copy(update={"recipe": resolved(self.recipe, home)})
+        start = placed.load().model.start
+        if start is None or not (home / start).exists():
+            return placed
+        others = {key: value for key, value in self.set.items() if key not in ("model.start", "start")}
+        return placed.model_copy(update={"set": {**others, "model.start": str((home / start).resolve())}})
+
+
+Ids = str | tuple[str, ...]
+"""Ids themselves, or where they stand: a file with one per line, `column:NAME` of the corpus, a cohorts.json."""
+
+
+class MembersRef(_Reference):
+    """Whose data is known to be in the training set, and whose is known not to be; who is not listed is unknown."""
+
+    members: Ids | None = None
+    """Ids known to be in the training set: a list, a file with one per line, column:NAME, or a cohorts.json."""
+    non_members: Ids | None = None
+    """Ids known not to be in the training set, likewise."""
+    others: Literal["unknown", "non-members"] = "unknown"
+    """What everybody is who is not listed."""
+
+    @property
+    def cohorts(self) -> Path | None:
+        """The cohorts.json that says it, if one does."""
+        return Path(self.members) if isinstance(self.members, str) and self.members.endswith(".json") else None
+
+    def placed(self, home: Path) -> Self:
+        """The same with paths that hold from everywhere."""
+        found = {
+            name: resolved(ids, home)
+            for name in ("members", "non_members")
+            if isinstance(ids := getattr(self, name), str) and not ids.startswith("column:")
+        }
+        return self.model_copy(update=found)
+
+
+def _by_name(key: str) -> Callable[[Any], Any]:
+    """What lets a name stand for a section in which only the name is given."""
+    return lambda value: {key: value} if isinstance(value, str) else value
+
+
+ModelName = Annotated[ModelRef, BeforeValidator(_by_name("model"), json_schema_input_type=str | ModelRef)]
+CorpusName = Annotated[CorpusRef, BeforeValidator(_by_name("corpus"), json_schema_input_type=str | CorpusRef)]
+RecipeName = Annotated[RecipeRef, BeforeValidator(_by_name("recipe"), json_schema_input_type=str | RecipeRef)]
+
+
+def resolved(ref: str, home: Path) -> str:
+    """A name in a plan: a path under `home` becomes absolute; what is not there is left as it is.
+
+    >>> resolved("hf:wikitext:train", Path("plans"))
+    'hf:wikitext:train'
+    """
+    prefix, _, rest = ref.rpartition("recorded:")
+    if prefix:
+        return ref
+    return f"{'recorded:' if ref != rest else ''}{_placed(rest, home)}"
+
+
+def _placed(path: str, home: Path) -> str:
+    """The path under the folder, if something is there; of a base with an adapter, both."""
+    pieces: Sequence[str] = path.split("+") if "+" in path and not (home / path).exists() else [path]
+    found = [str((home / piece).absolute()) if piece and _is_there(home, piece) else piece for piece in pieces]
+    return "+".join(found)
+
+
+def _is_there(home: Path, piece: str) -> bool:
+    """Whether a path or a pattern names something under a folder."""
+    if Path(piece).is_absolute() or ":" in piece:
+        return False
+    return (home / piece).exists() or any(mark in piece for mark in "*?[")
