@@ -9,23 +9,28 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
+from recollect.version import __version__
+
 if TYPE_CHECKING:
-    from recollect.api import AuditResult as AuditResult
-    from recollect.api import Session as Session
     from recollect.api import check as check
+    from recollect.api import compare as compare
     from recollect.api import evaluate as evaluate
+    from recollect.api import plant as plant
     from recollect.api import run as run
+    from recollect.api import sanitise as sanitise
     from recollect.api import score as score
+    from recollect.api import train as train
     from recollect.corpora import read_corpus as read_corpus
     from recollect.models import load_model as load_model
     from recollect.pipeline.refs import CorpusRef as CorpusRef
     from recollect.pipeline.refs import ModelRef as ModelRef
     from recollect.results.result import Result as Result
-
-__version__ = "0.1.0"
+    from recollect.session import AuditResult as AuditResult
+    from recollect.session import Session as Session
 
 _HOMES = {
-    **dict.fromkeys(("AuditResult", "Session", "check", "evaluate", "run", "score"), "recollect.api"),
+    **dict.fromkeys(("check", "compare", "evaluate", "plant", "run", "sanitise", "score", "train"), "recollect.api"),
+    **dict.fromkeys(("AuditResult", "Session"), "recollect.session"),
     **dict.fromkeys(("CorpusRef", "ModelRef"), "recollect.pipeline.refs"),
     "Result": "recollect.results.result",
     "load_model": "recollect.models",

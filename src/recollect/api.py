@@ -1,233 +1,36 @@
-"""The front door for Python: one function per verb, and a session that loads and scores everything once.
+"""The front door for Python: one function per verb. The command line calls these same functions.
 
-The command line calls these same functions.
+import recollect as rc
 
-    import recollect as rc
-
-    result = rc.membership(model, table, tokenizer=tokenizer, controls=population, reference="base/")
-    result.verdict, result["auc"].interval
+result = rc.membership(model, table, tokenizer=tokenizer, controls=population, reference="base/")
+result.verdict, result["auc"].interval
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from recollect.audits.desk import Progress, tell_nobody
 from recollect.audits.registry import AUDITS, audits_by_verb
-from recollect.docstrings import field_docs
-from recollect.pipeline.calls import Call, Objects, divide_options, refuse_unknown
-from recollect.pipeline.plan import Plan
-from recollect.pipeline.planfile import read_plan
+from recollect.pipeline.calls import name_recipe
 from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef
-from recollect.pipeline.sources import Sources
-from recollect.results.result import Finding, Result
-from recollect.settings import did_you_mean
+from recollect.session import AuditResult, Session
+from recollect.settings import field_docs
 from recollect.signals.evidence import AUDITED, TARGET
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from recollect.audits.verb import Verb
+    from recollect.corpora.sanitise import Sanitised
     from recollect.models.store import AnswerStore
     from recollect.pipeline.forecast import Forecast, Impossible
-    from recollect.pipeline.run import Finished
+    from recollect.pipeline.preparation import Planted, SanitiseBy
+    from recollect.recipes.recipe import Recipe
+    from recollect.results.comparing import Comparison
+    from recollect.results.result import Result
     from recollect.stats.intervals import Estimate
-
-
-@dataclass(frozen=True, kw_only=True)
-class AuditResult:
-    """What an audit found. `result["auc"]` is a finding, `result.table(name)` a table; a notebook displays it.
-
-    Everything that the result itself holds (`verdict`, `outcome`, `findings`, `notes` …) can be read from it.
-    """
-
-    finished: Finished = field(repr=False)
-    folder: Path | None = None
-    """The run folder in which it is kept; None if it is in memory only."""
-
-    @property
-    def result(self) -> Result:
-        """The result as it is saved: a pydantic model, `result.result.model_dump_json()`."""
-        return self.finished.result
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self.finished.result, name)
-
-    def __getitem__(self, name: str) -> Finding:
-        """The finding of that name."""
-        known = {finding.name: finding for finding in self.result.findings}
-        if name not in known:
-            missing = {each.finding: each.reason for each in self.result.skipped}
-            missing |= {each.finding: each.reason for each in self.result.withheld}
-            reason = f" {missing[name]}" if name in missing else ""
-            raise KeyError(f"no finding {name!r}.{reason} {did_you_mean(name, known)}There are: {', '.join(known)}.")
-        return known[name]
-
-    def table(self, name: str) -> pa.Table:
-        """A longer table, as Arrow: `.to_pandas()` makes a DataFrame."""
-        held = self.result.held
-        if name not in held:
-            raise KeyError(f"no table {name!r}. {did_you_mean(name, held)}There are: {', '.join(held)}.")
-        return held[name]
-
-    def save(self, folder: str | Path) -> Path:
-        """Write a run folder: result, tables, plan, cohorts and report, readable by their owner only."""
-        from recollect.report.writing import write_report
-
-        self.finished.keep(Path(folder))
-        write_report(Path(folder), show_text=self._shown)
-        return Path(folder)
-
-    def report(self, file: str | Path) -> Path:
-        """Write the report of this result alone, as `.html` or `.md`."""
-        import tempfile
-
-        from recollect.report.writing import write_report
-
-        with tempfile.TemporaryDirectory() as scratch:
-            self.finished.keep(Path(scratch))
-            return write_report(Path(scratch), Path(file), show_text=self._shown)
-
-    @property
-    def _shown(self) -> list[str]:
-        """The audits whose text is shown: this one, if it was to show text."""
-        return [self.result.audit] if self.result.settings.get("show_text") is True else []
-
-    def __repr__(self) -> str:
-        from recollect.results.summary import summary_rows
-
-        rows = [f"  {row.name}: {row.value} ({row.interval})" for row in summary_rows(self.result)]
-        return "\n".join([f"{self.result.audit}: {self.result.outcome}. {self.result.verdict_text}", *rows])
-
-    def _repr_html_(self) -> str:
-        from recollect.report.notebook import notebook_html
-
-        return notebook_html(self.result, dict(self.result.held))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Session:
-    """Audits that share what they load: every model and corpus is loaded, digested and scored once.
-
-    with Session(work=".recollect") as session:
-        session.exposure(model, canaries="planted.canaries.json")
-        session.leakage(model, "train.jsonl", controls="others.jsonl")
-
-    A function of this module that is called without a session makes one of its own.
-    """
-
-    work: Path | str = Path(".recollect")
-    """Where scores per token and trained models are kept, for all runs."""
-    seed: int = 0
-    """All randomness comes from this number."""
-    workers: int | None = None
-    """Processes at once; None for one that scores and, to train, as many as a short trial finds best."""
-    threads: int | None = None
-    """Threads of each; None to divide the cores."""
-    progress: Progress = tell_nobody
-    """Told now and then what is being done, and how far it is."""
-    _sources: Sources = field(default_factory=Sources, repr=False)
-    _objects: Objects = field(default_factory=Objects, repr=False)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._sources.clear()
-        self._objects.clear()
-
-    def audit(self, name: str, model: Any, corpus: Any = None, **given: Any) -> AuditResult:
-        """Run the audit of that name; see its own function, such as `membership`, for what can be given."""
-        from recollect.pipeline.run import finish
-
-        out = given.pop("out", None)
-        plan = self.plan(name, model, corpus, **given)
-        finished = finish(plan, sources=self._sources, progress=self.progress)
-        result = AuditResult(finished=finished, folder=None if out is None else Path(out))
-        if out is not None:
-            result.save(out)
-        return result
-
-    def plan(self, name: str, model: Any, corpus: Any = None, **given: Any) -> Plan:
-        """The plan that such a call amounts to; nothing is loaded but objects in memory."""
-        running = {"work": Path(self.work), "workers": self.workers, "threads": self.threads}
-        seed = given.pop("seed", None)
-        call = Call(audit=name, model=model, corpus=corpus, given=given)
-        return call.plan(self._objects, seed=self.seed if seed is None else seed, **running)
-
-    def score(self, model: Any, corpus: Any, *, tokenizer: Any = None, **options: Any) -> AnswerStore:
-        """Score every token of a corpus once, and give the store that keeps the scores per token.
-
-        Args:
-            model: A model string, a Hugging Face model with `tokenizer=`, a pipeline, or anything with the protocol.
-            corpus: A path, list, DataFrame, `datasets.Dataset` or Arrow table.
-            tokenizer: Of a model object.
-            options: How the model is scored (`window=`, `patterns=` …) and the corpus read (`text_column=` …).
-        """
-        from recollect.execution.local import LocalBackend
-        from recollect.models.asking import ask
-
-        scored, read = divide_options(options)
-        texts = self._sources.corpus(self._objects.corpus(corpus, read))
-        source = self._objects.model(model, scored, tokenizer)
-        backend = LocalBackend(workers=self.workers or 1, threads=self.threads or 0)
-        name = getattr(source, "model", None) or getattr(source, "name", "model")
-        return ask(
-            source.load if isinstance(source, ModelRef) else source,
-            texts,
-            Path(self.work),
-            backend=backend,
-            progress=partial(self.progress, f"scoring {name}"),
-        )
-
-    def evaluate(self, model: Any, corpus: Any, *, tokenizer: Any = None, **options: Any) -> dict[str, Estimate]:
-        """How well a model predicts a corpus: accuracy, perplexity, bits per character, with intervals by user."""
-        from recollect.pipeline.evaluating import evaluate
-
-        _, read = divide_options(options)
-        texts = self._sources.corpus(self._objects.corpus(corpus, read))
-        return evaluate(self.score(model, texts, tokenizer=tokenizer, **options), texts, seed=self.seed)
-
-    def run(self, plan: str | Path, *, out: str | Path | None = None, **changes: Any) -> list[AuditResult]:
-        """Run every audit that a plan file names, into one run folder with one report.
-
-        Args:
-            plan: A YAML file; paths in it are relative to it.
-            out: The run folder; the plan's own by default.
-            changes: `set=["audits.leakage.top_k=3"]` changes the plan, `only=["leakage"]` picks audits.
-        """
-        from recollect.pipeline.series import run_all
-        from recollect.report.writing import write_report
-
-        planned = read_plan(Path(plan), changes.pop("set", ()), only=changes.pop("only", ()))
-        refuse_unknown(changes, {"set", "only"})
-        planned = planned if out is None else dataclasses.replace(planned, out=Path(out))
-        finished = list(run_all(planned, sources=self._sources, progress=self.progress))
-        results = [AuditResult(finished=each, folder=planned.out) for each in finished]
-        write_report(planned.out, show_text=[name for result in results for name in result._shown])
-        return results
-
-    def check(self, plan: str | Path, **changes: Any) -> list[Forecast | Impossible]:
-        """What a plan will train and score, and roughly how long that takes, or why it cannot be run."""
-        from recollect.pipeline.forecast import forecast_all
-
-        planned = read_plan(Path(plan), changes.pop("set", ()), only=changes.pop("only", ()))
-        refuse_unknown(changes, {"set", "only"})
-        return forecast_all(planned.plans, self._sources)
-
-    def __getattr__(self, name: str) -> Callable[..., AuditResult]:
-        """The audits, each under the name of its verb: `session.membership(...)`."""
-        if name.startswith("_") or name not in audits_by_verb():
-            raise AttributeError(f"a session has no {name!r}")
-        return partial(self.audit, audits_by_verb()[name])
 
 
 def verb_function(verb: str) -> Callable[..., AuditResult]:
@@ -339,3 +142,130 @@ def _session(options: dict[str, Any]) -> dict[str, Any]:
     """The settings of a session among the options, taken out of them."""
     names = ("work", "seed", "workers", "threads", "progress")
     return {name: options.pop(name) for name in names if options.get(name) is not None}
+
+
+def plant(
+    corpus: Any,
+    *,
+    out: str | Path | None = None,
+    recipe: str | Recipe | None = None,
+    set: Any = None,
+    reading: Mapping[str, Any] | None = None,
+    **planting: Any,
+) -> Planted:
+    """Plant made-up secrets in a corpus, to measure after training how deep they sit.
+
+    Args:
+        corpus: A path or an object.
+        out: A `.jsonl` or `.jsonl.gz` to write, with its manifest beside it.
+        recipe: Also check what training by this recipe would make of each secret.
+        set: Changes of the recipe.
+        reading: How the corpus is read: {"text_column": "body"}.
+        planting: What is planted: `format="my pin is {digits:6}"`, secrets=, repeat=, controls=, seed= …
+    """
+    from recollect.corpora.canaries.drawing import Planting
+    from recollect.pipeline.preparation import plant_secrets, refuse_output
+
+    if out is not None:
+        refuse_output(Path(out), corpus, (reading or {}).get("file_format"))
+    texts = Session().read(corpus, **(reading or {}))
+    planted = plant_secrets(texts, Planting(**planting), recipe=_loaded(recipe, set))
+    if out is not None:
+        planted.save(Path(out))
+    return planted
+
+
+def sanitise(
+    corpus: Any,
+    *,
+    by: SanitiseBy,
+    out: str | Path | None = None,
+    work: str | Path = ".recollect",
+    reading: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Sanitised:
+    """Take out of a corpus what a model would memorise; no way of doing so gives a guarantee.
+
+    Args:
+        corpus: A path or an object.
+        by: "format", "duplicates" or "difference".
+        out: A `.jsonl` or `.jsonl.gz` to write; beside it, which records were changed and why.
+        work: Where the two models of `by="difference"` are kept.
+        reading: How the corpus is read: {"text_column": "body"}.
+        settings: format= and mask=; passage=; recipe=, set=, share=, per= and seed=.
+    """
+    from recollect.pipeline.preparation import refuse_other_ways, refuse_output, sanitise_corpus, save_sanitised
+
+    refuse_other_ways(by, settings)
+    if out is not None:
+        refuse_output(Path(out), corpus, (reading or {}).get("file_format"))
+    texts = Session().read(corpus, **(reading or {}))
+    recipe = _loaded(settings.pop("recipe", None), settings.pop("set", None))
+    found = sanitise_corpus(texts, by=by, work=Path(work), recipe=recipe, **settings)
+    if out is not None:
+        save_sanitised(found, Path(out), size=len(texts))
+    return found
+
+
+def train(
+    recipe: str | Recipe,
+    corpus: Any,
+    out: str | Path,
+    *,
+    set: Any = None,
+    reading: Mapping[str, Any] | None = None,
+    **how: Any,
+) -> Path:
+    """Train a model by a recipe into a folder; the same call again goes on where it was stopped.
+
+    Args:
+        recipe: A built-in recipe, a YAML file or a Recipe.
+        corpus: A path or an object.
+        out: Where the model goes.
+        set: Changes of the recipe: {"training.epochs": 2}.
+        reading: How the corpus is read: {"text_column": "body"}.
+        how: validation=, canaries=, follow_exposure=, cohorts=, cohort=, seed=, threads=.
+    """
+    from recollect.pipeline.preparation import Training, train_model
+
+    session = Session()
+    if how.get("validation") is not None:
+        how["validation"] = session.read(how["validation"], **(reading or {}))
+    for name in ("canaries", "cohorts"):
+        how |= {name: Path(how[name])} if how.get(name) is not None else {}
+    chosen = _loaded(recipe, set)
+    assert chosen is not None  # noqa: S101 - a recipe is given
+    return train_model(chosen, session.read(corpus, **(reading or {})), Path(out), Training(**how))
+
+
+def compare(before: Any, after: Any) -> Comparison:
+    """Two runs side by side: every finding that both have, with an interval of the difference where both have one.
+
+    Args:
+        before: A run folder, a result, or several results.
+        after: Likewise.
+    """
+    from recollect.results.comparing import compared
+
+    return compared(_results(before), _results(after))
+
+
+def _results(source: Any) -> dict[str, Result]:
+    """The results of a run, by audit."""
+    from recollect.results.folders import RunFolder
+
+    if isinstance(source, str | Path):
+        return RunFolder(Path(source)).read_results()
+    many = source if isinstance(source, list | tuple) else [source]
+    found = [each.result if isinstance(each, AuditResult) else each for each in many]
+    return {result.audit: result for result in found}
+
+
+def _loaded(recipe: Any, changes: Any) -> Recipe | None:
+    """The recipe itself."""
+    from recollect.recipes.recipe import Recipe
+
+    if isinstance(recipe, Recipe):
+        return recipe
+    named = name_recipe(recipe, changes)
+    return None if named is None else named.load()

@@ -1,9 +1,13 @@
-"""Checks that settings run on themselves, and the "did you mean" that every lookup shares."""
+"""What settings share: the checks they run on themselves, their docstrings, and a "did you mean" for every lookup."""
 
 from __future__ import annotations
 
+import ast
 import difflib
+import inspect
+import textwrap
 from collections.abc import Iterable
+from functools import cache
 
 from recollect.errors import PlanError
 
@@ -53,3 +57,21 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"Did you mean {near[0]!r}? " if near else ""
+
+
+@cache
+def field_docs(kind: type) -> dict[str, str]:
+    """What stands beneath each field of a class, by field; fields without a docstring are left out.
+
+    >>> from recollect.errors import RecollectError
+    >>> field_docs(RecollectError)
+    {}
+    """
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(body, ast.ClassDef)  # noqa: S101 - the source of a class is one
+    found: dict[str, str] = {}
+    for before, after in zip(body.body, body.body[1:], strict=False):
+        text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else None
+        if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name) and isinstance(text, str):
+            found[before.target.id] = " ".join(text.split())
+    return found

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from recollect import __version__
 from recollect.audits.registry import AUDITS, audits_by_verb
+from recollect.version import __version__
 
 VERBS: Final = {
     "demo": ("recollect.cli.demo:demo", "Start here"),

@@ -46,7 +46,7 @@ def _run(audit: str, fields: list[DeclaredField], options: Mapping[str, Any]) ->
     Status 1: a limit was passed. Status 2: something of the audit failed, or a limit cannot be judged. The result is
     shown and kept in either case.
     """
-    from recollect.api import Session
+    from recollect.session import Session
 
     out, as_json = options["out"], options["json"]
     given = given_of(fields, options)

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from recollect import __version__
 from recollect.cli import console
+from recollect.version import __version__
 
 PACKAGES = ("torch", "transformers", "tokenizers", "datasets", "pyarrow", "numpy", "scipy", "scikit-learn", "opacus")
 EXTRAS = {"peft": "LoRA adapters (BASE+ADAPTER)"}

@@ -36,7 +36,7 @@ def evaluate(
     overfitting. A model without such a gap can still remember.
     """
     texts = reading.read(corpus)
-    from recollect.api import Session
+    from recollect.session import Session
 
     with console.stages() as progress:
         session = Session(work=work, seed=seed, workers=workers, progress=progress)

@@ -92,7 +92,7 @@ class DeclaredField:
 
 def fields_of(kind: Any, *, skip: frozenset[str] = frozenset(), panel: str | None = None) -> list[DeclaredField]:
     """The fields of a settings dataclass or of a reference, with the docstrings beneath them as help."""
-    from recollect.docstrings import field_docs
+    from recollect.settings import field_docs
 
     hints, docs = typing.get_type_hints(kind, include_extras=True), field_docs(kind)
     if dataclasses.is_dataclass(kind):

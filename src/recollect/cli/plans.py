@@ -44,8 +44,8 @@ def run(
 
     `recollect run audit.yaml --only leakage --set seed=1`
     """
-    from recollect.api import Session
     from recollect.cli.results import say_where, show_result
+    from recollect.session import Session
 
     with console.stages() as progress:
         results = Session(progress=progress).run(plan, out=out, set=changes or (), only=only or ())
@@ -70,8 +70,8 @@ def check(plan: PlanPath, only: Only = None, changes: Changes = None, json: AsJs
     """
     from dataclasses import asdict
 
-    from recollect.api import Session
     from recollect.pipeline.forecast import Forecast
+    from recollect.session import Session
 
     checked = Session().check(plan, set=changes or (), only=only or ())
     found = [each for each in checked if isinstance(each, Forecast)]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from recollect.cli import console
 
 if TYPE_CHECKING:
-    from recollect.api import AuditResult
     from recollect.results.result import Result
+    from recollect.session import AuditResult
 
 MOST_ROWS = 20
 """Rows of a table that are listed in a terminal; the run folder has all."""

@@ -32,7 +32,7 @@ def score(
     the model is not.
     """
     texts = reading.read(corpus)
-    from recollect.api import Session
+    from recollect.session import Session
 
     began = time.monotonic()
     with console.stages() as progress:

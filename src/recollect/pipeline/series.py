@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recollect import __version__
 from recollect.audits.desk import Progress, tell_nobody
 from recollect.errors import RecollectError
 from recollect.files import write_text
@@ -15,6 +14,7 @@ from recollect.pipeline.run import Finished, finish
 from recollect.pipeline.sources import Sources
 from recollect.results.folders import RunFolder
 from recollect.results.result import Failed, Provenance, Result
+from recollect.version import __version__
 
 
 def run_all(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from recollect import __version__
 from recollect.digests import digest, digest_file
 from recollect.models.limited import Limited
 from recollect.models.manifest import installed
@@ -13,6 +12,7 @@ from recollect.models.recorded import Recorded
 from recollect.pipeline.plan import Plan, digest_of, settings_of, told_settings
 from recollect.results.result import ModelFacts, Provenance, Result
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
+from recollect.version import __version__
 
 NOTED = ("numpy", "scipy", "transformers", "tokenizers")
 """Packages besides torch that may move a number."""
