@@ -66,7 +66,7 @@ def forecast(plan: Plan, sources: Sources | None = None) -> Forecast:
     """
     plan.refuse_incomplete()
     given = plan.evidence(sources)
-    first = refuse_impossible(plan.audit, given)
+    refuse_impossible(plan.audit, given)
     needs = plan.audit.needs(given)
     corpora = {**given.corpora, **needs.corpora}
     trained = {
@@ -74,7 +74,7 @@ def forecast(plan: Plan, sources: Sources | None = None) -> Forecast:
         for part, cohorts in needs.train.items()
     }
     # what only the first answers can say, or whether it is needed at all
-    later = {part: count for part, count in first.fleet.items() if not given.playing(part) and plan.recipe is not None}
+    later = {part: count for part, count in needs.fleet.items() if not given.playing(part) and plan.recipe is not None}
     later = {} if any(trained.values()) else later
     asked = {(model, part): len(corpora[part]) for model, part in needs.ask if part in corpora}
     return Forecast(

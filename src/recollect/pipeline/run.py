@@ -6,6 +6,7 @@ read and load what is given → refuse what is impossible → train and ask, rou
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from recollect.corpora.corpus import Corpus
 from recollect.errors import ModelError, PlanError, RecollectError
 from recollect.execution.local import LocalBackend
 from recollect.execution.threads import threads_for
-from recollect.files import private_folder, write_text
+from recollect.files import private_folder, write_text, written_whole
 from recollect.models.asking import Source, ask
 from recollect.models.model import Model, Question
 from recollect.models.store import AnswerStore
@@ -33,6 +34,7 @@ from recollect.pipeline.tracing import traced, work_address
 from recollect.recipes.fleet import Fleet, Trained, train_fleet
 from recollect.recipes.trial import Layout
 from recollect.results.folders import RunFolder
+from recollect.results.presentation import GENERIC
 from recollect.results.result import Result
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.streams import stream
@@ -46,6 +48,8 @@ class Finished:
     result: Result
     cohorts: Mapping[str, Cohorts]
     """Which units each model was trained on, by the role of the corpus."""
+    target: str | None = None
+    """The name of the audited model, which may be its folder."""
 
     def keep(self, out: Path) -> None:
         """Write the run folder; the result last, because it says that all is there."""
@@ -53,7 +57,17 @@ class Finished:
         write_text(folder.plan, write_plan([self.plan], out=out))
         for role, cohorts in self.cohorts.items():
             cohorts.save(folder.cohorts if role == AUDITED else folder.path / f"cohorts-{role}.json")
+        self._bring_files(folder)
         folder.write_result(self.result)
+
+    def _bring_files(self, folder: RunFolder) -> None:
+        """Copy the files beside the target that the audit's report shows, such as its exposure by epoch."""
+        if self.target is None:
+            return
+        for name, _ in getattr(self.plan.audit, "presentation", GENERIC).files.values():
+            if (Path(self.target) / name).is_file():
+                with written_whole(folder.path / name) as whole:  # as it is: of a damaged one the report says so
+                    shutil.copyfile(Path(self.target) / name, whole)
 
 
 def run(plan: Plan, out: Path | None = None, *, progress: Progress = tell_nobody) -> Result:
@@ -92,7 +106,8 @@ def finish(
         judged = plan.audit.run(evidence, stream(plan.seed, plan.audit.name), desk)
     result = traced(judged, plan, evidence, seconds=time.monotonic() - began)
     result = result.replaced(limits=check_limits(plan.limits, result), about=plan.about)
-    finished = Finished(plan=plan, result=result, cohorts=evidence.cohorts)
+    target = evidence.models[TARGET].name if TARGET in evidence.models else None
+    finished = Finished(plan=plan, result=result, cohorts=evidence.cohorts, target=target)
     if out is not None:
         finished.keep(out)
     return finished
