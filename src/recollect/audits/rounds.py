@@ -68,7 +68,7 @@ def refuse_impossible(audit: Audit, evidence: Evidence) -> Needs:
     return needs
 
 
-def gathered(audit: Audit, evidence: Evidence, *, ask: Ask, train: Train) -> Evidence:
+def gathered(audit: Audit, evidence: Evidence, *, ask: Ask, train: Train, first: Needs | None = None) -> Evidence:
     """All evidence that the audit needs.
 
     Args:
@@ -76,12 +76,16 @@ def gathered(audit: Audit, evidence: Evidence, *, ask: Ask, train: Train) -> Evi
         evidence: The models, corpora, cohorts and files that the user gave.
         ask: Asks a model about a corpus.
         train: Trains models.
+        first: What round 0 needs, where that was asked before; None to ask and refuse here.
 
     Raises:
         AccessError: A model does not show enough; nothing was trained or asked.
         PlanError: A model, corpus or file is missing; nothing was trained or asked.
     """
-    refuse_impossible(audit, evidence)
+    if first is None:
+        refuse_impossible(audit, evidence)
+    else:
+        require_access(audit.name, first.access, evidence)
     for _ in range(MOST_ROUNDS):
         needs = audit.needs(evidence)
         require_access(audit.name, needs.access, evidence)

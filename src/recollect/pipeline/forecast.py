@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 from recollect.audits.audit import Needs
-from recollect.audits.rounds import refuse_impossible
 from recollect.corpora.corpus import Corpus
 from recollect.errors import RecollectError
 from recollect.models.model import Model
@@ -16,6 +15,7 @@ from recollect.pipeline.plan import Plan
 from recollect.pipeline.sources import Sources
 from recollect.recipes.trial import seconds_to_train
 from recollect.signals.evidence import TARGET, Evidence
+from recollect.signals.signal import require_access
 
 SAMPLE = 8
 """Records that a model is asked about, to see how long it takes."""
@@ -64,9 +64,9 @@ def forecast(plan: Plan, sources: Sources | None = None) -> Forecast:
         AccessError: A model does not show what the audit needs.
         PlanError: Something is missing from the plan.
     """
-    plan.refuse_incomplete()
+    first = plan.refuse_incomplete()
     given = plan.evidence(sources)
-    refuse_impossible(plan.audit, given)
+    require_access(plan.audit.name, first.access, given)
     needs = plan.audit.needs(given)
     corpora = {**given.corpora, **needs.corpora}
     trained = {

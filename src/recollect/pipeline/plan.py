@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from recollect.audits.audit import Audit
+from recollect.audits.audit import Audit, Needs
 from recollect.audits.rounds import refuse_missing
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
@@ -65,8 +65,8 @@ class Plan:
         """All roles that something is given for."""
         return frozenset({*self.models, *self.corpora, *self.files})
 
-    def refuse_incomplete(self) -> None:
-        """Refuse a plan that lacks something, before anything is loaded.
+    def refuse_incomplete(self) -> Needs:
+        """What round 0 needs; a plan that lacks something of it is refused before anything is loaded.
 
         Raises:
             PlanError: Something is missing that the audit needs, or a recipe for what would have to be trained.
@@ -81,6 +81,7 @@ class Plan:
                 do="Give the models, or a recipe to train them with (--recipe, recipe=).",
                 code="missing_recipe",
             )
+        return needs
 
     def evidence(self, sources: Sources | None = None) -> Evidence:
         """What is given, read and loaded; what is quickly refused comes first.

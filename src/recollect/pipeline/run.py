@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from recollect.audits.audit import Needs
 from recollect.audits.desk import Desk, Progress, tell_nobody
-from recollect.audits.rounds import gathered, refuse_impossible
+from recollect.audits.rounds import gathered
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.errors import ModelError, PlanError, RecollectError
@@ -76,7 +77,12 @@ def run(plan: Plan, out: Path | None = None, *, progress: Progress = tell_nobody
 
 
 def finish(
-    plan: Plan, out: Path | None = None, *, sources: Sources | None = None, progress: Progress = tell_nobody
+    plan: Plan,
+    out: Path | None = None,
+    *,
+    first: Needs | None = None,
+    sources: Sources | None = None,
+    progress: Progress = tell_nobody,
 ) -> Finished:
     """Run a plan.
 
@@ -87,6 +93,7 @@ def finish(
         plan: What is to be run.
         out: The run folder, in which the result is kept with its tables, the plan and the cohorts; None to keep
             nothing but what lies in the work folder.
+        first: What round 0 needs, if `plan.refuse_incomplete` was called before.
         sources: Models and corpora that other plans loaded and read before.
         progress: Told now and then what is being done, and how far it is.
 
@@ -96,12 +103,11 @@ def finish(
         RecollectError: A model could not be trained or asked; what could be, is kept.
     """
     began = time.monotonic()
-    plan.refuse_incomplete()
+    first = first or plan.refuse_incomplete()
     _refuse_unwritable(out)
     given = plan.evidence(sources)
-    refuse_impossible(plan.audit, given)
     hands = _Hands.of(plan, given, progress)
-    evidence = gathered(plan.audit, given, ask=hands.ask, train=hands.train)
+    evidence = gathered(plan.audit, given, ask=hands.ask, train=hands.train, first=first)
     with _desk(plan, evidence, progress) as desk:
         judged = plan.audit.run(evidence, stream(plan.seed, plan.audit.name), desk)
     result = traced(judged, plan, evidence, seconds=time.monotonic() - began)

@@ -30,12 +30,11 @@ def run_all(
     Raises:
         PlanError: Something is missing from one of the plans; nothing was trained or scored.
     """
-    for plan in planned.plans:
-        plan.refuse_incomplete()
+    first = [plan.refuse_incomplete() for plan in planned.plans]
     folder, known = RunFolder(planned.out), sources or Sources()
-    for plan in planned.plans:
+    for plan, needs in zip(planned.plans, first, strict=True):
         try:
-            yield finish(plan, planned.out, sources=known, progress=progress)
+            yield finish(plan, planned.out, first=needs, sources=known, progress=progress)
         except RecollectError as error:
             failed = _failed(plan, error)
             folder.write_result(failed)
