@@ -50,18 +50,19 @@ def refuse_missing(
     return needs
 
 
-def refuse_impossible(audit: Audit, evidence: Evidence) -> Needs:
+def refuse_impossible(audit: Audit, evidence: Evidence, first: Needs | None = None) -> Needs:
     """What round 0 needs, if the user gave it; called before anything is trained or asked.
 
     Args:
         audit: The audit.
         evidence: The models, corpora and files that the user gave.
+        first: What round 0 needs, where `refuse_missing` was called before.
 
     Raises:
         AccessError: A model does not show enough.
         PlanError: A model, corpus or file is missing.
     """
-    needs = audit.needs(Evidence(files=evidence.files, trainable=evidence.trainable))
+    needs = first or audit.needs(Evidence(files=evidence.files, trainable=evidence.trainable))
     members = bool(needs.unless_members) and has_both(find_members(evidence))
     _check_given(audit, needs, evidence.parts, members=members)
     require_access(audit.name, needs.access, evidence)
@@ -82,10 +83,7 @@ def gathered(audit: Audit, evidence: Evidence, *, ask: Ask, train: Train, first:
         AccessError: A model does not show enough; nothing was trained or asked.
         PlanError: A model, corpus or file is missing; nothing was trained or asked.
     """
-    if first is None:
-        refuse_impossible(audit, evidence)
-    else:
-        require_access(audit.name, first.access, evidence)
+    refuse_impossible(audit, evidence, first)
     for _ in range(MOST_ROUNDS):
         needs = audit.needs(evidence)
         require_access(audit.name, needs.access, evidence)

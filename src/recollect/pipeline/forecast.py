@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from recollect.audits.audit import Needs
+from recollect.audits.rounds import refuse_impossible
 from recollect.corpora.corpus import Corpus
 from recollect.errors import RecollectError
 from recollect.models.model import Model
@@ -15,7 +16,6 @@ from recollect.pipeline.plan import Plan
 from recollect.pipeline.sources import Sources
 from recollect.recipes.trial import seconds_to_train
 from recollect.signals.evidence import TARGET, Evidence
-from recollect.signals.signal import require_access
 
 SAMPLE = 8
 """Records that a model is asked about, to see how long it takes."""
@@ -66,7 +66,7 @@ def forecast(plan: Plan, sources: Sources | None = None) -> Forecast:
     """
     first = plan.refuse_incomplete()
     given = plan.evidence(sources)
-    require_access(plan.audit.name, first.access, given)
+    refuse_impossible(plan.audit, given, first)
     needs = plan.audit.needs(given)
     corpora = {**given.corpora, **needs.corpora}
     trained = {

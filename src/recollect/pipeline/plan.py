@@ -71,7 +71,8 @@ class Plan:
         Raises:
             PlanError: Something is missing that the audit needs, or a recipe for what would have to be trained.
         """
-        needs = refuse_missing(self.audit, self.roles, files=self.files, trainable=self.recipe is not None)
+        trainable, members = self.recipe is not None, AUDITED in self.cohorts or self.members is not None
+        needs = refuse_missing(self.audit, self.roles, files=self.files, trainable=trainable, members=members)
         given = Evidence(models=dict.fromkeys(self.models))  # type: ignore[arg-type]
         untrained = {role: count for role, count in needs.fleet.items() if not given.playing(role)}
         if untrained and self.recipe is None:
