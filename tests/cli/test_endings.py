@@ -6,8 +6,7 @@ import pytest
 import typer
 
 from recollect.cli.endings import Ending, end, ending
-from recollect.pipeline.limits import Limit
-from recollect.pipeline.plan import Plan
+from recollect.pipeline.limits import Limit, check_limits
 from recollect.results.result import Failed, Finding, Result, Skipped
 
 AUC = Finding(
@@ -19,7 +18,7 @@ NOTHING = {"skipped": (Skipped(audit="toy", code="too_few", reason="Nothing to s
 
 def ended(limits=(), **more):
     result = Result(audit="toy", question="?", verdict="!", outcome="inconclusive", outcome_code="failed", **more)
-    found = ending(result, Plan(audit=None, limits=tuple(map(Limit.parse, limits))))
+    found = ending(result.replaced(limits=check_limits(map(Limit.parse, limits), result)))
     return found.status, found.said
 
 
@@ -45,7 +44,26 @@ def test_limits_are_judged_where_there_are_numbers():
     assert ended(["auc>0.9"], findings=(AUC,), **NOTHING) == (2, "could not be done. Nothing to see.")
     status, why = ended(["acu>0.5"], findings=(AUC,))
     assert status == 2
-    assert "Did you mean 'auc'?" in why
+    assert "'auc'" in why, "the nearest name is suggested"
+
+
+def test_a_limit_on_an_end_of_an_interval_names_that_end():
+    assert ended(["auc.lower>=0.5"], findings=(AUC,)) == (
+        1,
+        "auc.lower is 0.6, which passes the limit 'auc.lower>=0.5'.",
+    )
+    assert ended(["auc.upper>1e-3"], findings=(AUC,)) == (
+        1,
+        "auc.upper is 0.8, which passes the limit 'auc.upper>0.001'.",
+    )
+    open_end = AUC.model_copy(update={"interval": (0.6, None)})
+    assert ended(["auc.upper>0.5"], findings=(open_end,))[0] == 1
+
+
+def test_a_limit_that_cannot_be_judged_does_not_hide_one_that_was_passed():
+    status, why = ended(["acu>1", "auc>0.6"], findings=(AUC,))
+    assert status == 2
+    assert why.startswith("auc is 0.7, which passes the limit 'auc>0.6'. The limit 'acu>1' cannot be judged")
 
 
 def test_a_cause_that_audits_share_is_said_once_and_names_them(capsys):

@@ -1,4 +1,4 @@
-"""Limits on findings: what passes them is said by value; what cannot be judged is never taken for kept."""
+"""Limits on findings: what exceeds them is told by value; what cannot be judged is never taken for kept."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from recollect.errors import PlanError
-from recollect.pipeline.limits import Limit, passed_limits
-from recollect.results.result import Finding, Result, Skipped
+from recollect.pipeline.limits import Limit, check_limits
+from recollect.results.result import Finding, LimitCheck, Result, Skipped, Withheld
+from recollect.testing.refusals import refused
 
 
 def finding(name, value, interval=(0.5, 0.9)):
@@ -28,61 +29,74 @@ RESULT = Result(
         finding("epsilon", 3.0, (1.0, None)),
     ),
     skipped=(Skipped(audit="toy", finding="tpr_at_fpr_0.001", code="too_few", reason="It needs 1,000 non-members."),),
+    withheld=(Withheld(finding="lift", code="misleading", reason="It would mislead."),),
 )
 
 
-def passed(*limits):
-    return passed_limits([Limit.parse(limit) for limit in limits], RESULT)
+def checked(*limits):
+    return check_limits([Limit.parse(limit) for limit in limits], RESULT)
 
 
 @pytest.mark.parametrize(
-    "limit",
-    ["auc>0.6", "auc >= 0.7", " auc.lower < 0.6", "auc.upper>=0.9", "tpr_at_fpr_0.01.upper>.3", "epsilon.upper>1e9"],
-)
-def test_a_value_that_passes_a_limit_is_said(limit):
-    (said,) = passed(limit)
-    assert str(Limit.parse(limit)) in said
-
-
-def test_the_message_gives_finding_value_and_limit():
-    assert passed("exposure_bits>20") == ["exposure_bits is 21.5, which passes the limit 'exposure_bits>20'."]
-
-
-@pytest.mark.parametrize("limit", ["auc>0.7", "auc<=0.69", "auc.lower>0.5", "tpr_at_fpr_0.01.lower>0", "epsilon<-3"])
-def test_a_limit_that_is_kept_is_silent(limit):
-    assert passed(limit) == []
-
-
-def test_several_limits_are_judged_each():
-    assert len(passed("auc>0.6", "auc>0.99", "epsilon>2.5")) == 2
-
-
-@pytest.mark.parametrize(
-    ("limit", "said"),
+    ("limit", "value"),
     [
-        (
-            "acu>0.6",
-            r"no finding 'acu'.\n  Did you mean 'auc'\? There are: auc, tpr_at_fpr_0.01, exposure_bits, epsilon",
-        ),
-        ("tpr_at_fpr_0.001>0.1", "cannot be judged: It needs 1,000 non-members"),
-        ("exposure_bits.lower>20", "exposure_bits has no interval"),
+        ("auc>0.6", 0.7),
+        ("auc >= 0.7", 0.7),
+        (" auc.lower < 0.6", 0.5),
+        ("auc.upper>=0.9", 0.9),
+        ("tpr_at_fpr_0.01.upper>.3", 0.4),
+        ("epsilon.upper>1e9", None),  # an open end lies infinitely far out
+        ("exposure_bits>20", 21.5),
     ],
 )
-def test_what_cannot_be_judged_is_an_error_and_not_kept(limit, said):
-    with pytest.raises(PlanError, match=said):
-        passed(limit)
+def test_a_value_that_exceeds_a_limit_is_told_with_the_limit(limit, value):
+    (check,) = checked(limit)
+    assert check == LimitCheck(limit=str(Limit.parse(limit)), status="exceeded", value=value)
 
 
-def test_a_limit_that_cannot_be_judged_does_not_hide_one_that_was_passed():
-    with pytest.raises(PlanError, match=r"auc is 0.7, which passes the limit 'auc>0.6'. The limit 'acu>1' cannot"):
-        passed("acu>1", "auc>0.6")
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [
+        ("auc>0.7", 0.7),
+        ("auc<=0.69", 0.7),
+        ("auc.lower>0.5", 0.5),
+        ("tpr_at_fpr_0.01.lower>0", None),
+        ("epsilon<-3", 3),
+    ],
+)
+def test_a_limit_that_is_kept_is_told_too(limit, value):
+    (check,) = checked(limit)
+    assert check == LimitCheck(limit=str(Limit.parse(limit)), status="kept", value=value)
+
+
+def test_several_limits_are_checked_each():
+    assert [check.status for check in checked("auc>0.6", "auc>0.99", "epsilon>2.5")] == ["exceeded", "kept", "exceeded"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "why"),
+    [
+        ("acu>0.6", ["'auc'", "tpr_at_fpr_0.01, exposure_bits, epsilon"]),
+        ("tpr_at_fpr_0.001>0.1", ["It needs 1,000 non-members"]),
+        ("lift>2", ["It would mislead."]),
+        ("exposure_bits.lower>20", ["exposure_bits", "'exposure_bits>20'"]),
+    ],
+)
+def test_what_cannot_be_judged_is_not_kept_and_has_a_reason(limit, why):
+    (check,) = checked(limit)
+    assert (check.status, check.value) == ("not_judged", None)
+    assert all(each in check.reason for each in why)
+
+
+def test_a_limit_that_cannot_be_judged_does_not_hide_one_that_was_exceeded():
+    assert [check.status for check in checked("acu>1", "auc>0.6")] == ["not_judged", "exceeded"]
 
 
 @pytest.mark.parametrize(
     "text", ["auc", "auc>", ">0.6", "auc=0.6", "auc>high", "auc>nan", "auc>inf", "AUC>0.5", "a>1>2"]
 )
 def test_what_is_no_limit_is_refused(text):
-    with pytest.raises(PlanError, match="is no limit"):
+    with refused("not_a_limit", PlanError):
         Limit.parse(text)
 
 

@@ -19,8 +19,7 @@ from recollect.models.loading import load_model
 from recollect.models.model import Model
 from recollect.pipeline.completion import with_card_claim, with_natural_reference
 from recollect.pipeline.limits import Limit
-from recollect.pipeline.plan import Plan
-from recollect.pipeline.planfile import make_audit
+from recollect.pipeline.plan import Plan, make_audit
 from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef, RecipeRef
 from recollect.recipes.recipe import Recipe
 from recollect.results.result import About

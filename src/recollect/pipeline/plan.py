@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from recollect.audits.audit import Audit, Needs
+from recollect.audits.registry import AUDITS
 from recollect.audits.rounds import refuse_missing
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
@@ -25,8 +27,11 @@ from recollect.pipeline.sources import Sources
 from recollect.recipes.recipe import Recipe
 from recollect.results.masking import shown_settings
 from recollect.results.result import About
-from recollect.settings import at_least
+from recollect.settings import at_least, did_you_mean
 from recollect.signals.evidence import AUDITED, Evidence
+
+OWN = "with"
+"""The setting of an audit under which a plan names models, corpora and files for it alone."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,6 +127,50 @@ class Plan:
                 "Members are given, but no audited corpus.", do="Give the corpus too.", code="members_of_nothing"
             )
         return read_members(given.members, corpora[AUDITED], non_members=given.non_members, others=given.others)
+
+
+def make_audit(name: str, settings: Mapping[str, Any]) -> Audit:
+    """The audit of that name; its settings as YAML, a command line or Python give them.
+
+    Raises:
+        PlanError: It has no such setting, or a value is not of its type.
+    """
+    kind = AUDITS.load(name)
+    given = {key: read_setting(name, key, value) for key, value in settings.items()}
+    needed = [
+        each.name
+        for each in dataclasses.fields(kind)
+        if each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
+    ]
+    if missing := [setting for setting in needed if setting not in given]:
+        raise PlanError(f"the {name} audit needs {missing[0]!r}.", do=f"Give {missing[0]}.", code="missing_setting")
+    made: Audit = kind(**given)
+    return made
+
+
+def read_setting(audit: str, name: str, value: Any) -> Any:
+    """A setting of an audit as its type has it: YAML knows no tuples.
+
+    Raises:
+        PlanError: The audit has no such setting, or the value is not of its type.
+    """
+    kind = AUDITS.load(audit)
+    known = [each.name for each in dataclasses.fields(kind)]
+    if name not in known:
+        raise PlanError(
+            f"the {audit} audit has no setting {name!r}.",
+            do=f"{did_you_mean(str(name), [*known, OWN])}It has: {', '.join(known)}.",
+            code="unknown_setting",
+        )
+    try:
+        return TypeAdapter(typing.get_type_hints(kind)[name]).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise PlanError(
+            f"{name} is {value!r}. {first['msg']}.",
+            do="Change it, or leave it out for the default.",
+            code="invalid_setting",
+        ) from None
 
 
 def settings_of(audit: Audit) -> dict[str, Any]:

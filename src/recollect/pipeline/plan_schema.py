@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from recollect.audits.registry import AUDITS
-from recollect.pipeline.planfile import OWN, Given, PlanFile
+from recollect.pipeline.plan import OWN
+from recollect.pipeline.planfile import Given, PlanFile
 
 PUBLISHED = Path(str(files("recollect.pipeline"))) / "plan.schema.json"
 """The schema that editors may rely on; a test keeps it equal to the generated one."""
@@ -20,7 +21,7 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of a plan file, with the settings of all audits of ours.
 
     >>> schema()["$id"]
-    'urn:recollect:plan:1'
+    'urn:recollect:plan:2'
     """
     described = PlanFile.model_json_schema()
     definitions: dict[str, Any] = {**described.pop("$defs", {}), "Given": Given.model_json_schema()}
@@ -35,7 +36,7 @@ def schema() -> dict[str, Any]:
     described["properties"]["audits"] = {"type": "object", "minProperties": 1, "properties": audits}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "urn:recollect:plan:1",
+        "$id": "urn:recollect:plan:2",
         **described,
         "$defs": definitions,
     }

@@ -5,15 +5,14 @@ Every complaint names the file and the line. What a run folder keeps as `plan.ya
 
 from __future__ import annotations
 
-import dataclasses
-import typing
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from recollect.audits.audit import Audit
@@ -22,7 +21,7 @@ from recollect.documents import Document, Overrides, changes, put
 from recollect.errors import PlanError
 from recollect.pipeline.completion import with_card_claim, with_natural_reference
 from recollect.pipeline.limits import Limit
-from recollect.pipeline.plan import Plan, digest_of, plain, settings_of
+from recollect.pipeline.plan import OWN, Plan, digest_of, make_audit, plain, read_setting, settings_of
 from recollect.pipeline.refs import (
     CorpusName,
     CorpusRef,
@@ -39,8 +38,6 @@ from recollect.results.result import About
 from recollect.settings import did_you_mean
 from recollect.signals.evidence import AUDITED, TARGET
 
-OWN = "with"
-"""The setting of an audit under which it names models, corpora and files of its own."""
 OBJECT = "object"
 """The key under which a written plan names what was in memory only."""
 Section = TypeVar("Section", bound=BaseModel)
@@ -274,22 +271,27 @@ class _Reader:
 
     def _audit(self, name: str, settings: dict[str, Any]) -> Audit:
         """The audit with its settings."""
-        try:
+        for key, value in settings.items():
+            with self._at("audits", name, str(key)):
+                read_setting(name, key, value)
+        with self._at("audits", name):
             return make_audit(name, settings)
-        except PlanError as error:
-            place = self.document.place(["audits", name])
-            raise PlanError(f"{place}: {error.found}", do=error.do, code=error.code) from error
 
     def _limits(self, limits: Sequence[str], audit: str) -> list[Limit]:
         """The limits of an audit."""
         found = []
         for place, limit in enumerate(limits):
-            try:
+            with self._at("limits", audit, str(place)):
                 found.append(Limit.parse(limit))
-            except PlanError as error:
-                at = self.document.place(["limits", audit, str(place)])
-                raise PlanError(f"{at}: {error.found}", do=error.do, code=error.code) from error
         return found
+
+    @contextmanager
+    def _at(self, *path: str) -> Iterator[None]:
+        """Whatever is refused inside is said to stand in this place of the file."""
+        try:
+            yield
+        except PlanError as error:
+            raise PlanError(f"{self.document.place(path)}: {error.found}", do=error.do, code=error.code) from error
 
     def _refuse_objects(self, settings: Any, path: tuple[str, ...]) -> None:
         """Refuse a plan that was written of objects in memory: their contents are not in it."""
@@ -325,50 +327,13 @@ class _Reader:
             raise PlanError(f"{self.document.place(path)}: {found}", do=do, code=code) from None
 
 
-def make_audit(name: str, settings: Mapping[str, Any]) -> Audit:
-    """The audit of that name; its settings as YAML, a command line or Python give them.
-
-    Raises:
-        PlanError: It has no such setting, or a value is not of its type.
-    """
-    kind = AUDITS.load(name)
-    known = [each.name for each in dataclasses.fields(kind)]
-    for setting in settings:
-        if setting not in known:
-            raise PlanError(
-                f"the {name} audit has no setting {setting!r}.",
-                do=f"{did_you_mean(setting, [*known, OWN])}It has: {', '.join(known)}.",
-                code="unknown_setting",
-            )
-    hints = typing.get_type_hints(kind)
-    given = {key: _value(hints[key], value, key) for key, value in settings.items()}
-    needed = [
-        each.name
-        for each in dataclasses.fields(kind)
-        if each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
-    ]
-    if missing := [setting for setting in needed if setting not in given]:
-        raise PlanError(f"the {name} audit needs {missing[0]!r}.", do=f"Give {missing[0]}.", code="missing_setting")
-    made: Audit = kind(**given)
-    return made
-
-
-def _value(hint: Any, value: Any, name: str) -> Any:
-    """A setting as its type has it: YAML knows no tuples."""
-    try:
-        return TypeAdapter(hint).validate_python(value)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise PlanError(
-            f"{name} is {value!r}. {first['msg']}.",
-            do="Change it, or leave it out for the default.",
-            code="invalid_setting",
-        ) from None
-
-
 def _explained(error: ErrorDetails, path: Sequence[str], kind: type[BaseModel]) -> tuple[str, str, str]:
     """One pydantic error in our words: what was found, what to do, and its code."""
     name = ".".join(path)
+    if error["type"] == "literal_error" and isinstance(error["input"], Mapping):
+        old = [str(key) for key in error["input"] if (path[-1], key) in RENAMED]
+        if old:
+            return _renamed([f"{name}.{key}" for key in old], [RENAMED[path[-1], key] for key in old])
     if error["type"] != "extra_forbidden":
         said = "is missing" if error["type"] == "missing" else f"is {error['input']!r}. {error['msg']}"
         code = "missing_setting" if error["type"] == "missing" else "invalid_setting"
@@ -376,7 +341,13 @@ def _explained(error: ErrorDetails, path: Sequence[str], kind: type[BaseModel]) 
     sections = [step for step in path[:-1] if step in SECTIONS]
     new = RENAMED.get((sections[-1], path[-1])) if sections else None
     if new is not None:
-        return f"{name!r} is a setting of 0.1.", f"Since 0.2.0 it is called {new!r}.", "renamed_setting"
+        return _renamed([name], [new])
     known = list((SECTIONS[sections[-1]] if sections else kind).model_fields)
     do = f"{did_you_mean(path[-1], known)}Known here: {', '.join(known)}."
     return f"there is no setting {name!r}.", do, "unknown_setting"
+
+
+def _renamed(old: Sequence[str], new: Sequence[str]) -> tuple[str, str, str]:
+    """What plans of 0.1 called otherwise."""
+    called = " and ".join(f"{before!r} is called {after!r}" for before, after in zip(old, new, strict=True))
+    return f"{old[0]!r} is a setting of 0.1.", f"Since 0.2.0, {called}.", "renamed_setting"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from pathlib import PurePath
 
 from recollect.digests import digest, digest_file
 from recollect.models.limited import Limited
@@ -50,7 +51,7 @@ def _provenance(plan: Plan, evidence: Evidence, seconds: float) -> Provenance:
         model=None if target is None else target.digest,
         corpus=None if audited is None else audited.digest,
         digests=dict(sorted({**others, **_cohorts(evidence), **_files(evidence)}.items())),
-        models={role: _facts(model) for role, model in sorted(evidence.models.items())},
+        models={role: _facts(model, given=role in plan.models) for role, model in sorted(evidence.models.items())},
         seed=plan.seed,
         queries=sum(len(evidence.corpora[corpus]) for model, corpus in evidence.answers if model == TARGET),
         seconds=round(seconds, 3),
@@ -68,9 +69,10 @@ def _files(evidence: Evidence) -> dict[str, str]:
     return {part: digest_file(path) for part, path in evidence.files.items()}
 
 
-def _facts(model: Model) -> ModelFacts:
-    """Which model it was."""
-    return ModelFacts(name=model.name, digest=model.digest, revision=getattr(model, "revision", None))
+def _facts(model: Model, *, given: bool) -> ModelFacts:
+    """Which model it was; one that was trained for the audit has the same name in whatever work folder it lies."""
+    name = model.name if given else PurePath(model.name).name
+    return ModelFacts(name=name, digest=model.digest, revision=getattr(model, "revision", None))
 
 
 def _least(model: Model) -> float | None:

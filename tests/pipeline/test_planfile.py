@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from recollect.audits.registry import AUDITS
 from recollect.errors import PlanError, RecollectError
 from recollect.pipeline import plan_schema
-from recollect.pipeline.planfile import resolved
-from recollect.pipeline.planning import read_plan
+from recollect.pipeline.planfile import RENAMED, read_plan
+from recollect.pipeline.refs import CorpusRef, ModelRef, resolved
+from recollect.testing.refusals import refused
 from recollect.testing.tiny import save_tiny, tiny_model
 
 PLAN = """\
@@ -22,7 +23,7 @@ models:
   target: model
   reference: {model: gpt2, window: 64}
 corpora:
-  audited: {corpus: mine.jsonl, user: author, split: {by: windows, words: 20}}
+  audited: {corpus: mine.jsonl, user_column: author, split: windows, split_words: 20}
   controls: others.jsonl
 cohorts: {audited: cohorts.json}
 recipe: {recipe: word-lstm, set: {training.epochs: 2}}
@@ -57,11 +58,14 @@ def test_a_plan_file_means_one_plan_per_audit(home):
     planned = read_plan(home / "plan.yaml")
     membership, leakage = planned.plans
     assert (membership.audit.name, membership.audit.fpr, membership.audit.signal) == ("membership", (0.1, 0.2), "loss")
-    assert membership.models["target"].ref == str(home / "model")
-    assert (membership.models["reference"].ref, membership.models["reference"].question.window) == ("gpt2", 64)
+    assert membership.models["target"] == ModelRef(model=str(home / "model"))
+    assert membership.models["reference"] == ModelRef(model="gpt2", window=64)
+    assert membership.models["reference"].question.window == 64
     corpus = membership.corpora["audited"]
-    assert (corpus.ref, corpus.columns.user, corpus.split.words) == (str(home / "mine.jsonl"), "author", 20)
-    assert (membership.recipe.training.epochs, membership.seed) == (2, 7)
+    cut = {"split": "windows", "split_words": 20}
+    assert corpus == CorpusRef(corpus=str(home / "mine.jsonl"), user_column="author", **cut)
+    assert (corpus.options["columns"].user, corpus.options["split"].words) == ("author", 20)
+    assert (membership.loaded_recipe().training.epochs, membership.seed) == (2, 7)
     assert [str(limit) for limit in membership.limits] == ["auc.lower>0.6"]
     assert not leakage.limits
     assert planned.out == home / "plan-run"
@@ -71,7 +75,7 @@ def test_a_plan_file_means_one_plan_per_audit(home):
 def test_what_is_given_to_one_audit_alone_does_not_reach_the_others(home):
     membership, leakage = read_plan(home / "plan.yaml").plans
     assert leakage.audit.top_k == 3
-    assert leakage.models["reference"].ref == "elsewhere"
+    assert leakage.models["reference"].model == "elsewhere"
     assert leakage.models["target"] == membership.models["target"]
     assert leakage.corpora["audited"].split is None
     assert membership.corpora["audited"].split is not None
@@ -80,34 +84,57 @@ def test_what_is_given_to_one_audit_alone_does_not_reach_the_others(home):
 def test_settings_are_changed_and_audits_chosen_from_outside(home):
     (leakage,) = read_plan(home / "plan.yaml", ["audits.leakage.top_k=5", "seed=1"], only=["leakage"]).plans
     assert (leakage.audit.top_k, leakage.seed) == (5, 1)
-    with pytest.raises(PlanError, match="plans no exposure audit"):
+    with refused("audit_not_planned", PlanError):
         read_plan(home / "plan.yaml", only=["exposure"])
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "said"),
+    ("old", "new", "line", "code", "hint"),
     [
-        ("top_k: 3", "topk: 3", 12, "Did you mean 'top_k'?"),
-        ("  leakage:", "  leakge:", 11, "Did you mean 'leakage'?"),
-        ("user: author", "usr: author", 5, "Did you mean 'user'?"),
-        ("words: 20", "word: 20", 5, "Did you mean 'words'?"),
-        ("fpr: [0.1, 0.2]", "fpr: often", 10, "fpr is 'often'"),
-        ("fpr: [0.1, 0.2]", "fpr: [2]", 10, "between 0 and 1"),
-        ("{model: gpt2, window: 64}", "{window: 64}", 3, "models.reference.model is missing"),
-        ("limits:", "limts:", 16, "Did you mean 'limits'?"),
-        ("auc.lower>0.6", "auc=0.6", 17, "is no limit"),
-        ("  membership: [", "  membrship: [", 17, "Did you mean 'membership'?"),
-        ("corpora: {audited", "corpra: {audited", 15, "Did you mean 'corpora'?"),
-        ("seed: 7", "seed: 7\nseed: 8", 19, "stands twice"),
-        ("seed: 7", "seed: soon", 18, "seed is 'soon'"),
-        ("seed: 7", "workers: 0", 18, "workers is 0"),
+        ("top_k: 3", "topk: 3", 12, "unknown_setting", "'top_k'"),
+        ("  leakage:", "  leakge:", 11, "unknown_audit", "'leakage'"),
+        ("user_column: author", "usr_column: author", 5, "unknown_setting", "'user_column'"),
+        ("split_words: 20", "split_word: 20", 5, "unknown_setting", "'split_words'"),
+        ("fpr: [0.1, 0.2]", "fpr: often", 10, "invalid_setting", "'often'"),
+        ("fpr: [0.1, 0.2]", "fpr: [2]", 10, "out_of_range", "between 0 and 1"),
+        ("{model: gpt2, window: 64}", "{window: 64}", 3, "missing_setting", "models.reference.model"),
+        ("limits:", "limts:", 16, "unknown_setting", "'limits'"),
+        ("auc.lower>0.6", "auc=0.6", 17, "not_a_limit", "'auc=0.6'"),
+        ("  membership: [", "  membrship: [", 17, "limits_of_nothing", "'membership'"),
+        ("corpora: {audited", "corpra: {audited", 15, "unknown_setting", "'corpora'"),
+        ("seed: 7", "seed: 7\nseed: 8", 19, "repeated_key", "'seed'"),
+        ("seed: 7", "seed: soon", 18, "invalid_setting", "'soon'"),
+        ("seed: 7", "workers: 0", 18, "invalid_setting", "workers"),
+        ("cohorts: {audited: cohorts.json}", "others: nobody", 7, "invalid_setting", "'nobody'"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_file_and_line(home, old, new, line, said):
-    with pytest.raises(PlanError) as refusal:
+def test_what_cannot_be_meant_is_refused_with_file_and_line(home, old, new, line, code, hint):
+    with refused(code, PlanError) as refusal:
         read_plan(changed(home, old, new))
-    assert f"plan.yaml line {line}:" in str(refusal.value)
-    assert said in str(refusal.value)
+    assert f"plan.yaml line {line}:" in str(refusal.error)
+    assert hint in str(refusal.error), "what was found, or the nearest name"
+
+
+OLD_ENTRIES = {
+    ("corpora", "format"): ("user_column: author", "format: csv"),
+    ("models", "top_k"): ("window: 64", "top_k: 3"),
+    **{
+        ("corpora", name): ("user_column: author", f"{name}: author")
+        for name in ("user", "text", "source", "target", "label", "id")
+    },
+    **{
+        ("split", name): ("split: windows", f"split: {{{name}: {value}}}")
+        for name, value in (("by", "windows"), ("words", 20), ("minimum", 3))
+    },
+}
+
+
+@pytest.mark.parametrize(("section", "key"), RENAMED)
+def test_what_plans_of_0_1_called_otherwise_is_refused_by_its_new_name(home, section, key):
+    with refused("renamed_setting", PlanError) as refusal:
+        read_plan(changed(home, *OLD_ENTRIES[section, key]))
+    assert repr(RENAMED[section, key]) in str(refusal.error)
+    assert "plan.yaml line " in str(refusal.error)
 
 
 @pytest.mark.parametrize("text", ["", "3", "- a", "{", "audits: {}", "\0", "a: &a [*a]", "audits: {membership: 3}"])
@@ -182,10 +209,10 @@ def test_cohorts_are_those_of_the_corpus_that_they_divide(home):
 def test_a_checkpoint_may_lie_beside_the_plan_and_is_the_same_from_everywhere(home, monkeypatch):
     start = "{recipe: word-lstm, set: {model.start: model}}"
     path = changed(home, "{recipe: word-lstm, set: {training.epochs: 2}}", start)
-    recipe = read_plan(path).plans[0].recipe
+    recipe = read_plan(path).plans[0].loaded_recipe()
     assert recipe.model.start == str((home / "model").resolve())
     monkeypatch.chdir(home)
-    assert read_plan(Path("plan.yaml")).plans[0].recipe.digest == recipe.digest
+    assert read_plan(Path("plan.yaml")).plans[0].loaded_recipe().digest == recipe.digest
 
 
 def test_a_model_may_show_no_more_than_a_deployment_does(home):
@@ -193,14 +220,14 @@ def test_a_model_may_show_no_more_than_a_deployment_does(home):
     (target,) = (
         plan.models["target"]
         for plan in read_plan(
-            changed(home, "target: model", "target: {model: gpt, top_k: 5}"), only=["membership"]
+            changed(home, "target: model", "target: {model: gpt, shows_top_k: 5}"), only=["membership"]
         ).plans
     )
     assert (target.load().access.k, target.load().access.logprob) == (5, "none")
-    with pytest.raises(PlanError, match="top_k"):
-        read_plan(changed(home, "target: model", "target: {model: gpt, top_k: 0}"))
+    with refused("invalid_setting", PlanError):
+        read_plan(changed(home, "target: model", "target: {model: gpt, shows_top_k: 0}"))
 
 
 def test_signs_that_no_file_name_can_have_are_refused(home):
-    with pytest.raises(PlanError, match="NUL"):
+    with refused("nul_in_plan", PlanError):
         read_plan(changed(home, "controls: others.jsonl", 'controls: "a\\0b"'))
