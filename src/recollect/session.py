@@ -136,13 +136,15 @@ class Session:
     def audit(self, name: str, model: Any, corpus: Any = None, **given: Any) -> AuditResult:
         """Run the audit of that name; see its own function, such as `membership`, for what can be given."""
         from recollect.pipeline.run import finish
+        from recollect.report.writing import write_report
 
         out = given.pop("out", None)
+        folder = None if out is None else Path(out)
         plan = self.plan(name, model, corpus, **given)
-        finished = finish(plan, sources=self._sources, progress=self.progress)
-        result = AuditResult(finished=finished, folder=None if out is None else Path(out))
-        if out is not None:
-            result.save(out)
+        finished = finish(plan, folder, sources=self._sources, progress=self.progress)
+        result = AuditResult(finished=finished, folder=folder)
+        if folder is not None:
+            write_report(folder, show_text=result._shown)
         return result
 
     def plan(self, name: str, model: Any, corpus: Any = None, **given: Any) -> Plan:

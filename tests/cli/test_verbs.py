@@ -2,42 +2,102 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from recollect.cli.verbs import verb
+from recollect.cli.fields import fields_of
+from recollect.cli.verbs import OptionGroup, verb
 from recollect.errors import CorpusError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Colours:
+class Paint:
+    """What options are made of."""
+
+    red: int = 1
+    """How red."""
+    blue: bool = False
+    """Whether it is blue [or not]."""
+    gloss: float | None = 0.5
+    """How much it shines."""
+    coats: tuple[int, ...] = (1, 2)
+    """How thick each coat is."""
+    names: tuple[str, ...] = ()
+    """What it is called."""
+    finish: Literal["matt", "silk"] = "matt"
+    """How it looks."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """What else there is to say."""
+
+
+class Colours(OptionGroup):
     """A group of options."""
 
-    red: Annotated[int, typer.Option(help="How red.")] = 1
-    blue: Annotated[bool, typer.Option("--blue")] = False
+    @classmethod
+    def fields(cls):
+        """Those of a paint."""
+        return fields_of(Paint)
 
 
 def run(function, *words):
     app = typer.Typer(pretty_exceptions_enable=False)
     app.command()(verb(function))
-    return CliRunner().invoke(app, list(words))
+    return CliRunner(env={"COLUMNS": "200"}).invoke(app, list(words))
 
 
-def test_a_group_is_spread_into_options_and_comes_back_whole():
+def painted(*words):
+    """What a verb gets of these options, and how it ends."""
     seen = []
 
     def paint(wall: Annotated[str, typer.Argument()], colours: Colours) -> None:
         """Paint a wall."""
-        seen.append((wall, colours))
+        seen.append((wall, dict(colours)))
 
-    assert run(paint, "north", "--red", "7", "--blue").exit_code == 0
-    assert run(paint, "south").exit_code == 0
-    assert seen == [("north", Colours(red=7, blue=True)), ("south", Colours())]
-    assert "How red." in run(paint, "--help").output
+    done = run(paint, "north", *words)
+    return seen[0][1] if seen else None, done
+
+
+def test_a_group_is_spread_into_options_and_what_was_given_comes_back():
+    assert painted("--red", "7", "--blue")[0] == {"red": 7, "blue": True}
+    assert painted()[0] == {}
+    shown = painted("--help")[1].output
+    assert "How red. (default: 1)" in shown
+    assert "(default: 1,2)" in shown
+    assert "Whether it is blue [or not]." in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        (["--gloss", "none"], {"gloss": None}),
+        (["--gloss", "1e-5"], {"gloss": 1e-5}),
+        (["--coats", "3,4"], {"coats": (3, 4)}),
+        (["--coats", "3", "--coats", "4"], {"coats": (3, 4)}),
+        (["--names", "sky, blue", "--names", "7"], {"names": ("sky, blue", "7")}),
+        (["--finish", "silk"], {"finish": "silk"}),
+        (["--more", "a=[1, 2]", "--more", "b=yes"], {"more": {"a": [1, 2], "b": True}}),
+    ],
+    ids=str,
+)
+def test_values_are_what_their_types_say(words, given):
+    assert painted(*words)[0] == given
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--red", "none"], ["--red", "7.5"], ["--red", "x"], ["--coats", "1,x"], ["--gloss", "[1"], ["--more", "a"]],
+    ids=str,
+)
+def test_values_of_another_type_are_refused_in_one_message(words):
+    given, done = painted(*words)
+    assert given is None
+    assert done.exit_code == 2
+    assert done.stderr.count("recollect: ") == 1
 
 
 @pytest.mark.parametrize(

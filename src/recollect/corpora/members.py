@@ -171,7 +171,7 @@ def _read(given: MembersSource, corpus: Corpus, model: str, what: str) -> Member
         _refuse_unknown(found.members | found.non_members, found.unit, corpus)
     else:
         unit: Unit = "user" if corpus.summary.users else "record"
-        found = Members(unit=unit, members=_collect_ids(given))
+        found = Members(unit=unit, members=collect_ids(given))
         _refuse_unknown(found.members, unit, corpus)
     if not found.members:
         code = "empty_members" if what == "members" else "empty_non_members"
@@ -231,8 +231,12 @@ def _parse_truth(record: Record, column: str, corpus: Corpus) -> bool | None:
     )
 
 
-def _collect_ids(given: MembersSource) -> frozenset[str]:
-    """The ids of a list or of a file with one per line; numbers become their digits, as in a corpus."""
+def collect_ids(given: MembersSource) -> frozenset[str]:
+    """The ids of a list or of a file with one per line; numbers become their digits, as in a corpus.
+
+    Raises:
+        CorpusError: There are no ids in it.
+    """
     if isinstance(given, str | Path):
         return _read_ids(Path(given))
     if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from recollect.audits.registry import AUDITS
+from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.members import Members, collect_ids
 from recollect.corpora.validating import read_corpus
 from recollect.documents import changes
 from recollect.errors import PlanError
@@ -35,7 +37,7 @@ CORPUS_OPTIONS = frozenset(CorpusRef.model_fields) - {"corpus"}
 """How every corpus is read, likewise."""
 MEMBERS_OPTIONS = frozenset(MembersRef.model_fields)
 RUN_OPTIONS = frozenset({"tokenizer", "fail_if", "about"})
-Ref = TypeVar("Ref", ModelRef, CorpusRef)
+Ref = TypeVar("Ref", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -123,14 +125,13 @@ class Call:
             else:
                 files[role] = Path(value)
         settings = {name: self.given[name] for name in self.settings if name in self.given}
-        members, recipe = _members(self._pick(MEMBERS_OPTIONS)), self.given.get("recipe")
-        cohorts = {AUDITED: members.cohorts} if members is not None and members.cohorts is not None else {}
+        known, recipe = _members(self._pick(MEMBERS_OPTIONS)), self.given.get("recipe")
         return Plan(
             audit=with_card_claim(make_audit(self.audit, settings), models[TARGET]),
             models=with_natural_reference(models, self.verb),
             corpora=corpora,
-            cohorts=cohorts,
-            members=None if cohorts else members,
+            cohorts={AUDITED: known} if isinstance(known, Path | Cohorts) else {},
+            members=None if isinstance(known, Path | Cohorts) else known,
             files=files,
             recipe=recipe if isinstance(recipe, Recipe) else name_recipe(recipe, self.given.get("set")),
             limits=tuple(map(Limit.parse, _listed(run.get("fail_if")))),
@@ -202,23 +203,35 @@ def reference(kind: type[Ref], fields: Mapping[str, Any]) -> Ref:
         ) from None
 
 
-def _members(chosen: Mapping[str, Any]) -> MembersRef | None:
-    """Who is known to be in the training set."""
-    if not chosen.keys() & {"members", "non_members"}:
+def _members(chosen: Mapping[str, Any]) -> MembersRef | Members | Path | Cohorts | None:
+    """Who is known to be in the training set; of cohorts, where they are, or themselves."""
+    whole = next((each for each in chosen.values() if isinstance(each, Members | Cohorts)), None)
+    if whole is not None:
+        if len(chosen) > 1 or "members" not in chosen:
+            raise PlanError(
+                f"{type(whole).__name__} tell of members and non-members, and more is said of non-members.",
+                do="Give them as members= and nothing else.",
+                code="needless_non_members",
+            )
+        return whole
+    listed = reference(MembersRef, {name: _ids(name, value) for name, value in chosen.items()})
+    if listed.members is None and listed.non_members is None:
         return None
-    return MembersRef.model_validate({name: _ids(value) for name, value in chosen.items()})
+    return listed if listed.cohorts is None else listed.cohorts
 
 
-def _ids(value: Any) -> str | tuple[str, ...]:
-    """Ids as a plan keeps them."""
-    return str(value) if isinstance(value, str | Path) else tuple(map(str, value))
+def _ids(name: str, value: Any) -> Any:
+    """Ids as a plan keeps them: where they stand, or themselves in an order that is always the same."""
+    if name == "others" or isinstance(value, str | Path):
+        return str(value)
+    return tuple(sorted(collect_ids(value)))
 
 
 def name_recipe(recipe: str | Path | None, changed: Any) -> RecipeRef | None:
     """The recipe of that name, with its changes.
 
     Raises:
-        PlanError: Changes are given, and no recipe.
+        PlanError: Changes are given, and no recipe; or there is no such recipe or setting.
     """
     settings = dict(changes(changed or {}))
     if recipe is None and settings:
@@ -227,7 +240,11 @@ def name_recipe(recipe: str | Path | None, changed: Any) -> RecipeRef | None:
             do="Give --recipe (recipe=), or leave it out.",
             code="changes_of_no_recipe",
         )
-    return None if recipe is None else RecipeRef(recipe=str(recipe), set=settings)
+    if recipe is None:
+        return None
+    named = RecipeRef(recipe=str(recipe), set=settings)
+    named.load()  # refused at once, and not when something is to be trained
+    return named
 
 
 def _listed(value: str | Sequence[str] | None) -> list[str]:
@@ -237,4 +254,4 @@ def _listed(value: str | Sequence[str] | None) -> list[str]:
 
 def _about(value: Any) -> About | None:
     """What the audit is about."""
-    return About.model_validate(value) if isinstance(value, Mapping) else value
+    return reference(About, value) if isinstance(value, Mapping) else value

@@ -242,7 +242,8 @@ class _Reader:
         # whose data is in the training set is known of one corpus, and not of another that has its role in this audit
         apart = AUDITED in own.corpora
         cohorts = {role: ref for role, ref in file.cohorts.items() if role not in own.corpora} | own.cohorts
-        known = own if own.members is not None or own.non_members is not None or apart else file
+        says = own.members is not None or own.non_members is not None or own.others != "unknown"
+        known = own if says or apart else file
         members = MembersRef(members=known.members, non_members=known.non_members, others=known.others)
         members = members.placed(self.home)
         if members.cohorts is not None:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from recollect.errors import PlanError
 from recollect.models.kinds import Kind, Precision
 
 if TYPE_CHECKING:
@@ -192,6 +193,24 @@ class MembersRef(_Reference):
     """Ids known not to be in the training set, likewise."""
     others: Literal["unknown", "non-members"] = "unknown"
     """What everybody is who is not listed."""
+
+    @model_validator(mode="after")
+    def _refuse_what_would_be_ignored(self) -> Self:
+        """A cohorts.json tells of everybody; what everybody else is can be said beside a list only."""
+        more = self.non_members is not None or self.others != "unknown"
+        if self.cohorts is not None and more:
+            raise PlanError(
+                f"{self.members} tells of members and non-members, and more is said of non-members.",
+                do="Leave out non-members (--non-members, non_members=) and what others are (--others, others=).",
+                code="needless_non_members",
+            )
+        if self.others != "unknown" and self.members is None and self.non_members is None:
+            raise PlanError(
+                "Others are given as non-members, and nobody is listed.",
+                do="Give members (--members, members=), or leave it out.",
+                code="others_of_nobody",
+            )
+        return self
 
     @property
     def cohorts(self) -> Path | None:
