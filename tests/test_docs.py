@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import typer
+from recollect.pipeline.planning import read_plan
 
 from recollect.cli.app import app
-from recollect.pipeline.planning import read_plan
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)

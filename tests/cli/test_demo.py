@@ -18,7 +18,7 @@ from recollect.corpora.cohorts import Cohorts
 from recollect.pipeline import demo as package
 from recollect.pipeline.demo.truth import TRUTHS
 from recollect.pipeline.demo.world import World
-from recollect.pipeline.planning import read_plan
+from recollect.pipeline.planfile import read_plan
 from recollect.results.result import Result
 
 

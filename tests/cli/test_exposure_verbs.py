@@ -55,30 +55,27 @@ def test_json_on_standard_output_and_a_limit_for_ci(folder, tmp_path):
 
 def test_secrets_may_be_given_or_found(folder, tmp_path):
     options = ("--format", FORMAT, "--draws", 100, "--work", tmp_path, "--show-text")
-    given = call("exposure", folder / "model", *options, "--secret", "17")
+    given = call("exposure", folder / "model", *options, "--secrets", "17")
     assert given.exit_code == 0, given.output
     assert "again 17" in given.output
-    found = call("exposure", folder / "model", *options, "--find-in", folder / "texts.txt", "--context", 5)
+    found = call("exposure", folder / "model", folder / "texts.txt", *options, "--context", 5)
     assert found.exit_code == 0, found.output
     assert "over again 42" in found.output
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "code"),
     [
-        ((), "the manifest of `recollect plant`"),
-        (("--format", FORMAT), "a corpus to look for secrets in"),
-        (("--format", FORMAT, "--canaries", "canaries.json"), "not clear"),
-        (("--format", "again {digit:2}", "--secret", "1"), "has no slot 'digit'"),
-        (("--format", FORMAT, "--secret", "123"), "not of the format"),
-        (("--canaries", "nowhere.json"), "nowhere.json"),
+        ((), None),
+        (("--format", FORMAT), None),
+        (("--format", FORMAT, "--canaries", "canaries.json"), "unclear_secrets"),
+        (("--format", "again {digit:2}", "--secrets", "1"), "unknown_slot"),
+        (("--format", FORMAT, "--secrets", "123"), None),
+        (("--canaries", "nowhere.json"), "no_such_file"),
     ],
 )
-def test_rubbish_gets_one_clear_message(folder, tmp_path, words, said):
-    found = call("exposure", folder / "model", *words, "--work", tmp_path)
-    assert found.exit_code == 2
-    assert said in found.stderr
-    assert "Traceback" not in found.output
+def test_rubbish_gets_one_clear_message(folder, tmp_path, words, code, check_refusal):
+    check_refusal(call("exposure", folder / "model", *words, "--work", tmp_path), code)
 
 
 def test_the_likeliest_are_drawn_out(folder, tmp_path):

@@ -3,10 +3,10 @@
 import json
 
 import pytest
+from recollect.cli.membership import claim_of
 from typer.testing import CliRunner
 
 from recollect.cli.app import app
-from recollect.cli.membership import claim_of
 from recollect.corpora.dividing import cohorts_of
 from recollect.corpora.validating import read_corpus
 from recollect.errors import ModelError

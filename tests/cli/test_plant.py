@@ -94,43 +94,40 @@ def test_people_get_a_table(folder):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "code"),
     [
-        (["--format", "no slot"], "no slot"),
-        (["--format", "pin {digts:4}"], "Did you mean 'digits'"),
-        (["--format", "pin {digits:4"], "never closed"),
-        (["--format", "{digits:1}"], "10 fillings"),
-        (["--format", PIN, "--repeat", "1,two"], "--repeat"),
-        (["--format", PIN, "--repeat", "0"], "repeat is 0"),
-        (["--format", PIN, "--secrets", "0"], "secrets is 0"),
-        (["--format", PIN, "--inside", "--secrets", "31"], "do not fit inside 30"),
-        (["--format", PIN, "--source-format", "x {digits:6}"], "not pairs"),
-        (["--format", PIN, "--recipe", "char-lstn"], "Did you mean 'char-lstm'"),
-        (["--format", PIN, "--recipe", "mlp"], "classifier"),
-        (["--format", PIN, "--recipe", "seq2seq"], "pair"),
-        (["--format", PIN, "--unique-prefix", "1"], "prefixes"),
-        (["--format", PIN, "--out", "a.jsonl"], "is the corpus itself"),
-        (["--format", PIN, "--out", "b.csv"], "JSON lines"),
-        (["--format", PIN, "--name", ""], "name"),
+        (["--format", "no slot"], "no_slot"),
+        (["--format", "pin {digts:4}"], "unknown_slot"),
+        (["--format", "pin {digits:4"], "unclosed_slot"),
+        (["--format", "{digits:1}"], "format_too_small"),
+        (["--format", PIN, "--repeat", "1,two"], "invalid_setting"),
+        (["--format", PIN, "--repeat", "0"], "out_of_range"),
+        (["--format", PIN, "--secrets", "0"], "out_of_range"),
+        (["--format", PIN, "--inside", "--secrets", "31"], "too_few_records"),
+        (["--format", PIN, "--source-format", "x {digits:6}"], "needless_source_format"),
+        (["--format", PIN, "--recipe", "char-lstn"], "no_such_recipe"),
+        (["--format", PIN, "--recipe", "mlp"], "recipe_of_a_classifier"),
+        (["--format", PIN, "--recipe", "seq2seq"], "record_without_pair"),
+        (["--format", PIN, "--unique-prefix", "1"], "too_few_prefixes"),
+        (["--format", PIN, "--out", "a.jsonl"], "output_is_input"),
+        (["--format", PIN, "--out", "b.csv"], "bad_file_name"),
+        (["--format", PIN, "--name", ""], "unnamed_canaries"),
     ],
 )
-def test_rubbish_gets_one_clear_message_and_leaves_nothing(folder, words, said):
+def test_rubbish_gets_one_clear_message_and_leaves_nothing(folder, words, code, check_refusal):
     before = sorted(path.name for path in folder.iterdir())
-    done = run("a.jsonl", "--out", "b.jsonl", *words)
-    assert done.exit_code == 2, done.output
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+    check_refusal(run("a.jsonl", "--out", "b.jsonl", *words), code)
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
-def test_a_folder_of_shards_does_not_get_one_more(folder):
+def test_a_folder_of_shards_does_not_get_one_more(folder, check_refusal):
     (folder / "shards").mkdir()
     (folder / "a.jsonl").rename(folder / "shards" / "a.jsonl")
-    done = run("shards", "--format", PIN, "--out", "shards/b.jsonl")
-    assert (done.exit_code, "part of the corpus" in done.stderr) == (2, True)
+    check_refusal(run("shards", "--format", PIN, "--out", "shards/b.jsonl"))
+    assert [path.name for path in (folder / "shards").iterdir()] == ["a.jsonl"]
 
 
-def test_training_knows_the_symbols_of_the_canaries(folder):
+def test_training_knows_the_symbols_of_the_canaries(folder, check_refusal):
     from transformers import AutoTokenizer
 
     planted = run("a.jsonl", "--format", "№ {hex:8}", "--secrets", 1, "--out", "b.jsonl")
@@ -140,5 +137,4 @@ def test_training_knows_the_symbols_of_the_canaries(folder):
     done = CliRunner().invoke(app, [*words, *quick])
     assert done.exit_code == 0, done.stderr
     assert set("№ 0123456789abcdef") <= set(AutoTokenizer.from_pretrained("model").get_vocab())
-    missing = CliRunner().invoke(app, [*words[:-1], "nowhere.json", *quick])
-    assert (missing.exit_code, "nowhere.json cannot be read" in missing.stderr) == (2, True)
+    check_refusal(CliRunner().invoke(app, [*words[:-1], "nowhere.json", *quick]))

@@ -6,10 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from recollect.cli.auditing import report_run
 from typer.testing import CliRunner
 
 from recollect.cli.app import app
-from recollect.cli.auditing import report_run
 from recollect.results import Provenance, Result, RunFolder
 
 

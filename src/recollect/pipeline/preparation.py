@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,6 +20,8 @@ from recollect.corpora.sanitise import Sanitised, by_format
 from recollect.corpora.writing import refuse_other_names, write_corpus
 from recollect.errors import PlanError
 from recollect.files import write_json
+from recollect.pipeline.calls import refuse_unknown
+from recollect.settings import at_least, between, one_of
 
 if TYPE_CHECKING:
     from recollect.recipes.loop import Hook, Moment
@@ -95,8 +97,7 @@ def sanitise_corpus(
     """
     refuse_other_ways(by, settings)
     if by == "format":
-        wanted = settings["format"]
-        formats = [parse_format(written) for written in ([wanted] if isinstance(wanted, str) else wanted)]
+        formats = [parse_format(written) for written in _listed(settings["format"])]
         return by_format(corpus, formats, mask=bool(settings.get("mask")))
     if by == "duplicates":
         return by_duplicates(corpus, passage=settings.get("passage"))
@@ -106,12 +107,14 @@ def sanitise_corpus(
     return ByDifference(recipe=settings["recipe"], seed=seed, **chosen)(corpus, work, progress=progress)
 
 
-def refuse_other_ways(by: SanitiseBy, settings: dict[str, Any]) -> None:
-    """Refuse settings of another way to sanitise, and settings that are missing, before anything is read.
+def refuse_other_ways(by: SanitiseBy, settings: Mapping[str, Any]) -> None:
+    """Refuse settings of another way to sanitise, missing ones and wrong ones, before anything is read.
 
     Raises:
         PlanError: There are some.
     """
+    one_of(_BELONG, by=by)
+    refuse_unknown(settings, [*(name for names in _BELONG.values() for name in names), "seed"])
     for way, names in _BELONG.items():
         for name in names:
             if way != by and settings.get(name):
@@ -132,6 +135,22 @@ def refuse_other_ways(by: SanitiseBy, settings: dict[str, Any]) -> None:
             do="Name a recipe: --recipe char-lstm.",
             code="missing_recipe",
         )
+    _check_values(settings)
+
+
+def _check_values(settings: Mapping[str, Any]) -> None:
+    """Refuse values that cannot be meant."""
+    for written in _listed(settings.get("format")):
+        parse_format(written)
+    if settings.get("passage") is not None:
+        at_least(2, passage=settings["passage"])
+    if settings.get("share") is not None:
+        between(0, 1, share=settings["share"])
+
+
+def _listed(value: str | Sequence[str] | None) -> list[str]:
+    """One or several as a list."""
+    return [value] if isinstance(value, str) else list(value or ())
 
 
 def save_sanitised(found: Sanitised, out: Path, *, size: int, progress: Progress | None = None) -> Path:
