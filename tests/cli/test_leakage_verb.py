@@ -53,24 +53,22 @@ def test_help_says_what_is_compared_and_shows_a_command():
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "code"),
     [
-        (["--alpha", "2"], "alpha"),
-        (["--folds", "2"], "folds"),
-        (["--removable", "0.9"], "removable"),
-        (["--deniable-at", "-1"], "deniable_at"),
-        (["--set", "epochs=1"], "--recipe"),
-        (["--recipe", "word-gruu"], "Did you mean 'word-gru'"),
-        (["--recipe", "word-gru", "--folds", "8"], "8 folds need at least as many users, and there are 4"),
+        (["--alpha", "2"], "out_of_range"),
+        (["--folds", "2"], None),
+        (["--removable", "0.9"], None),
+        (["--deniable-at", "-1"], "out_of_range"),
+        (["--set", "epochs=1"], "changes_of_no_recipe"),
+        (["--recipe", "word-gruu"], "no_such_recipe"),
+        (["--recipe", "word-gru", "--folds", "8"], "not_enough_data"),
     ],
 )
-def test_rubbish_is_refused_in_one_message(folder, tmp_path, words, said):
+def test_rubbish_is_refused_in_one_message(folder, tmp_path, words, code, check_refusal):
     found = call(
         "leakage", folder / "model", folder / "train.jsonl", "--work", tmp_path / "work", "--top-k", 200, *words
     )
-    assert found.exit_code == 2, found.output
-    assert said in found.output + found.stderr
-    assert "Traceback" not in found.output
+    check_refusal(found, code)
 
 
 def test_a_corpus_without_users_is_told(folder, tmp_path):

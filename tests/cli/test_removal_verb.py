@@ -78,27 +78,31 @@ def test_the_published_methods_run(folder, method):
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "code"),
     [
-        ({"y": np.full(30, 9)}, "which the model does not know"),
-        ({"x": np.zeros((30, 7, 7), dtype=np.float32)}, "channels last"),
-        ({"x": np.full((30, WIDTH, WIDTH), np.nan, dtype=np.float32)}, "not finite"),
-        ({"x": np.zeros((0, WIDTH, WIDTH), dtype=np.float32), "y": np.zeros(0, dtype=np.int64)}, "no records"),
+        ({"y": np.full(30, 9)}, "scoring_failed"),
+        ({"x": np.zeros((30, 7, 7), dtype=np.float32)}, "scoring_failed"),
+        ({"x": np.full((30, WIDTH, WIDTH), np.nan, dtype=np.float32)}, "not_finite"),
+        ({"x": np.zeros((0, WIDTH, WIDTH), dtype=np.float32), "y": np.zeros(0, dtype=np.int64)}, "empty_corpus"),
     ],
 )
-def test_query_sets_that_cannot_be_judged_are_refused(folder, tmp_path, changes, message):
-    found = audited(folder, written(tmp_path / "bad.npz", 30, 5, **changes))
-    assert found.exit_code == 2, found.output
-    assert message in found.stderr
+def test_query_sets_that_cannot_be_judged_are_refused(folder, tmp_path, changes, code, check_refusal):
+    check_refusal(audited(folder, written(tmp_path / "bad.npz", 30, 5, **changes)), code)
 
 
-def test_a_calibration_set_that_overlaps_is_refused(folder):
-    found = audited(folder, folder / "controls.npz")
-    assert found.exit_code == 2
-    assert "also in the query set" in found.stderr
+def test_a_calibration_set_that_overlaps_is_refused(folder, check_refusal):
+    check_refusal(audited(folder, folder / "controls.npz"))
 
 
-def test_without_recipe_or_reference_it_says_what_is_missing(folder):
+def test_without_recipe_or_reference_it_says_what_is_missing(folder, check_refusal):
     found = call("removal", folder / "model", folder / "query.npz", "--controls", folder / "controls.npz")
-    assert found.exit_code == 2
-    assert "recipe" in found.stderr
+    check_refusal(found, "missing_recipe")
+
+
+def test_a_model_that_was_retrained_is_all_that_the_target_needs_to_be_compared_with(folder, tmp_path):
+    retrained = call("train", "mlp", folder / "fresh.npz", *SETTINGS, "--out", tmp_path / "retrained")
+    assert retrained.exit_code == 0, retrained.output
+    given = ("--controls", folder / "controls.npz", "--reference", tmp_path / "retrained", "--work", tmp_path / "work")
+    found = call("removal", folder / "model", folder / "query.npz", *given, "--json")
+    assert found.exit_code == 0, found.output
+    assert not (tmp_path / "work" / "models").exists()

@@ -28,9 +28,9 @@ def with_natural_reference(models: Mapping[str, Any], verb: Verb) -> dict[str, A
 
 
 def with_card_claim(audit: Audit, target: Any) -> Audit:
-    """The audit; where it compares with a claimed ε and none is given, with the one that the model's card states."""
+    """The audit; what it compares with and is not given of a claim (ε, δ and unit) is what the model's card states."""
     settings: Any = audit
-    if getattr(settings, "claimed_epsilon", 0) is not None or not isinstance(target, ModelRef):
+    if not hasattr(settings, "claimed_epsilon") or not isinstance(target, ModelRef):
         return audit
     try:
         stated = json.loads((Path(target.model) / "card.json").read_text(encoding="utf-8")).get("privacy")
@@ -38,9 +38,9 @@ def with_card_claim(audit: Audit, target: Any) -> Audit:
         return audit  # no card, or one that says nothing: loading the model complains of a damaged one
     if not isinstance(stated, dict) or not isinstance(stated.get("epsilon"), int | float):
         return audit
-    claim = {"claimed_epsilon": stated["epsilon"], "delta": settings.delta or stated.get("delta", 0.0)}
-    unit = stated.get("unit")
-    made: Audit = dataclasses.replace(
-        settings, **claim, **({"claimed_unit": unit} if unit in ("record", "user") else {})
-    )
+    claim = {"delta": settings.delta or stated.get("delta", 0.0)}
+    if settings.claimed_epsilon is None:
+        unit = {"claimed_unit": stated["unit"]} if stated.get("unit") in ("record", "user") else {}
+        claim |= {"claimed_epsilon": stated["epsilon"], **unit}
+    made: Audit = dataclasses.replace(settings, **claim)
     return made
