@@ -7,16 +7,14 @@ import shlex
 from pathlib import Path
 
 import pytest
-import typer
-from recollect.pipeline.planning import read_plan
 
-from recollect.cli.app import app
+from recollect.cli.app import command_of
+from recollect.pipeline.planfile import read_plan
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
 WRITTEN = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
-COMMAND = typer.main.get_command(app)
 PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if BLOCK.search(page.read_text())]
 
 
@@ -34,7 +32,7 @@ def test_every_command_of_a_page_is_one_that_recollect_understands(page):
     calls = [shlex.split(line, comments=True) for line in lines if "recollect " in line.partition("#")[0]]
     for program, verb, *words in calls:
         assert Path(program).name == "recollect"
-        COMMAND.commands[verb].make_context(verb, words)  # raises a UsageError otherwise
+        command_of(verb).make_context(verb, words)  # raises a UsageError otherwise
 
 
 def test_every_plan_of_a_page_is_one(tmp_path):

@@ -12,7 +12,7 @@ import typer
 import yaml
 from click.testing import CliRunner
 
-from recollect.cli.app import app
+from recollect.cli.app import app, command_of
 from recollect.corpora import synthetic
 from recollect.results import Finding, Provenance, Result, RunFolder
 from recollect.testing.tiny import save_tiny, tiny_model
@@ -50,7 +50,7 @@ JUNK += [
 ]
 PLAN = {
     "models": {"target": "model", "reference": {"model": "model", "window": 16}},
-    "corpora": {"audited": {"corpus": "mine.jsonl", "user": "user"}, "controls": "others.jsonl"},
+    "corpora": {"audited": {"corpus": "mine.jsonl", "user_column": "user"}, "controls": "others.jsonl"},
     "cohorts": {},
     "files": {},
     "recipe": {"recipe": "word-lstm", "set": {"training.epochs": 1}},
@@ -169,7 +169,7 @@ def test_spoilt_plans(seed, home, call):
 
 def options_of(verb):
     """The options of a verb."""
-    return [name for each in COMMAND.commands[verb].params for name in each.opts if name.startswith("--")]
+    return [name for each in command_of(verb).params for name in each.opts if name.startswith("--")]
 
 
 QUIET = ["doctor", "demo"]
@@ -179,7 +179,7 @@ QUIET = ["doctor", "demo"]
 @pytest.mark.parametrize("seed", range(4))
 def test_spoilt_options(seed, home, call):
     draw = random.Random(100 + seed)
-    verbs = sorted(set(COMMAND.commands) - set(QUIET))
+    verbs = sorted(set(COMMAND.list_commands(None)) - set(QUIET))
     values = [
         "model",
         "mine.jsonl",
