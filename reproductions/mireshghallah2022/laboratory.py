@@ -33,8 +33,8 @@ from recollect.files import read_json, write_json
 from recollect.models.model import Question
 from recollect.models.pretrained import read_tokenizer
 from recollect.pipeline.plan import Plan, settings_of
+from recollect.pipeline.refs import ModelRef
 from recollect.pipeline.run import run
-from recollect.pipeline.sources import NamedModel
 from recollect.recipes.building import Data, build_model
 from recollect.recipes.reading import load_recipe
 from recollect.recipes.training import train
@@ -200,7 +200,7 @@ class Laboratory(Bench):
             result = run(
                 Plan(
                     audit=audit,
-                    models={part: NamedModel(ref=str(model), question=question) for part, model in models.items()},
+                    models={part: ModelRef.scored_like(str(model), question) for part, model in models.items()},
                     corpora={AUDITED: audited, CONTROLS: population},
                     cohorts={AUDITED: truth},
                     work=self.work,

@@ -67,7 +67,10 @@ def field_docs(kind: type) -> dict[str, str]:
     >>> field_docs(RecollectError)
     {}
     """
-    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    try:
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    except (OSError, TypeError):
+        return {}  # it was made without a file
     assert isinstance(body, ast.ClassDef)  # noqa: S101 - the source of a class is one
     found: dict[str, str] = {}
     for before, after in zip(body.body, body.body[1:], strict=False):
