@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect.audits.registry import AUDITS, audits_by_verb
+from recollect.audits.registry import AUDITS, audits_by_verb, find_verb
 from recollect.pipeline.calls import name_recipe
 from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef
 from recollect.session import AuditResult, Session
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 def verb_function(verb: str) -> Callable[..., AuditResult]:
     """The function of an audit's verb, with the signature and the documentation that its settings declare."""
     name = audits_by_verb()[verb]
+    find_verb(name)  # refuses an audit that cannot be called
     kind = AUDITS.load(name)
 
     def function(

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import dataclass, fields
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 import recollect.signals
-from recollect.audits.registry import AUDITS
+from recollect.audits.registry import AUDITS, find_verb
+from recollect.audits.registry import VERBS as RENAMED
+from recollect.cli.app import VERBS
+from recollect.session import Session
 from recollect.signals import registry
 from recollect.signals.registry import SIGNALS, Registry, signal_named
 from recollect.testing.refusals import refused
@@ -78,6 +83,29 @@ def test_a_plugin_that_cannot_be_loaded_is_an_error_when_it_is_asked_for(monkeyp
 def test_a_plugin_cannot_take_a_name_of_ours(monkeypatch):
     with refused("plugin_name_taken"):
         with_plugins(monkeypatch, ours="evil:Thing").load("ours")
+
+
+def test_no_plugin_can_have_the_name_of_a_verb_or_of_what_a_session_offers():
+    offered = {name for name in dir(Session) if not name.startswith("_")}
+    assert {*VERBS, *RENAMED, *offered} - {each.name for each in fields(Session)} == AUDITS.reserved
+
+
+def test_a_plugin_whose_package_is_gone_does_not_stop_a_list(monkeypatch):
+    assert with_plugins(monkeypatch, absent="no_such_package.audit:Thing").about("absent") == ""
+
+
+@dataclass(frozen=True)
+class Nameless:
+    """An audit of a plug-in that does not say how it is called."""
+
+    name: ClassVar[str] = "nameless"
+
+
+@pytest.mark.parametrize(("name", "code"), [("nameless", "audit_without_verb"), ("other", "plugin_misnamed")])
+def test_an_audit_of_a_plugin_is_called_by_its_own_name_and_says_how(monkeypatch, name, code):
+    monkeypatch.setattr(Registry, "load", lambda self, _: Nameless)
+    with refused(code):
+        find_verb(name)
 
 
 def test_listing_what_there_is_loads_neither_torch_nor_transformers():

@@ -11,8 +11,10 @@ import pytest
 
 from recollect.audits.audit import Needs
 from recollect.audits.desk import BARE_DESK, Desk
+from recollect.audits.verb import CANDIDATES, TARGET_MODEL, Role, Verb
 from recollect.errors import NotEnoughData
 from recollect.models.access import Access
+from recollect.results.presentation import Presentation
 from recollect.results.result import Finding, Result, Skipped
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.signals.loss import Loss
@@ -230,6 +232,39 @@ def test_an_audit_that_reads_more_than_it_says_is_refused():
 def test_an_audit_that_raises_on_too_little_data_is_refused():
     with pytest.raises(BrokenContract, match="is skipped, not raised, but: NotEnoughData"):
         check_audit(ToyAudit(change="raises"))
+
+
+def toy_verb(**roles: Role) -> Verb:
+    """A verb of the toy audit."""
+    return Verb(name="toy", summary="Toy.", roles={TARGET: TARGET_MODEL, **roles})
+
+
+@pytest.mark.parametrize(
+    ("verb", "complaint"),
+    [
+        (toy_verb(), "its verb has a role for all that has to be given"),
+        (toy_verb(audited=CANDIDATES, change=Role(kind="file", help="Also a setting.")), "unlike change"),
+        (toy_verb(audited=CANDIDATES, seed=Role(kind="file", help="Also of every run.")), "unlike seed"),
+    ],
+)
+def test_an_audit_whose_verb_cannot_be_called_is_refused(monkeypatch, verb, complaint):
+    monkeypatch.setattr(ToyAudit, "verb", verb, raising=False)
+    with pytest.raises(BrokenContract, match=complaint):
+        check_audit(ToyAudit())
+
+
+@pytest.mark.parametrize(
+    ("shown", "complaint"),
+    [
+        (Presentation(annex=("palmistry",)), "unlike palmistry"),
+        (Presentation(figures="recollect.no_such_module:draw"), "its figures can be drawn, but"),
+        (Presentation(figures="recollect.testing.promises:weaker"), "its figures can be drawn, but"),
+    ],
+)
+def test_an_audit_that_cannot_be_shown_as_it_says_is_refused(monkeypatch, shown, complaint):
+    monkeypatch.setattr(ToyAudit, "presentation", shown, raising=False)
+    with pytest.raises(BrokenContract, match=complaint):
+        check_audit(ToyAudit())
 
 
 def test_the_world_hides_its_truth_from_everything_but_a_models_memory():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from recollect.audits.verb import Verb
+from recollect.errors import PlanError
 from recollect.signals.registry import Registry
 
 if TYPE_CHECKING:
@@ -19,6 +21,13 @@ AUDITS = Registry(
         "provenance": "recollect.audits.provenance.audit:ProvenanceAudit",
         "removal": "recollect.audits.removal.audit:RemovalAudit",
     },
+    reserved=frozenset(
+        {
+            *("demo", "run", "check", "plant", "sanitise", "train", "score", "extract"),
+            *("report", "compare", "evaluate", "list", "doctor"),
+            *("audit", "plan", "read"),  # what a session offers besides
+        }
+    ),
 )
 """Every audit, by the name that plans and results use."""
 VERBS = {"extract": "extraction"}
@@ -33,6 +42,29 @@ def audits_by_verb() -> dict[str, str]:
     """
     renamed = {audit: verb for verb, audit in VERBS.items()}
     return {renamed.get(name, name): name for name in AUDITS.names}
+
+
+def find_verb(audit: str) -> Verb:
+    """How users call an audit.
+
+    Raises:
+        PlanError: There is no such audit; or a plug-in offers it under another name than its own, or without a verb.
+    """
+    kind = AUDITS.load(audit)
+    if kind.name != audit:
+        raise PlanError(
+            f"A plug-in offers the audit {kind.name!r} under the name {audit!r}.",
+            do="The entry point has to have the name of the audit.",
+            code="plugin_misnamed",
+        )
+    verb = getattr(kind, "verb", None)
+    if not isinstance(verb, Verb):
+        raise PlanError(
+            f"The audit {audit!r} does not say how it is called.",
+            do="Declare `verb: ClassVar[Verb] = Verb(...)` on its class; see docs/add-an-audit.md.",
+            code="audit_without_verb",
+        )
+    return verb
 
 
 def audit_named(name: str, **settings: Any) -> Audit:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recollect.audits.registry import AUDITS
+from recollect.audits.registry import AUDITS, find_verb
 from recollect.cli import console
 from recollect.cli.endings import end, ending
 from recollect.cli.fields import DeclaredField, fields_of, given_of
@@ -26,7 +26,7 @@ _GIVEN, _SETTINGS, _RUN = "What else is given", "Settings of the audit", "The ru
 def audit_function(audit: str) -> Callable[..., None]:
     """The verb of an audit as typer takes it, with an option for every role and setting that the audit declares."""
     kind = AUDITS.load(audit)
-    declared: Verb = kind.verb
+    declared = find_verb(audit)
     fields = [*_role_fields(declared), *fields_of(kind, panel=_SETTINGS), *ModelOptions.fields()]
     if any(role.kind == "corpus" for role in declared.roles.values()):
         fields += CorpusOptions.fields()

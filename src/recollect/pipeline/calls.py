@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from recollect.audits.registry import AUDITS
+from recollect.audits.registry import AUDITS, find_verb
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.members import Members, collect_ids
@@ -37,6 +37,14 @@ CORPUS_OPTIONS = frozenset(CorpusRef.model_fields) - {"corpus"}
 """How every corpus is read, likewise."""
 MEMBERS_OPTIONS = frozenset(MembersRef.model_fields)
 RUN_OPTIONS = frozenset({"tokenizer", "fail_if", "about"})
+SHARED_ARGUMENTS = (
+    MODEL_OPTIONS
+    | CORPUS_OPTIONS
+    | MEMBERS_OPTIONS
+    | RUN_OPTIONS
+    | frozenset(["model", "corpus", "recipe", "set", "out", "seed", "work", "workers", "session", "json"])
+)
+"""What the functions and verbs of all audits take, so that no role or setting of an audit can have these names."""
 Ref = TypeVar("Ref", bound=BaseModel)
 
 
@@ -97,8 +105,7 @@ class Call:
     @property
     def verb(self) -> Verb:
         """How the audit is called."""
-        found: Verb = AUDITS.load(self.audit).verb
-        return found
+        return find_verb(self.audit)
 
     @property
     def settings(self) -> frozenset[str]:

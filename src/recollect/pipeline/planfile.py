@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from recollect.audits.audit import Audit
-from recollect.audits.registry import AUDITS
+from recollect.audits.registry import AUDITS, find_verb
 from recollect.documents import Document, Overrides, changes, put
 from recollect.errors import PlanError
 from recollect.pipeline.completion import with_card_claim, with_natural_reference
@@ -253,7 +253,7 @@ class _Reader:
         audit = self._audit(name, rest)
         if TARGET in models:
             audit = with_card_claim(audit, models[TARGET])
-            models = with_natural_reference(models, AUDITS.load(name).verb)
+            models = with_natural_reference(models, find_verb(name))
         return Plan(
             audit=audit,
             models=models,

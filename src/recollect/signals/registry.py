@@ -27,14 +27,16 @@ class Registry:
     """What the classes are, for messages: "signal"."""
     table: Mapping[str, str]
     """Ours: name → "module:class"."""
+    reserved: frozenset[str] = frozenset()
+    """Further names that no plug-in can have, because users call something else by them."""
 
     @cached_property
     def _plugins(self) -> dict[str, EntryPoint]:
         """Others', from the entry-point group `recollect.signals` or `recollect.audits`."""
         found = {entry.name: entry for entry in entry_points(group=f"recollect.{self.noun}s")}
-        if taken := sorted(found.keys() & self.table.keys()):
+        if taken := sorted(found.keys() & (self.table.keys() | self.reserved)):
             raise PlanError(
-                f"An installed plug-in ({found[taken[0]].value}) calls itself {taken[0]!r}, as a {self.noun} of ours.",
+                f"An installed plug-in ({found[taken[0]].value}) calls its {self.noun} {taken[0]!r}, a name of ours.",
                 do="Remove that package, or have it choose another name.",
                 code="plugin_name_taken",
             )
@@ -107,7 +109,10 @@ class Registry:
     def about(self, name: str) -> str:
         """What the class of that name is, in one line, read from its file without importing it."""
         module, _, attribute = self.place(name).partition(":")
-        spec = find_spec(module)
+        try:
+            spec = find_spec(module)
+        except ImportError:  # a plug-in that is broken: `load` says so, and lists go on
+            return ""
         source = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
         for node in ast.parse(source).body:
             if isinstance(node, ast.ClassDef) and node.name == attribute:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from recollect.audits.audit import Audit
 from recollect.audits.desk import BARE_DESK, Desk
 from recollect.audits.rounds import gathered, refuse_impossible
+from recollect.audits.verb import Verb
 from recollect.errors import AccessError
 from recollect.models.model import Model
+from recollect.pipeline.calls import SHARED_ARGUMENTS
+from recollect.report.annex import MATTERS
+from recollect.report.figures.figure import Figure
+from recollect.report.presentations import load_function
+from recollect.results.presentation import Presentation
 from recollect.results.result import Finding, Result
-from recollect.signals.evidence import TARGET, Evidence
+from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.streams import stream
 from recollect.testing.promises import BrokenContract, promise, promised, weaker
 from recollect.testing.world import World
@@ -27,7 +34,7 @@ def check_audit(audit: Audit, world: World | None = None) -> None:
     access that the audit names is enough, and less is refused before anything is trained or asked; the same seed
     gives the same JSON; neither the order of records nor how many are asked at once moves a finding (so sort by id
     before you draw); nor does working at a desk, or going on with what lies on it; what the data cannot support is
-    skipped, with the reason.
+    skipped, with the reason; and what the audit declares of its verb and of reports can be used.
 
     Args:
         audit: The audit, with settings that fit a small world.
@@ -40,6 +47,8 @@ def check_audit(audit: Audit, world: World | None = None) -> None:
     _check_round_0(audit)
     result = _result(audit, world, world.memoriser())
     _check_naming(audit, result)
+    _check_verb(audit)
+    _check_presentation(audit, result)
     promise(
         result.outcome == "found", f"{audit.name}: a target that has learnt by heart is found out: {result.verdict}"
     )
@@ -75,6 +84,33 @@ def _check_naming(audit: Audit, result: Result) -> None:
     promise(bool(audit.name and audit.question and audit.paper), "an audit has a name, a question and a paper")
     named = (result.audit, result.question) == (audit.name, audit.question)
     promise(named, f"{audit.name}: the result carries the audit's name and question")
+
+
+def _check_verb(audit: Audit) -> None:
+    """If it says how it is called, all that it needs can be given, and no two arguments have the same name."""
+    verb = getattr(audit, "verb", None)
+    if not isinstance(verb, Verb):
+        return
+    wanted = {TARGET, *audit.needs(Evidence()).given}
+    promise(wanted <= verb.roles.keys(), f"{audit.name}: its verb has a role for all that has to be given")
+    settings: Any = audit
+    names = [each.name for each in fields(settings)]
+    names += [role for role in verb.roles if role not in (TARGET, AUDITED)]
+    twice = sorted({name for name in names if names.count(name) > 1} | SHARED_ARGUMENTS.intersection(names))
+    promise(not twice, f"{audit.name}: its roles and settings have names of their own, unlike {', '.join(twice)}")
+
+
+def _check_presentation(audit: Audit, result: Result) -> None:
+    """If it says how it is shown, its figures can be drawn, and the annex has the questions that it names."""
+    shown = getattr(audit, "presentation", None)
+    if not isinstance(shown, Presentation):
+        return
+    unknown = {*shown.annex} - {matter.id for matter in MATTERS}
+    promise(not unknown, f"{audit.name}: the annex has the questions that it names, unlike {', '.join(unknown)}")
+    if shown.figures:
+        with promised(f"{audit.name}: its figures can be drawn"):
+            drawn = load_function(shown.figures)(result, result.held)
+            promise(all(isinstance(each, Figure) for each in drawn), "each is a `Figure`")
 
 
 def _check_repeatable(audit: Audit, world: World, result: Result) -> None:

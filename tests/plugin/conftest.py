@@ -1,0 +1,3 @@
+"""The extension package is installed by its tests, and not collected as tests of ours."""
+
+collect_ignore = ["recollect-fluency"]
