@@ -2,28 +2,71 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
+from recollect.audits.registry import AUDITS, audits_by_verb
 from recollect.cli.app import command_of
 from recollect.pipeline.planfile import read_plan
 
 ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
-WRITTEN = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
-PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if BLOCK.search(page.read_text())]
+WRITTEN = [README, *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
+PAGES = [page for page in [README, *sorted((ROOT / "docs").glob("*.md"))] if BLOCK.search(page.read_text())]
+SMALL = {"n_embd": 32, "n_layer": 1, "training.epochs": 1, "tokenizer.size": 400}
+"""Changes of the recipe that make it train in a second."""
 
 
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory) -> Path:
+    """What the pages name: models, posts of people, a recipe, and a work folder that all pages share."""
+    from recollect.corpora import synthetic
+    from recollect.recipes.reading import load_recipe
+    from recollect.testing.tiny import save_tiny, tiny_model
+
+    folder = tmp_path_factory.mktemp("shelf")
+    for seed, name in enumerate(("model", "base")):
+        save_tiny(tiny_model("gpt2", seed=seed), folder / name)
+    rows = [{"user": record.user, "text": record.text} for record in synthetic.texts(people=100, each=4)]
+    rows[0]["text"] = "my pin is 4711"
+    for name, chosen in (("posts", rows[:80]), ("others", rows[80:])):
+        (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in chosen), encoding="utf-8")
+    recipe = load_recipe("causal-transformer", SMALL)
+    (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe.model_dump(mode="json")), encoding="utf-8")
+    (folder / ".recollect").mkdir()
+    return folder
+
+
+@pytest.mark.xdist_group("pages")  # one worker, so that what one page trained and scored serves the others
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+def test_the_code_of_a_page_runs_from_top_to_bottom(page, shelf, tmp_path, monkeypatch):
+    for there in shelf.iterdir():
+        if there.is_dir():
+            (tmp_path / there.name).symlink_to(there)
+        else:
+            shutil.copy(there, tmp_path)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
     for block in BLOCK.findall(page.read_text(encoding="utf-8")):
         exec(compile(block, str(page), "exec", dont_inherit=True), names)  # noqa: S102 - our own documentation
+
+
+@pytest.mark.parametrize("verb", sorted(verb for verb, audit in audits_by_verb().items() if audit in AUDITS.table))
+def test_every_audit_is_shown_from_python_in_at_most_eight_lines(verb):
+    page = {"extract": "exposure"}.get(verb, verb)
+    for text in (README.read_text(encoding="utf-8"), (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")):
+        blocks = [block for block in BLOCK.findall(text) if re.search(rf"\b(rc|session)\.{verb}\(", block)]
+        lines = [len([line for line in block.splitlines() if line.strip()]) for block in blocks]
+        assert lines
+        assert max(lines) <= 8
 
 
 @pytest.mark.parametrize("page", [page for page in WRITTEN if SHELL.search(page.read_text())], ids=str)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -79,10 +79,10 @@ class FluencyAudit:
         self._evaluate(builder, people, evidence)
         if finding is None or finding.interval is None:
             verdict = "Cannot be determined from this data: there are too few people."
-            return builder.build(verdict=verdict, outcome="inconclusive", code="too_few_people", settings=asdict(self))
+            return builder.build(verdict=verdict, outcome="inconclusive", code="too_few_people")
         found = finding.interval[0] is not None and finding.interval[0] > 0.5
         verdict = f"The model predicts these people {'better' if found else 'no better'} than it predicts others."
-        return builder.build(verdict=verdict, outcome="found" if found else "not_found", settings=asdict(self))
+        return builder.build(verdict=verdict, outcome="found" if found else "not_found")
 
     def _evaluate(self, builder: ResultBuilder, people: Scores, evidence: Evidence) -> None:
         """How well members are told from non-members, where it is known who they are."""
