@@ -73,7 +73,8 @@ def _parameters(kind: Any) -> list[_Argument]:
     found += [("tokenizer", None, "Of a model that is given as an object.")]
     found += [("out", None, "A run folder to write."), ("fail_if", None, "Limits: 'auc.lower>0.6'.")]
     found += [("about", None, "Which system is audited, for whom: {'system': 'shop-bot'}."), ("seed", 0, "Of the run.")]
-    for reference, skipped in ((ModelRef, "model"), (CorpusRef, "corpus")):
+    reads = any(each.kind == "corpus" for each in declared.roles.values())
+    for reference, skipped in ((ModelRef, "model"), (CorpusRef, "corpus"))[: 1 + reads]:
         docs = field_docs(reference)
         found += [
             (name, each.default, docs.get(name, "")) for name, each in reference.model_fields.items() if name != skipped

@@ -23,6 +23,8 @@ class Paint:
     """How red."""
     blue: bool = False
     """Whether it is blue [or not]."""
+    dry: bool = True
+    """Whether it dries."""
     gloss: float | None = 0.5
     """How much it shines."""
     coats: tuple[int, ...] = (1, 2)
@@ -74,6 +76,8 @@ def test_a_group_is_spread_into_options_and_what_was_given_comes_back():
 @pytest.mark.parametrize(
     ("words", "given"),
     [
+        (["--dry"], {"dry": True}),
+        (["--no-dry"], {"dry": False}),
         (["--gloss", "none"], {"gloss": None}),
         (["--gloss", "1e-5"], {"gloss": 1e-5}),
         (["--coats", "3,4"], {"coats": (3, 4)}),

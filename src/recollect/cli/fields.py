@@ -35,19 +35,29 @@ class DeclaredField:
         """How it is written: `--top-k`."""
         return f"--{self.name.replace('_', '-')}"
 
+    @property
+    def _declared(self) -> str:
+        """The option as it is declared: what is on unless it is turned off has a second name for that."""
+        return f"{self.option}/--no-{self.option[2:]}" if self.default is True else self.option
+
+    def is_given(self, value: Any) -> bool:
+        """Whether this is what was typed, and not what stands for nothing."""
+        return value not in (None, [], ()) and (value is not False or self.default is True)
+
     def parameter(self) -> inspect.Parameter:
         """The parameter of a typer command that stands for it; what is not given is None."""
         kind, metavar = _typer_type(self.hint)
         option = typer.Option(
-            self.option,
+            self._declared,
             help=self._help().replace("[", r"\["),  # brackets are no markup
             metavar=self.metavar or metavar,
             show_default=False,
             rich_help_panel=self.panel,
         )
         needed = self.default is NOTHING
-        annotation = Annotated[kind if kind is bool or needed else kind | None, option]  # type: ignore[valid-type]
-        default = NOTHING if needed else False if kind is bool else None
+        off = kind is bool and self.default is not True
+        annotation = Annotated[kind if off or needed else kind | None, option]  # type: ignore[valid-type]
+        default = NOTHING if needed else False if off else None
         return inspect.Parameter(self.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
     def _help(self) -> str:
@@ -108,11 +118,7 @@ def fields_of(kind: Any, *, skip: frozenset[str] = frozenset(), panel: str | Non
 
 def given_of(fields: list[DeclaredField], options: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the fields that were given on the command line, parsed."""
-    return {
-        each.name: each.parse(options[each.name])
-        for each in fields
-        if options.get(each.name) not in (None, False) and options[each.name] != []
-    }
+    return {each.name: each.parse(options[each.name]) for each in fields if each.is_given(options.get(each.name))}
 
 
 def _default(setting: dataclasses.Field[Any]) -> Any:

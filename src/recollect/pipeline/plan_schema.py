@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from importlib.resources import files
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from recollect.audits.registry import AUDITS
-from recollect.pipeline.plan import OWN
+from recollect.pipeline.plan import OWN, plain
 from recollect.pipeline.planfile import Given, PlanFile
 
 PUBLISHED = Path(str(files("recollect.pipeline"))) / "plan.schema.json"
@@ -29,6 +30,9 @@ def schema() -> dict[str, Any]:
     audits: dict[str, Any] = {}
     for name in AUDITS.table:
         settings = TypeAdapter(AUDITS.load(name)).json_schema()
+        for each in dataclasses.fields(AUDITS.load(name)):
+            if each.default_factory is not dataclasses.MISSING:
+                settings["properties"][each.name]["default"] = plain(each.default_factory())
         definitions |= settings.pop("$defs", {})
         settings.pop("required", None)
         settings["properties"] = {**settings.get("properties", {}), OWN: {"$ref": "#/$defs/Given"}}

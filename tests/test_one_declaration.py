@@ -1,0 +1,135 @@
+"""A setting is declared once: the same name and default on the command line, in plans and in Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections import Counter
+
+import pytest
+
+import recollect
+from recollect.audits.registry import AUDITS, VERBS, audits_by_verb
+from recollect.cli.app import VERBS as OTHER_VERBS
+from recollect.cli.app import command_of
+from recollect.cli.fields import fields_of, given_of
+from recollect.pipeline import plan_schema
+from recollect.pipeline.plan import plain
+from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef
+from recollect.settings import field_docs
+from recollect.signals.evidence import AUDITED, TARGET
+
+SCHEMA = plan_schema.schema()
+EMPTY = inspect.Parameter.empty
+SETTINGS = [
+    pytest.param(verb, AUDITS.load(audit), setting, id=f"{verb}-{setting.name}")
+    for verb, audit in audits_by_verb().items()
+    for setting in dataclasses.fields(AUDITS.load(audit))
+]
+REFERENCES = [
+    pytest.param(kind, name, id=f"{kind.__name__}-{name}")
+    for kind in (ModelRef, CorpusRef, MembersRef)
+    for name in kind.model_fields
+    if name not in ("model", "corpus")
+]
+IN_PYTHON_ONLY = {"session", "tokenizer", "about"}
+"""Objects, and what is written in a plan."""
+ON_THE_COMMAND_LINE_ONLY = {"json", "workers"}
+"""How a result is shown; and what a session holds in Python."""
+
+
+def default_of(setting):
+    """What a setting is if nobody says."""
+    if setting.default is not dataclasses.MISSING:
+        return setting.default
+    return EMPTY if setting.default_factory is dataclasses.MISSING else setting.default_factory()
+
+
+def option_of(verb, name):
+    """The option of a verb that is called like a setting."""
+    (found,) = [each for each in command_of(verb).params if each.name == name]
+    return found
+
+
+def minimal(verb, kind):
+    """As few words as a verb takes."""
+    corpus = kind.verb.roles.get(AUDITED)
+    words = ["model", *(["corpus"] if corpus is not None and corpus.required else [])]
+    for setting in dataclasses.fields(kind):
+        if default_of(setting) is EMPTY:
+            words += [f"--{setting.name.replace('_', '-')}", "{digits:4}"]
+    return words
+
+
+@pytest.mark.parametrize(("verb", "kind", "setting"), SETTINGS)
+def test_a_setting_has_the_same_name_and_default_everywhere(verb, kind, setting):
+    default, name = default_of(setting), setting.name
+    # in Python
+    assert inspect.signature(getattr(recollect, verb)).parameters[name].default == default
+    # in a plan
+    described = SCHEMA["properties"]["audits"]["properties"][kind.name]["anyOf"][0]["properties"][name]
+    assert described.get("default", EMPTY) == (EMPTY if default is EMPTY else plain(default))
+    # on the command line, where what is not given is left to the declaration
+    option = option_of(verb, name)
+    assert option.opts == [f"--{name.replace('_', '-')}"]
+    context = command_of(verb).make_context(verb, minimal(verb, kind))
+    assert (name in given_of(fields_of(kind), context.params)) is (default is EMPTY)
+    assert option.required is (default is EMPTY)
+    shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
+    assert (f"(default: {shown})" in option.help) is (default not in (EMPTY, None, False, (), {}))
+    # and its help is the docstring beneath it
+    assert field_docs(kind)[name]
+    assert option.help.replace(r"\[", "[").startswith(field_docs(kind)[name])
+
+
+@pytest.mark.parametrize(("kind", "name"), REFERENCES)
+def test_how_models_and_corpora_are_read_has_the_same_name_and_default_everywhere(kind, name):
+    declared = kind.model_fields[name]
+    assert inspect.signature(recollect.membership).parameters[name].default == declared.default
+    section = "Given" if kind is MembersRef else kind.__name__
+    assert SCHEMA["$defs"][section]["properties"][name].get("default") == plain(declared.default)
+    option = option_of("membership", name)
+    assert option.opts == [f"--{name.replace('_', '-')}"]
+    context = command_of("membership").make_context("membership", ["model", "corpus"])
+    assert name not in given_of(fields_of(kind, skip=frozenset({"model", "corpus"})), context.params)
+    assert option.help.replace(r"\[", "[").startswith(field_docs(kind)[name])
+
+
+@pytest.mark.parametrize(("verb", "audit"), audits_by_verb().items())
+def test_a_verb_takes_the_same_on_the_command_line_and_in_python(verb, audit):
+    options = {each.name for each in command_of(verb).params}
+    arguments = set(inspect.signature(getattr(recollect, verb)).parameters)
+    if AUDITED not in AUDITS.load(audit).verb.roles:
+        arguments -= {"corpus"}
+    assert options - ON_THE_COMMAND_LINE_ONLY == arguments - IN_PYTHON_ONLY
+
+
+@pytest.mark.parametrize(("verb", "audit"), audits_by_verb().items())
+def test_no_role_setting_and_option_of_a_verb_have_one_name(verb, audit):
+    kind = AUDITS.load(audit)
+    names = Counter(setting.name for setting in dataclasses.fields(kind))
+    names += Counter(role for role in kind.verb.roles if role not in (TARGET, AUDITED))
+    names += Counter(name for ref in (ModelRef, CorpusRef, MembersRef) for name in ref.model_fields)
+    names += Counter(["recipe", "set", "out", "work", "seed", "workers", "threads", "fail_if", "json"])
+    names += Counter([*IN_PYTHON_ONLY, "with", "object"])
+    assert [name for name, count in names.items() if count > 1] == []
+    written = Counter(name for each in command_of(verb).params for name in (*each.opts, *each.secondary_opts))
+    assert [name for name, count in written.items() if count > 1] == []
+
+
+def test_verbs_are_called_as_they_are_declared_and_by_one_name_each():
+    for verb, audit in audits_by_verb().items():
+        assert AUDITS.load(audit).verb.name == verb
+    assert set(VERBS) <= set(audits_by_verb())
+    assert not set(audits_by_verb()) & set(OTHER_VERBS)
+    public = {name for name in dir(recollect) if callable(getattr(recollect, name))}
+    assert public >= set(audits_by_verb()) | {
+        "run",
+        "check",
+        "plant",
+        "sanitise",
+        "train",
+        "score",
+        "evaluate",
+        "compare",
+    }
