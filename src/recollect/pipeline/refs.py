@@ -170,9 +170,12 @@ class RecipeRef(_Reference):
 
         Models are found again by their recipe, so its paths are the same from wherever the plan is run.
         """
+        from recollect.recipes.reading import is_recipe_file
+
         if self.recipe is None:
             return self
-        placed = self.model_copy(update={"recipe": resolved(self.recipe, home)})
+        named = resolved(self.recipe, home) if is_recipe_file(self.recipe) else self.recipe
+        placed = self.model_copy(update={"recipe": named})
         start = placed.load().model.start
         if start is None or not (home / start).exists():
             return placed

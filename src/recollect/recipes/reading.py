@@ -57,6 +57,16 @@ def _summary(file: Traversable) -> str:
     return str(yaml.safe_load(first)["summary"])
 
 
+def is_recipe_file(name: str) -> bool:
+    """Whether this is the path of a recipe, and not the name of a built-in one.
+
+    >>> is_recipe_file("small.yaml"), is_recipe_file("recipes/small"), is_recipe_file("char-lstm")
+    (True, True, False)
+    """
+    path = Path(name)
+    return path.suffix in {".yaml", ".yml"} or len(path.parts) > 1
+
+
 def _builtin() -> Traversable:
     """The folder of built-in recipes."""
     return files("recollect.recipes") / "builtin"
@@ -65,7 +75,7 @@ def _builtin() -> Traversable:
 def _file(name_or_path: str | Path) -> Traversable:
     """The file that is meant: what looks like a path is one, the rest are names."""
     path, name = Path(name_or_path), str(name_or_path)
-    if path.suffix in {".yaml", ".yml"} or len(path.parts) > 1:
+    if is_recipe_file(name):
         if path.is_file():
             return path
         raise PlanError(

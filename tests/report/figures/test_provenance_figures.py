@@ -48,6 +48,15 @@ def test_people_stand_among_calibration_users_by_what_was_decided():
     assert "ROC" in curve.title
 
 
+def test_people_of_whom_nothing_was_decided_are_not_drawn():
+    undecided = pa.array(["too little text"] * 4)
+    users = people().set_column(1, "decision", undecided)
+    assert figures(users=users, calibration=calibration()) == []
+    some = people(queries=(3, 3, 3, 8)).set_column(1, "decision", pa.array(["member", *undecided.to_pylist()[1:]]))
+    (among,) = figures(users=some, calibration=calibration())
+    assert "People: 1 member." in among.description
+
+
 def test_the_legend_shows_the_marks_that_are_drawn():
     (among,) = figures(users=people(), calibration=calibration())
     style = template_text("parts.css")

@@ -30,7 +30,7 @@ def provenance_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[F
     controls = controls[np.isfinite(controls)]
     score, alpha = column(users, "score"), result.settings.get("alpha")
     figures = []
-    if controls.size and np.isfinite(score).any():
+    if controls.size and _tested(users).any():
         threshold = find_threshold(controls, alpha) if isinstance(alpha, float) else None
         figures.append(_among_controls(users, controls, threshold))
     if "roc" in tables and (curve := roc(tables["roc"])) is not None:
@@ -52,7 +52,8 @@ def _among_controls(users: pa.Table, controls: Floats, threshold: float | None) 
     """The distribution of calibration users, and beneath it the people who were audited."""
     score, queries = column(users, "score"), column(users, "queries")
     # calibration users are kept as they score from so many texts; fewer texts scatter otherwise
-    drawn = np.isfinite(score) & (queries == queries[np.isfinite(score)].max())
+    tested = _tested(users)
+    drawn = tested & (queries == queries[tested].max())
     decision = np.array(users.column("decision").to_pylist(), dtype=object)
     groups: dict[str, NDArray[np.bool_]] = {name: drawn & (decision == name) for name in _DECISIONS}
     groups = {name: chosen for name, chosen in groups.items() if chosen.any()}
@@ -80,6 +81,12 @@ def _among_controls(users: pa.Table, controls: Floats, threshold: float | None) 
         panels=(histogram, strips),
         legend=(("null", "calibration users"), *((_DECISIONS[name], f"people: {name}") for name in groups)),
     )
+
+
+def _tested(users: pa.Table) -> NDArray[np.bool_]:
+    """The people of whom something was decided; of others there was too little text."""
+    told = [decision in _DECISIONS for decision in users.column("decision").to_pylist()]
+    return np.isfinite(column(users, "score")) & np.array(told, dtype=bool)
 
 
 def _in_words(groups: Mapping[str, NDArray[np.bool_]], controls: Floats, threshold: float | None, left_out: int) -> str:
