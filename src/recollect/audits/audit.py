@@ -34,6 +34,9 @@ class Needs:
     Told in round 0."""
     fleet: Mapping[str, int] = field(default_factory=dict)
     """How many models of each part are going to be trained, if they are not given: {"shadow": 10}. Told in round 0."""
+    instead: Mapping[str, str] = field(default_factory=dict)
+    """Models of the fleet that nobody need train where there is no recipe, by the role that then does instead:
+    {"shadow": "reference"}. Told in round 0."""
     later: str = ""
     """What later rounds may need that cannot be told yet, in one sentence for the user. Told in round 0."""
     corpora: Mapping[str, Corpus] = field(default_factory=dict)

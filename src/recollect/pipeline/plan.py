@@ -79,7 +79,11 @@ class Plan:
         trainable, members = self.recipe is not None, AUDITED in self.cohorts or self.members is not None
         needs = refuse_missing(self.audit, self.roles, files=self.files, trainable=trainable, members=members)
         given = Evidence(models=dict.fromkeys(self.models))  # type: ignore[arg-type]
-        untrained = {role: count for role, count in needs.fleet.items() if not given.playing(role)}
+        untrained = {
+            role: count
+            for role, count in needs.fleet.items()
+            if not given.playing(role) and not given.playing(needs.instead.get(role, role))
+        }
         if untrained and self.recipe is None:
             wanted = " and ".join(f"{count} {role} model{'s' * (count > 1)}" for role, count in untrained.items())
             raise PlanError(

@@ -50,7 +50,7 @@ class RemovalAudit:
     """Whether the set is decided about as a whole, or every person in it."""
     models: int = 8
     """How many calibration models `calibrated` trains, each on half of the controls; 0 for none, where references are
-    given."""
+    given. Without a recipe, references are all that the target is compared with."""
     neighbours: int | None = None
     """How many controls represent each audited record; 0 if all do alike; None for 3 to 10 where records
     have labels: more, the fewer are audited."""
@@ -104,7 +104,8 @@ class RemovalAudit:
     def needs(self, evidence: Evidence) -> Needs:
         """First the target's scores of both sets, which it may be unable to read; then models to compare with."""
         given = frozenset({TARGET, AUDITED, CONTROLS} | ({REFERENCE} if self._alone else frozenset()))
-        needed = Needs(access=self._access(), given=given, fleet=self._fleet())
+        instead = {SHADOW: REFERENCE} if self.method == "calibrated" else {}
+        needed = Needs(access=self._access(), given=given, fleet=self._fleet(), instead=instead)
         if not {TARGET, AUDITED, CONTROLS} <= evidence.parts:
             return needed
         refuse_overlap(evidence)
@@ -161,7 +162,8 @@ class RemovalAudit:
             }
         unit: Unit = "user" if all(record.user is not None for record in controls) else "record"
         units = units_of(controls, unit)
-        if len(units) < LEAST_CONTROLS or not self._fleet() or self._has_shadows(evidence):
+        alone = self.method == "calibrated" and not evidence.trainable and bool(evidence.playing(REFERENCE))
+        if len(units) < LEAST_CONTROLS or not self._fleet() or self._has_shadows(evidence) or alone:
             return {}
         members = halves(units, self._fleet()[SHADOW], seed=evidence.seed, name=SHADOW)
         return {CONTROLS: cohorts_of(controls, members, unit=unit, seed=evidence.seed)}
