@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.audits.registry import AUDITS, audits_by_verb, find_verb
-from recollect.pipeline.calls import name_recipe
+from recollect.pipeline.calls import name_recipe, refuse_unknown
 from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef
 from recollect.session import AuditResult, Session
 from recollect.settings import field_docs
@@ -168,6 +168,7 @@ def plant(
     from recollect.corpora.canaries.drawing import Planting
     from recollect.pipeline.preparation import plant_secrets, refuse_output
 
+    refuse_unknown(planting, [each.name for each in dataclasses.fields(Planting)])
     if out is not None:
         refuse_output(Path(out), corpus, (reading or {}).get("file_format"))
     texts = Session().read(corpus, **(reading or {}))
@@ -230,6 +231,7 @@ def train(
     """
     from recollect.pipeline.preparation import Training, train_model
 
+    refuse_unknown(how, [each.name for each in dataclasses.fields(Training)])
     session = Session()
     if how.get("validation") is not None:
         how["validation"] = session.read(how["validation"], **(reading or {}))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from recollect.audits.desk import Progress, tell_nobody
 from recollect.audits.registry import audits_by_verb
-from recollect.pipeline.calls import Call, Objects, divide_options, refuse_unknown
+from recollect.pipeline.calls import Call, divide_options, refuse_unknown, to_path, to_seed
+from recollect.pipeline.objects import Objects
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.planfile import read_plan
 from recollect.pipeline.refs import ModelRef
@@ -139,7 +140,7 @@ class Session:
         from recollect.report.writing import write_report
 
         out = given.pop("out", None)
-        folder = None if out is None else Path(out)
+        folder = None if out is None else to_path("out", out)
         plan = self.plan(name, model, corpus, **given)
         finished = finish(plan, folder, sources=self._sources, progress=self.progress)
         result = AuditResult(finished=finished, folder=folder)
@@ -149,10 +150,10 @@ class Session:
 
     def plan(self, name: str, model: Any, corpus: Any = None, **given: Any) -> Plan:
         """The plan that such a call amounts to; nothing is loaded but objects in memory."""
-        running = {"work": Path(self.work), "workers": self.workers, "threads": self.threads}
+        running = {"work": to_path("work", self.work), "workers": self.workers, "threads": self.threads}
         seed = given.pop("seed", None)
         call = Call(audit=name, model=model, corpus=corpus, given=given)
-        return call.plan(self._objects, seed=self.seed if seed is None else seed, **running)
+        return call.plan(self._objects, seed=to_seed(self.seed if seed is None else seed), **running)
 
     def score(self, model: Any, corpus: Any, *, tokenizer: Any = None, **options: Any) -> AnswerStore:
         """Score every token of a corpus once, and give the store that keeps the scores per token.
@@ -171,8 +172,9 @@ class Session:
         source = self._objects.model(model, scored, tokenizer)
         backend = LocalBackend(workers=self.workers or 1, threads=self.threads or 0)
         name = getattr(source, "model", None) or getattr(source, "name", "model")
+        alone = backend.workers == 1  # other processes load their own
         return ask(
-            source.load if isinstance(source, ModelRef) else source,
+            source.load if isinstance(source, ModelRef) and not alone else self._sources.model(source),
             texts,
             Path(self.work),
             backend=backend,

@@ -57,7 +57,7 @@ class CorpusOptions(OptionGroup):
     def read(self, name: str) -> Corpus:
         """The corpus of that name, read as these options say; what was dropped is said."""
         from recollect.corpora.faults import describe_reason
-        from recollect.pipeline.calls import reference
+        from recollect.pipeline.objects import reference
         from recollect.pipeline.refs import CorpusRef
 
         corpus = reference(CorpusRef, {"corpus": name, **self}).read()

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any
 
 from recollect.audits.registry import AUDITS, find_verb
 from recollect.corpora.cohorts import Cohorts
-from recollect.corpora.corpus import Corpus
 from recollect.corpora.members import Members, collect_ids
-from recollect.corpora.validating import read_corpus
 from recollect.documents import changes
 from recollect.errors import PlanError
-from recollect.models.loading import load_model
-from recollect.models.model import Model
 from recollect.pipeline.completion import with_card_claim, with_natural_reference
 from recollect.pipeline.limits import Limit
+from recollect.pipeline.objects import Objects, find_origin, reference
 from recollect.pipeline.plan import Plan, make_audit
 from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef, RecipeRef
 from recollect.recipes.recipe import Recipe
@@ -45,51 +42,6 @@ SHARED_ARGUMENTS = (
     | frozenset(["model", "corpus", "recipe", "set", "out", "seed", "work", "workers", "session", "json"])
 )
 """What the functions and verbs of all audits take, so that no role or setting of an audit can have these names."""
-Ref = TypeVar("Ref", bound=BaseModel)
-
-
-@dataclass(frozen=True)
-class Objects:
-    """Models and corpora that were given as objects: each becomes one model or corpus, however often it is given."""
-
-    _models: dict[int, tuple[Any, Model]] = field(default_factory=dict)
-    """By identity of the object, which is kept so that no other gets its identity."""
-
-    def clear(self) -> None:
-        """Forget them."""
-        self._models.clear()
-
-    def model(self, source: Any, options: Mapping[str, Any], tokenizer: Any = None) -> Model | ModelRef:
-        """A model as a plan takes it.
-
-        Args:
-            source: A model string, a reference, or an object.
-            options: How it is scored.
-            tokenizer: Of an object that does not bring its own.
-        """
-        if isinstance(source, ModelRef):
-            return source
-        if isinstance(source, str | Path):
-            return reference(ModelRef, {"model": str(source), **options})
-        if isinstance(source, Mapping):
-            return reference(ModelRef, {**options, **source})
-        if id(source) not in self._models:
-            asked = reference(ModelRef, {"model": "object", **options})
-            model = load_model(
-                source, tokenizer=tokenizer, question=asked.question, kind=asked.kind, device=asked.device
-            )
-            self._models[id(source)] = source, asked.limit(model)
-        return self._models[id(source)][1]
-
-    def corpus(self, source: Any, options: Mapping[str, Any]) -> Corpus | CorpusRef:
-        """A corpus as a plan takes it."""
-        if isinstance(source, Corpus | CorpusRef):
-            return source
-        if isinstance(source, str | Path):
-            return reference(CorpusRef, {"corpus": str(source), **options})
-        if isinstance(source, Mapping) and "corpus" in source:
-            return reference(CorpusRef, {**options, **source})
-        return read_corpus(source, **reference(CorpusRef, {"corpus": "object", **options}).options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,30 +73,42 @@ class Call:
         """
         refuse_unknown(self.given, self._known())
         scored, read, run = self._pick(MODEL_OPTIONS), self._pick(CORPUS_OPTIONS), self._pick(RUN_OPTIONS)
-        models = {TARGET: objects.model(self.model, scored, run.get("tokenizer"))}
+        tokenizer = run.get("tokenizer")
+        models = {TARGET: objects.model(self.model, scored, tokenizer)}
         corpora = {} if self.corpus is None else {AUDITED: objects.corpus(self.corpus, read)}
         files = dict[str, Path]()
         for role, kind, value in self._roles():
             if kind == "model":
-                models[role] = objects.model(value, scored, run.get("tokenizer"))
+                models[role] = objects.model(value, scored, tokenizer)
             elif kind == "corpus":
                 corpora[role] = objects.corpus(value, read)
             else:
-                files[role] = Path(value)
+                files[role] = to_path(role, value)
+        if tokenizer is not None and all(isinstance(model, ModelRef) for model in models.values()):
+            raise PlanError(
+                "A tokenizer is given, and every model is named by a string and has its own.",
+                do="Leave tokenizer= out; it belongs to a model in memory.",
+                code="tokenizer_not_wanted",
+            )
         settings = {name: self.given[name] for name in self.settings if name in self.given}
         known, recipe = _members(self._pick(MEMBERS_OPTIONS)), self.given.get("recipe")
         return Plan(
-            audit=with_card_claim(make_audit(self.audit, settings), models[TARGET]),
-            models=with_natural_reference(models, self.verb),
+            audit=with_card_claim(make_audit(self.audit, settings), self._described(models[TARGET])),
+            models=with_natural_reference(models, self.verb, lambda: objects.base(self.model, scored, tokenizer)),
             corpora=corpora,
             cohorts={AUDITED: known} if isinstance(known, Path | Cohorts) else {},
             members=None if isinstance(known, Path | Cohorts) else known,
             files=files,
             recipe=recipe if isinstance(recipe, Recipe) else name_recipe(recipe, self.given.get("set")),
-            limits=tuple(map(Limit.parse, _listed(run.get("fail_if")))),
+            limits=_limits(run.get("fail_if")),
             about=_about(run.get("about")),
             **running,
         )
+
+    def _described(self, target: Any) -> Any:
+        """The target, or where it says that it was loaded from."""
+        folder = None if isinstance(target, ModelRef) else find_origin(self.model)
+        return target if folder is None else ModelRef(model=folder)
 
     def _pick(self, names: Iterable[str]) -> dict[str, Any]:
         """Those of the given arguments that have these names."""
@@ -196,20 +160,6 @@ def refuse_unknown(given: Mapping[str, Any], known: Iterable[str]) -> None:
             )
 
 
-def reference(kind: type[Ref], fields: Mapping[str, Any]) -> Ref:
-    """A reference, or what is wrong with it."""
-    try:
-        return kind.model_validate(dict(fields))
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(map(str, first["loc"]))
-        raise PlanError(
-            f"{name} is {first['input']!r}. {first['msg']}.",
-            do="Change it, or leave it out for the default.",
-            code="invalid_setting",
-        ) from None
-
-
 def _members(chosen: Mapping[str, Any]) -> MembersRef | Members | Path | Cohorts | None:
     """Who is known to be in the training set; of cohorts, where they are, or themselves."""
     whole = next((each for each in chosen.values() if isinstance(each, Members | Cohorts)), None)
@@ -254,11 +204,39 @@ def name_recipe(recipe: str | Path | None, changed: Any) -> RecipeRef | None:
     return named
 
 
-def _listed(value: str | Sequence[str] | None) -> list[str]:
-    """One or several as a list."""
-    return [value] if isinstance(value, str) else list(value or ())
+def to_path(name: str, value: Any) -> Path:
+    """A path that was given under this name."""
+    if not isinstance(value, str | PathLike):
+        raise _wrong(name, value, "a path")
+    return Path(value)
+
+
+def to_seed(value: Any) -> int:
+    """A seed that was given."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise _wrong("seed", value, "a whole number")
+    return int(value)
+
+
+def _limits(value: Any) -> tuple[Limit, ...]:
+    """Limits: one or several."""
+    written = [value] if isinstance(value, str) else list(value) if isinstance(value, list | tuple) else value
+    if written is None:
+        return ()
+    if not isinstance(written, list) or not all(isinstance(each, str) for each in written):
+        raise _wrong("fail_if", value, "a text such as 'auc.lower>0.6', or several")
+    return tuple(map(Limit.parse, written))
 
 
 def _about(value: Any) -> About | None:
     """What the audit is about."""
-    return reference(About, value) if isinstance(value, Mapping) else value
+    if value is None or isinstance(value, About):
+        return value
+    if not isinstance(value, Mapping):
+        raise _wrong("about", value, "a mapping such as {'system': 'shop-bot'}")
+    return reference(About, value)
+
+
+def _wrong(name: str, value: Any, wanted: str) -> PlanError:
+    """What to say of a value of a wrong type."""
+    return PlanError(f"{name} is {value!r}.", do=f"Give {wanted}.", code="invalid_setting")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.audits.audit import Audit
+from recollect.models.model import Model
 from recollect.models.refs import natural_reference
 from recollect.pipeline.refs import ModelRef
 from recollect.signals.evidence import REFERENCE, TARGET
@@ -17,14 +18,25 @@ if TYPE_CHECKING:
     from recollect.audits.verb import Verb
 
 
-def with_natural_reference(models: Mapping[str, Any], verb: Verb) -> dict[str, Any]:
-    """The models; an adapter's own base is its reference where the audit compares with one and none is given."""
+def with_natural_reference(
+    models: Mapping[str, Any], verb: Verb, find_base: Callable[[], Model | None] = lambda: None
+) -> dict[str, Any]:
+    """The models; an adapter's own base is its reference where the audit compares with one and none is given.
+
+    Args:
+        models: By their roles.
+        verb: Of the audit.
+        find_base: Finds the base of a target that is an object.
+    """
     target = models[TARGET]
     given = any(role == REFERENCE or role.startswith(f"{REFERENCE}-") for role in models)
-    if given or not verb.natural_reference or not isinstance(target, ModelRef):
+    if given or not verb.natural_reference:
         return dict(models)
-    base = natural_reference(target.model)
-    return dict(models) if base is None else {**models, REFERENCE: target.model_copy(update={"model": base})}
+    if not isinstance(target, ModelRef):
+        base = find_base()
+        return dict(models) if base is None else {**models, REFERENCE: base}
+    name = natural_reference(target.model)
+    return dict(models) if name is None else {**models, REFERENCE: target.model_copy(update={"model": name})}
 
 
 def with_card_claim(audit: Audit, target: Any) -> Audit:

@@ -9,6 +9,7 @@ import numpy as np
 
 from recollect.audits.audit import Needs
 from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.common.members import find_members
 from recollect.audits.desk import BARE_DESK, Desk
 from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, TARGET_MODEL, Verb
 from recollect.results.presentation import Presentation, TableView
@@ -86,9 +87,10 @@ class FluencyAudit:
 
     def _evaluate(self, builder: ResultBuilder, people: Scores, evidence: Evidence) -> None:
         """How well members are told from non-members, where it is known who they are."""
-        if evidence.members is None:
+        known = find_members(evidence)
+        if known is None:
             return
-        truth = evidence.members.truth_by_user(evidence.corpora[AUDITED])
+        truth = known.truth_by_user(evidence.corpora[AUDITED])
         inside, outside = (
             people.of_users([user for user, member in truth.items() if member is wanted]) for wanted in (True, False)
         )
