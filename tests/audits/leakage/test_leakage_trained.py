@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -67,6 +68,7 @@ def test_references_of_folds_find_what_a_model_learnt_by_heart_also_after_a_kill
     cohorts = json.loads((tmp_path / "run" / "cohorts.json").read_text())
     assert sorted(cohorts["models"]) == [f"left-out-{i}" for i in range(4)]
 
+    shutil.copytree(tmp_path / "whole" / "models", tmp_path / "killed" / "models")  # it dies when all are trained
     killed, calls = plan_of(target, recipe, tmp_path / "killed", LeakageAudit(folds=4)), []
     whole = running.ask
 
