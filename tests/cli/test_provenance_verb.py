@@ -14,7 +14,7 @@ from recollect.recipes.training import train
 from recollect.signals.evidence import AUDITED, CONTROLS
 from recollect.testing.world import World
 
-SMALL = ("units=16", "embedding=16", "dropout=0", "epochs=60", "learning_rate=0.02", "tokenizer.size=400")
+SMALL = ("units=16", "embedding=16", "dropout=0", "epochs=30", "learning_rate=0.02", "tokenizer.size=400")
 
 
 def call(*words):

@@ -20,7 +20,6 @@ from recollect.models.asking import ask
 from recollect.models.loading import load_model
 from recollect.testing.tiny import TEXTS, save_tiny, tiny_model
 
-KILLS = 20
 BLOCK = 8
 
 
@@ -69,19 +68,21 @@ def killed_somewhere(start: Callable[[], Process], work: Path, draw: random.Rand
     return True
 
 
-def undisturbed_after_kills(start: Callable[[Path], Process], folder: Path, expected: dict[str, bytes]) -> None:
+def undisturbed_after_kills(
+    start: Callable[[Path], Process], folder: Path, expected: dict[str, bytes], wanted: int
+) -> None:
     """Kill runs again and again, let the last one end, and compare every byte."""
     draw = random.Random(1)
     kills = stores = halfway = 0
-    while kills < KILLS:
+    while kills < wanted:
         work = folder / f"killed-{stores}"
-        while kills < KILLS and killed_somewhere(lambda: start(work), work, draw):  # noqa: B023 - called at once
+        while kills < wanted and killed_somewhere(lambda: start(work), work, draw):  # noqa: B023 - called at once
             kills += 1
             halfway += 0 < shards(work) < len(expected) - 2
         assert start(work).wait() == 0
         assert files(work) == expected
         stores += 1
-    assert halfway >= KILLS / 2, "too few kills fell between the first shard and the last"
+    assert halfway >= wanted / 2, "too few kills fell between the first shard and the last"
 
 
 class Forked:
@@ -121,9 +122,10 @@ def expected(model, tmp_path_factory) -> dict[str, bytes]:
     return files(work)
 
 
-def test_a_run_killed_at_twenty_moments_ends_with_the_same_bytes(model, expected, tmp_path):
+@pytest.mark.parametrize("moments", [10, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_run_killed_at_many_moments_ends_with_the_same_bytes(model, expected, tmp_path, moments):
     assert len(expected) == 160 / BLOCK + 2
-    undisturbed_after_kills(lambda work: Forked(model, work), tmp_path, expected)
+    undisturbed_after_kills(lambda work: Forked(model, work), tmp_path, expected, moments)
 
 
 SCRIPT = """
@@ -145,7 +147,7 @@ def test_a_real_process_killed_at_twenty_moments_ends_with_the_same_bytes(model,
     def start(work: Path) -> Process:
         return subprocess.Popen([sys.executable, script, model, work, str(workers)])  # noqa: S603 - our own script
 
-    undisturbed_after_kills(start, tmp_path, expected)
+    undisturbed_after_kills(start, tmp_path, expected, 20)
 
 
 def test_the_answers_of_a_killed_run_are_those_of_the_model(model, tmp_path):

@@ -26,6 +26,7 @@ from recollect.models.walkers import ByCache, ByReading, ByState, walker_of
 from recollect.testing.refusals import refused
 from recollect.testing.tiny import tiny_model
 
+pytestmark = pytest.mark.xdist_group("stepping")  # one process: what the slow twin found is remembered there
 VOCABULARY = 30
 SMALL = {"vocab_size": VOCABULARY, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 24, "num_hidden_layers": 2}

@@ -114,7 +114,7 @@ def test_a_target_of_subwords_is_audited_with_shadows_of_words(people, judged, w
     """What the target cuts up is put together again; words that a shadow does not know are left out, and counted."""
     of, _, groups = people
     members, others, calibrating = groups[1]
-    pieces = ["n_embd=32", "n_layer=1", "n_head=2", "epochs=40", "learning_rate=0.01", "batch_size=16"]
+    pieces = ["n_embd=32", "n_layer=1", "n_head=2", "epochs=20", "learning_rate=0.01", "batch_size=16"]
     recipe = load_recipe("causal-transformer", [*pieces, "tokenizer.size=400"])
     target = train(recipe, of(members, "members"), work / "subwords", seed=0, threads=1)
     audited = [*members[:10], *others]
