@@ -66,11 +66,11 @@ def test_secrets_may_be_given_or_found(folder, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        ((), None),
-        (("--format", FORMAT), None),
+        ((), "missing_canaries"),
+        (("--format", FORMAT), "missing_audited"),
         (("--format", FORMAT, "--canaries", "canaries.json"), "unclear_secrets"),
         (("--format", "again {digit:2}", "--secrets", "1"), "unknown_slot"),
-        (("--format", FORMAT, "--secrets", "123"), None),
+        (("--format", FORMAT, "--secrets", "123"), "secret_not_of_format"),
         (("--canaries", "nowhere.json"), "no_such_file"),
     ],
 )

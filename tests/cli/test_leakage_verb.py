@@ -56,12 +56,12 @@ def test_help_says_what_is_compared_and_shows_a_command():
     ("words", "code"),
     [
         (["--alpha", "2"], "out_of_range"),
-        (["--folds", "2"], None),
-        (["--removable", "0.9"], None),
+        (["--folds", "2"], "too_few_folds"),
+        (["--removable", "0.9"], "removable_out_of_range"),
         (["--deniable-at", "-1"], "out_of_range"),
         (["--set", "epochs=1"], "changes_of_no_recipe"),
         (["--recipe", "word-gruu"], "no_such_recipe"),
-        (["--recipe", "word-gru", "--folds", "8"], "not_enough_data"),
+        (["--recipe", "word-gru", "--folds", "8"], "fewer_users_than_folds"),
     ],
 )
 def test_rubbish_is_refused_in_one_message(folder, tmp_path, words, code, check_refusal):

@@ -6,6 +6,7 @@ import shutil
 import pytest
 from typer.testing import CliRunner
 
+import recollect
 from recollect.cli.app import app
 from recollect.corpora.dividing import cohorts_of
 from recollect.corpora.validating import read_corpus
@@ -108,8 +109,8 @@ def test_shadows_may_be_given_with_who_trained_them(folder, tmp_path, check_refu
         (("--fpr", "1.5"), "out_of_range"),
         (("--signal-settings", "fraction"), "override_without_value"),
         (("--signal-settings", "fraction=["), "not_yaml"),
-        (("--signal", "modified-entropy"), None),
-        (("--reference", "BERT"), None),
+        (("--signal", "modified-entropy"), "unsupported_kind"),
+        (("--reference", "BERT"), "different_kinds"),
     ],
 )
 def test_rubbish_gets_one_clear_message(folder, tmp_path, words, code, check_refusal):
@@ -133,6 +134,42 @@ def test_known_members_and_non_members_do_without(folder, tmp_path):
     assert "auc" in [finding["name"] for finding in result["findings"]]
     assert "nobody_named" in [note["code"] for note in result["notes"]]
     assert call(*given, "--members", folder / "cohorts.json").exit_code == 0
+
+
+def test_members_may_be_listed_in_a_file_a_column_or_python_and_the_result_is_the_same(folder, tmp_path):
+    rows = [json.loads(line) for line in (folder / "candidates.jsonl").read_text().splitlines()]
+    users = sorted({row["user"] for row in rows})
+    inside, outside = users[:6], users[6:]
+    told = [json.dumps({**row, "trained": row["user"] in inside}) for row in rows]
+    (tmp_path / "told.jsonl").write_text("\n".join(told))
+    for name, ids in (("in", inside), ("out", outside)):
+        (tmp_path / f"{name}.txt").write_text("\n".join(ids))
+    forms = [
+        ("--members", folder / "cohorts.json"),
+        ("--members", tmp_path / "in.txt", "--non-members", tmp_path / "out.txt"),
+        ("--members", tmp_path / "in.txt", "--others", "non-members"),
+        ("--members", "column:trained"),
+    ]
+    options = ("--work", tmp_path / "work", "--by", "user", "--json")
+    found = []
+    for form in forms:
+        corpus = tmp_path / "told.jsonl" if "column:trained" in form else folder / "candidates.jsonl"
+        done = call("membership", folder / "gpt2", corpus, *form, *options)
+        assert done.exit_code == 0, done.output
+        found.append(json.loads(done.stdout)["findings"])
+    known = {"members": set(inside), "non_members": outside, "by": "user", "work": tmp_path / "work"}
+    result = recollect.membership(folder / "gpt2", rows, **known)
+    found.append([finding.model_dump(mode="json") for finding in result.findings])
+    assert all(each == found[0] for each in found)
+    assert "auc" in [finding["name"] for finding in found[0]]
+
+
+def test_ids_that_do_not_occur_are_refused(folder, tmp_path, check_refusal):
+    (tmp_path / "in.txt").write_text("ann-0\nzoe")
+    given = ("membership", folder / "gpt2", folder / "candidates.jsonl", "--work", tmp_path)
+    check_refusal(call(*given, "--members", tmp_path / "in.txt"), "unknown_member")
+    check_refusal(call(*given, "--others", "non-members"), "others_of_nobody")
+    check_refusal(call(*given, "--members", folder / "cohorts.json", "--others", "non-members"), "needless_non_members")
 
 
 def test_the_claim_of_the_card_is_what_is_audited(folder, tmp_path):

@@ -95,7 +95,7 @@ def test_a_budget_that_does_not_reach_is_refused_before_any_cost(folder, tmp_pat
     found = call(
         "provenance", folder / "target", folder / "me.jsonl", *options(folder)[:-4], "--work", tmp_path, "--budget", 10
     )
-    check_refusal(found)
+    check_refusal(found, "budget_too_small")
     assert not (tmp_path / "models").exists()
 
 
@@ -108,4 +108,4 @@ def test_pieces_are_asked_about_and_counted(folder, check_refusal):
     words = (*options(folder), "--budget", 200, "--json")
     whole = call("provenance", folder / "target", folder / "me.jsonl", *words)
     assert whole.exit_code == 0, whole.output
-    check_refusal(call("provenance", folder / "target", folder / "me.jsonl", *words, "--pieces", 4), None)
+    check_refusal(call("provenance", folder / "target", folder / "me.jsonl", *words, "--pieces", 4), "budget_too_small")

@@ -91,7 +91,7 @@ def test_query_sets_that_cannot_be_judged_are_refused(folder, tmp_path, changes,
 
 
 def test_a_calibration_set_that_overlaps_is_refused(folder, check_refusal):
-    check_refusal(audited(folder, folder / "controls.npz"))
+    check_refusal(audited(folder, folder / "controls.npz"), "controls_in_query_set")
 
 
 def test_without_recipe_or_reference_it_says_what_is_missing(folder, check_refusal):

@@ -28,7 +28,7 @@ def provenance_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[F
         return []
     users, controls = tables["users"], column(tables["calibration"], "score")
     controls = controls[np.isfinite(controls)]
-    score, alpha = column(users, "score"), result.settings.get("alpha")
+    alpha = result.settings.get("alpha")
     figures = []
     if controls.size and _tested(users).any():
         threshold = find_threshold(controls, alpha) if isinstance(alpha, float) else None
@@ -86,7 +86,7 @@ def _among_controls(users: pa.Table, controls: Floats, threshold: float | None) 
 def _tested(users: pa.Table) -> NDArray[np.bool_]:
     """The people of whom something was decided; of others there was too little text."""
     told = [decision in _DECISIONS for decision in users.column("decision").to_pylist()]
-    return np.isfinite(column(users, "score")) & np.array(told, dtype=bool)
+    return np.asarray(np.isfinite(column(users, "score")) & np.array(told), dtype=np.bool_)
 
 
 def _in_words(groups: Mapping[str, NDArray[np.bool_]], controls: Floats, threshold: float | None, left_out: int) -> str:
