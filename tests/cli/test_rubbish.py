@@ -52,7 +52,10 @@ PLAN = {
     "models": {"target": "model", "reference": {"model": "model", "window": 16}},
     "corpora": {"audited": {"corpus": "mine.jsonl", "user_column": "user"}, "controls": "others.jsonl"},
     "cohorts": {},
+    "members": "mine.txt",
+    "others": "non-members",
     "files": {},
+    "about": {"system": "shop-bot"},
     "recipe": {"recipe": "word-lstm", "set": {"training.epochs": 1}},
     "audits": {
         "membership": {"signal": "loss", "fpr": [0.1], "by": "user"},
@@ -74,6 +77,7 @@ def home(tmp_path_factory):
     for name, chosen in (("mine", people[:5]), ("others", people[5:])):
         rows = [json.dumps({"id": r.id, "user": r.user, "text": r.text[:20]}) for r in chosen]
         (folder / f"{name}.jsonl").write_text("\n".join(rows) + "\n")
+    (folder / "mine.txt").write_text(f"{people[0].user}\n{people[1].user}\n")
     (folder / "mine.canaries.json").write_text("{}")
     save_tiny(tiny_model("gpt2"), folder / "odd[/b]")
     for name in ("card.json", "exposure-by-epoch.json"):
