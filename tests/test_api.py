@@ -44,7 +44,7 @@ def files(tmp_path_factory) -> Path:
     for seed, name in enumerate(("model", "base")):
         save_tiny(tiny_model("gpt2", seed=seed), folder / name)
     rows = [{"user": record.user, "text": record.text} for record in synthetic.texts(people=88, each=3)]
-    for name, chosen in (("posts", rows[:24]), ("others", rows[24:])):
+    for name, chosen in (("posts", rows[:24]), ("controls", rows[24:72]), ("others", rows[24:])):
         (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in chosen), encoding="utf-8")
     (folder / "members.txt").write_text("\n".join(MEMBERS), encoding="utf-8")
     recipe = load_recipe("causal-transformer", SMALL)
@@ -60,7 +60,8 @@ def held(files) -> dict:
         "base": AutoModelForCausalLM.from_pretrained(files / "base"),
         "tokenizer": AutoTokenizer.from_pretrained(files / "model"),
         "posts": pd.read_json(files / "posts.jsonl", lines=True),
-        "others": pd.read_json(files / "others.jsonl", lines=True),
+        "controls": pd.read_json(files / "controls.jsonl", lines=True),
+        "others": pd.read_json(files / "others.jsonl", lines=True),  # provenance needs many
     }
 
 
@@ -74,23 +75,23 @@ def at_home(files, tmp_path, monkeypatch) -> None:
 ON_FILES = {
     "exposure": ["model", "--format", FORMAT, "--secrets", "471", "--draws", "200"],
     "extract": ["model", "--format", FORMAT, "--top", "3", "--show-text"],
-    "leakage": ["model", "posts.jsonl", "--controls", "others.jsonl", "--reference", "base", "--top-k", "20"],
+    "leakage": ["model", "posts.jsonl", "--controls", "controls.jsonl", "--reference", "base", "--top-k", "20"],
     "membership": [
-        *("model", "posts.jsonl", "--controls", "others.jsonl", "--reference", "base", "--fpr", "0.1"),
+        *("model", "posts.jsonl", "--controls", "controls.jsonl", "--reference", "base", "--fpr", "0.1"),
         *("--members", "members.txt", "--others", "non-members"),
     ],
     "provenance": [
         *("model", "posts.jsonl", "--controls", "others.jsonl", "--recipe", "recipe.yaml"),
         *("--shadows", "1", "--queries", "2"),
     ],
-    "removal": ["model", "posts.jsonl", "--controls", "others.jsonl", "--reference", "base", "--models", "0"],
+    "removal": ["model", "posts.jsonl", "--controls", "controls.jsonl", "--reference", "base", "--models", "0"],
 }
 """Each audit as somebody types it."""
 
 
 def call(verb: str, held: dict, **more):
     """Each audit as somebody calls it on objects of the same content."""
-    model, posts, others, base = (held[name] for name in ("model", "posts", "others", "base"))
+    model, posts, base = (held[name] for name in ("model", "posts", "base"))
     more |= {"tokenizer": held["tokenizer"]}
     if verb == "exposure":
         return recollect.exposure(model, format=FORMAT, secrets=["471"], draws=200, **more)
@@ -102,7 +103,8 @@ def call(verb: str, held: dict, **more):
         "provenance": {"recipe": load_recipe("causal-transformer", SMALL), "shadows": 1, "queries": 2},
         "removal": {"reference": base, "models": 0},
     }[verb]
-    return getattr(recollect, verb)(model, posts, controls=others, **given, **more)
+    controls = held["others" if verb == "provenance" else "controls"]
+    return getattr(recollect, verb)(model, posts, controls=controls, **given, **more)
 
 
 def assert_alike(one, other, place=""):
@@ -158,18 +160,18 @@ def test_a_session_loads_and_reads_what_is_named_once(monkeypatch):
     loads, reads = (
         count_calls(monkeypatch, *place) for place in ((loading, "load_model"), (validating, "read_corpus"))
     )
-    given = {"controls": "others.jsonl", "reference": "base"}
+    given = {"controls": "controls.jsonl", "reference": "base"}
     with recollect.Session() as session:
         session.leakage("model", "posts.jsonl", **given)
         session.removal("model", "posts.jsonl", **given, models=0)
         session.score("model", "posts.jsonl")
     assert sorted(loads) == ["base", "model"]
-    assert sorted(reads) == ["others.jsonl", "posts.jsonl"]
+    assert sorted(reads) == ["controls.jsonl", "posts.jsonl"]
 
 
 def test_a_session_loads_and_reads_objects_once(held, tmp_path, monkeypatch):
     loads, reads = (count_calls(monkeypatch, objects, name) for name in ("load_model", "read_corpus"))
-    given = {"controls": held["others"], "reference": held["base"], "tokenizer": held["tokenizer"]}
+    given = {"controls": held["controls"], "reference": held["base"], "tokenizer": held["tokenizer"]}
     with recollect.Session(work=tmp_path) as session:
         session.leakage(held["model"], held["posts"], **given)
         session.removal(held["model"], held["posts"], **given, models=0)
@@ -183,7 +185,7 @@ def test_an_object_that_is_changed_or_scored_otherwise_is_another(held):
     rows = posts.to_dict("records")
 
     def digests(data, **options):
-        plan = session.plan("removal", model, data, tokenizer=held["tokenizer"], controls=held["others"], **options)
+        plan = session.plan("removal", model, data, tokenizer=held["tokenizer"], controls=held["controls"], **options)
         return plan.models[TARGET].digest, plan.corpora[AUDITED].digest, plan.models[TARGET].question
 
     session = recollect.Session()

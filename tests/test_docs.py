@@ -35,9 +35,9 @@ def shelf(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("shelf")
     for seed, name in enumerate(("model", "base")):
         save_tiny(tiny_model("gpt2", seed=seed), folder / name)
-    rows = [{"user": record.user, "text": record.text} for record in synthetic.texts(people=100, each=4)]
+    rows = [{"user": record.user, "text": record.text} for record in synthetic.texts(people=92, each=3)]
     rows[0]["text"] = "my pin is 4711"
-    for name, chosen in (("posts", rows[:80]), ("others", rows[80:])):
+    for name, chosen in (("posts", rows[:36]), ("others", rows[36:])):
         (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in chosen), encoding="utf-8")
     recipe = load_recipe("causal-transformer", SMALL)
     (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe.model_dump(mode="json")), encoding="utf-8")
