@@ -13,11 +13,13 @@ from recollect.audits.registry import AUDITS, VERBS, audits_by_verb
 from recollect.cli.app import VERBS as OTHER_VERBS
 from recollect.cli.app import command_of
 from recollect.cli.fields import fields_of, given_of
+from recollect.errors import PlanError
 from recollect.pipeline import plan_schema
 from recollect.pipeline.plan import plain
 from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef
 from recollect.settings import field_docs
 from recollect.signals.evidence import AUDITED, TARGET
+from recollect.testing.refusals import refused
 
 SCHEMA = plan_schema.schema()
 EMPTY = inspect.Parameter.empty
@@ -99,8 +101,7 @@ def test_how_models_and_corpora_are_read_has_the_same_name_and_default_everywher
 def test_a_verb_takes_the_same_on_the_command_line_and_in_python(verb, audit):
     options = {each.name for each in command_of(verb).params}
     arguments = set(inspect.signature(getattr(recollect, verb)).parameters)
-    if AUDITED not in AUDITS.load(audit).verb.roles:
-        arguments -= {"corpus"}
+    assert ("corpus" in arguments) is (AUDITED in AUDITS.load(audit).verb.roles)
     assert options - ON_THE_COMMAND_LINE_ONLY == arguments - IN_PYTHON_ONLY
 
 
@@ -115,6 +116,11 @@ def test_no_role_setting_and_option_of_a_verb_have_one_name(verb, audit):
     assert [name for name, count in names.items() if count > 1] == []
     written = Counter(name for each in command_of(verb).params for name in (*each.opts, *each.secondary_opts))
     assert [name for name, count in written.items() if count > 1] == []
+
+
+def test_a_corpus_that_a_verb_does_not_read_is_refused():
+    with refused("unknown_argument", PlanError):
+        recollect.extract("model", "corpus.jsonl", format="pin {digits:4}")
 
 
 def test_verbs_are_called_as_they_are_declared_and_by_one_name_each():

@@ -92,15 +92,10 @@ def _default(setting: dataclasses.Field[Any]) -> Any:
 def _signature(kind: Any) -> inspect.Signature:
     """The signature of a verb's function."""
     corpus = kind.verb.roles.get(AUDITED)
-    needed = corpus is not None and corpus.required
     positional = [inspect.Parameter("model", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
-    positional.append(
-        inspect.Parameter(
-            "corpus",
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=inspect.Parameter.empty if needed else None,
-        )
-    )
+    if corpus is not None:
+        default = inspect.Parameter.empty if corpus.required else None
+        positional.append(inspect.Parameter("corpus", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
     named = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
         for name, default, _ in _parameters(kind)

@@ -71,7 +71,7 @@ class Call:
             objects: Turns objects into models and corpora.
             running: Seed, work folder, workers and threads of the plan.
         """
-        refuse_unknown(self.given, self._known())
+        refuse_unknown({**self.given, **({} if self.corpus is None else {"corpus": self.corpus})}, self._known())
         scored, read, run = self._pick(MODEL_OPTIONS), self._pick(CORPUS_OPTIONS), self._pick(RUN_OPTIONS)
         tokenizer = run.get("tokenizer")
         models = {TARGET: objects.model(self.model, scored, tokenizer)}
@@ -129,6 +129,7 @@ class Call:
         reads = any(role.kind == "corpus" for role in self.verb.roles.values())
         known = roles | self.settings | MODEL_OPTIONS | RUN_OPTIONS | (CORPUS_OPTIONS if reads else frozenset())
         known |= frozenset({"recipe", "set"} if self.verb.trains else ())
+        known |= frozenset({"corpus"} if AUDITED in self.verb.roles else ())
         return known | (MEMBERS_OPTIONS if self.verb.members else frozenset())
 
 
