@@ -232,7 +232,9 @@ REFUSALS: list[tuple[Any, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("members", "options", "code"), REFUSALS, ids=str)
+@pytest.mark.parametrize(
+    ("members", "options", "code"), REFUSALS, ids=[f"{i}-{code}" for i, (*_, code) in enumerate(REFUSALS)]
+)
 def test_what_cannot_be_true_is_refused(members, options, code):
     corpus = read_corpus([{**row, "never": False, "count": 2} for row in ROWS])
     with refused(code, CorpusError) as refusal:
