@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -24,3 +26,15 @@ def test_a_refusal_carries_the_count_that_is_needed_between_processes():
     sent = errors.NotEnoughData("There are 3 controls.", code="too_few_controls", needed=19)
     assert pickle.loads(pickle.dumps(sent)).needed == 19  # noqa: S301 - what multiprocessing does
     assert errors.NotEnoughData("There are none.").needed is None
+
+
+def test_every_error_of_the_library_has_a_code_of_its_own():
+    names = {kind.__name__ for kind in KINDS}
+    without = [
+        f"{path.name}:{node.lineno}"
+        for path in Path(errors.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+        if not any(keyword.arg == "code" for keyword in node.keywords)
+    ]
+    assert without == []

@@ -66,7 +66,11 @@ def evaluate(store: AnswerStore, corpus: Corpus, *, seed: int = 0) -> dict[str, 
             owners.setdefault(record.owner, Totals()).add(record, answers, answers.rows_of(record.digest))
     table = {name: np.array([getattr(totals, name) for totals in owners.values()]) for name in Totals().__dict__}
     if not table["symbols"].sum():
-        raise NotEnoughData(f"{corpus.name} has no symbol that the model had to predict.", do="Give longer texts.")
+        raise NotEnoughData(
+            f"{corpus.name} has no symbol that the model had to predict.",
+            do="Give longer texts.",
+            code="nothing_predicted",
+        )
     return _estimates(table, shown=shown, written=corpus.summary.kind != "labelled", seed=seed)
 
 

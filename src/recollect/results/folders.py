@@ -76,7 +76,9 @@ class RunFolder:
         found = read(self.result(audit))
         if found.audit != audit:
             raise StoreError(
-                f"{str(self.result(audit))!r} holds a result of the {found.audit} audit.", do="Run the audit again."
+                f"{str(self.result(audit))!r} holds a result of the {found.audit} audit.",
+                do="Run the audit again.",
+                code="other_audit",
             )
         return found
 
@@ -87,7 +89,9 @@ class RunFolder:
             StoreError: There is no run here, or a result is damaged or newer.
         """
         if not self.results.is_dir():
-            raise StoreError(f"{str(self.path)!r} holds no results.", do="Give the folder that `--out` named.")
+            raise StoreError(
+                f"{str(self.path)!r} holds no results.", do="Give the folder that `--out` named.", code="no_results"
+            )
         return {path.stem: self.read_result(path.stem) for path in sorted(self.results.glob("[!.]*.json"))}
 
     def read_table(self, result: Result, name: str) -> pa.Table:
@@ -100,20 +104,32 @@ class RunFolder:
             return result.held[name]
         if name not in result.tables:
             known = ", ".join(result.tables) or "none"
-            raise StoreError(f"The {result.audit} result has no table {name!r}.", do=f"Its tables: {known}.")
+            raise StoreError(
+                f"The {result.audit} result has no table {name!r}.", do=f"Its tables: {known}.", code="no_such_table"
+            )
         path = self.path / result.tables[name]
         try:
             return pq.read_table(path)
         except (OSError, pa.ArrowInvalid) as error:
-            raise StoreError(f"{str(path)!r} cannot be read: {error}.", do="Run the audit again.") from error
+            raise StoreError(
+                f"{str(path)!r} cannot be read: {error}.", do="Run the audit again.", code="damaged_table"
+            ) from error
 
     def _refuse_unfinished(self, result: Result) -> None:
         """A result is saved only if it can be read on its own."""
         if result.provenance is None:
-            raise StoreError(f"The {result.audit} result does not say what it came from.", do="Give it a provenance.")
+            raise StoreError(
+                f"The {result.audit} result does not say what it came from.",
+                do="Give it a provenance.",
+                code="no_provenance",
+            )
         for name, place in result.tables.items():
             if name not in result.held and not (self.path / place).is_file():
-                raise StoreError(f"The table {name!r} of the {result.audit} result is missing.", do="Give it with it.")
+                raise StoreError(
+                    f"The table {name!r} of the {result.audit} result is missing.",
+                    do="Give it with it.",
+                    code="missing_table",
+                )
 
     def _tidy(self, result: Result) -> None:
         """Take away tables that an earlier result of this audit left behind."""

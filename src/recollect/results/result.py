@@ -111,7 +111,9 @@ class Finding(_Frozen):
             NotEnoughData: The value is no finite number; report it as skipped, with the reason.
         """
         if not math.isfinite(estimate.value):
-            raise NotEnoughData(f"{name} came out as {estimate.value}, which is not a number to report.")
+            raise NotEnoughData(
+                f"{name} came out as {estimate.value}, which is not a number to report.", code="not_finite"
+            )
         interval = estimate.interval
         return cls(
             name=name,

@@ -192,6 +192,7 @@ class Scripted:
             raise ModelError(
                 f"The script has {len(row)} numbers for record {record.id!r}, which has {len(words)} symbols.",
                 do="Give one probability per white-space word.",
+                code="not_scripted",
             )
         return self.otherwise.believing(record, np.array(row, dtype=np.float64))
 
