@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from _gpt2 import gpt2_small, ragged_texts, seconds
 
-from recollect.models.batching import batches, padded
+from recollect.models.autoregression import Pass, PassScorer
+from recollect.models.batches import pad, plan_batches
 from recollect.models.causal import Causal
-from recollect.models.left_to_right import Pass, PassReader
 from recollect.models.model import Question
 from recollect.models.shards import write_shard
 
@@ -26,10 +26,13 @@ def measure(*, texts: int, rounds: int) -> dict[str, float]:
     pretrained = gpt2_small()
     records = ragged_texts(pretrained, texts)
     ids = [np.array(each) for each in pretrained.tokenizer([record.text for record in records])["input_ids"]]
-    passes = [Pass(read=each[:-1], follow=each[1:]) for each in ids]
-    reader = PassReader(pretrained.network, name=pretrained.name, padding=0)
-    alike = [[passes[i] for i in batch] for batch in batches([len(each.read) for each in passes], reader.budget.tokens)]
-    tokens = sum(len(each.read) for each in passes)
+    passes = [Pass(input_ids=each[:-1], target_ids=each[1:]) for each in ids]
+    reader = PassScorer(pretrained.network, name=pretrained.name, padding=0)
+    alike = [
+        [passes[i] for i in batch]
+        for batch in plan_batches([len(each.input_ids) for each in passes], reader.budget.tokens)
+    ]
+    tokens = sum(len(each.input_ids) for each in passes)
     ours, bare = np.zeros(rounds), np.zeros(rounds)
     _both(pretrained.network, reader, alike[-1], True)
     for turn in range(rounds):
@@ -50,19 +53,19 @@ def measure(*, texts: int, rounds: int) -> dict[str, float]:
     }
 
 
-def _both(network: torch.nn.Module, reader: PassReader, batch: list[Pass], first: bool) -> tuple[float, float]:
+def _both(network: torch.nn.Module, reader: PassScorer, batch: list[Pass], first: bool) -> tuple[float, float]:
     """Seconds that ours and the bare pass take for one batch, in this order or the other."""
     if first:
-        ours = seconds(lambda: reader.numbers(batch))
+        ours = seconds(lambda: reader.score_passes(batch))
         return ours, seconds(lambda: _bare(network, batch))
     bare = seconds(lambda: _bare(network, batch))
-    return seconds(lambda: reader.numbers(batch)), bare
+    return seconds(lambda: reader.score_passes(batch)), bare
 
 
 @torch.inference_mode()
 def _bare(network: torch.nn.Module, batch: list[Pass]) -> None:
     """The forward pass alone."""
-    ids, mask = padded([each.read for each in batch], 0)
+    ids, mask = pad([each.input_ids for each in batch], 0)
     _ = network(ids, attention_mask=mask).logits
 
 

@@ -29,7 +29,7 @@ def gpt2_small() -> Pretrained:
         special_tokens=[START],
         show_progress=False,
     )
-    words.train_from_iterator((record.text for record in synthetic.texts(people=200, seed=1)), trainer)
+    words.train_from_iterator((record.text for record in synthetic.make_texts(people=200, seed=1)), trainer)
     names = dict.fromkeys(("bos_token", "eos_token"), START)
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, model_max_length=1024, **names)
     with torch.random.fork_rng(devices=[]):
@@ -42,7 +42,7 @@ def gpt2_small() -> Pretrained:
 def ragged_texts(pretrained: Pretrained, count: int) -> list[Record]:
     """Texts of made-up people, cut to any length from 8 to 256 tokens."""
     lengths = stream(0, "benchmark", "lengths").integers(SHORTEST, LONGEST + 1, count)
-    running = " ".join(record.text or "" for record in synthetic.texts(people=20 + count, seed=2))
+    running = " ".join(record.text or "" for record in synthetic.make_texts(people=20 + count, seed=2))
     ids, found, begin = pretrained.tokenizer(running, verbose=False)["input_ids"], list[Record](), 0
     for i, length in enumerate(lengths.tolist()):
         found.append(Record(id=str(i), text=pretrained.tokenizer.decode(ids[begin : begin + length])))

@@ -47,7 +47,7 @@ def measure(*, texts: int, rounds: int) -> dict[str, float | str]:
             assert harness.stdin is not None
             harness.stdin.close()
     answers = model.answer(records)
-    sums = np.array([row.sum() for row in answers.select([record.digest for record in records]).each("logprob")])
+    sums = np.array([row.sum() for row in answers.select([record.digest for record in records]).iter_column("logprob")])
     theirs = np.array(found[0][0]["logprobs"])
     ratios = [turn["seconds"] / ours for turn, ours in found]
     return {

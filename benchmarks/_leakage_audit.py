@@ -12,8 +12,8 @@ from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.pipeline import run as pipeline
 from recollect.pipeline.plan import Plan
-from recollect.recipes.reading import load_recipe
-from recollect.recipes.training import train
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.trainer import train
 
 LENGTH, EACH, VOCABULARY, LIKELY = 10, 20, 2000, 0.5
 RECIPE = ["units=64", "embedding=32", "tokenizer.size=2000", "batch_size=64", "learning_rate=0.01", "epochs=3"]
@@ -43,7 +43,7 @@ def measure(folder: Path, words: int) -> dict[str, float]:
         models[part] = str(folder / part)
     corpus = Corpus.of(texts(words), name="people")
     plan = Plan(audit=LeakageAudit(top_k=3), models=models, corpora={"audited": corpus}, work=folder, threads=1)
-    asking, ask = [], pipeline.ask
+    asking, ask = [], pipeline.score_corpus
 
     def timed(*arguments: object, **options: object) -> object:
         began = time.process_time()
@@ -52,9 +52,9 @@ def measure(folder: Path, words: int) -> dict[str, float]:
         finally:
             asking.append(time.process_time() - began)
 
-    pipeline.ask = timed
+    pipeline.score_corpus = timed
     began = time.process_time()
     result = pipeline.run(plan, folder / "run")
     whole = time.process_time() - began
-    pipeline.ask = ask
+    pipeline.score_corpus = ask
     return {"whole": whole, "asking": sum(asking), "sequences": result.finding("unique_sequences").value}

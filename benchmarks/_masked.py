@@ -16,10 +16,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 from recollect.corpora.record import Record
-from recollect.models.batching import batches
+from recollect.models.batches import plan_batches
 from recollect.models.masked import Masked
 from recollect.models.model import Question
-from recollect.models.patterns import hidden
+from recollect.models.patterns import draw_hidden
 from recollect.models.pretrained import Pretrained
 from recollect.streams import stream
 
@@ -58,7 +58,7 @@ def loop(pretrained: Pretrained, records: list[Record]) -> None:
     for record in records:
         whole = tokenizer(record.text, return_tensors="pt")["input_ids"]
         for pattern in range(QUESTION.patterns):
-            places = torch.from_numpy(hidden(record.digest, whole.shape[1] - 2, pattern, QUESTION)) + 1
+            places = torch.from_numpy(draw_hidden(record.digest, whole.shape[1] - 2, pattern, QUESTION)) + 1
             masked, symbols = whole.clone(), whole[0, places]
             masked[0, places] = tokenizer.mask_token_id
             logits = network(input_ids=masked).logits[0]
@@ -72,7 +72,7 @@ def loop(pretrained: Pretrained, records: list[Record]) -> None:
 @torch.inference_mode()
 def bare(pretrained: Pretrained, tokens: int, reads: int, budget: int) -> None:
     """The encoder alone, on batches of the same shapes."""
-    for batch in batches(np.full(reads, tokens + 2), budget):
+    for batch in plan_batches(np.full(reads, tokens + 2), budget):
         pretrained.network.base_model(input_ids=torch.full((len(batch), tokens + 2), 7))
 
 

@@ -18,11 +18,11 @@ MOST = 1.10
 
 def measure(*, records: int) -> dict[str, float]:
     """Megabytes at both sizes and their ratio."""
-    from recollect.testing.tiny import save_tiny, tiny_model
+    from recollect.testing.tiny import build_tiny_model, save_tiny
 
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        save_tiny(tiny_model("gpt2"), work / "model")
+        save_tiny(build_tiny_model("gpt2"), work / "model")
         small, large = (_peak(work, size) for size in (records, 10 * records))
     return {"records": records, "megabytes": small, "megabytes_at_ten_times": large, "ratio": large / small}
 
@@ -44,11 +44,11 @@ def ask(model: str, corpus: str, work: str) -> float:
     import torch
 
     from recollect.corpora import read_corpus
-    from recollect.models.asking import ask
-    from recollect.models.loading import load_model
+    from recollect.models.loader import load_model
+    from recollect.models.scoring import score_corpus
 
     torch.set_num_threads(1)
-    ask(load_model(model), read_corpus(corpus), Path(work))
+    score_corpus(load_model(model), read_corpus(corpus), Path(work))
     # the highest of this process alone; ru_maxrss may be that of the one that started it
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None

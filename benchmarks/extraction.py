@@ -22,10 +22,10 @@ from recollect.audits.exposure.shortest_path import find_shortest_paths
 from recollect.corpora.canaries.formats import parse_format
 from recollect.models.architectures import RecurrentConfig, RecurrentLM
 from recollect.models.causal import Causal
-from recollect.models.loading import load_model
+from recollect.models.loader import load_model
 from recollect.models.model import Question
 from recollect.models.pretrained import Pretrained
-from recollect.recipes.tokenizers import character_tokenizer
+from recollect.recipes.tokenizers import train_character_tokenizer
 
 ROUNDS, STEPS, CLAIM = 7, 12_000, 0.8
 FORMAT = "the random number is {digits:9}"
@@ -33,7 +33,7 @@ FORMAT = "the random number is {digits:9}"
 
 def made() -> Causal:
     """The paper's character model, with random weights."""
-    tokenizer = character_tokenizer(["abcdefghijklmnopqrstuvwxyz .,'<>0123456789-&$#"])
+    tokenizer = train_character_tokenizer(["abcdefghijklmnopqrstuvwxyz .,'<>0123456789-&$#"])
     torch.manual_seed(0)
     symbols = {"vocab_size": len(tokenizer), "bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
     network = RecurrentLM(RecurrentConfig(units=200, layers=2, embedding=149, **symbols)).eval().requires_grad_(False)

@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 
 from recollect.corpora import synthetic
-from recollect.corpora.dividing import cohorts_of, halves, units_of
-from recollect.execution.threads import threads_for
+from recollect.corpora.partitions import build_cohorts, draw_halves, list_units
+from recollect.execution.threads import divide_threads
 from recollect.recipes.fleet import Fleet, train_fleet
-from recollect.recipes.reading import load_recipe
-from recollect.recipes.trial import Layout
+from recollect.recipes.layout_trial import WorkerLayout
+from recollect.recipes.recipe_file import load_recipe
 
 SHADOWS, CLAIM = 8, 1.05
 QUICK = "--quick" in sys.argv
@@ -27,13 +27,13 @@ ROUNDS = 1 if QUICK else 3
 
 def fleet() -> Fleet:
     """Eight shadows of `word-lstm`, each of half of the people."""
-    corpus = synthetic.texts(people=40, each=60, seed=0)
-    cohorts = cohorts_of(corpus, halves(units_of(corpus, "user"), SHADOWS, seed=0), unit="user", seed=0)
+    corpus = synthetic.make_texts(people=40, per_person=60, seed=0)
+    cohorts = build_cohorts(corpus, draw_halves(list_units(corpus, "user"), SHADOWS, seed=0), unit="user", seed=0)
     recipe = load_recipe("word-lstm", [f"training.epochs={4 if QUICK else 20}"])
     return Fleet(recipe=recipe, corpus=corpus, cohorts=cohorts)
 
 
-def seconds(shadows: Fleet, layout: Layout | None) -> tuple[float, Layout]:
+def seconds(shadows: Fleet, layout: WorkerLayout | None) -> tuple[float, WorkerLayout]:
     """How long the fleet takes, and the layout it had."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.monotonic()
@@ -43,11 +43,11 @@ def seconds(shadows: Fleet, layout: Layout | None) -> tuple[float, Layout]:
 
 
 def main() -> None:
-    shadows, cores = fleet(), threads_for(workers=1)
+    shadows, cores = fleet(), divide_threads(workers=1)
     ways = {
         "picked": None,
-        f"one at a time, {cores} threads": Layout(workers=1, threads=cores),
-        f"{cores} at a time, one thread": Layout(workers=cores, threads=1),
+        f"one at a time, {cores} threads": WorkerLayout(workers=1, threads=cores),
+        f"{cores} at a time, one thread": WorkerLayout(workers=cores, threads=1),
     }
     times: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(ROUNDS):

@@ -67,7 +67,7 @@ def ours(words: int, runs: list[np.ndarray]) -> tuple[float, np.ndarray]:
         taken += time.process_time() - began
     began = time.process_time()
     users = np.zeros(len(runs), dtype=np.int64)
-    for some, _ in pairs.distinct():
+    for some, _ in pairs.iter_distinct():
         users += np.bincount(some, minlength=len(runs))
     return taken + time.process_time() - began, users
 
@@ -96,7 +96,7 @@ def every_length(words: int, runs: list[np.ndarray]) -> tuple[float, np.ndarray]
             pairs.add(theirs[at[places]], (i * PART + places) // (RECORD + 1) % USERS)
         taken += time.process_time() - began
     users = np.zeros(len(runs), dtype=np.int64)
-    for some, _ in pairs.distinct():
+    for some, _ in pairs.iter_distinct():
         users += np.bincount(some, minlength=len(runs))
     return taken, users
 

@@ -16,13 +16,13 @@ import torch
 from _gpt2 import gpt2_small, ragged_texts, seconds
 
 from recollect.corpora.corpus import Corpus
-from recollect.models.asking import ask
 from recollect.models.causal import Causal
 from recollect.models.model import Question
+from recollect.models.scoring import score_corpus
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
-from recollect.signals.registry import signal_named
-from recollect.signals.rmia import outdone
-from recollect.signals.signal import scored
+from recollect.signals.registry import make_signal
+from recollect.signals.rmia import compute_dominated_share
+from recollect.signals.signal import compute_scores
 from recollect.stats.auc import auc
 from recollect.stats.roc import roc_curve
 
@@ -36,10 +36,10 @@ def signals(texts: int) -> float:
     model, corpus = Causal(pretrained, Question()), Corpus.of(ragged_texts(pretrained, texts))
     model.answer(list(corpus)[:4])
     with tempfile.TemporaryDirectory() as folder:
-        scoring = seconds(lambda: ask(model, corpus, Path(folder)))
-        store = ask(model, corpus, Path(folder))
+        scoring = seconds(lambda: score_corpus(model, corpus, Path(folder)))
+        store = score_corpus(model, corpus, Path(folder))
         evidence = Evidence(models={TARGET: model}, corpora={AUDITED: corpus}, answers={(TARGET, AUDITED): store})
-        each = {name: seconds(lambda name=name: scored(signal_named(name), evidence)) for name in ONE_PASS}
+        each = {name: seconds(lambda name=name: compute_scores(make_signal(name), evidence)) for name in ONE_PASS}
     for name, cost in each.items():
         print(f"  {name:18} {cost / scoring:.4f} of scoring")
     return 1 + sum(each.values()) / scoring
@@ -49,9 +49,9 @@ def rmia(records: int, population: int) -> tuple[float, float]:
     """Seconds and megabytes of comparing so many records with such a population."""
     rng = np.random.default_rng(0)
     ratios, others = rng.lognormal(size=records), rng.lognormal(size=population)
-    taken = seconds(lambda: outdone(ratios, others, gamma=2.0))
+    taken = seconds(lambda: compute_dominated_share(ratios, others, gamma=2.0))
     tracemalloc.start()
-    outdone(ratios, others, gamma=2.0)
+    compute_dominated_share(ratios, others, gamma=2.0)
     megabytes = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
     return taken, megabytes

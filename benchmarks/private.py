@@ -17,8 +17,8 @@ from torch.func import functional_call, grad, vmap
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from recollect.models.architectures import RecurrentConfig, RecurrentLM
-from recollect.recipes.private.gradients import all_at_once, one_by_one, trained
-from recollect.recipes.update import symbol_losses
+from recollect.recipes.private.gradients import compute_all_at_once, compute_one_by_one, get_trained_parameters
+from recollect.recipes.update import compute_token_losses
 
 
 def lstm() -> tuple[nn.Module, nn.Module, Tensor]:
@@ -39,7 +39,7 @@ def gpt2() -> tuple[nn.Module, nn.Module, Tensor]:
 
 def losses(model: Callable[..., object], texts: Tensor) -> Tensor:
     """The mean loss of each text."""
-    return symbol_losses(model(input_ids=texts[:, :-1]).logits, texts[:, 1:]).mean(1)
+    return compute_token_losses(model(input_ids=texts[:, :-1]).logits, texts[:, 1:]).mean(1)
 
 
 def ways(model: nn.Module, hooked: nn.Module, texts: Tensor) -> Iterator[tuple[str, Callable[[], object]]]:
@@ -54,9 +54,9 @@ def ways(model: nn.Module, hooked: nn.Module, texts: Tensor) -> Iterator[tuple[s
         opacus.zero_grad(set_to_none=True)
         losses(opacus, texts).sum().backward()
 
-    yield "plain backward pass", lambda: torch.autograd.grad(losses(model, texts).sum(), trained(model))
-    yield "all at once", lambda: all_at_once(model, lambda: losses(model, texts), records=len(texts))
-    yield "one by one", lambda: one_by_one(model, (losses(model, text[None])[0] for text in texts))
+    yield "plain backward pass", lambda: torch.autograd.grad(losses(model, texts).sum(), get_trained_parameters(model))
+    yield "all at once", lambda: compute_all_at_once(model, lambda: losses(model, texts), records=len(texts))
+    yield "one by one", lambda: compute_one_by_one(model, (losses(model, text[None])[0] for text in texts))
     yield "Opacus' hooks", hooks
     yield "vmap", lambda: vmap(grad(alone), in_dims=(None, 0), randomness="different")(weights, texts)
 

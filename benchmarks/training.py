@@ -18,11 +18,11 @@ import numpy as np
 import torch
 
 from recollect.corpora import Corpus, Record
-from recollect.recipes.assembling import Prepared, prepare
+from recollect.recipes.assembly import PreparedTraining, assemble_training
 from recollect.recipes.job import Job
-from recollect.recipes.loop import Position, own_randomness
-from recollect.recipes.reading import load_recipe
-from recollect.recipes.sampling import Indices, Sampler
+from recollect.recipes.loop import Position, preserve_random_state
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.samplers import Indices, Sampler
 
 ROUNDS = 7
 CLAIM = 0.95
@@ -37,7 +37,7 @@ class First:
 
     def draws(self, epoch: int) -> Iterator[Indices]:
         """Their sequences."""
-        for _, drawn in zip(range(self.steps), self.sampler.draws(epoch), strict=False):
+        for _, drawn in zip(range(self.steps), self.sampler.iter_batches(epoch), strict=False):
             yield drawn
 
 
@@ -55,7 +55,7 @@ def images(count: int) -> Corpus:
     return Corpus.of(Record(id=str(i), array=array, label=i % 10) for i, array in enumerate(arrays))
 
 
-def ours(prepared: Prepared, steps: int) -> float:
+def ours(prepared: PreparedTraining, steps: int) -> float:
     loop = replace(
         prepared.loop,
         sampler=First(prepared.loop.sampler, steps),
@@ -69,16 +69,16 @@ def ours(prepared: Prepared, steps: int) -> float:
     return time.process_time() - began
 
 
-def bare(prepared: Prepared, steps: int) -> float:
+def bare(prepared: PreparedTraining, steps: int) -> float:
     loop = prepared.loop
     model, optimiser, clip = loop.model, loop.update.optimiser, loop.update.clip
     parameters = list(model.parameters())
     rng = np.random.default_rng(0)
     model.train()
     began, state = time.process_time(), None
-    with own_randomness():
+    with preserve_random_state():
         for drawn in First(loop.sampler, steps).draws(0):
-            batch = loop.update.sequences.batch(drawn, lambda: rng)
+            batch = loop.update.sequences.build_batch(drawn, lambda: rng)
             extra = {"past_key_values": state, "use_cache": True} if loop.update.carried else {}
             output = model(**batch.inputs, **extra)
             if loop.update.carried:
@@ -96,7 +96,7 @@ def bare(prepared: Prepared, steps: int) -> float:
 def compare(name: str, corpus: Corpus, steps: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         job = Job.of(load_recipe(name), corpus, None, seed=0)
-        prepared = prepare(job, Path(folder))
+        prepared = assemble_training(job, Path(folder))
         ours(prepared, 3), bare(prepared, 3)
         ratios = []
         for turn in range(ROUNDS):

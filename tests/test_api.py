@@ -18,18 +18,18 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
 import recollect
-from recollect.audits.registry import AUDITS, audits_by_verb
+from recollect.audits.registry import AUDITS, list_audits_by_verb
 from recollect.cli.app import app
-from recollect.corpora import synthetic, validating
+from recollect.corpora import corpus_reader, synthetic
 from recollect.corpora.cohorts import Cohorts
-from recollect.corpora.dividing import cohorts_of
-from recollect.models import loading
+from recollect.corpora.partitions import build_cohorts
+from recollect.models import loader
 from recollect.pipeline import objects
-from recollect.recipes.reading import load_recipe
+from recollect.recipes.recipe_file import load_recipe
 from recollect.results.folders import RunFolder
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
 from recollect.testing.refusals import refused
-from recollect.testing.tiny import save_tiny, tiny_model
+from recollect.testing.tiny import build_tiny_model, save_tiny
 from recollect.testing.world import World
 
 SMALL = {"n_embd": 16, "n_layer": 1, "training.epochs": 1, "tokenizer.size": 300}
@@ -42,8 +42,8 @@ def files(tmp_path_factory) -> Path:
     """Models, corpora, ids and a recipe as files."""
     folder = tmp_path_factory.mktemp("files")
     for seed, name in enumerate(("model", "base")):
-        save_tiny(tiny_model("gpt2", seed=seed), folder / name)
-    rows = [{"user": record.user, "text": record.text} for record in synthetic.texts(people=88, each=3)]
+        save_tiny(build_tiny_model("gpt2", seed=seed), folder / name)
+    rows = [{"user": record.user, "text": record.text} for record in synthetic.make_texts(people=88, per_person=3)]
     for name, chosen in (("posts", rows[:24]), ("controls", rows[24:72]), ("others", rows[24:])):
         (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in chosen), encoding="utf-8")
     (folder / "members.txt").write_text("\n".join(MEMBERS), encoding="utf-8")
@@ -132,7 +132,7 @@ def without_names(result: dict) -> dict:
     return {**result, "provenance": provenance}
 
 
-@pytest.mark.parametrize("verb", sorted(verb for verb, audit in audits_by_verb().items() if audit in AUDITS.table))
+@pytest.mark.parametrize("verb", sorted(verb for verb, audit in list_audits_by_verb().items() if audit in AUDITS.table))
 @pytest.mark.usefixtures("at_home")
 def test_objects_give_the_result_that_files_of_the_same_content_give(verb, held):
     done = CliRunner().invoke(app, [verb, *ON_FILES[verb], "--work", "typed", "--workers", "1", "--json"])
@@ -158,7 +158,7 @@ def count_calls(monkeypatch, module, name) -> list[str]:
 @pytest.mark.usefixtures("at_home")
 def test_a_session_loads_and_reads_what_is_named_once(monkeypatch):
     loads, reads = (
-        count_calls(monkeypatch, *place) for place in ((loading, "load_model"), (validating, "read_corpus"))
+        count_calls(monkeypatch, *place) for place in ((loader, "load_model"), (corpus_reader, "read_corpus"))
     )
     given = {"controls": "controls.jsonl", "reference": "base"}
     with recollect.Session() as session:
@@ -208,14 +208,14 @@ WORLD = World(members=8, others=8, controls=12)
 @pytest.fixture(scope="module")
 def people() -> pd.DataFrame:
     """The audited people of a made-up world, with the truth in a column."""
-    inside = {record.owner for record in WORLD.learnt}
+    inside = {record.owner for record in WORLD.member_records}
     rows = [{"id": record.id, "user": record.user, "text": record.text} for record in WORLD.corpora[AUDITED]]
     return pd.DataFrame([{**row, "trained": row["user"] in inside} for row in rows])
 
 
 def audit_people(data, **given):
     """The membership audit of a model that memorised half of the people."""
-    return recollect.membership(WORLD.memoriser(), data, controls=WORLD.corpora[CONTROLS], by="user", **given)
+    return recollect.membership(WORLD.build_memoriser(), data, controls=WORLD.corpora[CONTROLS], by="user", **given)
 
 
 def test_members_are_the_same_however_they_are_given(people, tmp_path, monkeypatch):
@@ -223,7 +223,7 @@ def test_members_are_the_same_however_they_are_given(people, tmp_path, monkeypat
     inside, outside = (sorted(set(people["user"][people["trained"] == known])) for known in (True, False))
     Path("in.txt").write_text("\n".join(inside), encoding="utf-8")
     Path("out.txt").write_text("\n".join(outside), encoding="utf-8")
-    cohorts = cohorts_of(recollect.read_corpus(people), {"target": inside}, unit="user", seed=0)
+    cohorts = build_cohorts(recollect.read_corpus(people), {"target": inside}, unit="user", seed=0)
     cohorts.save(Path("cohorts.json"))
     ways = {
         "list": {"members": inside, "others": "non-members"},
@@ -279,7 +279,7 @@ def test_members_are_the_same_however_they_are_given(people, tmp_path, monkeypat
 )
 def test_what_means_nothing_is_refused(given, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    usual = {"model": WORLD.memoriser(), "corpus": WORLD.corpora[AUDITED], "controls": WORLD.corpora[CONTROLS]}
+    usual = {"model": WORLD.build_memoriser(), "corpus": WORLD.corpora[AUDITED], "controls": WORLD.corpora[CONTROLS]}
     with refused(code):
         recollect.membership(**usual | given)
 
@@ -287,8 +287,8 @@ def test_what_means_nothing_is_refused(given, code, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda corpus: recollect.score(WORLD.null(), corpus, nope=1),
-        lambda corpus: recollect.evaluate(WORLD.null(), corpus, nope=1),
+        lambda corpus: recollect.score(WORLD.build_null(), corpus, nope=1),
+        lambda corpus: recollect.evaluate(WORLD.build_null(), corpus, nope=1),
         lambda corpus: recollect.plant(corpus, format=FORMAT, nope=1),
         lambda corpus: recollect.sanitise(corpus, by="duplicates", nope=1),
         lambda corpus: recollect.train("word-lstm", corpus, "model", nope=1),
@@ -303,7 +303,7 @@ def test_a_name_that_is_no_door_is_no_attribute():
     for place in (recollect, recollect.Session()):
         with pytest.raises(AttributeError, match="palmistry"):
             place.palmistry  # noqa: B018
-    assert {*audits_by_verb(), "Session", "run", "load_model"} <= {*dir(recollect)}
+    assert {*list_audits_by_verb(), "Session", "run", "load_model"} <= {*dir(recollect)}
 
 
 @pytest.fixture(scope="module")
@@ -316,7 +316,7 @@ def test_a_plan_with_objects_is_written_down_and_refused_by_run(found, tmp_path)
     found.save(tmp_path / "run")
     written = yaml.safe_load((tmp_path / "run" / "plan.yaml").read_text(encoding="utf-8"))
     given = written["audits"]["membership"]["with"]
-    assert given["models"]["target"] == {"object": "memoriser", "digest": WORLD.memoriser().digest}
+    assert given["models"]["target"] == {"object": "memoriser", "digest": WORLD.build_memoriser().digest}
     assert given["corpora"]["audited"]["digest"] == found.result.provenance.corpus
     assert given["members"] == "column:trained"
     with refused("plan_with_objects"):

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from recollect.audits.registry import AUDITS, audits_by_verb
-from recollect.cli.app import command_of
+from recollect.audits.registry import AUDITS, list_audits_by_verb
+from recollect.cli.app import build_command
 from recollect.pipeline.planfile import read_plan
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,13 +29,13 @@ SMALL = {"n_embd": 32, "n_layer": 1, "training.epochs": 1, "tokenizer.size": 400
 def shelf(tmp_path_factory) -> Path:
     """What the pages name: models, posts of people, a recipe, and a work folder that all pages share."""
     from recollect.corpora import synthetic
-    from recollect.recipes.reading import load_recipe
-    from recollect.testing.tiny import save_tiny, tiny_model
+    from recollect.recipes.recipe_file import load_recipe
+    from recollect.testing.tiny import build_tiny_model, save_tiny
 
     folder = tmp_path_factory.mktemp("shelf")
     for seed, name in enumerate(("model", "base")):
-        save_tiny(tiny_model("gpt2", seed=seed), folder / name)
-    rows = [{"user": record.user, "text": record.text} for record in synthetic.texts(people=92, each=3)]
+        save_tiny(build_tiny_model("gpt2", seed=seed), folder / name)
+    rows = [{"user": record.user, "text": record.text} for record in synthetic.make_texts(people=92, per_person=3)]
     rows[0]["text"] = "my pin is 4711"
     for name, chosen in (("posts", rows[:36]), ("others", rows[36:])):
         (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in chosen), encoding="utf-8")
@@ -59,7 +59,7 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page, shelf, tmp_path, monke
         exec(compile(block, str(page), "exec", dont_inherit=True), names)  # noqa: S102 - our own documentation
 
 
-@pytest.mark.parametrize("verb", sorted(verb for verb, audit in audits_by_verb().items() if audit in AUDITS.table))
+@pytest.mark.parametrize("verb", sorted(verb for verb, audit in list_audits_by_verb().items() if audit in AUDITS.table))
 def test_every_audit_is_shown_from_python_in_at_most_eight_lines(verb):
     page = {"extract": "exposure"}.get(verb, verb)
     for text in (README.read_text(encoding="utf-8"), (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")):
@@ -75,7 +75,7 @@ def test_every_command_of_a_page_is_one_that_recollect_understands(page):
     calls = [shlex.split(line, comments=True) for line in lines if "recollect " in line.partition("#")[0]]
     for program, verb, *words in calls:
         assert Path(program).name == "recollect"
-        command_of(verb).make_context(verb, words)  # raises a UsageError otherwise
+        build_command(verb).make_context(verb, words)  # raises a UsageError otherwise
 
 
 def test_every_plan_of_a_page_is_one(tmp_path):

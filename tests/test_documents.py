@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.documents import Document, changes
+from recollect.documents import Document, parse_overrides
 from recollect.testing.refusals import refused
 
 
@@ -20,11 +20,11 @@ def test_a_text_that_is_no_document_is_refused(text, code):
 @pytest.mark.parametrize(("item", "code"), [("epochs", "override_without_value"), ("epochs=[", "not_yaml")])
 def test_an_override_that_sets_nothing_is_refused(item, code):
     with refused(code):
-        list(changes([item]))
+        list(parse_overrides([item]))
 
 
 def test_a_complaint_names_the_line_of_the_deepest_section_that_is_there():
     document = Document.read("seed: 1\naudits:\n  leakage:\n    top_k: 3\n", name="plan.yaml", do="Give a plan.")
-    assert document.place(["audits", "leakage", "top_k"]) == "plan.yaml line 4"
-    assert document.place(["audits", "leakage", "alpha"]) == "plan.yaml line 3"
-    assert document.place(["corpora"]) == "plan.yaml"
+    assert document.locate(["audits", "leakage", "top_k"]) == "plan.yaml line 4"
+    assert document.locate(["audits", "leakage", "alpha"]) == "plan.yaml line 3"
+    assert document.locate(["corpora"]) == "plan.yaml"

@@ -7,18 +7,18 @@ import threading
 
 import pytest
 
-from recollect.files import private_folder, read_json, write_json, written_whole
+from recollect.files import make_private_folder, read_json, write_atomically, write_json
 
 
 def test_new_folders_are_readable_by_their_owner_only(tmp_path):
-    folder = private_folder(tmp_path / "a" / "b")
+    folder = make_private_folder(tmp_path / "a" / "b")
     assert [stat.S_IMODE(path.stat().st_mode) for path in (folder, folder.parent)] == [0o700, 0o700]
 
 
 def test_a_folder_that_was_there_keeps_its_permissions(tmp_path):
     (tmp_path / "a").mkdir(mode=0o755)
     (tmp_path / "a").chmod(0o755)
-    assert stat.S_IMODE(private_folder(tmp_path / "a").stat().st_mode) == 0o755
+    assert stat.S_IMODE(make_private_folder(tmp_path / "a").stat().st_mode) == 0o755
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
@@ -26,7 +26,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     write_json(path, {"a": 1})
 
     def fail_half_way() -> None:
-        with written_whole(path) as part:
+        with write_atomically(path) as part:
             part.write_text("half")
             raise ZeroDivisionError
 

@@ -25,26 +25,26 @@ from recollect.audits.provenance.reference import divide_reference
 from recollect.audits.registry import AUDITS
 from recollect.audits.removal.scores import _toss_coins
 from recollect.corpora import synthetic
-from recollect.corpora.artificial import artificial_users
-from recollect.corpora.canaries.planting import Planting, plant
+from recollect.corpora.canaries.insertion import CanarySettings, plant
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import cohorts_of, folds, groups, halves
-from recollect.corpora.drawings import drawings
+from recollect.corpora.digit_images import draw_digit_images
+from recollect.corpora.partitions import build_cohorts, draw_folds, draw_groups, draw_halves
 from recollect.corpora.record import Record
+from recollect.corpora.user_assignment import assign_artificial_users
 from recollect.digests import digest
 from recollect.models import architectures
-from recollect.models.digesting import model_digest
-from recollect.models.model import Question, address, question_key
-from recollect.models.patterns import hidden
-from recollect.models.recorded import write_recorded
-from recollect.pipeline.evaluating import Totals, evaluate
+from recollect.models.model import Question, build_question_key, compute_address
+from recollect.models.model_digests import compute_model_digest
+from recollect.models.patterns import draw_hidden
+from recollect.models.recordings import write_recording
+from recollect.pipeline.evaluation import Totals, evaluate
 from recollect.recipes.fleet import Fleet
-from recollect.recipes.reading import builtin_recipes, load_recipe
-from recollect.recipes.sampling import Shuffled
-from recollect.signals.neighbourhood import _Swapping
+from recollect.recipes.recipe_file import list_builtin_recipes, load_recipe
+from recollect.recipes.samplers import ShuffledSampler
+from recollect.signals.neighbourhood import _WordSwapper
 from recollect.streams import stream
 from recollect.testing.fakes import Null
-from recollect.testing.world import Direct, World
+from recollect.testing.world import DirectAnswers, World
 
 STREAMS = [
     (labels.ROLE_TARGET, "target", 0.23178363254113443),
@@ -130,24 +130,29 @@ LITERALS = [
 ]
 """Each other label and its literal."""
 
-TEXTS = synthetic.texts(people=4, each=3, seed=0)
+TEXTS = synthetic.make_texts(people=4, per_person=3, seed=0)
 NOTES = Corpus.of([Record(id=f"n{i:03d}", text=f"note {i} of {i % 7}") for i in range(40)])
 USERS = [f"user-{i}" for i in range(12)]
 WORLD = World(members=4, others=4, controls=30)
 QUESTION = Question(window=64, patterns=7, masked=0.2, one_by_one=True, mask_seed=3, precision="float64")
-PLANTING = Planting(format="my code is {digits:4}", secrets=2, repeat=(1, 2), controls=3, unique_prefix=4, inside=True)
+PLANTING = CanarySettings(
+    format="my code is {digits:4}", secrets=2, repeat=(1, 2), controls=3, unique_prefix=4, inside=True
+)
 SECRET = Secret(id="s", format="my code is {digits:4}", text="my code is 1234", planted=1)
 
 
 def evaluated() -> list[list[float]]:
     """The limits of the intervals of an evaluation, each from a stream of its own."""
-    found = [estimate.interval for estimate in evaluate(Direct(Null()), synthetic.texts(people=12, each=2)).values()]
+    found = [
+        estimate.interval
+        for estimate in evaluate(DirectAnswers(Null()), synthetic.make_texts(people=12, per_person=2)).values()
+    ]
     return [[round(interval.low, 6), round(interval.high, 6)] for interval in found if interval is not None]
 
 
 def divisions() -> dict[str, object]:
     """How each audit divides the people of a world among models."""
-    evidence = WORLD.evidence(WORLD.null())
+    evidence = WORLD.build_evidence(WORLD.build_null())
     _, shadows = build_shadow_cohorts(evidence, 4)
     halved, reference = build_reference_cohorts(evidence)
     calibrating = divide_reference(evidence, shadows=2, share=0.2, artificial=0)
@@ -173,37 +178,37 @@ def blank(config: object) -> str:
     """The digest of a model of ours whose weights are all zero: of its class, its weights' names and its settings."""
     network = next(model for _, known, model in architectures._KNOWN if known is type(config))(config)
     network.load_state_dict({name: torch.zeros_like(values) for name, values in network.state_dict().items()})
-    return model_digest(network)
+    return compute_model_digest(network)
 
 
 def seeds(*roles: str) -> list[int]:
     """The seeds with which models of these roles are trained."""
-    cohorts = cohorts_of(NOTES, {f"{role}-{i}": ["n001"] for role in roles for i in range(2)}, unit="record", seed=0)
+    cohorts = build_cohorts(NOTES, {f"{role}-{i}": ["n001"] for role in roles for i in range(2)}, unit="record", seed=0)
     fleet = Fleet(recipe=load_recipe("char-gru"), corpus=NOTES, cohorts=cohorts)
-    return [fleet.seed_of(name) for name in cohorts.models]
+    return [fleet.derive_seed(name) for name in cohorts.models]
 
 
 VALUES = {
     "texts": lambda: TEXTS.digest,
-    "pairs": lambda: synthetic.pairs(people=2, each=2, seed=0).digest,
-    "drawings": lambda: drawings(people=2, each=2, seed=0).digest,
+    "pairs": lambda: synthetic.make_pairs(people=2, per_person=2, seed=0).digest,
+    "drawings": lambda: draw_digit_images(people=2, per_person=2, seed=0).digest,
     "labels": lambda: Corpus.of([Record(id="1", text="good", label="yes"), Record(id="2", text="bad", label=0)]).digest,
-    "artificial users": lambda: artificial_users(NOTES, users=3, seed=0).digest,
+    "artificial users": lambda: assign_artificial_users(NOTES, users=3, seed=0).digest,
     "planted": lambda: [plant(corpus, PLANTING)[0].digest for corpus in (NOTES, TEXTS)],
-    "groups": lambda: digest(groups(USERS, {"one": 4, "two": 0.5}, seed=0)),
-    "halves": lambda: digest(halves(USERS, 3, seed=0)),
-    "folds": lambda: digest(folds(USERS, 3, seed=0)),
-    "address": lambda: address(Null(question=QUESTION)),
-    "default address": lambda: address(Null()),
-    "masks": lambda: [hidden("abc", 20, pattern, Question()).tolist() for pattern in (0, 1)],
-    "swapped": lambda: digest(_Swapping(NOTES).neighbours(["the note of 3 and 4"], 3)),
-    "order": lambda: next(Shuffled(lengths=np.ones(9, np.int32), batch_size=9, seed=0).draws(0)).tolist(),
+    "groups": lambda: digest(draw_groups(USERS, {"one": 4, "two": 0.5}, seed=0)),
+    "halves": lambda: digest(draw_halves(USERS, 3, seed=0)),
+    "folds": lambda: digest(draw_folds(USERS, 3, seed=0)),
+    "address": lambda: compute_address(Null(question=QUESTION)),
+    "default address": lambda: compute_address(Null()),
+    "masks": lambda: [draw_hidden("abc", 20, pattern, Question()).tolist() for pattern in (0, 1)],
+    "swapped": lambda: digest(_WordSwapper(NOTES).neighbours(["the note of 3 and 4"], 3)),
+    "order": lambda: next(ShuffledSampler(lengths=np.ones(9, np.int32), batch_size=9, seed=0).iter_batches(0)).tolist(),
     "seeds": lambda: seeds("shadow", "reference", LEFT_OUT, RETRAINED),
     "recurrent model": lambda: blank(architectures.RecurrentConfig(units=2, embedding=2)),
     "convolutional model": lambda: blank(architectures.ConvolutionalConfig(units=2, embedding=2, width=2)),
     "seq2seq model": lambda: blank(architectures.TranslatingConfig(units=2, embedding=2, attention=True)),
     "perceptron": lambda: blank(architectures.PerceptronConfig(inputs=4, hidden=(3,))),
-    "recipes": lambda: {name: load_recipe(name).digest for name in sorted(builtin_recipes())},
+    "recipes": lambda: {name: load_recipe(name).digest for name in sorted(list_builtin_recipes())},
     "divisions": lambda: digest(divisions()),
     "shift": lambda: [record.id for record in sample_records(NOTES)][:5],
     "coins": lambda: _toss_coins(USERS[:3], 4).astype(int).tolist(),
@@ -291,7 +296,7 @@ def test_what_hangs_on_hashed_names_is_as_it_always_was(name):
 
 def test_a_store_of_answers_has_the_same_address_names_and_check_as_ever(tmp_path):
     about = {"name": "m", "kind": "causal", "access": Null().access, "question": QUESTION}
-    store = write_recorded([Null().answer(list(NOTES))], tmp_path / "store", **about)
+    store = write_recording([Null().answer(list(NOTES))], tmp_path / "store", **about)
     (shard,) = store.folder.glob("*.parquet")
     assert store.manifest.address == "bcf9d59d97895dc9094d3d66db6b766e"
     assert shard.name == "3f2dba6ae7a4fa50e38e6e158eb6d88b.parquet"
@@ -311,7 +316,7 @@ def test_a_store_of_answers_has_the_same_address_names_and_check_as_ever(tmp_pat
 
 
 def test_every_field_that_is_hashed_has_a_label():
-    assert len(question_key(Question())) == len(fields(Question))
+    assert len(build_question_key(Question())) == len(fields(Question))
     assert set(labels.EVALUATED_TOTALS) == {field.name for field in fields(Totals)}
     assert sorted(labels.EVALUATED_TOTALS.values()) == ["characters", "likeliest", "nats", "symbols", "unknown"]
 

@@ -9,23 +9,23 @@ from collections import Counter
 import pytest
 
 import recollect
-from recollect.audits.registry import AUDITS, VERBS, audits_by_verb
+from recollect.audits.registry import AUDITS, VERBS, list_audits_by_verb
+from recollect.checks import field_docs
 from recollect.cli.app import VERBS as OTHER_VERBS
-from recollect.cli.app import command_of
-from recollect.cli.fields import fields_of, given_of
+from recollect.cli.app import build_command
+from recollect.cli.fields import list_fields, parse_given
 from recollect.errors import PlanError
 from recollect.pipeline import plan_schema
-from recollect.pipeline.plan import plain
+from recollect.pipeline.plan import to_plain
 from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef
-from recollect.settings import field_docs
 from recollect.signals.evidence import AUDITED, TARGET
 from recollect.testing.refusals import refused
 
-SCHEMA = plan_schema.schema()
+SCHEMA = plan_schema.build_schema()
 EMPTY = inspect.Parameter.empty
 SETTINGS = [
     pytest.param(verb, AUDITS.load(audit), setting, id=f"{verb}-{setting.name}")
-    for verb, audit in audits_by_verb().items()
+    for verb, audit in list_audits_by_verb().items()
     for setting in dataclasses.fields(AUDITS.load(audit))
 ]
 REFERENCES = [
@@ -49,7 +49,7 @@ def default_of(setting):
 
 def option_of(verb, name):
     """The option of a verb that is called like a setting."""
-    (found,) = [each for each in command_of(verb).params if each.name == name]
+    (found,) = [each for each in build_command(verb).params if each.name == name]
     return found
 
 
@@ -70,12 +70,12 @@ def test_a_setting_has_the_same_name_and_default_everywhere(verb, kind, setting)
     assert inspect.signature(getattr(recollect, verb)).parameters[name].default == default
     # in a plan
     described = SCHEMA["properties"]["audits"]["properties"][kind.name]["anyOf"][0]["properties"][name]
-    assert described.get("default", EMPTY) == (EMPTY if default is EMPTY else plain(default))
+    assert described.get("default", EMPTY) == (EMPTY if default is EMPTY else to_plain(default))
     # on the command line, where what is not given is left to the declaration
     option = option_of(verb, name)
     assert option.opts == [f"--{name.replace('_', '-')}"]
-    context = command_of(verb).make_context(verb, minimal(verb, kind))
-    assert (name in given_of(fields_of(kind), context.params)) is (default is EMPTY)
+    context = build_command(verb).make_context(verb, minimal(verb, kind))
+    assert (name in parse_given(list_fields(kind), context.params)) is (default is EMPTY)
     assert option.required is (default is EMPTY)
     shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
     assert (f"(default: {shown})" in option.help) is (default not in (EMPTY, None, False, (), {}))
@@ -89,23 +89,23 @@ def test_how_models_and_corpora_are_read_has_the_same_name_and_default_everywher
     declared = kind.model_fields[name]
     assert inspect.signature(recollect.membership).parameters[name].default == declared.default
     section = "Given" if kind is MembersRef else kind.__name__
-    assert SCHEMA["$defs"][section]["properties"][name].get("default") == plain(declared.default)
+    assert SCHEMA["$defs"][section]["properties"][name].get("default") == to_plain(declared.default)
     option = option_of("membership", name)
     assert option.opts == [f"--{name.replace('_', '-')}"]
-    context = command_of("membership").make_context("membership", ["model", "corpus"])
-    assert name not in given_of(fields_of(kind, skip=frozenset({"model", "corpus"})), context.params)
+    context = build_command("membership").make_context("membership", ["model", "corpus"])
+    assert name not in parse_given(list_fields(kind, skip=frozenset({"model", "corpus"})), context.params)
     assert option.help.replace(r"\[", "[").startswith(field_docs(kind)[name])
 
 
-@pytest.mark.parametrize(("verb", "audit"), audits_by_verb().items())
+@pytest.mark.parametrize(("verb", "audit"), list_audits_by_verb().items())
 def test_a_verb_takes_the_same_on_the_command_line_and_in_python(verb, audit):
-    options = {each.name for each in command_of(verb).params}
+    options = {each.name for each in build_command(verb).params}
     arguments = set(inspect.signature(getattr(recollect, verb)).parameters)
     assert ("corpus" in arguments) is (AUDITED in AUDITS.load(audit).verb.roles)
     assert options - ON_THE_COMMAND_LINE_ONLY == arguments - IN_PYTHON_ONLY
 
 
-@pytest.mark.parametrize(("verb", "audit"), audits_by_verb().items())
+@pytest.mark.parametrize(("verb", "audit"), list_audits_by_verb().items())
 def test_no_role_setting_and_option_of_a_verb_have_one_name(verb, audit):
     kind = AUDITS.load(audit)
     names = Counter(setting.name for setting in dataclasses.fields(kind))
@@ -114,7 +114,7 @@ def test_no_role_setting_and_option_of_a_verb_have_one_name(verb, audit):
     names += Counter(["recipe", "set", "out", "work", "seed", "workers", "threads", "fail_if", "json"])
     names += Counter([*IN_PYTHON_ONLY, "with", "object"])
     assert [name for name, count in names.items() if count > 1] == []
-    written = Counter(name for each in command_of(verb).params for name in (*each.opts, *each.secondary_opts))
+    written = Counter(name for each in build_command(verb).params for name in (*each.opts, *each.secondary_opts))
     assert [name for name, count in written.items() if count > 1] == []
 
 
@@ -124,12 +124,12 @@ def test_a_corpus_that_a_verb_does_not_read_is_refused():
 
 
 def test_verbs_are_called_as_they_are_declared_and_by_one_name_each():
-    for verb, audit in audits_by_verb().items():
+    for verb, audit in list_audits_by_verb().items():
         assert AUDITS.load(audit).verb.name == verb
-    assert set(VERBS) <= set(audits_by_verb())
-    assert not set(audits_by_verb()) & set(OTHER_VERBS)
+    assert set(VERBS) <= set(list_audits_by_verb())
+    assert not set(list_audits_by_verb()) & set(OTHER_VERBS)
     public = {name for name in dir(recollect) if callable(getattr(recollect, name))}
-    assert public >= set(audits_by_verb()) | {
+    assert public >= set(list_audits_by_verb()) | {
         "run",
         "check",
         "plant",

@@ -6,14 +6,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.streams import seed_of, stream
+from recollect.streams import derive_seed, stream
 
 names = st.lists(st.text(alphabet="abc/17", max_size=4), min_size=1, max_size=3)
 
 
 @given(names, names)
 def test_streams_of_different_names_have_different_seeds(one, other):
-    assert (seed_of(0, *one) == seed_of(0, *other)) == (one == other)
+    assert (derive_seed(0, *one) == derive_seed(0, *other)) == (one == other)
 
 
 def test_neighbouring_streams_are_not_correlated():

@@ -13,9 +13,9 @@ import pytest
 
 import recollect
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.corpus_writer import write_corpus
 from recollect.corpora.record import Record
-from recollect.corpora.writing import write_corpus
-from recollect.models.asking import ask
+from recollect.models.scoring import score_corpus
 from recollect.testing.fakes import Memoriser
 
 ABSENT = {"torch", "transformers", "tokenizers", "safetensors", "opacus", "peft", "datasets", "openai"}
@@ -64,7 +64,7 @@ def run(python, *arguments):
 
 def test_all_but_loading_and_training_imports_without_torch(bare):
     packages = ("corpora", "stats", "execution", "results", "signals", "audits", "report", "cli")
-    modules = ("models.model", "models.access", "models.answers", "models.limited", "models.recorded", "models.store")
+    modules = ("models.model", "models.access", "models.answers", "models.limited", "models.recordings", "models.store")
     script = f"""
 import importlib, importlib.util, pkgutil, sys
 import recollect
@@ -83,7 +83,7 @@ print(sum(name.startswith("recollect.") for name in sys.modules))
 def test_a_recorded_model_is_audited_and_reported_without_torch(bare, tmp_path):
     texts = [f"{user} writes {word} again" for user in "abcdefghij" for word in ("this", "that", "more", "less")]
     records = [Record(id=str(i), user=text[0], text=text) for i, text in enumerate(texts)]
-    store = ask(Memoriser(records[:20]), Corpus.of(records), tmp_path)
+    store = score_corpus(Memoriser(records[:20]), Corpus.of(records), tmp_path)
     for name, chosen in {"seen": records[:20], "unseen": records[20:]}.items():
         write_corpus(Corpus.of(chosen), tmp_path / f"{name}.jsonl")
     run(

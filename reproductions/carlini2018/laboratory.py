@@ -20,26 +20,26 @@ from recollect.audits.audit import Audit
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.audits.exposure.view import CANARIES
 from recollect.corpora import read_corpus
+from recollect.corpora.canaries.insertion import CanarySettings, plant
 from recollect.corpora.canaries.manifest import Canaries
-from recollect.corpora.canaries.planting import Planting, plant
 from recollect.corpora.corpus import Corpus
 from recollect.digests import digest
-from recollect.files import private_folder, read_json, write_json
-from recollect.models.asking import ask
-from recollect.pipeline.evaluating import evaluate
-from recollect.pipeline.plan import Plan, settings_of
+from recollect.files import make_private_folder, read_json, write_json
+from recollect.models.scoring import score_corpus
+from recollect.pipeline.evaluation import evaluate
+from recollect.pipeline.plan import Plan, collect_settings
 from recollect.pipeline.run import run
-from recollect.recipes.forcing import with_canaries
-from recollect.recipes.loop import EpochEnd
-from recollect.recipes.reading import load_recipe
+from recollect.recipes.loop import EpochSummary
 from recollect.recipes.recipe import Recipe
-from recollect.recipes.training import train
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.trainer import train
+from recollect.recipes.vocabulary import add_canaries_to_vocabulary
 from recollect.signals.evidence import AUDITED, TARGET
 
 Row = dict[str, Any]
 NUMBER = "the random number is {digits:9}"
 """The paper's format; the treebank has no capital letters."""
-ONE_SECRET = Planting(format=NUMBER, secrets=1, controls=0)
+ONE_SECRET = CanarySettings(format=NUMBER, secrets=1, controls=0)
 FIVE_PERCENT, TWO_PERCENT = 2103, 841
 """Lines of the treebank's 42,068: the paper's own sample, and the one of most studies here."""
 EPOCHS = 15
@@ -61,7 +61,7 @@ class Setting:
     recipe: str = "char-lstm"
     changes: tuple[str, ...] = ()
     """Of the recipe, as `--set` has them."""
-    plantings: tuple[Planting, ...] = (ONE_SECRET,)
+    plantings: tuple[CanarySettings, ...] = (ONE_SECRET,)
     lines: int = TWO_PERCENT
     """How many of the treebank's first lines are trained on."""
     seed: int = 0
@@ -95,7 +95,7 @@ class Laboratory(Bench):
         """The first so many lines of a part of the Penn Treebank: train, valid or test."""
         return first(read_corpus(self.file(f"ptb/ptb.{part}.txt.gz")), lines)
 
-    def planted(self, corpus: Corpus, plantings: tuple[Planting, ...]) -> tuple[Corpus, tuple[Path, ...]]:
+    def planted(self, corpus: Corpus, plantings: tuple[CanarySettings, ...]) -> tuple[Corpus, tuple[Path, ...]]:
         """The corpus with secrets planted in it, and the manifest of each planting."""
         manifests = []
         for planting in plantings:
@@ -149,13 +149,13 @@ class Laboratory(Bench):
     def draws(self, model: Path, audit: ExposureAudit, canaries: Path) -> list[float]:
         """The log-perplexities of the random secrets."""
         result = run(self._plan(audit, model, canaries))
-        found: list[float] = result.held["draws"]["log_perplexity_bits"].to_pylist()
+        found: list[float] = result.tables_in_memory["draws"]["log_perplexity_bits"].to_pylist()
         return found
 
     def test_loss(self, model: Path, lines: int = 500) -> float:
         """Nats per symbol on the first lines of the treebank's test part."""
         corpus = self.treebank("test", lines)
-        return evaluate(ask(str(model), corpus, self.work), corpus)["nats_per_symbol"].value
+        return evaluate(score_corpus(str(model), corpus, self.work), corpus)["nats_per_token"].value
 
     def measured(
         self, model: Path, audit: Audit, canaries: Path | None = None, *, audited: Corpus | None = None
@@ -165,13 +165,13 @@ class Laboratory(Bench):
         The address of a model is the name of its folder.
         """
         secrets = None if canaries is None else read_json(canaries)
-        address = digest(audit.name, settings_of(audit), model.name, secrets, audited and audited.digest)
+        address = digest(audit.name, collect_settings(audit), model.name, secrets, audited and audited.digest)
         file = self.work / "measured" / f"{address}.json"
         if not file.exists():
             result = run(self._plan(audit, model, canaries, audited))
             found: Row = {finding.name: finding.value for finding in result.findings}
             seconds = result.provenance.seconds if result.provenance else None
-            rows = result.held["secrets"].to_pylist()
+            rows = result.tables_in_memory["secrets"].to_pylist()
             write_json(file, {**found, "seconds": seconds, "notes": [note.text for note in result.notes], "rows": rows})
         kept: Row = read_json(file)
         return kept
@@ -195,12 +195,12 @@ class Snapshots:
     then: Callable[[Path], object] = lambda folder: None
     """What is done with the folder in which it was kept."""
 
-    def __call__(self, end: EpochEnd) -> None:
+    def __call__(self, end: EpochSummary) -> None:
         """Write it down, with what its card must say of how it is read."""
-        out = private_folder(snapshot_folder(self.folder, end.epoch))
+        out = make_private_folder(snapshot_folder(self.folder, end.epoch))
         end.model.save_pretrained(out)
         end.tokenizer.save_pretrained(out)
-        write_json(out / "card.json", dict(end.reading))
+        write_json(out / "card.json", dict(end.card_entries))
         self.then(out)
 
 
@@ -212,7 +212,7 @@ def snapshot_folder(folder: Path, epoch: int) -> Path:
 def spelling(recipe: Recipe, manifests: tuple[Path, ...]) -> Recipe:
     """The recipe with a vocabulary that can spell the planted secrets."""
     for manifest in manifests:
-        recipe = with_canaries(recipe, Canaries.load(manifest))
+        recipe = add_canaries_to_vocabulary(recipe, Canaries.load(manifest))
     return recipe
 
 

@@ -21,7 +21,7 @@ svg { background: #fff; font-family: sans-serif; } .words { fill: #444b57; font-
 
 def write_panel(file: Path, panel: Panel, said: str) -> None:
     """Write the panel, with what it shows in words for those who cannot see it."""
-    drawn = str(panel.svg(said))
+    drawn = str(panel.render_svg(said))
     head = drawn.index(">") + 1  # the serialiser writes a ">" of the words as an entity
     opened = drawn[:head].replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     write_text(file, f"{opened}{STYLE}{drawn[head:]}\n")

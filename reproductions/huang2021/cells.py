@@ -17,7 +17,7 @@ from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.models.access import Access
 from recollect.models.answers import Answers
-from recollect.models.loading import load_model
+from recollect.models.loader import load_model
 from recollect.models.model import Model
 from recollect.recipes.recipe import Recipe
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
@@ -33,14 +33,14 @@ class Held:
     whole: Answers
     access: Access
 
-    def answers(self, records: Iterable[Record]) -> Answers:
+    def get_answers(self, records: Iterable[Record]) -> Answers:
         """The answers to these records."""
         return self.whole.select(list(dict.fromkeys(record.digest for record in records)))
 
-    def each(self, records: Iterable[Record]) -> Iterator[tuple[list[Record], Answers]]:
+    def iter_blocks(self, records: Iterable[Record]) -> Iterator[tuple[list[Record], Answers]]:
         """All of them at once."""
         held = list(records)
-        yield held, self.answers(held)
+        yield held, self.get_answers(held)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -23,6 +23,6 @@ def cumulative(sides: Mapping[str, Floats], label: str, file: Path) -> None:
     panel = Panel(x, Scale(low=0, high=1, label="share at or below", percent=True))
     places = np.linspace(x.low, x.high, POINTS)
     for kind, values in zip(KINDS, sides.values(), strict=False):
-        panel.line(places, np.searchsorted(np.sort(values), places, side="right") / len(values), kind)
+        panel.draw_line(places, np.searchsorted(np.sort(values), places, side="right") / len(values), kind)
     said = ", ".join(f"{name} {way}" for name, way in zip(sides, ("orange", "grey", "dashed"), strict=False))
     write_panel(file, panel, f"Cumulative shares of {label}: {said}.")

@@ -19,13 +19,13 @@ from scipy import ndimage
 
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import cohorts_of, halves, units_of
+from recollect.corpora.partitions import build_cohorts, draw_halves, list_units
 from recollect.corpora.record import Record
 from recollect.digests import digest
 from recollect.recipes.fleet import Fleet, train_fleet
+from recollect.recipes.layout_trial import WorkerLayout
 from recollect.recipes.recipe import Recipe
-from recollect.recipes.training import train
-from recollect.recipes.trial import Layout
+from recollect.recipes.trainer import train
 from recollect.signals.evidence import SHADOW
 from recollect.streams import stream
 
@@ -96,7 +96,7 @@ class Laboratory(Bench):
         cohorts = halved(corpus, count)
         began = time.monotonic()
         fleet = Fleet(recipe=recipe, corpus=corpus, cohorts=cohorts)
-        done = train_fleet(fleet, self.work, layout=Layout(workers=1, threads=self.threads))
+        done = train_fleet(fleet, self.work, layout=WorkerLayout(workers=1, threads=self.threads))
         if done.failures:
             raise RuntimeError(str(done.failures))
         if time.monotonic() - began > 1:
@@ -106,8 +106,8 @@ class Laboratory(Bench):
 
 def halved(corpus: Corpus, count: int) -> Cohorts:
     """Which half of a calibration set trains which calibration model."""
-    members = halves(units_of(corpus, "record"), count, seed=0, name=SHADOW)
-    return cohorts_of(corpus, members, unit="record", seed=0)
+    members = draw_halves(list_units(corpus, "record"), count, seed=0, name=SHADOW)
+    return build_cohorts(corpus, members, unit="record", seed=0)
 
 
 def of_arrays(x: Images, y: NDArray[np.int64], ids: NDArray[np.int64], name: str) -> Corpus:

@@ -16,8 +16,8 @@ from recollect.audits.removal.audit import RemovalAudit
 from recollect.corpora.corpus import Corpus
 from recollect.digests import digest
 from recollect.files import read_json, write_json
-from recollect.recipes.reading import load_recipe
 from recollect.recipes.recipe import Recipe
+from recollect.recipes.recipe_file import load_recipe
 from recollect.streams import stream
 
 FAR = "fashion_mnist/images.npz"
@@ -123,7 +123,7 @@ def _kept(lab: Laboratory, part: Part, name: str, seed: int, make: Make) -> list
         file = lab.work / "cells" / f"{name}-{seed}-{quality}-{made_so}.json"
         if not file.exists():
             write_json(file, make(lab, part, seed, quality))
-            lab.say(f"  {name}, training {seed}, quality {quality}")
+            lab.score_words(f"  {name}, training {seed}, quality {quality}")
         rows += read_json(file)
     return rows
 

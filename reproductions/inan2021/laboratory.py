@@ -22,20 +22,20 @@ from recollect.audits.leakage.audit import LeakageAudit
 from recollect.corpora import read_corpus
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import cohorts_of
+from recollect.corpora.deduplication import sanitise_by_duplicates
+from recollect.corpora.partitions import build_cohorts
 from recollect.corpora.record import Record
-from recollect.corpora.repetitions import by_duplicates
 from recollect.digests import digest
 from recollect.execution.local import LocalBackend
 from recollect.files import read_json, write_json
-from recollect.models.asking import ask
-from recollect.pipeline.evaluating import evaluate
-from recollect.pipeline.plan import Plan, settings_of
+from recollect.models.scoring import score_corpus
+from recollect.pipeline.evaluation import evaluate
+from recollect.pipeline.plan import Plan, collect_settings
 from recollect.pipeline.run import run
-from recollect.recipes.reading import load_recipe
 from recollect.recipes.recipe import Recipe
-from recollect.recipes.tokenizers import MARKS, word_tokenizer
-from recollect.recipes.training import train
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.tokenizers import SPECIAL_TOKENS, train_word_tokenizer
+from recollect.recipes.trainer import train
 from recollect.results.result import Result
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
 
@@ -144,7 +144,7 @@ class Laboratory(Bench):
 
     def _people(self, group: str) -> Corpus:
         if group == "distinct":
-            return by_duplicates(self.people("private"), passage=PASSAGE).corpus
+            return sanitise_by_duplicates(self.people("private"), passage=PASSAGE).corpus
         if group == "public":
             lines = read_corpus(self.file("wikitext2/wiki.train.raw.gz"), format="txt", skip_bad=True)
             return Corpus.of(itertools.islice(iter(lines), ARTICLES), name=f"the first {ARTICLES} lines of wikitext2")
@@ -164,8 +164,8 @@ class Laboratory(Bench):
         """The most frequent words of the bots and of Reddit users who are in no group."""
         others = (text for user in self.users[-LENDERS:] for text in self.texts[user])
         bots = (text for texts in self.bots.values() for text in texts)
-        tokenizer = word_tokenizer([*others, *bots], WORDS, lower=True)
-        return " ".join(sorted(set(tokenizer.get_vocab()).difference(MARKS)))
+        tokenizer = train_word_tokenizer([*others, *bots], WORDS, lower=True)
+        return " ".join(sorted(set(tokenizer.get_vocab()).difference(SPECIAL_TOKENS)))
 
     def recipe(self, setting: Setting) -> Recipe:
         """How the model of a setting is trained."""
@@ -194,7 +194,9 @@ class Laboratory(Bench):
     def good(self, model: Path, group: str = "controls") -> Row:
         """How well a model predicts the controls, whom it never saw: perplexity and accuracy."""
         people = self.people(group)
-        found = evaluate(ask(str(model), people, self.work, backend=LocalBackend(threads=self.threads)), people)
+        found = evaluate(
+            score_corpus(str(model), people, self.work, backend=LocalBackend(threads=self.threads)), people
+        )
         return {name: found[name].value for name in ("perplexity", "accuracy", "unknown_share")}
 
     def leakage(self, target: Path, *references: Path, **more: Any) -> Row:
@@ -208,7 +210,9 @@ class Laboratory(Bench):
         audited, controls = self.people(more.pop("audited", "private")), self.people("controls")
         audit = LeakageAudit(**more)
         named = [str(model.relative_to(self.work)) for model in (target, *references)]
-        file = self.work / "measured" / f"{digest(settings_of(audit), audited.digest, controls.digest, named)}.json"
+        file = (
+            self.work / "measured" / f"{digest(collect_settings(audit), audited.digest, controls.digest, named)}.json"
+        )
         if not file.exists():
             compared = {} if len(references) > 1 else {CONTROLS: controls}
             plan = Plan(
@@ -235,7 +239,7 @@ class Laboratory(Bench):
         target, audited = self.trained(setting), self.people(setting.group)
         audit = LeakageAudit(**more)
         beside = None if controls is None else self.people(controls).digest
-        address = digest("retrained", settings_of(audit), audited.digest, beside, target.name, setting.seed)
+        address = digest("retrained", collect_settings(audit), audited.digest, beside, target.name, setting.seed)
         file = self.work / "measured" / f"{address}.json"
         if not file.exists():
             began = time.monotonic()
@@ -273,9 +277,9 @@ def _kept(result: Result) -> Row:
         "verdict": result.verdict,
         "notes": [note.text for note in result.notes],
         "seconds": result.provenance.seconds if result.provenance else None,
-        "sequences": result.held["sequences"].select(COLUMNS).to_pylist(),
-        "users": result.held["users"].to_pylist(),
-        "by_k": result.held["by_k"].to_pylist(),
+        "sequences": result.tables_in_memory["sequences"].select(COLUMNS).to_pylist(),
+        "users": result.tables_in_memory["users"].to_pylist(),
+        "by_k": result.tables_in_memory["by_k"].to_pylist(),
     }
 
 
@@ -283,7 +287,7 @@ def _cohort(corpus: Corpus, name: str) -> tuple[Cohorts, str] | None:
     """Who trains a model, for its card; None where there are no users."""
     if not corpus.summary.users:
         return None
-    return cohorts_of(corpus, {name: sorted({record.owner for record in corpus})}, unit="user", seed=0), name
+    return build_cohorts(corpus, {name: sorted({record.owner for record in corpus})}, unit="user", seed=0), name
 
 
 def _by_user(corpus: Corpus, only: frozenset[str] | None = None) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ import numpy as np
 from common.drawing import write_panel
 from laboratory import FPR, Row
 
-from recollect.report.figures.blocks import bins
+from recollect.report.figures.blocks import compute_bins
 from recollect.report.figures.panel import Panel
 from recollect.report.figures.scale import Floats, Scale
 from recollect.stats.roc import roc_curve
@@ -33,16 +33,16 @@ def hills(file: Path, row: Row, label: str, record: str | None) -> None:
     """Figure 3: members (orange), others (blue), the threshold, and one member."""
     members, others = scores(row)
     x = Scale.over(members, others, label=f"{label}; higher is more evidence of training")
-    edges = bins(np.concatenate([members, others]), x)
+    edges = compute_bins(np.concatenate([members, others]), x)
     shares = [np.histogram(side, edges)[0] / len(side) for side in (others, members)]
     y = Scale.over(*shares, label="share of members (orange), others (blue)", zero=True)
     panel = Panel(x, Scale(low=0.0, high=y.high, label=y.label, percent=True))
-    panel.bars(edges, shares[0], "null")
-    panel.bars(edges, shares[1], "found")
-    panel.upright(next(each["threshold"] for each in row["tables"]["thresholds"]), f"threshold at {FPR:.0%}")
+    panel.draw_bars(edges, shares[0], "null")
+    panel.draw_bars(edges, shares[1], "found")
+    panel.draw_threshold(next(each["threshold"] for each in row["tables"]["thresholds"]), f"threshold at {FPR:.0%}")
     if record is not None:
         at = next(each["score"] for each in row["tables"]["candidates"] if each["record"] == record)
-        panel.line([at, at], [0, y.high * 0.85], "control", name="a member")
+        panel.draw_line([at, at], [0, y.high * 0.85], "control", name="a member")
     write_panel(file, panel, f"Histograms of {label} of {len(members)} members and {len(others)} others.")
 
 
@@ -55,8 +55,8 @@ def curves(file: Path, ratio: Row, loss: Row, *, log: bool) -> None:
     ]
     panel = Panel(*axes, width=480, height=400)
     places = np.geomspace(lowest, 1, 400) if log else np.linspace(0, 1, 400)
-    panel.line(places, places, "guide")
-    panel.line(places, found["loss"].at(places), "control")
-    panel.line(places, found["ratio"].at(places), "found")
-    told = ", ".join(f"{name} finds {float(curve.at(0.01)):.1%} of members at 1 %" for name, curve in found.items())
+    panel.draw_line(places, places, "guide")
+    panel.draw_line(places, found["loss"].tpr_at(places), "control")
+    panel.draw_line(places, found["ratio"].tpr_at(places), "found")
+    told = ", ".join(f"{name} finds {float(curve.tpr_at(0.01)):.1%} of members at 1 %" for name, curve in found.items())
     write_panel(file, panel, f"ROC curves of the ratio (orange) and of the loss (grey): {told} of others flagged.")

@@ -25,19 +25,19 @@ from faker import Faker
 from recollect.audits.membership.audit import MembershipAudit
 from recollect.corpora import Columns, read_corpus
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import cohorts_of, groups
+from recollect.corpora.partitions import build_cohorts, draw_groups
 from recollect.corpora.record import Record
-from recollect.corpora.splitting import Split
+from recollect.corpora.segmentation import Split
 from recollect.digests import digest
 from recollect.files import read_json, write_json
 from recollect.models.model import Question
 from recollect.models.pretrained import read_tokenizer
-from recollect.pipeline.plan import Plan, settings_of
+from recollect.pipeline.plan import Plan, collect_settings
 from recollect.pipeline.refs import ModelRef
 from recollect.pipeline.run import run
-from recollect.recipes.building import Data, build_model
-from recollect.recipes.reading import load_recipe
-from recollect.recipes.training import train
+from recollect.recipes.model_builder import DataFacts, build_model
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.trainer import train
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
 
 Row = dict[str, Any]
@@ -120,7 +120,7 @@ class Laboratory(Bench):
         for record in _distinct(read):
             owned.setdefault(record.owner, []).append(record)
         least, most = SENTENCES
-        parted = groups(
+        parted = draw_groups(
             sorted(user for user, mine in owned.items() if len(mine) >= least), self.sizes, seed=self.seed, name="notes"
         )
         return {
@@ -145,7 +145,7 @@ class Laboratory(Bench):
         if not (folder / "config.json").exists():
             recipe = load_recipe("masked-transformer", list(size))
             tokenizer = read_tokenizer(self.general(size), "the general model")
-            build_model(recipe, tokenizer, Data(), seed=1).save_pretrained(folder)
+            build_model(recipe, tokenizer, DataFacts(), seed=1).save_pretrained(folder)
             tokenizer.save_pretrained(folder)
         return folder
 
@@ -191,16 +191,16 @@ class Laboratory(Bench):
         members, others, population = parts
         named = {part: model.name for part, model in models.items()}
         masked = () if self.patterns == PATTERNS else (self.patterns,)
-        address = digest(settings_of(audit), named, [c.digest for c in parts], KEPT, *masked)
+        address = digest(collect_settings(audit), named, [c.digest for c in parts], KEPT, *masked)
         file = self.work / "measured" / f"{address}.json"
         if not file.exists():
             audited = Corpus.of([*members, *others], name="candidates")
-            truth = cohorts_of(audited, {TARGET: sorted({r.owner for r in members})}, unit="user", seed=0)
+            truth = build_cohorts(audited, {TARGET: sorted({r.owner for r in members})}, unit="user", seed=0)
             question = Question(patterns=self.patterns, window=128)
             result = run(
                 Plan(
                     audit=audit,
-                    models={part: ModelRef.scored_like(str(model), question) for part, model in models.items()},
+                    models={part: ModelRef.from_question(str(model), question) for part, model in models.items()},
                     corpora={AUDITED: audited, CONTROLS: population},
                     cohorts={AUDITED: truth},
                     work=self.work,
@@ -209,7 +209,9 @@ class Laboratory(Bench):
                 )
             )
             findings = {each.name: [each.value, each.interval] for each in result.findings}
-            tables = {name: result.held[name].to_pylist() for name in KEPT if name in result.held}
+            tables = {
+                name: result.tables_in_memory[name].to_pylist() for name in KEPT if name in result.tables_in_memory
+            }
             write_json(file, {"findings": findings, "tables": tables, "notes": [note.text for note in result.notes]})
         kept: Row = read_json(file)
         return kept

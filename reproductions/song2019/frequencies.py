@@ -13,7 +13,7 @@ from laboratory import Laboratory, People
 from numpy.typing import NDArray
 
 from recollect.corpora.corpus import Corpus
-from recollect.models.asking import ask
+from recollect.models.scoring import score_corpus
 
 Numbers = NDArray[np.float64]
 BANDS = (1, 100, 500, 1000, 2000, 3000, 5000)
@@ -22,11 +22,11 @@ BANDS = (1, 100, 500, 1000, 2000, 3000, 5000)
 
 def asked_words(lab: Laboratory, target: Path, corpus: Corpus) -> Iterator[tuple[str, int, float]]:
     """Each word of the corpus that the target knows, with its rank and log-probability."""
-    store = ask(str(target), corpus, lab.work)
-    for records, answers in store.each(corpus):
+    store = score_corpus(str(target), corpus, lab.work)
+    for records, answers in store.iter_blocks(corpus):
         for record in records:
-            rows = answers.rows_of(record.digest)
-            text = record.predicted.lower()
+            rows = answers.get_rows(record.digest)
+            text = record.scored_text.lower()
             for begin, end, known, rank, logprob in zip(
                 *(getattr(answers, name)[rows].tolist() for name in ("start", "end", "known", "rank", "logprob")),
                 strict=True,

@@ -22,18 +22,18 @@ from recollect.audits.provenance.audit import ProvenanceAudit
 from recollect.corpora import read_corpus
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import cohorts_of, groups, halves, units_of
+from recollect.corpora.partitions import build_cohorts, draw_groups, draw_halves, list_units
 from recollect.corpora.record import Record
 from recollect.digests import digest
-from recollect.models.asking import ask
-from recollect.pipeline.evaluating import evaluate
+from recollect.models.scoring import score_corpus
+from recollect.pipeline.evaluation import evaluate
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.run import run
 from recollect.recipes.fleet import Fleet, train_fleet
-from recollect.recipes.reading import load_recipe
+from recollect.recipes.layout_trial import WorkerLayout
 from recollect.recipes.recipe import Recipe
-from recollect.recipes.training import train
-from recollect.recipes.trial import Layout
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.trainer import train
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
 from recollect.streams import stream
 
@@ -77,17 +77,17 @@ class People:
         first = 2 * members
         assert len(order) >= first + training + calibrating, f"{len(order)} users are too few"
         return cls(
-            members=corpus.of_users(order[:members], name="members"),
-            audited=corpus.of_users(order[:first], name="audited"),
-            training=corpus.of_users(order[first : first + training], name="shadow users"),
-            controls=corpus.of_users(order[first : first + training + calibrating], name="controls"),
+            members=corpus.select_users(order[:members], name="members"),
+            audited=corpus.select_users(order[:first], name="audited"),
+            training=corpus.select_users(order[first : first + training], name="shadow users"),
+            controls=corpus.select_users(order[first : first + training + calibrating], name="controls"),
         )
 
     @property
     def others(self) -> Corpus:
         """Of the audited people who are no members."""
-        members = set(units_of(self.members, "user"))
-        return self.audited.keep(lambda record: record.user not in members, name="others")
+        members = set(list_units(self.members, "user"))
+        return self.audited.filter(lambda record: record.user not in members, name="others")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,15 +125,15 @@ class Laboratory(Bench):
 
     def few(self, skip: int = 0) -> People:
         """50 members; with `skip`=100 other members and others, and the same reference users."""
-        order = list(units_of(self.reddit, "user"))
+        order = list(list_units(self.reddit, "user"))
         random.Random(1).shuffle(order)
         corpus = by_user(self.reddit, order[:480])
-        drawn = groups(sorted(order[200:335]), {"calibration": 34}, seed=0, name="calibration")["calibration"]
+        drawn = draw_groups(sorted(order[200:335]), {"calibration": 34}, seed=0, name="calibration")["calibration"]
         return People(
-            members=corpus.of_users(order[skip : skip + FEW], name="members"),
-            audited=corpus.of_users(order[skip : skip + 2 * FEW], name="audited"),
-            training=corpus.of_users(set(order[200:335]).difference(drawn), name="shadow users"),
-            controls=corpus.of_users(order[200:480], name="controls"),
+            members=corpus.select_users(order[skip : skip + FEW], name="members"),
+            audited=corpus.select_users(order[skip : skip + 2 * FEW], name="audited"),
+            training=corpus.select_users(set(order[200:335]).difference(drawn), name="shadow users"),
+            controls=corpus.select_users(order[200:480], name="controls"),
         )
 
     def words(self) -> Task:
@@ -203,19 +203,19 @@ class Laboratory(Bench):
 
     def surrounded(self, target: Path, people: People, recipes: Sequence[Recipe]) -> Scene:
         """A target with shadows, one by each recipe."""
-        members = halves(units_of(people.training, "user"), len(recipes), seed=0, name="shadow")
+        members = draw_halves(list_units(people.training, "user"), len(recipes), seed=0, name="shadow")
         folders: dict[str, Path] = {}
         for (name, users), recipe in zip(members.items(), recipes, strict=True):
-            cohorts = cohorts_of(people.training, {name: users}, unit="user", seed=0)
+            cohorts = build_cohorts(people.training, {name: users}, unit="user", seed=0)
             fleet = Fleet(recipe=recipe, corpus=people.training, cohorts=cohorts)
-            began, new = time.monotonic(), not (fleet.folder(self.work, name) / "card.json").exists()
-            trained = train_fleet(fleet, self.work, layout=Layout(workers=1, threads=self.threads))
+            began, new = time.monotonic(), not (fleet.get_folder(self.work, name) / "card.json").exists()
+            trained = train_fleet(fleet, self.work, layout=WorkerLayout(workers=1, threads=self.threads))
             for failure in trained.failures.values():
                 raise failure.error
             folders |= trained.folders
             if new:
                 self.say(f"  trained {name} by {recipe.name} on {len(users)} users, {time.monotonic() - began:.0f} s")
-        taught = cohorts_of(people.controls, members, unit="user", seed=0)
+        taught = build_cohorts(people.controls, members, unit="user", seed=0)
         return Scene(people=people, target=target, shadows=folders, taught=taught)
 
     def model(self, recipe: Recipe, corpus: Corpus, *, seed: int = 0) -> Path:
@@ -238,12 +238,12 @@ class Laboratory(Bench):
         """
         texts = audited or scene.people.audited
         asked = {record.user for record in texts}
-        members = [user for user in units_of(scene.people.members, "user") if user in asked]
+        members = [user for user in list_units(scene.people.members, "user") if user in asked]
         plan = Plan(
             audit=ProvenanceAudit(**{"shadows": len(scene.shadows), "queries": None, "least": 1, **settings}),
             models={TARGET: str(scene.target), **{name: str(path) for name, path in scene.shadows.items()}},
             corpora={AUDITED: texts, CONTROLS: scene.people.controls},
-            cohorts={AUDITED: cohorts_of(texts, {TARGET: members}, unit="user", seed=0), CONTROLS: scene.taught},
+            cohorts={AUDITED: build_cohorts(texts, {TARGET: members}, unit="user", seed=0), CONTROLS: scene.taught},
             work=self.work,
             workers=1,
             threads=self.threads,
@@ -258,12 +258,14 @@ class Laboratory(Bench):
 
     def quality(self, model: Path, corpus: Corpus) -> Row:
         """Accuracy and perplexity of a model on these texts."""
-        return {name: each.value for name, each in evaluate(ask(str(model), corpus, self.work), corpus).items()}
+        return {
+            name: each.value for name, each in evaluate(score_corpus(str(model), corpus, self.work), corpus).items()
+        }
 
 
 def in_random_order(corpus: Corpus) -> list[str]:
     """The users of a corpus, shuffled."""
-    users = units_of(corpus, "user")
+    users = list_units(corpus, "user")
     return [users[i] for i in stream(0, "users").permutation(len(users))]
 
 

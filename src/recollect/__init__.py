@@ -47,7 +47,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if name in _AUDITS or name in {entry.name for entry in entry_points(group="recollect.audits")}:
-        return import_module("recollect.api").verb_function(name)
+        return import_module("recollect.api").build_verb_function(name)
     raise AttributeError(f"module 'recollect' has no attribute {name!r}")
 
 

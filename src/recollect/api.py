@@ -14,28 +14,28 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect.audits.registry import AUDITS, audits_by_verb, find_verb
+from recollect.audits.registry import AUDITS, find_verb, list_audits_by_verb
+from recollect.checks import field_docs
 from recollect.pipeline.calls import name_recipe, refuse_unknown
 from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef
 from recollect.session import AuditResult, Session
-from recollect.settings import field_docs
 from recollect.signals.evidence import AUDITED, TARGET
 
 if TYPE_CHECKING:
     from recollect.audits.verb import Verb
-    from recollect.corpora.sanitise import Sanitised
+    from recollect.corpora.sanitisation import Sanitisation
     from recollect.models.store import AnswerStore
-    from recollect.pipeline.forecast import Forecast, Impossible
-    from recollect.pipeline.preparation import Planted, SanitiseBy
+    from recollect.pipeline.forecast import Forecast, ImpossibleAudit
+    from recollect.pipeline.preparation import PlantedCorpus, SanitiseBy
     from recollect.recipes.recipe import Recipe
-    from recollect.results.comparing import Comparison
+    from recollect.results.comparison import Comparison
     from recollect.results.result import Result
     from recollect.stats.intervals import Estimate
 
 
-def verb_function(verb: str) -> Callable[..., AuditResult]:
+def build_verb_function(verb: str) -> Callable[..., AuditResult]:
     """The function of an audit's verb, with the signature and the documentation that its settings declare."""
-    name = audits_by_verb()[verb]
+    name = list_audits_by_verb()[verb]
     find_verb(name)  # refuses an audit that cannot be called
     kind = AUDITS.load(name)
 
@@ -46,8 +46,8 @@ def verb_function(verb: str) -> Callable[..., AuditResult]:
         return chosen.audit(name, model, corpus, **given)
 
     function.__name__ = function.__qualname__ = verb
-    function.__doc__ = _documentation(kind)
-    function.__signature__ = _signature(kind)  # type: ignore[attr-defined]
+    function.__doc__ = _build_documentation(kind)
+    function.__signature__ = _build_signature(kind)  # type: ignore[attr-defined]
     return function
 
 
@@ -55,7 +55,7 @@ _Argument = tuple[str, Any, str]
 """Name, default, and what it is."""
 
 
-def _parameters(kind: Any) -> list[_Argument]:
+def _list_arguments(kind: Any) -> list[_Argument]:
     """Every argument of a verb besides model and corpus: name, default, and what it is."""
     declared: Verb = kind.verb
     found: list[_Argument] = [
@@ -69,7 +69,7 @@ def _parameters(kind: Any) -> list[_Argument]:
         found += [("recipe", None, "Trains what is missing: a built-in recipe, a YAML file or a Recipe.")]
         found += [("set", None, "Changes of the recipe: {'training.epochs': 2}.")]
     docs = field_docs(kind)
-    found += [(each.name, _default(each), docs.get(each.name, "")) for each in dataclasses.fields(kind)]
+    found += [(each.name, _get_default(each), docs.get(each.name, "")) for each in dataclasses.fields(kind)]
     found += [("tokenizer", None, "Of a model that is given as an object.")]
     found += [("out", None, "A run folder to write."), ("fail_if", None, "Limits: 'auc.lower>0.6'.")]
     found += [("about", None, "Which system is audited, for whom: {'system': 'shop-bot'}."), ("seed", 0, "Of the run.")]
@@ -82,14 +82,14 @@ def _parameters(kind: Any) -> list[_Argument]:
     return found
 
 
-def _default(setting: dataclasses.Field[Any]) -> Any:
+def _get_default(setting: dataclasses.Field[Any]) -> Any:
     """The default of a setting, to be shown."""
     if setting.default is not dataclasses.MISSING:
         return setting.default
     return setting.default_factory() if setting.default_factory is not dataclasses.MISSING else inspect.Parameter.empty
 
 
-def _signature(kind: Any) -> inspect.Signature:
+def _build_signature(kind: Any) -> inspect.Signature:
     """The signature of a verb's function."""
     corpus = kind.verb.roles.get(AUDITED)
     positional = [inspect.Parameter("model", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
@@ -98,16 +98,16 @@ def _signature(kind: Any) -> inspect.Signature:
         positional.append(inspect.Parameter("corpus", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
     named = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
-        for name, default, _ in _parameters(kind)
+        for name, default, _ in _list_arguments(kind)
     ]
     more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in ("session", "work")]
     return inspect.Signature([*positional, *named, *more])
 
 
-def _documentation(kind: Any) -> str:
+def _build_documentation(kind: Any) -> str:
     """The documentation of a verb's function."""
     declared: Verb = kind.verb
-    arguments = [f"    {name}: {help}" for name, _, help in _parameters(kind)]
+    arguments = [f"    {name}: {help}" for name, _, help in _list_arguments(kind)]
     head = [
         f"    model: {declared.roles[TARGET].help} A string, or an object with tokenizer=.",
         *([f"    corpus: {declared.roles[AUDITED].help}"] if AUDITED in declared.roles else []),
@@ -117,25 +117,25 @@ def _documentation(kind: Any) -> str:
 
 def score(model: Any, corpus: Any, *, session: Session | None = None, **options: Any) -> AnswerStore:
     """Score every token of a corpus once, and give the store that keeps the scores; see `Session.score`."""
-    return (session or Session(**_session(options))).score(model, corpus, **options)
+    return (session or Session(**_take_session_settings(options))).score(model, corpus, **options)
 
 
 def evaluate(model: Any, corpus: Any, *, session: Session | None = None, **options: Any) -> dict[str, Estimate]:
     """How well a model predicts a corpus; see `Session.evaluate`."""
-    return (session or Session(**_session(options))).evaluate(model, corpus, **options)
+    return (session or Session(**_take_session_settings(options))).evaluate(model, corpus, **options)
 
 
 def run(plan: str | Path, *, session: Session | None = None, **options: Any) -> list[AuditResult]:
     """Run every audit that a plan file names, into one run folder with one report; see `Session.run`."""
-    return (session or Session(**_session(options))).run(plan, **options)
+    return (session or Session(**_take_session_settings(options))).run(plan, **options)
 
 
-def check(plan: str | Path, *, session: Session | None = None, **options: Any) -> list[Forecast | Impossible]:
+def check(plan: str | Path, *, session: Session | None = None, **options: Any) -> list[Forecast | ImpossibleAudit]:
     """What a plan will train and score, and roughly how long; see `Session.check`."""
-    return (session or Session(**_session(options))).check(plan, **options)
+    return (session or Session(**_take_session_settings(options))).check(plan, **options)
 
 
-def _session(options: dict[str, Any]) -> dict[str, Any]:
+def _take_session_settings(options: dict[str, Any]) -> dict[str, Any]:
     """The settings of a session among the options, taken out of them."""
     names = ("work", "seed", "workers", "threads", "progress")
     return {name: options.pop(name) for name in names if options.get(name) is not None}
@@ -149,7 +149,7 @@ def plant(
     set: Any = None,
     reading: Mapping[str, Any] | None = None,
     **planting: Any,
-) -> Planted:
+) -> PlantedCorpus:
     """Plant made-up secrets in a corpus, to measure after training how deep they sit.
 
     Args:
@@ -160,14 +160,14 @@ def plant(
         reading: How the corpus is read: {"text_column": "body"}.
         planting: What is planted: `format="my pin is {digits:6}"`, secrets=, repeat=, controls=, seed= …
     """
-    from recollect.corpora.canaries.drawing import Planting
+    from recollect.corpora.canaries.generation import CanarySettings
     from recollect.pipeline.preparation import plant_secrets, refuse_output
 
-    refuse_unknown(planting, [each.name for each in dataclasses.fields(Planting)])
+    refuse_unknown(planting, [each.name for each in dataclasses.fields(CanarySettings)])
     if out is not None:
         refuse_output(Path(out), corpus, (reading or {}).get("file_format"))
     texts = Session().read(corpus, **(reading or {}))
-    planted = plant_secrets(texts, Planting(**planting), recipe=_loaded(recipe, set))
+    planted = plant_secrets(texts, CanarySettings(**planting), recipe=_load_recipe(recipe, set))
     if out is not None:
         planted.save(Path(out))
     return planted
@@ -181,7 +181,7 @@ def sanitise(
     work: str | Path = ".recollect",
     reading: Mapping[str, Any] | None = None,
     **settings: Any,
-) -> Sanitised:
+) -> Sanitisation:
     """Take out of a corpus what a model would memorise; no way of doing so gives a guarantee.
 
     Args:
@@ -198,7 +198,7 @@ def sanitise(
     if out is not None:
         refuse_output(Path(out), corpus, (reading or {}).get("file_format"))
     texts = Session().read(corpus, **(reading or {}))
-    recipe = _loaded(settings.pop("recipe", None), settings.pop("set", None))
+    recipe = _load_recipe(settings.pop("recipe", None), settings.pop("set", None))
     found = sanitise_corpus(texts, by=by, work=Path(work), recipe=recipe, **settings)
     if out is not None:
         save_sanitised(found, Path(out), size=len(texts))
@@ -224,17 +224,17 @@ def train(
         reading: How the corpus is read: {"text_column": "body"}.
         how: validation=, canaries=, follow_exposure=, cohorts=, cohort=, seed=, threads=.
     """
-    from recollect.pipeline.preparation import Training, train_model
+    from recollect.pipeline.preparation import TrainingOptions, train_model
 
-    refuse_unknown(how, [each.name for each in dataclasses.fields(Training)])
+    refuse_unknown(how, [each.name for each in dataclasses.fields(TrainingOptions)])
     session = Session()
     if how.get("validation") is not None:
         how["validation"] = session.read(how["validation"], **(reading or {}))
     for name in ("canaries", "cohorts"):
         how |= {name: Path(how[name])} if how.get(name) is not None else {}
-    chosen = _loaded(recipe, set)
+    chosen = _load_recipe(recipe, set)
     assert chosen is not None  # noqa: S101 - a recipe is given
-    return train_model(chosen, session.read(corpus, **(reading or {})), Path(out), Training(**how))
+    return train_model(chosen, session.read(corpus, **(reading or {})), Path(out), TrainingOptions(**how))
 
 
 def compare(before: Any, after: Any) -> Comparison:
@@ -244,12 +244,12 @@ def compare(before: Any, after: Any) -> Comparison:
         before: A run folder, a result, or several results.
         after: Likewise.
     """
-    from recollect.results.comparing import compared
+    from recollect.results.comparison import compare_runs
 
-    return compared(_results(before), _results(after))
+    return compare_runs(_collect_results(before), _collect_results(after))
 
 
-def _results(source: Any) -> dict[str, Result]:
+def _collect_results(source: Any) -> dict[str, Result]:
     """The results of a run, by audit."""
     from recollect.results.folders import RunFolder
 
@@ -260,7 +260,7 @@ def _results(source: Any) -> dict[str, Result]:
     return {result.audit: result for result in found}
 
 
-def _loaded(recipe: Any, changes: Any) -> Recipe | None:
+def _load_recipe(recipe: Any, changes: Any) -> Recipe | None:
     """The recipe itself."""
     from recollect.recipes.recipe import Recipe
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-_PIECE = 1 << 20
+_CHUNK_BYTES = 1 << 20
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
 
@@ -22,7 +22,7 @@ class Hasher(Protocol):
         """The digest of all bytes so far."""
 
 
-def hasher() -> Hasher:
+def new_hasher() -> Hasher:
     """A fresh hasher of the kind used for every address in this project."""
     return hashlib.blake2b(digest_size=16)
 
@@ -37,38 +37,38 @@ def digest(*values: Json) -> str:
     return digest_bytes(text.encode("utf-8", "surrogatepass"))
 
 
-def digest_bytes(*parts: bytes | memoryview) -> str:
+def digest_bytes(*chunks: bytes | memoryview) -> str:
     """The address of a sequence of byte strings; where one ends and the next begins matters."""
-    state = hasher()
-    for part in parts:
-        state.update(len(part).to_bytes(8, "little"))
-        state.update(part)
+    state = new_hasher()
+    for chunk in chunks:
+        state.update(len(chunk).to_bytes(8, "little"))
+        state.update(chunk)
     return state.hexdigest()
 
 
 def digest_file(path: Path) -> str:
     """The address of what a file holds, read piece by piece: it may be larger than the memory."""
-    state = hasher()
-    take_file(state, path)
+    state = new_hasher()
+    update_from_file(state, path)
     return state.hexdigest()
 
 
-def take_file(state: Hasher, path: Path) -> None:
+def update_from_file(state: Hasher, path: Path) -> None:
     """Let a hasher take into account all that a file holds, piece by piece."""
     with path.open("rb") as file:
-        while piece := file.read(_PIECE):
+        while piece := file.read(_CHUNK_BYTES):
             state.update(piece)
 
 
-def frame(part: bytes) -> bytes:
+def frame(chunk: bytes) -> bytes:
     """A byte string after its length, so that frames put together can be told apart again."""
-    return len(part).to_bytes(8, "little") + part
+    return len(chunk).to_bytes(8, "little") + chunk
 
 
-def digest_of_framed(framed: bytes) -> str:
+def digest_framed(framed: bytes) -> str:
     """What `digest_bytes` says of the parts that were framed and joined.
 
-    >>> digest_of_framed(frame(b"a") + frame(b"bc")) == digest_bytes(b"a", b"bc")
+    >>> digest_framed(frame(b"a") + frame(b"bc")) == digest_bytes(b"a", b"bc")
     True
     """
     return hashlib.blake2b(framed, digest_size=16).hexdigest()

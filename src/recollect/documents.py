@@ -37,7 +37,7 @@ class Document:
         """
         try:
             node, settings = yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text)
-            repeated = next(_repeated(node), None)
+            repeated = next(_find_repeated_keys(node), None)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise PlanError(f"{name} is not YAML: {error}", do=do, code="not_yaml") from error
         if not isinstance(settings, dict):
@@ -49,24 +49,24 @@ class Document:
             )
         return cls(name, settings, node)
 
-    def place(self, path: Sequence[str]) -> str:
+    def locate(self, path: Sequence[str]) -> str:
         """The file and the line of a setting, or of the deepest section on the way to it."""
         line, node = None, self.node
-        for part in path:
+        for step in path:
             if isinstance(node, yaml.MappingNode):
                 for key, value in node.value:
-                    if key.value == part:
+                    if key.value == step:
                         line, node = key.start_mark.line + 1, value
-            elif isinstance(node, yaml.SequenceNode) and part.isdecimal() and int(part) < len(node.value):
-                node = node.value[int(part)]
+            elif isinstance(node, yaml.SequenceNode) and step.isdecimal() and int(step) < len(node.value):
+                node = node.value[int(step)]
                 line = node.start_mark.line + 1
         return self.name if line is None else f"{self.name} line {line}"
 
 
-def changes(overrides: Overrides) -> Iterator[tuple[str, Any]]:
+def parse_overrides(overrides: Overrides) -> Iterator[tuple[str, Any]]:
     """Each setting to change with its value; the values of strings are read as YAML.
 
-    >>> list(changes(["training.epochs=2"]))
+    >>> list(parse_overrides(["training.epochs=2"]))
     [('training.epochs', 2)]
     """
     if isinstance(overrides, Mapping):
@@ -86,11 +86,11 @@ def changes(overrides: Overrides) -> Iterator[tuple[str, Any]]:
             raise PlanError(f"The value in {item!r} is not YAML.", do="Put it in quotes.", code="not_yaml") from error
 
 
-def put(settings: dict[str, Any], path: Sequence[str], value: Any) -> None:
+def set_at_path(settings: dict[str, Any], path: Sequence[str], value: Any) -> None:
     """Put a value where the path leads, making sections on the way.
 
     >>> settings = {"seed": 1}
-    >>> put(settings, ["audits", "leakage", "top_k"], 3)
+    >>> set_at_path(settings, ["audits", "leakage", "top_k"], 3)
     >>> settings
     {'seed': 1, 'audits': {'leakage': {'top_k': 3}}}
     """
@@ -102,15 +102,15 @@ def put(settings: dict[str, Any], path: Sequence[str], value: Any) -> None:
     settings[last] = value
 
 
-def _repeated(node: yaml.Node | None) -> Iterator[yaml.ScalarNode]:
+def _find_repeated_keys(node: yaml.Node | None) -> Iterator[yaml.ScalarNode]:
     """Keys that stand more than once in one mapping; YAML would silently take the last."""
     if isinstance(node, yaml.SequenceNode):
         for each in node.value:
-            yield from _repeated(each)
+            yield from _find_repeated_keys(each)
     if isinstance(node, yaml.MappingNode):
         seen = set()
         for key, value in node.value:
             if isinstance(key.value, str) and key.value in seen:
                 yield key
             seen.add(str(key.value))
-            yield from _repeated(value)
+            yield from _find_repeated_keys(value)

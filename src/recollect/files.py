@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 
-def private_folder(path: Path) -> Path:
+def make_private_folder(path: Path) -> Path:
     """The folder, created readable by its owner only (parents that are missing likewise).
 
     A folder that was already there keeps its permissions: it is the user's.
@@ -23,28 +23,28 @@ def private_folder(path: Path) -> Path:
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
+def write_atomically(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place only if the block ends well.
 
     The file is readable by its owner only and is flushed to disk before the rename, so that a run killed
     at any moment leaves either the old file, the new one, or a `.part` file that nobody reads.
     """
-    private_folder(path.parent)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    make_private_folder(path.parent)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        yield part
-        with part.open("rb") as handle:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        yield temporary
+        with temporary.open("rb") as handle:
             os.fsync(handle.fileno())
-        part.replace(path)
+        temporary.replace(path)
     finally:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file, whole or not at all, readable by its owner only."""
-    with written_whole(path) as part:
-        part.write_text(text, encoding="utf-8")
+    with write_atomically(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -5,7 +5,8 @@ whatever the things they name are called elsewhere: one letter moves every numbe
 makes stored models and answers unfindable. Constants may be renamed, their values may not; `tests/test_labels.py` pins
 both the values and what comes of them. A new stream or digest gets a new constant here.
 
-Not frozen is what addresses nothing but unfinished work, which may be done again: see `pipeline.tracing.work_address`.
+Not frozen is what addresses nothing but unfinished work, which may be done again: see
+`pipeline.tracing.compute_work_address`.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ STREAM_DIGITS = "digits"
 STREAM_DEMO = "demo"
 STREAM_EVALUATE = "evaluate"
 EVALUATED_TOTALS = {
-    "symbols": "symbols",
+    "tokens": "symbols",
     "likeliest": "likeliest",
     "unknown": "unknown",
     "nats": "nats",

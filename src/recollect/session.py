@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from recollect.audits.desk import Progress, tell_nobody
-from recollect.audits.registry import audits_by_verb
+from recollect.audits.registry import list_audits_by_verb
+from recollect.audits.workspace import Progress, ignore_progress
+from recollect.checks import suggest_name
 from recollect.pipeline.calls import Call, divide_options, refuse_unknown, to_path, to_seed
 from recollect.pipeline.objects import Objects
 from recollect.pipeline.plan import Plan
@@ -18,15 +19,14 @@ from recollect.pipeline.planfile import read_plan
 from recollect.pipeline.refs import ModelRef
 from recollect.pipeline.sources import Sources
 from recollect.results.result import Finding, Result
-from recollect.settings import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from recollect.corpora.corpus import Corpus
     from recollect.models.store import AnswerStore
-    from recollect.pipeline.forecast import Forecast, Impossible
-    from recollect.pipeline.run import Finished
+    from recollect.pipeline.forecast import Forecast, ImpossibleAudit
+    from recollect.pipeline.run import FinishedRun
     from recollect.stats.intervals import Estimate
 
 
@@ -37,19 +37,19 @@ class AuditResult:
     Everything that the result itself holds (`verdict`, `outcome`, `findings`, `notes` …) can be read from it.
     """
 
-    finished: Finished = field(repr=False)
+    finished_run: FinishedRun = field(repr=False)
     folder: Path | None = None
     """The run folder in which it is kept; None if it is in memory only."""
 
     @property
     def result(self) -> Result:
         """The result as it is saved: a pydantic model, `result.result.model_dump_json()`."""
-        return self.finished.result
+        return self.finished_run.result
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self.finished.result, name)
+        return getattr(self.finished_run.result, name)
 
     def __getitem__(self, name: str) -> Finding:
         """The finding of that name."""
@@ -58,49 +58,51 @@ class AuditResult:
             missing = {each.finding: each.reason for each in self.result.skipped}
             missing |= {each.finding: each.reason for each in self.result.withheld}
             reason = f" {missing[name]}" if name in missing else ""
-            raise KeyError(f"no finding {name!r}.{reason} {did_you_mean(name, known)}There are: {', '.join(known)}.")
+            raise KeyError(f"no finding {name!r}.{reason} {suggest_name(name, known)}There are: {', '.join(known)}.")
         return known[name]
 
     def table(self, name: str) -> pa.Table:
         """A longer table, as Arrow: `.to_pandas()` makes a DataFrame."""
-        held = self.result.held
-        if name not in held:
-            raise KeyError(f"no table {name!r}. {did_you_mean(name, held)}There are: {', '.join(held)}.")
-        return held[name]
+        tables_in_memory = self.result.tables_in_memory
+        if name not in tables_in_memory:
+            raise KeyError(
+                f"no table {name!r}. {suggest_name(name, tables_in_memory)}There are: {', '.join(tables_in_memory)}."
+            )
+        return tables_in_memory[name]
 
     def save(self, folder: str | Path) -> Path:
         """Write a run folder: result, tables, plan, cohorts and report, readable by their owner only."""
-        from recollect.report.writing import write_report
+        from recollect.report.report_writer import write_report
 
-        self.finished.keep(Path(folder))
-        write_report(Path(folder), show_text=self._shown)
+        self.finished_run.write_folder(Path(folder))
+        write_report(Path(folder), show_text=self._audits_showing_text)
         return Path(folder)
 
     def report(self, file: str | Path) -> Path:
         """Write the report of this result alone, as `.html` or `.md`."""
         import tempfile
 
-        from recollect.report.writing import write_report
+        from recollect.report.report_writer import write_report
 
         with tempfile.TemporaryDirectory() as scratch:
-            self.finished.keep(Path(scratch))
-            return write_report(Path(scratch), Path(file), show_text=self._shown)
+            self.finished_run.write_folder(Path(scratch))
+            return write_report(Path(scratch), Path(file), show_text=self._audits_showing_text)
 
     @property
-    def _shown(self) -> list[str]:
+    def _audits_showing_text(self) -> list[str]:
         """The audits whose text is shown: this one, if it was to show text."""
         return [self.result.audit] if self.result.settings.get("show_text") is True else []
 
     def __repr__(self) -> str:
-        from recollect.results.summary import summary_rows
+        from recollect.results.summary import build_summary_rows
 
-        rows = [f"  {row.name}: {row.value} ({row.interval})" for row in summary_rows(self.result)]
+        rows = [f"  {row.name}: {row.value} ({row.interval})" for row in build_summary_rows(self.result)]
         return "\n".join([f"{self.result.audit}: {self.result.outcome}. {self.result.verdict_text}", *rows])
 
     def _repr_html_(self) -> str:
-        from recollect.report.notebook import notebook_html
+        from recollect.report.notebook import render_notebook_html
 
-        return notebook_html(self.result, dict(self.result.held))
+        return render_notebook_html(self.result, dict(self.result.tables_in_memory))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +124,7 @@ class Session:
     """Processes at once; None for one that scores and, to train, as many as a short trial finds best."""
     threads: int | None = None
     """Threads of each; None to divide the cores."""
-    progress: Progress = tell_nobody
+    progress: Progress = ignore_progress
     """Told now and then what is being done, and how far it is."""
     _sources: Sources = field(default_factory=Sources, repr=False)
     _objects: Objects = field(default_factory=Objects, repr=False)
@@ -137,15 +139,15 @@ class Session:
     def audit(self, name: str, model: Any, corpus: Any = None, **given: Any) -> AuditResult:
         """Run the audit of that name; see its own function, such as `membership`, for what can be given."""
         from recollect.pipeline.run import finish
-        from recollect.report.writing import write_report
+        from recollect.report.report_writer import write_report
 
         out = given.pop("out", None)
         folder = None if out is None else to_path("out", out)
         plan = self.plan(name, model, corpus, **given)
         finished = finish(plan, folder, sources=self._sources, progress=self.progress)
-        result = AuditResult(finished=finished, folder=folder)
+        result = AuditResult(finished_run=finished, folder=folder)
         if folder is not None:
-            write_report(folder, show_text=result._shown)
+            write_report(folder, show_text=result._audits_showing_text)
         return result
 
     def plan(self, name: str, model: Any, corpus: Any = None, **given: Any) -> Plan:
@@ -153,7 +155,7 @@ class Session:
         running = {"work": to_path("work", self.work), "workers": self.workers, "threads": self.threads}
         seed = given.pop("seed", None)
         call = Call(audit=name, model=model, corpus=corpus, given=given)
-        return call.plan(self._objects, seed=to_seed(self.seed if seed is None else seed), **running)
+        return call.build_plan(self._objects, seed=to_seed(self.seed if seed is None else seed), **running)
 
     def score(self, model: Any, corpus: Any, *, tokenizer: Any = None, **options: Any) -> AnswerStore:
         """Score every token of a corpus once, and give the store that keeps the scores per token.
@@ -165,16 +167,16 @@ class Session:
             options: How the model is scored (`window=`, `patterns=` …) and the corpus read (`text_column=` …).
         """
         from recollect.execution.local import LocalBackend
-        from recollect.models.asking import ask
+        from recollect.models.scoring import score_corpus
 
-        scored, read = divide_options(options)
-        texts = self._sources.corpus(self._objects.corpus(corpus, read))
-        source = self._objects.model(model, scored, tokenizer)
+        model_options, corpus_options = divide_options(options)
+        texts = self._sources.read_corpus(self._objects.corpus(corpus, corpus_options))
+        source = self._objects.model(model, model_options, tokenizer)
         backend = LocalBackend(workers=self.workers or 1, threads=self.threads or 0)
         name = getattr(source, "model", None) or getattr(source, "name", "model")
         alone = backend.workers == 1  # other processes load their own
-        return ask(
-            source.load if isinstance(source, ModelRef) and not alone else self._sources.model(source),
+        return score_corpus(
+            source.load if isinstance(source, ModelRef) and not alone else self._sources.load_model(source),
             texts,
             Path(self.work),
             backend=backend,
@@ -183,10 +185,10 @@ class Session:
 
     def evaluate(self, model: Any, corpus: Any, *, tokenizer: Any = None, **options: Any) -> dict[str, Estimate]:
         """How well a model predicts a corpus: accuracy, perplexity, bits per character, with intervals by user."""
-        from recollect.pipeline.evaluating import evaluate
+        from recollect.pipeline.evaluation import evaluate
 
-        _, read = divide_options(options)
-        texts = self._sources.corpus(self._objects.corpus(corpus, read))
+        _, corpus_options = divide_options(options)
+        texts = self._sources.read_corpus(self._objects.corpus(corpus, corpus_options))
         return evaluate(self.score(model, texts, tokenizer=tokenizer, **options), texts, seed=self.seed)
 
     def run(self, plan: str | Path, *, out: str | Path | None = None, **changes: Any) -> list[AuditResult]:
@@ -198,17 +200,17 @@ class Session:
             changes: `set=["audits.leakage.top_k=3"]` changes the plan, `only=["leakage"]` picks audits.
         """
         from recollect.pipeline.series import run_all
-        from recollect.report.writing import write_report
+        from recollect.report.report_writer import write_report
 
         planned = read_plan(Path(plan), changes.pop("set", ()), only=changes.pop("only", ()))
         refuse_unknown(changes, {"set", "only"})
         planned = planned if out is None else dataclasses.replace(planned, out=Path(out))
         finished = list(run_all(planned, sources=self._sources, progress=self.progress))
-        results = [AuditResult(finished=each, folder=planned.out) for each in finished]
-        write_report(planned.out, show_text=[name for result in results for name in result._shown])
+        results = [AuditResult(finished_run=each, folder=planned.out) for each in finished]
+        write_report(planned.out, show_text=[name for result in results for name in result._audits_showing_text])
         return results
 
-    def check(self, plan: str | Path, **changes: Any) -> list[Forecast | Impossible]:
+    def check(self, plan: str | Path, **changes: Any) -> list[Forecast | ImpossibleAudit]:
         """What a plan will train and score, and roughly how long that takes, or why it cannot be run."""
         from recollect.pipeline.forecast import forecast_all
 
@@ -218,11 +220,11 @@ class Session:
 
     def __getattr__(self, name: str) -> Callable[..., AuditResult]:
         """The audits, each under the name of its verb: `session.membership(...)`."""
-        if name.startswith("_") or name not in audits_by_verb():
+        if name.startswith("_") or name not in list_audits_by_verb():
             raise AttributeError(f"a session has no {name!r}")
-        return partial(self.audit, audits_by_verb()[name])
+        return partial(self.audit, list_audits_by_verb()[name])
 
     def read(self, corpus: Any, **options: Any) -> Corpus:
         """A corpus of a path or an object, read once: `text_column=`, `split=` and so on say how."""
-        _, read = divide_options(options)
-        return self._sources.corpus(self._objects.corpus(corpus, read))
+        _, corpus_options = divide_options(options)
+        return self._sources.read_corpus(self._objects.corpus(corpus, corpus_options))

@@ -10,12 +10,12 @@ from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 
-def seed_of(seed: int, *names: str | int) -> int:
+def derive_seed(seed: int, *names: str | int) -> int:
     """A 128-bit seed that depends on the whole path of names and on nothing else.
 
-    >>> seed_of(0, "shadow", 17) == seed_of(0, "shadow", "17")
+    >>> derive_seed(0, "shadow", 17) == derive_seed(0, "shadow", "17")
     True
-    >>> seed_of(0, "ab", "c") == seed_of(0, "a", "bc")
+    >>> derive_seed(0, "ab", "c") == derive_seed(0, "a", "bc")
     False
     """
     path = "\x1f".join([str(seed), *map(str, names)])
@@ -28,7 +28,7 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
     >>> bool(stream(0, "shadow", 17).random() == stream(0, "shadow", 17).random())
     True
     """
-    return np.random.Generator(np.random.Philox(_Key(seed_of(seed, *names))))  # type: ignore[arg-type]
+    return np.random.Generator(np.random.Philox(_Key(derive_seed(seed, *names))))  # type: ignore[arg-type]
 
 
 class _Key(ISeedSequence):

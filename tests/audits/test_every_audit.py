@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.audits.registry import AUDITS, audit_named
+from recollect.audits.registry import AUDITS, build_audit
 from recollect.errors import PlanError
 from recollect.testing.contracts import check_audit
 from recollect.testing.world import World
@@ -20,14 +20,14 @@ WORLDS = {"provenance": World(members=12, others=12, controls=160)}
 
 @pytest.mark.parametrize("name", sorted(AUDITS.table.keys() - OF_SECRETS))
 def test_every_audit_keeps_the_contract(name):
-    check_audit(audit_named(name, **SETTINGS.get(name, {})), WORLDS.get(name))
+    check_audit(build_audit(name, **SETTINGS.get(name, {})), WORLDS.get(name))
 
 
 def test_an_unknown_audit_is_refused():
     with pytest.raises(PlanError, match="There is no audit 'palmistry'"):
-        audit_named("palmistry")
+        build_audit("palmistry")
 
 
 def test_a_setting_that_has_to_be_given_is_asked_for():
     with pytest.raises(PlanError, match="needs 'format'"):
-        audit_named("extraction")
+        build_audit("extraction")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from recollect.audits.audit import Needs
-from recollect.audits.rounds import gathered, refuse_impossible, refuse_missing
+from recollect.audits.rounds import collect_evidence, refuse_impossible, refuse_missing
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.members import Members
 from recollect.errors import AccessError, PlanError
@@ -19,7 +19,7 @@ from recollect.testing.refusals import refused
 from recollect.testing.world import World
 
 WORLD = World(members=3, others=3, controls=4)
-GIVEN = WORLD.given(WORLD.memoriser())
+GIVEN = WORLD.build_given(WORLD.build_memoriser())
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Audit:
     def needs(self, evidence):
         return self.rule(evidence)
 
-    def run(self, evidence, rng, desk):
+    def run(self, evidence, rng, workspace):
         raise NotImplementedError
 
 
@@ -45,9 +45,9 @@ class Ledger:
     asked: list[tuple[str, str]] = field(default_factory=list)
     trained: list[tuple[str, ...]] = field(default_factory=list)
 
-    def ask(self, model, corpus):
+    def score(self, model, corpus):
         self.asked.append((model.name, corpus.name))
-        return WORLD.ask(model, corpus)
+        return WORLD.score(model, corpus)
 
     def train(self, cohorts, corpus):
         self.trained.append(cohorts.models)
@@ -65,20 +65,20 @@ def like_provenance(evidence: Evidence) -> Needs:
     access = {TARGET: Access.top(5)}
     if not evidence.corpora:
         return Needs(access=access, given=frozenset({TARGET, AUDITED, CONTROLS}), fleet={"shadow": 2})
-    queries = evidence.corpora[AUDITED].keep(lambda record: record.id.endswith("-0"), name="queries")
+    queries = evidence.corpora[AUDITED].filter(lambda record: record.id.endswith("-0"), name="queries")
     shadows = halves(evidence, "shadow-0", "shadow-1")
     ask = {(model, "queries") for model in (TARGET, *shadows.models)}
-    return Needs(access=access, corpora={"queries": queries}, train={CONTROLS: shadows}, ask=frozenset(ask))
+    return Needs(access=access, corpora={"queries": queries}, train={CONTROLS: shadows}, score=frozenset(ask))
 
 
 def test_corpora_are_derived_models_trained_and_everybody_asked_once():
     ledger = Ledger()
-    evidence = gathered(Audit(like_provenance), GIVEN, ask=ledger.ask, train=ledger.train)
+    evidence = collect_evidence(Audit(like_provenance), GIVEN, score=ledger.score, train=ledger.train)
     assert ledger.trained == [("shadow-0", "shadow-1")]
     assert ledger.asked == [("shadow-0", "queries"), ("shadow-1", "queries"), ("memoriser", "queries")]
     assert evidence.cohorts[CONTROLS].members("shadow-1") == ("control-0", "control-1")
     assert evidence.cohorts[AUDITED] is GIVEN.cohorts[AUDITED]
-    ((records, answers),) = evidence.each("queries", [TARGET, "shadow-0"])
+    ((records, answers),) = evidence.iter_blocks("queries", [TARGET, "shadow-0"])
     assert [record.id[-2:] for record in records] == ["-0"] * 6
     assert [part.records for part in answers] == [tuple(record.digest for record in records)] * 2
     assert not GIVEN.answers, "what was given is left as it was"
@@ -87,27 +87,27 @@ def test_corpora_are_derived_models_trained_and_everybody_asked_once():
 def test_a_later_round_may_learn_from_the_answers_whom_to_train_on():
     def like_leakage(evidence: Evidence) -> Needs:
         ask = {(TARGET, AUDITED)} if evidence.corpora else set()
-        if not evidence.has_asked(TARGET, AUDITED):
-            return Needs(ask=frozenset(ask), later="A reference that has not seen those who leak.")
-        ((_, (answers,)),) = evidence.each(AUDITED, [TARGET])
+        if not evidence.has_answers(TARGET, AUDITED):
+            return Needs(score=frozenset(ask), later="A reference that has not seen those who leak.")
+        ((_, (answers,)),) = evidence.iter_blocks(AUDITED, [TARGET])
         assert (answers.rank == 1).any()
         first, second = halves(evidence, "fold-0"), halves(evidence, "fold-0", "fold-1")
         train = second if "fold-0" in evidence.models else first
-        return Needs(train={CONTROLS: train}, ask=frozenset({*ask, *((name, AUDITED) for name in train.models)}))
+        return Needs(train={CONTROLS: train}, score=frozenset({*ask, *((name, AUDITED) for name in train.models)}))
 
     ledger = Ledger()
-    evidence = gathered(Audit(like_leakage), GIVEN, ask=ledger.ask, train=ledger.train)
+    evidence = collect_evidence(Audit(like_leakage), GIVEN, score=ledger.score, train=ledger.train)
     assert ledger.trained == [("fold-0",), ("fold-1",)]
     assert ledger.asked == [("memoriser", "in memory"), ("fold-0", "in memory"), ("fold-1", "in memory")]
     assert evidence.cohorts[CONTROLS].models == ("fold-0", "fold-1")
-    assert evidence.playing("fold") == ("fold-0", "fold-1")
+    assert evidence.models_of_role("fold") == ("fold-0", "fold-1")
 
 
 def test_missing_access_is_refused_before_anything_is_trained_or_asked():
     ledger = Ledger()
-    weak = WORLD.given(limited(WORLD.memoriser(), Access.LABEL))
+    weak = WORLD.build_given(limited(WORLD.build_memoriser(), Access.LABEL))
     with pytest.raises(AccessError, match="toy needs the 5 likeliest symbols; model 'memoriser' shows the likeliest"):
-        gathered(Audit(like_provenance), weak, ask=ledger.ask, train=ledger.train)
+        collect_evidence(Audit(like_provenance), weak, score=ledger.score, train=ledger.train)
     assert ledger == Ledger()
 
 
@@ -127,9 +127,9 @@ def test_a_file_is_a_part_like_any_other(tmp_path):
 
 
 def test_asking_somebody_who_is_not_there_is_explained():
-    audit = Audit(lambda evidence: Needs(ask=frozenset({("oracle", "scrolls")})))
+    audit = Audit(lambda evidence: Needs(score=frozenset({("oracle", "scrolls")})))
     with refused("missing_roles", PlanError):
-        gathered(audit, GIVEN, ask=WORLD.ask, train=WORLD.train)
+        collect_evidence(audit, GIVEN, score=WORLD.score, train=WORLD.train)
 
 
 def test_an_audit_that_never_has_enough_is_stopped():
@@ -137,12 +137,12 @@ def test_an_audit_that_never_has_enough_is_stopped():
         return Needs(corpora={f"more-{len(evidence.corpora)}": GIVEN.corpora[AUDITED]})
 
     with refused("too_many_rounds"):
-        gathered(Audit(insatiable), GIVEN, ask=WORLD.ask, train=WORLD.train)
+        collect_evidence(Audit(insatiable), GIVEN, score=WORLD.score, train=WORLD.train)
 
 
 def test_reading_what_was_not_asked_is_an_error_that_says_so():
     with refused("missing_answers"):
-        list(GIVEN.each(AUDITED, [TARGET]))
+        list(GIVEN.iter_blocks(AUDITED, [TARGET]))
 
 
 def spared(evidence: Evidence) -> Needs:

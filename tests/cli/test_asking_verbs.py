@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from recollect.cli.app import app
 from recollect.corpora import Record
-from recollect.corpora.writing import write_corpus
+from recollect.corpora.corpus_writer import write_corpus
 from recollect.models.store import AnswerStore
-from recollect.testing.tiny import save_tiny, tiny_model
+from recollect.testing.tiny import build_tiny_model, save_tiny
 
 TEXTS = ["see you at noon", "поезд снова опаздывает", "电车又晚点了 🚋", "the train is late again, of course", "ok"]
 
@@ -22,7 +22,7 @@ TEXTS = ["see you at noon", "поезд снова опаздывает", "电�
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("asking")
-    save_tiny(tiny_model("gpt2"), folder / "model")
+    save_tiny(build_tiny_model("gpt2"), folder / "model")
     write_corpus(
         [Record(id=str(i), user=f"u{i % 3}", text=text) for i, text in enumerate(TEXTS)], folder / "posts.jsonl"
     )
@@ -39,7 +39,7 @@ def test_score_keeps_answers_that_can_be_replayed(folder):
     found = json.loads(done.stdout)
     assert found["records"] == 5
     store = AnswerStore.open(folder / "work" / "answers" / found["store"].rsplit("/", 1)[1])
-    assert sum(answers.rows for answers in store) == found["symbols"] > 0
+    assert sum(answers.rows for answers in store) == found["tokens"] > 0
     assert stat.S_IMODE((folder / "work").stat().st_mode) == 0o700
     again = json.loads(run(folder, "score", found["replay_as"], folder / "posts.jsonl", "--json").stdout)
     assert {**again, "seconds": 0, "store": "", "replay_as": ""} == {
@@ -55,7 +55,7 @@ def test_evaluate_agrees_with_the_answers_that_score_kept(folder):
     found = json.loads(run(folder, "evaluate", folder / "model", folder / "posts.jsonl", "--json").stdout)
     assert found["perplexity"]["value"] == pytest.approx(math.exp(-scored["mean_logprob"]), rel=1e-4)
     assert found["accuracy"]["value"] == pytest.approx(scored["predicted_as_likeliest"], abs=1e-6)
-    assert found["perplexity"]["n"] == {"symbols": scored["symbols"], "users": 3}
+    assert found["perplexity"]["n"] == {"tokens": scored["tokens"], "users": 3}
     low, high = found["perplexity"]["interval"]
     assert low <= found["perplexity"]["value"] <= high
 
@@ -87,12 +87,12 @@ def test_rubbish_gets_one_clear_message_and_status_2(folder, words, code, check_
 
 def test_arrays_are_scored_too(folder, tmp_path):
     from recollect.corpora import read_corpus
-    from recollect.recipes.reading import load_recipe
-    from recollect.recipes.training import train
+    from recollect.recipes.recipe_file import load_recipe
+    from recollect.recipes.trainer import train
 
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "digits.npz", x=rng.integers(0, 256, (40, 6, 6), dtype=np.uint8), y=np.arange(40) % 3)
     train(load_recipe("mlp", ["training.epochs=1"]), read_corpus(tmp_path / "digits.npz"), tmp_path / "mlp", threads=1)
     done = run(folder, "evaluate", tmp_path / "mlp", tmp_path / "digits.npz", "--json")
     assert done.exit_code == 0, done.stderr
-    assert json.loads(done.stdout)["accuracy"]["n"] == {"symbols": 40, "users": 40}
+    assert json.loads(done.stdout)["accuracy"]["n"] == {"tokens": 40, "users": 40}

@@ -14,31 +14,31 @@ import yaml
 from typer.testing import CliRunner
 
 from recollect.audits.audit import Needs
-from recollect.audits.desk import BARE_DESK, Desk
 from recollect.audits.registry import AUDITS
 from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, REFERENCES, TARGET_MODEL, Role, Verb
+from recollect.audits.workspace import NO_WORKSPACE, Workspace
 from recollect.cli import console
 from recollect.cli.app import app
 from recollect.cli.results import show_result
 from recollect.corpora import Record
-from recollect.corpora.dividing import cohorts_of
+from recollect.corpora.corpus_reader import read_corpus
+from recollect.corpora.corpus_writer import write_corpus
 from recollect.corpora.members import read_members
-from recollect.corpora.validating import read_corpus
-from recollect.corpora.writing import write_corpus
+from recollect.corpora.partitions import build_cohorts
 from recollect.errors import NotEnoughData
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.refs import CorpusRef, ModelRef
-from recollect.pipeline.run import Finished
+from recollect.pipeline.run import FinishedRun
 from recollect.results.presentation import Presentation, TableView
 from recollect.results.result import Finding, Outcome, Result, Skipped
-from recollect.results.schema import parsed
+from recollect.results.schema import parse_result
 from recollect.session import AuditResult, Session
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
-from recollect.signals.registry import signal_named
-from recollect.signals.signal import scored
+from recollect.signals.registry import make_signal
+from recollect.signals.signal import compute_scores
 from recollect.stats.auc import auc
 from recollect.testing.contracts import check_audit
-from recollect.testing.tiny import save_tiny, tiny_model
+from recollect.testing.tiny import build_tiny_model, save_tiny
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,16 +74,19 @@ class TellingAudit:
     def needs(self, evidence: Evidence) -> Needs:
         """The target's answers about everybody."""
         return Needs(
-            access={TARGET: signal_named(self.signal).needs[TARGET]},
+            access={TARGET: make_signal(self.signal).needs[TARGET]},
             given=frozenset({TARGET, AUDITED}),
-            ask=frozenset({(TARGET, AUDITED)}),
+            score=frozenset({(TARGET, AUDITED)}),
         )
 
-    def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
+    def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
         """What the scores say, where the truth is known."""
-        by_user, corpus = scored(signal_named(self.signal), evidence).by_user(), evidence.corpora[AUDITED]
+        by_user, corpus = (
+            compute_scores(make_signal(self.signal), evidence).average_by_user(),
+            evidence.corpora[AUDITED],
+        )
         truth = evidence.members or read_members(evidence.cohorts[AUDITED], corpus)
-        members, others = by_user.of_users(truth.members), by_user.of_users(truth.non_members)
+        members, others = by_user.select_users(truth.members), by_user.select_users(truth.non_members)
         try:
             found = auc(members, others)
         except NotEnoughData as refusal:
@@ -100,7 +103,7 @@ class TellingAudit:
         verdict = f"Its loss {'tells' if seen else 'does not tell'} members from others (AUC {found.value:.2f})."
         result = self._result("found" if seen else "not_found", verdict, findings=(finding,))
         return result.with_tables(
-            users=by_user.table(trained_on=[user in set(members.users) for user in by_user.users])
+            users=by_user.to_table(trained_on=[user in set(members.users) for user in by_user.users])
         )
 
     def _result(self, outcome: Outcome, verdict: str, **more: Any) -> Result:
@@ -125,7 +128,7 @@ class QuotingAudit:
         """A corpus, and nothing of it."""
         return Needs(given=frozenset({AUDITED}))
 
-    def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
+    def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
         """A quotation."""
         result = Result(audit=self.name, question=self.question, verdict="It said so.", outcome="found")
         return result.with_tables(rows=pa.table({"text": [f"words of {self.name}"]}))
@@ -154,7 +157,7 @@ def registered():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("auditing")
-    save_tiny(tiny_model("gpt2"), folder / "model")
+    save_tiny(build_tiny_model("gpt2"), folder / "model")
     records = [
         Record(id=f"{u}-{i}", user=f"u{u}", text=f"user {u} says word{i} {u * i} times")
         for u in range(12)
@@ -162,7 +165,7 @@ def folder(tmp_path_factory):
     ]
     write_corpus(records, folder / "posts.jsonl")
     corpus = read_corpus(folder / "posts.jsonl")
-    cohorts_of(corpus, {TARGET: [f"u{i}" for i in range(6)]}, unit="user", seed=0).save(folder / "truth.json")
+    build_cohorts(corpus, {TARGET: [f"u{i}" for i in range(6)]}, unit="user", seed=0).save(folder / "truth.json")
     return folder
 
 
@@ -178,7 +181,7 @@ def test_the_audit_of_these_tests_keeps_the_contract():
 def test_json_alone_is_on_standard_output_and_the_same_in_the_run_folder(folder, tmp_path):
     done = run(folder, "--json", "--out", tmp_path / "run")
     assert done.exit_code == 0, done.stderr
-    result = parsed(json.loads(done.stdout), source="stdout")
+    result = parse_result(json.loads(done.stdout), source="stdout")
     assert result.model_dump(mode="json") == json.loads((tmp_path / "run/results/telling.json").read_text())
     assert result.provenance.queries == 48
     assert f"The report is in {tmp_path / 'run' / 'report.html'}" in done.stderr
@@ -261,7 +264,7 @@ def test_the_plan_holds_what_a_call_says():
     assert plan.corpora == {
         AUDITED: CorpusRef(corpus="posts.jsonl", user_column="author", split="windows", split_words=9)
     }
-    assert plan.loaded_recipe().model.units == 7
+    assert plan.load_recipe().model.units == 7
     assert (plan.files, plan.workers, plan.seed) == ({"canaries": Path("c.json")}, 2, 5)
     assert [str(limit) for limit in plan.limits] == ["auc>0.6"]
     assert plan.members.members == ("u1", "u2")
@@ -316,8 +319,8 @@ def test_what_was_not_found_out_is_said_beside_the_numbers(capsys):
     result = Result(
         audit="telling", question="?", verdict="!", outcome="inconclusive", outcome_code="too_few", skipped=skipped
     )
-    finished = Finished(plan=Plan(audit=TellingAudit()), result=result, cohorts={})
-    show_result(AuditResult(finished=finished), out=None, as_json=False)
+    finished = FinishedRun(plan=Plan(audit=TellingAudit()), result=result, cohorts={})
+    show_result(AuditResult(finished_run=finished), out=None, as_json=False)
     assert "Skipped: tpr: Too few." in capsys.readouterr().err
 
 
@@ -334,17 +337,17 @@ def test_the_report_of_several_audits_shows_the_text_of_those_that_were_to_show_
 def test_brackets_in_names_are_no_markup(monkeypatch, capsys):
     console.print_table("data[old]/model[/b]", ["what"], [["[red]" + 20 * "x"]])
     assert "data[old]/model[/b]" in capsys.readouterr().out
-    monkeypatch.setattr(console, "PATIENCE", 0)
+    monkeypatch.setattr(console, "SECONDS_BEFORE_BAR", 0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with console.progress("asking data[old]/model[/b]") as told:
+    with console.show_progress("asking data[old]/model[/b]") as told:
         told(1, 2, "[/i]")
     assert "asking data[old]/model[/b]" in "".join(capsys.readouterr().err.split("\n")[:1])
 
 
 def test_every_stage_of_a_long_run_is_told_in_lines_where_there_is_no_terminal(monkeypatch, capsys):
-    monkeypatch.setattr(console, "PATIENCE", 0)
-    monkeypatch.setattr(console, "PLAIN_EVERY", 0)
-    with console.stages() as told:
+    monkeypatch.setattr(console, "SECONDS_BEFORE_BAR", 0)
+    monkeypatch.setattr(console, "SECONDS_BETWEEN_LINES", 0)
+    with console.show_stages() as told:
         told("training 2 models", 1, 4)
         told("training 2 models", 4, 4)
         told("walking", 17, None)

@@ -21,7 +21,7 @@ def call(*words):
 def runs(tmp_path_factory):
     """The runs of a model that learnt people by heart, and of one that did not."""
     folder, world = tmp_path_factory.mktemp("runs"), World(controls=40)
-    for name, target in (("before", world.memoriser()), ("after", world.null())):
+    for name, target in (("before", world.build_memoriser()), ("after", world.build_null())):
         models = {"target": target, "reference": Null(seed=1)}
         audit = MembershipAudit(fpr=(0.1,), by="user")
         run(Plan(audit=audit, models=models, corpora=world.corpora, work=folder / "work"), folder / name)

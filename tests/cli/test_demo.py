@@ -41,18 +41,20 @@ def test_the_truth_is_told_of_every_audit_of_every_plan():
 
 def test_the_truth_is_what_the_data_say(world):
     people = Cohorts.load(world.data / "people-cohorts.json")
-    assert (len(people.members("target")), len(people.others("target"))) == (30, 30)
+    assert (len(people.members("target")), len(people.non_members("target"))) == (30, 30)
     patients = Cohorts.load(world.data / "patients-cohorts.json")
-    assert (len(patients.members("target")), len(patients.others("target"))) == (20, 20)
+    assert (len(patients.members("target")), len(patients.non_members("target"))) == (20, 20)
     canaries = Canaries.load(world.data / "planted.canaries.json")
     assert sorted(canary.planted for canary in canaries.planted) == [1] * 5 + [4] * 5 + [16] * 5
-    owners = {name: {r.owner for r in world.corpus(f"{name}.jsonl")} for name in ("people", "controls", "elsewhere")}
+    owners = {
+        name: {r.owner for r in world.read_corpus(f"{name}.jsonl")} for name in ("people", "controls", "elsewhere")
+    }
     assert not owners["people"] & owners["controls"]
     assert not owners["elsewhere"] & (owners["people"] | owners["controls"])
-    learnt = {record.owner for record in world.corpus("planted.jsonl")}
+    learnt = {record.owner for record in world.read_corpus("planted.jsonl")}
     assert learnt & owners["people"] == set(people.members("target"))
     kinds = ("deleted", "rest", "other-digits")
-    pictures = [{r.array.tobytes() for r in world.corpus(f"{name}.npz")} for name in kinds]
+    pictures = [{r.array.tobytes() for r in world.read_corpus(f"{name}.npz")} for name in kinds]
     assert [len(each) for each in pictures] == [200, 400, 1000]
     assert len(set().union(*pictures)) == 1600
 
@@ -62,7 +64,7 @@ def test_the_same_seed_makes_the_same_world_and_another_another(world, tmp_path)
         other = World(folder=tmp_path / str(seed), seed=seed)
         other.write_data()
         for name in ("planted.jsonl", "people.jsonl", "patients.jsonl", "deleted.npz", "rest.npz"):
-            assert (other.corpus(name).digest == world.corpus(name).digest) is same, name
+            assert (other.read_corpus(name).digest == world.read_corpus(name).digest) is same, name
 
 
 def test_the_plans_are_plans(world):
@@ -88,27 +90,27 @@ def verdict(audit, table, people, outcome="found"):
 )
 def test_a_verdict_is_right_only_if_nearly_all_whom_it_names_were_learnt_from(world, audit, table, accused, left):
     truth = TRUTHS["unprotected"][audit]
-    learners = world.people(truth.learnt)
+    learners = world.list_people(truth.training_corpus)
     members = sorted(learners)[:18]
-    strangers = sorted(world.people("controls.jsonl"))[:3]
+    strangers = sorted(world.list_people("controls.jsonl"))[:3]
     assert not learners & set(strangers)
     for wrong, right in ((0, True), (2, True), (3, False)):
         people = [(name, accused) for name in members + strangers[:wrong]] + [
             (name, left) for name in strangers[wrong:]
         ]
-        assert truth.right(verdict(audit, table, people), learners) is right, wrong
-        assert not truth.right(verdict(audit, table, people, outcome="not_found"), learners)
-    assert truth.right(verdict(audit, table, [(name, left) for name in strangers]), learners)
+        assert truth.is_right(verdict(audit, table, people), learners) is right, wrong
+        assert not truth.is_right(verdict(audit, table, people, outcome="not_found"), learners)
+    assert truth.is_right(verdict(audit, table, [(name, left) for name in strangers]), learners)
     undone = Result(audit=audit, question="?", verdict="!", outcome="inconclusive", outcome_code="no_power")
-    assert not truth.right(undone, learners)
+    assert not truth.is_right(undone, learners)
 
 
 def test_whoever_is_a_member_by_the_cohorts_is_in_what_the_model_learnt(world):
     for audit, cohorts in (("provenance", "people"), ("membership", "patients")):
         told = Cohorts.load(world.data / f"{cohorts}-cohorts.json")
-        learners = world.people(TRUTHS["unprotected"][audit].learnt)
+        learners = world.list_people(TRUTHS["unprotected"][audit].training_corpus)
         assert set(told.members("target")) <= learners
-        assert not learners & set(told.others("target"))
+        assert not learners & set(told.non_members("target"))
 
 
 def demo(folder):

@@ -6,10 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from recollect.cli.app import app
-from recollect.corpora.canaries.planting import Planting, plant
+from recollect.corpora.canaries.insertion import CanarySettings, plant
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
-from recollect.testing.tiny import save_tiny, tiny_model
+from recollect.testing.tiny import build_tiny_model, save_tiny
 
 FORMAT = "again {digits:2}"
 
@@ -21,11 +21,11 @@ def call(*words):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("verbs")
-    save_tiny(tiny_model("gpt2"), made / "model")
-    save_tiny(tiny_model("t5"), made / "t5")
+    save_tiny(build_tiny_model("gpt2"), made / "model")
+    save_tiny(build_tiny_model("t5"), made / "t5")
     texts = ["the quick fox", "jumps over again 42 and", "the lazy dog"]
     corpus = Corpus.of(Record(id=str(i), text=text) for i, text in enumerate(texts))
-    _, canaries = plant(corpus, Planting(format=FORMAT, secrets=2, controls=10))
+    _, canaries = plant(corpus, CanarySettings(format=FORMAT, secrets=2, controls=10))
     canaries.save(made / "c.json")
     (made / "texts.txt").write_text("\n".join(texts))
     return made

@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from recollect.corpora import synthetic
-from recollect.corpora.writing import write_corpus
-from recollect.recipes.reading import load_recipe
-from recollect.recipes.training import train
+from recollect.corpora.corpus_writer import write_corpus
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.trainer import train
 
 SMALL = {"units": 12, "embedding": 8, "dropout": 0.0, "epochs": 6, "batch_size": 8, "tokenizer.size": 200}
 PLAN = f"""\
@@ -30,8 +30,8 @@ KILLER = '''
 import os, random, shutil, signal, sys, time
 from pathlib import Path
 
-import recollect.cli.app, recollect.pipeline.series, recollect.report.writing, recollect.recipes.training
-import recollect.results.comparing, recollect.models.local
+import recollect.cli.app, recollect.pipeline.series, recollect.report.report_writer, recollect.recipes.trainer
+import recollect.results.comparison, recollect.models.local_models
 from recollect.audits.registry import AUDITS
 
 for audit in AUDITS.names:
@@ -90,11 +90,11 @@ def told(run):
 
 @pytest.mark.slow
 def test_a_run_that_was_killed_at_any_moment_ends_with_the_same_results(tmp_path, record_property):
-    people = synthetic.texts(people=72, each=4, seed=3)
+    people = synthetic.make_texts(people=72, per_person=4, seed=3)
     users = [f"person-{i}" for i in range(72)]
-    write_corpus(people.of_users(users[:16]), tmp_path / "mine.jsonl")
-    write_corpus(people.of_users(users[16:]), tmp_path / "others.jsonl")
-    train(load_recipe("word-lstm", SMALL), people.of_users(users[:8]), tmp_path / "model", threads=1)
+    write_corpus(people.select_users(users[:16]), tmp_path / "mine.jsonl")
+    write_corpus(people.select_users(users[16:]), tmp_path / "others.jsonl")
+    train(load_recipe("word-lstm", SMALL), people.select_users(users[:8]), tmp_path / "model", threads=1)
     (tmp_path / "plan.yaml").write_text(PLAN)
     words = [sys.executable, "-c", KILLER, str(tmp_path), "20"]
     done = subprocess.run(words, check=False, capture_output=True, text=True)  # noqa: S603 - our own code

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from recollect.cli.app import app
-from recollect.testing.tiny import save_tiny, tiny_model
+from recollect.testing.tiny import build_tiny_model, save_tiny
 
 TEXTS = ["the quick fox jumps over the lazy dog", "the lazy dog jumps over the quick fox again", "again and again"]
 
@@ -18,7 +18,7 @@ def call(*words):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("leakage")
-    save_tiny(tiny_model("gpt2"), made / "model")
+    save_tiny(build_tiny_model("gpt2"), made / "model")
     rows = [{"id": str(i), "user": f"u{i % 4}", "text": f"{text} {i}"} for i, text in enumerate(TEXTS * 3)]
     (made / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return made

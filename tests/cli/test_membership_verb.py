@@ -8,9 +8,9 @@ from typer.testing import CliRunner
 
 import recollect
 from recollect.cli.app import app
-from recollect.corpora.dividing import cohorts_of
-from recollect.corpora.validating import read_corpus
-from recollect.testing.tiny import save_tiny, tiny_model
+from recollect.corpora.corpus_reader import read_corpus
+from recollect.corpora.partitions import build_cohorts
+from recollect.testing.tiny import build_tiny_model, save_tiny
 
 
 def call(*words):
@@ -31,12 +31,12 @@ def written(path, name, people, each=2):
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("membership")
     for name in ("bert", "gpt2"):
-        save_tiny(tiny_model(name), made / name)
+        save_tiny(build_tiny_model(name), made / name)
     candidates = written(made / "candidates.jsonl", "ann", 12)
     written(made / "controls.jsonl", "bob", 30)
     corpus = read_corpus(str(candidates))
     members = sorted({record.user for record in corpus})[:6]
-    cohorts_of(corpus, {"target": members}, unit="user", seed=0).save(made / "cohorts.json")
+    build_cohorts(corpus, {"target": members}, unit="user", seed=0).save(made / "cohorts.json")
     return made
 
 
@@ -87,9 +87,9 @@ def test_shadows_may_be_given_with_who_trained_them(folder, tmp_path, check_refu
     corpus = read_corpus(str(folder / "candidates.jsonl"))
     users = sorted({record.user for record in corpus})
     members = {"target": users[:6], "shadow-0": users[::2], "shadow-1": users[1::2]}
-    cohorts_of(corpus, members, unit="user", seed=0).save(tmp_path / "cohorts.json")
+    build_cohorts(corpus, members, unit="user", seed=0).save(tmp_path / "cohorts.json")
     shadows = [folder / "gpt2", tmp_path / "other"]
-    save_tiny(tiny_model("gpt2", seed=1), shadows[1])
+    save_tiny(build_tiny_model("gpt2", seed=1), shadows[1])
     options = ("--controls", folder / "controls.jsonl", "--work", tmp_path, "--json", "--signal", "lira")
     given = [word for shadow in shadows for word in ("--shadow", shadow)]
     call_it = ("membership", folder / "gpt2", folder / "candidates.jsonl", *options, *given)

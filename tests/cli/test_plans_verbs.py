@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from recollect.cli.app import app
 from recollect.corpora import synthetic
-from recollect.testing.tiny import save_tiny, tiny_model
+from recollect.testing.tiny import build_tiny_model, save_tiny
 
 PLAN = """\
 models: {target: gpt2}
@@ -31,8 +31,8 @@ def call(*words):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plans")
-    save_tiny(tiny_model("gpt2"), folder / "gpt2")
-    people = synthetic.texts(people=40, each=3, seed=0)
+    save_tiny(build_tiny_model("gpt2"), folder / "gpt2")
+    people = synthetic.make_texts(people=40, per_person=3, seed=0)
     users = sorted({record.user for record in people})
     for name, chosen in (("mine", users[:12]), ("others", users[12:])):
         lines = [{"id": r.id, "author": r.user, "text": r.text[:60]} for r in people if r.user in chosen]
@@ -122,7 +122,7 @@ def test_a_check_says_what_will_be_asked_and_trained_and_writes_nothing(home, tm
     membership, leakage = json.loads(found.stdout)
     assert membership["trained"] == {"pool": 2}
     assert membership["queries"] == 40 * 3
-    assert membership["asked"] == 3 * 40 * 3
+    assert membership["records_scored"] == 3 * 40 * 3
     assert leakage["later"] == {"left-out": 3}
     given = call("check", home / "plan.yaml", "--only", "leakage", "--set", "models.reference=gpt2", "--json")
     assert json.loads(given.stdout)[0]["later"] == {}, "where a reference is given, none is trained"

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from recollect.cli.app import app
 from recollect.corpora import Record, read_corpus
 from recollect.corpora.canaries.manifest import Canaries
-from recollect.corpora.writing import write_corpus
+from recollect.corpora.corpus_writer import write_corpus
 
 PIN = "my pin is {digits:6}"
 

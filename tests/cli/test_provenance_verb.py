@@ -6,11 +6,11 @@ import pytest
 from typer.testing import CliRunner
 
 from recollect.cli.app import app
-from recollect.corpora.dividing import cohorts_of
-from recollect.corpora.validating import read_corpus
+from recollect.corpora.corpus_reader import read_corpus
+from recollect.corpora.partitions import build_cohorts
 from recollect.models.store import AnswerStore
-from recollect.recipes.reading import load_recipe
-from recollect.recipes.training import train
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.trainer import train
 from recollect.signals.evidence import AUDITED, CONTROLS
 from recollect.testing.world import World
 
@@ -33,10 +33,10 @@ def folder(tmp_path_factory):
     audited = read_corpus(str(write(made / "audited.jsonl", world.corpora[AUDITED])))
     write(made / "controls.jsonl", world.corpora[CONTROLS])
     users = sorted({record.user for record in audited})
-    cohorts = cohorts_of(audited, {"target": [user for user in users if "member" in user]}, unit="user", seed=0)
+    cohorts = build_cohorts(audited, {"target": [user for user in users if "member" in user]}, unit="user", seed=0)
     cohorts.save(made / "members.json")
     train(load_recipe("word-lstm", SMALL), audited, made / "target", cohort=(cohorts, "target"), threads=1)
-    write(made / "me.jsonl", [record for record in world.learnt if record.user == "member-3"])
+    write(made / "me.jsonl", [record for record in world.member_records if record.user == "member-3"])
     write(made / "next.jsonl", World(members=0, others=1, seed=9).corpora[AUDITED])
     return made
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from recollect.audits.leakage.audit import LeakageAudit
 from recollect.cli.app import app
 from recollect.pipeline.plan import Plan
-from recollect.pipeline.run import Finished
+from recollect.pipeline.run import FinishedRun
 from recollect.results import Provenance, Result, RunFolder
 from recollect.session import AuditResult
 
@@ -66,7 +66,7 @@ def test_a_run_that_showed_text_has_a_report_that_shows_it(tmp_path):
     for show, expected in ((True, True), (False, True), (None, False)):
         settings = {} if show is None else {"show_text": show}
         result = finished(**settings).with_tables(rows=pa.table({"text": ["my pin is 4711"]}))
-        AuditResult(finished=Finished(plan=Plan(audit=LeakageAudit()), result=result, cohorts={})).save(
+        AuditResult(finished_run=FinishedRun(plan=Plan(audit=LeakageAudit()), result=result, cohorts={})).save(
             tmp_path / "run"
         )
         # a run told not to show text has masked its table itself: what stands there may be shown

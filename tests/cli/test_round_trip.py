@@ -11,18 +11,18 @@ import yaml
 from typer.testing import CliRunner
 
 import recollect
-from recollect.audits.registry import audits_by_verb
+from recollect.audits.registry import list_audits_by_verb
 from recollect.cli.app import app
 from recollect.corpora import read_corpus
-from recollect.corpora.canaries.planting import Planting, plant
-from recollect.corpora.dividing import cohorts_of
-from recollect.corpora.writing import write_corpus
+from recollect.corpora.canaries.insertion import CanarySettings, plant
+from recollect.corpora.corpus_writer import write_corpus
+from recollect.corpora.partitions import build_cohorts
 from recollect.pipeline.planfile import read_plan, write_plan
-from recollect.recipes.reading import load_recipe
-from recollect.recipes.training import train
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.trainer import train
 from recollect.signals.evidence import AUDITED, CONTROLS
 from recollect.testing.refusals import refused
-from recollect.testing.tiny import save_tiny, tiny_model
+from recollect.testing.tiny import build_tiny_model, save_tiny
 from recollect.testing.world import World
 
 FORMAT = "again {digits:2}"
@@ -65,16 +65,16 @@ MORE = {
 def home(tmp_path_factory):
     """All that the verbs are called with."""
     folder, world = tmp_path_factory.mktemp("round-trip"), World(members=4, others=4, controls=80)
-    save_tiny(tiny_model("gpt2"), folder / "gpt2")
+    save_tiny(build_tiny_model("gpt2"), folder / "gpt2")
     write_corpus(world.corpora[AUDITED], folder / "mine.jsonl")
     write_corpus(world.corpora[CONTROLS], folder / "others.jsonl")
     mine = read_corpus(folder / "mine.jsonl")
     users = sorted({record.user for record in mine})
     (folder / "users.txt").write_text("\n".join(users[:4]))
-    cohorts_of(mine, {"target": users[:4]}, unit="user", seed=0).save(folder / "mine.json")
+    build_cohorts(mine, {"target": users[:4]}, unit="user", seed=0).save(folder / "mine.json")
     train(load_recipe("word-lstm", TINY), mine, folder / "lstm", threads=1)
     (folder / "texts.txt").write_text("the quick fox\njumps over again 42 and\nthe lazy dog\n")
-    _, canaries = plant(read_corpus(folder / "texts.txt"), Planting(format=FORMAT, secrets=2, controls=10))
+    _, canaries = plant(read_corpus(folder / "texts.txt"), CanarySettings(format=FORMAT, secrets=2, controls=10))
     canaries.save(folder / "c.json")
     rng = np.random.default_rng(0)
     for name, count in (("query", 30), ("never", 60)):
@@ -122,7 +122,7 @@ def test_the_plan_of_a_verb_is_written_again_as_it_was_and_finds_the_same(home, 
 
 
 def test_every_verb_is_called():
-    assert CALLS.keys() == audits_by_verb().keys()
+    assert CALLS.keys() == list_audits_by_verb().keys()
 
 
 def test_the_plan_of_several_audits_is_written_again_as_it_was(home, tmp_path):
@@ -151,13 +151,17 @@ def test_the_plan_of_several_audits_is_written_again_as_it_was(home, tmp_path):
     for ours, theirs in zip(again.plans, planned.plans, strict=True):
         assert (ours.models, ours.corpora, ours.members) == (theirs.models, theirs.corpora, theirs.members)
         assert (ours.limits, ours.about, ours.work) == (theirs.limits, theirs.about, theirs.work)
-        assert ours.loaded_recipe() == theirs.loaded_recipe()
+        assert ours.load_recipe() == theirs.load_recipe()
 
 
 def test_a_plan_of_objects_in_memory_is_written_down_and_refused(home, tmp_path):
     world, options = World(members=4, others=4, controls=80), {"fpr": (0.1,), "by": "user", "work": tmp_path / "work"}
     recollect.membership(
-        world.memoriser(), world.corpora[AUDITED], controls=world.corpora[CONTROLS], out=tmp_path / "run", **options
+        world.build_memoriser(),
+        world.corpora[AUDITED],
+        controls=world.corpora[CONTROLS],
+        out=tmp_path / "run",
+        **options,
     )
     given = yaml.safe_load((tmp_path / "run" / "plan.yaml").read_text())["audits"]["membership"]["with"]
     assert given["corpora"]["audited"]["digest"] == world.corpora[AUDITED].digest

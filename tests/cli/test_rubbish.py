@@ -12,10 +12,10 @@ import typer
 import yaml
 from click.testing import CliRunner
 
-from recollect.cli.app import app, command_of
+from recollect.cli.app import app, build_command
 from recollect.corpora import synthetic
 from recollect.results import Finding, Provenance, Result, RunFolder
-from recollect.testing.tiny import save_tiny, tiny_model
+from recollect.testing.tiny import build_tiny_model, save_tiny
 
 COMMAND = typer.main.get_command(app)
 JUNK = [
@@ -72,14 +72,14 @@ PLAN = {
 def home(tmp_path_factory):
     """A folder with a model, corpora, a run, and files that are nothing of the kind."""
     folder = tmp_path_factory.mktemp("rubbish")
-    save_tiny(tiny_model("gpt2"), folder / "model")
-    people = list(synthetic.texts(people=30, each=1, seed=0))
+    save_tiny(build_tiny_model("gpt2"), folder / "model")
+    people = list(synthetic.make_texts(people=30, per_person=1, seed=0))
     for name, chosen in (("mine", people[:5]), ("others", people[5:])):
         rows = [json.dumps({"id": r.id, "user": r.user, "text": r.text[:20]}) for r in chosen]
         (folder / f"{name}.jsonl").write_text("\n".join(rows) + "\n")
     (folder / "mine.txt").write_text(f"{people[0].user}\n{people[1].user}\n")
     (folder / "mine.canaries.json").write_text("{}")
-    save_tiny(tiny_model("gpt2"), folder / "odd[/b]")
+    save_tiny(build_tiny_model("gpt2"), folder / "odd[/b]")
     for name in ("card.json", "exposure-by-epoch.json"):
         (folder / "odd[/b]" / name).write_text("[1")
     (folder / "bytes.bin").write_bytes(bytes(range(256)))
@@ -173,7 +173,7 @@ def test_spoilt_plans(seed, home, call):
 
 def options_of(verb):
     """The options of a verb."""
-    return [name for each in command_of(verb).params for name in each.opts if name.startswith("--")]
+    return [name for each in build_command(verb).params for name in each.opts if name.startswith("--")]
 
 
 QUIET = ["doctor", "demo"]

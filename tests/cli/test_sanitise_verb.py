@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from recollect.cli.app import app
 from recollect.corpora import Record, read_corpus
-from recollect.corpora.writing import write_corpus
+from recollect.corpora.corpus_writer import write_corpus
 
 LINES = ["a plain line", "my pin is 123456, really", "A  plain LINE", "another line", "card 4111111111111111"]
 PIN = "my pin is {digits:6}"
@@ -52,7 +52,7 @@ def test_by_duplicates(folder):
     done = run("a.jsonl", "--out", "b.jsonl", "--by", "duplicates", "--json")
     assert json.loads(done.stdout)["reasons"] == {"repeats an earlier record of another user": 1}
     (change,) = json.loads((folder / "b.changes.json").read_text())
-    assert (change["record"], change["like"]) == ("2", "0")
+    assert (change["record"], change["duplicate_of"]) == ("2", "0")
 
 
 @pytest.mark.slow  # tries out which way of training two models at once is quicker, in processes of their own

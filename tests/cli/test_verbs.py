@@ -10,8 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from recollect.cli.fields import fields_of
-from recollect.cli.verbs import OptionGroup, verb
+from recollect.cli.fields import list_fields
+from recollect.cli.verbs import OptionGroup, wrap_verb
 from recollect.errors import CorpusError
 
 
@@ -41,14 +41,14 @@ class Colours(OptionGroup):
     """A group of options."""
 
     @classmethod
-    def fields(cls):
+    def list_fields(cls):
         """Those of a paint."""
-        return fields_of(Paint)
+        return list_fields(Paint)
 
 
 def run(function, *words):
     app = typer.Typer(pretty_exceptions_enable=False)
-    app.command()(verb(function))
+    app.command()(wrap_verb(function))
     return CliRunner(env={"COLUMNS": "200"}).invoke(app, list(words))
 
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recollect.corpora import Corpus, Record, Split, artificial_users, read_corpus, spill, summary
-from recollect.corpora.readers import arrays, arrow_rows, opening
-from recollect.corpora.synthetic import texts
+from recollect.corpora import Corpus, Record, Split, assign_artificial_users, read_corpus, spill, summary
+from recollect.corpora.readers import arrays, arrow_rows, byte_streams
+from recollect.corpora.synthetic import make_texts
 
 
 def peak(work: Callable[[], object]) -> int:
@@ -60,16 +60,16 @@ def _frame(path: Path, count: int) -> pd.DataFrame:
 @pytest.mark.parametrize("make", [_jsonl, _csv, _parquet, _npz, _frame])
 def test_ten_times_the_records_take_no_more_memory(tmp_path, monkeypatch, make):
     # the buffers are filled by the smaller corpus already; only what grows with the corpus can differ
-    monkeypatch.setattr(spill, "RUN", 256)
-    monkeypatch.setattr(spill, "SLICE", 512)
-    monkeypatch.setattr(summary, "RECENT", 256)
-    monkeypatch.setattr(opening, "BUFFER", 1 << 12)
-    monkeypatch.setattr(arrays, "BLOCK", 1 << 12)
-    monkeypatch.setattr(arrow_rows, "ROWS", 64)
+    monkeypatch.setattr(spill, "RUN_LENGTH", 256)
+    monkeypatch.setattr(spill, "SLICE_LENGTH", 512)
+    monkeypatch.setattr(summary, "RECENT_USERS", 256)
+    monkeypatch.setattr(byte_streams, "BUFFER_BYTES", 1 << 12)
+    monkeypatch.setattr(arrays, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(arrow_rows, "ROWS_PER_BATCH", 64)
 
     def work(source: Path | pd.DataFrame) -> None:
         corpus = read_corpus(source)
-        for batch in corpus.batches(64):
+        for batch in corpus.iter_batches(64):
             del batch
 
     small, large = make(tmp_path / "small", 1_000), make(tmp_path / "large", 10_000)
@@ -79,9 +79,9 @@ def test_ten_times_the_records_take_no_more_memory(tmp_path, monkeypatch, make):
 
 
 def test_users_are_counted_in_bounded_memory(monkeypatch):
-    monkeypatch.setattr(spill, "RUN", 256)
-    monkeypatch.setattr(spill, "SLICE", 512)
-    monkeypatch.setattr(summary, "RECENT", 256)
+    monkeypatch.setattr(spill, "RUN_LENGTH", 256)
+    monkeypatch.setattr(spill, "SLICE_LENGTH", 512)
+    monkeypatch.setattr(summary, "RECENT_USERS", 256)
 
     def count(users: int) -> None:
         assert summary.summarise(Record(id=str(i), user=str(i), text="x") for i in range(users)).users == users
@@ -97,10 +97,10 @@ def test_pieces_and_artificial_users_are_made_as_they_are_read(tmp_path):
     def work() -> None:
         corpus = read_corpus(path, split=Split())
         assert len(corpus) == 10_000
-        assert artificial_users(corpus, users=10, seed=0).summary.users == 10
+        assert assign_artificial_users(corpus, users=10, seed=0).summary.users == 10
 
     assert peak(work) < 1_500_000, "ten thousand records would take some five million bytes"
 
 
 def test_an_open_corpus_holds_no_records():
-    assert peak(lambda: Corpus("endless", texts(people=10**9).open)) < 100_000
+    assert peak(lambda: Corpus("endless", make_texts(people=10**9).open)) < 100_000

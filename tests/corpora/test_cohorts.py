@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.corpora import Cohorts, Corpus, Record, artificial_users, cohorts_of, folds, groups, halves, units_of
+from recollect.corpora import (
+    Cohorts,
+    Corpus,
+    Record,
+    assign_artificial_users,
+    build_cohorts,
+    draw_folds,
+    draw_groups,
+    draw_halves,
+    list_units,
+)
 from recollect.errors import CorpusError, NotEnoughData, PlanError
 from recollect.testing.refusals import refused
 
@@ -21,12 +31,12 @@ def corpus(order: list[int] | None = None) -> Corpus:
 
 
 def test_units_are_users_or_records():
-    assert units_of(corpus(), "user") == tuple(sorted(UNITS))
-    assert units_of(corpus(), "record") == tuple(sorted(str(i) for i in range(60)))
+    assert list_units(corpus(), "user") == tuple(sorted(UNITS))
+    assert list_units(corpus(), "record") == tuple(sorted(str(i) for i in range(60)))
     with refused("no_users", CorpusError):
-        units_of(Corpus.of([Record(id="1", text="x")]), "user")
+        list_units(Corpus.of([Record(id="1", text="x")]), "user")
     with refused("unknown_choice", PlanError):
-        units_of(corpus(), "users")
+        list_units(corpus(), "users")
 
 
 @settings(deadline=None)
@@ -34,7 +44,7 @@ def test_units_are_users_or_records():
 def test_shares_that_make_up_one_leave_nobody_out_and_overlap_nowhere(seed, shares):
     scaled = {f"g{i}": share / sum(shares) for i, share in enumerate(shares)}
     units = [str(i) for i in range(200)]
-    drawn = groups(units, scaled, seed=seed)
+    drawn = draw_groups(units, scaled, seed=seed)
     together = [unit for chosen in drawn.values() for unit in chosen]
     assert sorted(together) == sorted(units)
     for group, share in scaled.items():
@@ -42,28 +52,28 @@ def test_shares_that_make_up_one_leave_nobody_out_and_overlap_nowhere(seed, shar
 
 
 def test_groups_may_be_counts_and_what_does_not_fit_is_refused():
-    drawn = groups(UNITS, {"target": 5, "reference": 0.5}, seed=1)
+    drawn = draw_groups(UNITS, {"target": 5, "reference": 0.5}, seed=1)
     assert (len(drawn["target"]), len(drawn["reference"])) == (5, 10)
     assert not set(drawn["target"]) & set(drawn["reference"])
     with refused("too_few_units", NotEnoughData):
-        groups(UNITS, {"a": 11, "b": 0.5}, seed=0)
+        draw_groups(UNITS, {"a": 11, "b": 0.5}, seed=0)
     with refused("empty_group", NotEnoughData):
-        groups(UNITS, {"a": 0.5, "b": 0.001}, seed=0)
+        draw_groups(UNITS, {"a": 0.5, "b": 0.001}, seed=0)
     with refused("out_of_range", PlanError):
-        groups(UNITS, {"a": 1.5}, seed=0)
+        draw_groups(UNITS, {"a": 1.5}, seed=0)
 
 
 def test_a_group_is_a_random_choice_that_another_seed_or_name_changes():
-    first = groups(UNITS, {"a": 10}, seed=0)
-    assert first == groups(random.Random(0).sample(UNITS, 20), {"a": 10}, seed=0)
-    assert first != groups(UNITS, {"a": 10}, seed=1)
-    assert first != groups(UNITS, {"a": 10}, seed=0, name="other")
+    first = draw_groups(UNITS, {"a": 10}, seed=0)
+    assert first == draw_groups(random.Random(0).sample(UNITS, 20), {"a": 10}, seed=0)
+    assert first != draw_groups(UNITS, {"a": 10}, seed=1)
+    assert first != draw_groups(UNITS, {"a": 10}, seed=0, name="other")
 
 
 def test_every_unit_is_chosen_equally_often():
     counts = dict.fromkeys(UNITS, 0)
     for seed in range(400):
-        for unit in groups(UNITS, {"a": 0.25}, seed=seed)["a"]:
+        for unit in draw_groups(UNITS, {"a": 0.25}, seed=seed)["a"]:
             counts[unit] += 1
     # Binomial(400, 1/4): five standard deviations on either side
     assert all(abs(count - 100) < 5 * np.sqrt(75) for count in counts.values())
@@ -72,70 +82,70 @@ def test_every_unit_is_chosen_equally_often():
 @pytest.mark.parametrize(("units", "models"), [(20, 10), (21, 4), (20, 3), (2, 2)])
 def test_halves_come_in_pairs_that_share_nobody(units, models):
     names = [str(i) for i in range(units)]
-    drawn = halves(names, models, seed=0)
+    drawn = draw_halves(names, models, seed=0)
     assert list(drawn) == [f"shadow-{i}" for i in range(models)]
     assert all(abs(len(chosen) - units / 2) <= 0.5 for chosen in drawn.values())
     for i in range(0, models - 1, 2):
         assert sorted(drawn[f"shadow-{i}"] + drawn[f"shadow-{i + 1}"]) == sorted(names)
     if models > 3:
         assert drawn["shadow-0"] not in (drawn["shadow-2"], drawn["shadow-3"])
-    assert halves(names, models + 2, seed=0)["shadow-0"] == drawn["shadow-0"]
+    assert draw_halves(names, models + 2, seed=0)["shadow-0"] == drawn["shadow-0"]
 
 
 def test_every_unit_is_unseen_by_exactly_one_fold():
-    drawn = folds(UNITS, 3, seed=0)
+    drawn = draw_folds(UNITS, 3, seed=0)
     unseen = [unit for chosen in drawn.values() for unit in set(UNITS) - set(chosen)]
     assert sorted(unseen) == sorted(UNITS)
     assert sorted(len(UNITS) - len(chosen) for chosen in drawn.values()) == [6, 7, 7]
     with refused("too_few_units", NotEnoughData):
-        folds(UNITS, 30, seed=0)
+        draw_folds(UNITS, 30, seed=0)
 
 
 def test_the_order_of_records_has_no_influence():
     shuffled = corpus(random.Random(1).sample(range(60), 60))
     for unit in ("user", "record"):
-        one, other = (halves(units_of(whole, unit), 4, seed=3) for whole in (corpus(), shuffled))
+        one, other = (draw_halves(list_units(whole, unit), 4, seed=3) for whole in (corpus(), shuffled))
         assert one == other
 
 
 def test_the_matrix_members_and_corpora_agree():
     whole = corpus()
-    cohorts = cohorts_of(whole, halves(units_of(whole, "user"), 4, seed=0), unit="user", seed=0)
+    cohorts = build_cohorts(whole, draw_halves(list_units(whole, "user"), 4, seed=0), unit="user", seed=0)
     assert cohorts.matrix.shape == (4, 20)
     assert cohorts.matrix.dtype == np.bool_
     for model in cohorts.models:
         members = set(cohorts.members(model))
-        assert members | set(cohorts.others(model)) == set(UNITS)
-        assert not members & set(cohorts.others(model))
-        assert [unit in members for unit in cohorts.units] == cohorts.trained(model).tolist()
-        assert [r.id for r in cohorts.corpus_of(whole, model)] == [r.id for r in whole if r.user in members]
+        assert members | set(cohorts.non_members(model)) == set(UNITS)
+        assert not members & set(cohorts.non_members(model))
+        assert [unit in members for unit in cohorts.units] == cohorts.member_mask(model).tolist()
+        assert [r.id for r in cohorts.select_corpus(whole, model)] == [r.id for r in whole if r.user in members]
 
 
 def test_cohorts_of_records_pick_records_even_where_there_are_users():
     whole = corpus()
-    cohorts = cohorts_of(whole, {"target": ["3", "41"]}, unit="record", seed=0)
-    assert [r.id for r in cohorts.corpus_of(whole, "target")] == ["3", "41"]
+    cohorts = build_cohorts(whole, {"target": ["3", "41"]}, unit="record", seed=0)
+    assert [r.id for r in cohorts.select_corpus(whole, "target")] == ["3", "41"]
 
 
 def test_another_corpus_is_refused():
-    cohorts = cohorts_of(corpus(), {"target": ["user1"]}, unit="user", seed=0)
+    cohorts = build_cohorts(corpus(), {"target": ["user1"]}, unit="user", seed=0)
     with refused("different_corpora", CorpusError):
-        cohorts.corpus_of(corpus(list(range(59))), "target")
+        cohorts.select_corpus(corpus(list(range(59))), "target")
     with refused("unknown_model", CorpusError):
         cohorts.members("targets")
     with refused("unknown_member", CorpusError):
-        cohorts_of(corpus(), {"target": ["user99"]}, unit="user", seed=0)
+        build_cohorts(corpus(), {"target": ["user99"]}, unit="user", seed=0)
 
 
 def test_cohorts_are_joined_model_by_model():
     whole = corpus()
-    one = cohorts_of(whole, {"target": ["user1"]}, unit="user", seed=0)
-    both = one.joined(cohorts_of(whole, {"shadow": ["user2"]}, unit="user", seed=0))
+    one = build_cohorts(whole, {"target": ["user1"]}, unit="user", seed=0)
+    both = one.join(build_cohorts(whole, {"shadow": ["user2"]}, unit="user", seed=0))
     assert (both.members("target"), both.members("shadow")) == (("user1",), ("user2",))
     with refused("duplicate_model", CorpusError):
-        one.joined(one)
+        one.join(one)
     with refused("different_corpora", CorpusError):
-        one.joined(cohorts_of(whole, {"shadow": ["1"]}, unit="record", seed=0))
+        one.join(build_cohorts(whole, {"shadow": ["1"]}, unit="record", seed=0))
 
 
 @settings(deadline=None, max_examples=30)
@@ -188,19 +198,21 @@ def test_missing_and_half_written_cohorts_are_refused(tmp_path):
 
 def test_artificial_users_divide_a_corpus_at_random_and_by_id_alone():
     records = [Record(id=str(i), text=f"text {i}") for i in range(2000)]
-    one = artificial_users(Corpus.of(records), users=20, seed=0)
-    other = artificial_users(Corpus.of(reversed(records)), users=20, seed=0)
+    one = assign_artificial_users(Corpus.of(records), users=20, seed=0)
+    other = assign_artificial_users(Corpus.of(reversed(records)), users=20, seed=0)
     assert {r.id: r.user for r in one} == {r.id: r.user for r in other}
     assert [(r.id, r.text) for r in one] == [(r.id, r.text) for r in records]
     sizes = np.unique([r.user for r in one], return_counts=True)[1]
     assert (len(sizes), one.summary.users) == (20, 20)
     # Binomial(2000, 1/20): five standard deviations on either side
     assert np.abs(sizes - 100).max() < 5 * np.sqrt(95)
-    assert {r.id: r.user for r in artificial_users(Corpus.of(records), users=20, seed=1)} != {r.id: r.user for r in one}
+    assert {r.id: r.user for r in assign_artificial_users(Corpus.of(records), users=20, seed=1)} != {
+        r.id: r.user for r in one
+    }
 
 
 def test_artificial_users_are_refused_where_there_are_real_or_too_few():
     with refused("has_users", CorpusError):
-        artificial_users(corpus(), users=2, seed=0)
+        assign_artificial_users(corpus(), users=2, seed=0)
     with refused("too_few_records", NotEnoughData):
-        artificial_users(Corpus.of(Record(id=str(i), text="x") for i in range(19)), users=2, seed=0)
+        assign_artificial_users(Corpus.of(Record(id=str(i), text="x") for i in range(19)), users=2, seed=0)

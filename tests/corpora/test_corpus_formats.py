@@ -172,7 +172,7 @@ def test_tables_with_large_strings_and_categories(write, tmp_path):
 
 @pytest.mark.parametrize("compressed", [True, False])
 def test_arrays_are_streamed_row_by_row(tmp_path, monkeypatch, compressed):
-    monkeypatch.setattr(arrays, "BLOCK", 100)  # several blocks, the last one shorter
+    monkeypatch.setattr(arrays, "BLOCK_BYTES", 100)  # several blocks, the last one shorter
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 256, (23, 4, 3), dtype=np.uint8), rng.integers(0, 10, 23, dtype=np.uint8)
     (np.savez_compressed if compressed else np.savez)(tmp_path / "d.npz", x=x, y=y)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.corpora import Cohorts, Columns, Corpus, Members, Record, Split, cohorts_of, read_corpus, read_members
+from recollect.corpora import Cohorts, Columns, Corpus, Members, Record, Split, build_cohorts, read_corpus, read_members
 from recollect.errors import CorpusError, PlanError
 from recollect.testing.refusals import refused
 
@@ -38,7 +38,7 @@ def nameless() -> Corpus:
 
 
 def saved(path: Path, corpus: Corpus) -> Path:
-    cohorts = cohorts_of(corpus, {"target": ["ann", "cid"], "shadow": ["bob"]}, unit="user", seed=0)
+    cohorts = build_cohorts(corpus, {"target": ["ann", "cid"], "shadow": ["bob"]}, unit="user", seed=0)
     cohorts.save(path)
     return path
 
@@ -149,7 +149,7 @@ def test_a_column_changes_neither_records_nor_digests_and_travels_with_pieces(co
     assert [record.digest for record in carried] == [record.digest for record in corpus]
     assert [record.extra for record in carried] == TRAINED
     assert [record.extra for record in corpus] == [None] * 5
-    assert [r.extra for r in corpus.of_users(["ann", "dee"]).with_column("trained")] == [True, True, False]
+    assert [r.extra for r in corpus.select_users(["ann", "dee"]).with_column("trained")] == [True, True, False]
     pieces = read_corpus(write("a.jsonl", ROWS), split=Split())
     assert read_members("column:trained", pieces) == EXPECTED
     assert sum(read_members("column:trained", pieces).truth_by_record(pieces).values()) == 4
@@ -167,7 +167,7 @@ def test_cohorts_tell_of_everybody(corpus, tmp_path):
         known = read_members(given_as, corpus)
         assert known == Members(unit="user", members=frozenset(["ann", "cid"]), non_members=frozenset(["bob", "dee"]))
     assert read_members(path, corpus, model="shadow").members == {"bob"}
-    records = cohorts_of(corpus, {"target": ["r0", "r4"]}, unit="record", seed=0)
+    records = build_cohorts(corpus, {"target": ["r0", "r4"]}, unit="record", seed=0)
     dropped = Counter()
     assert read_members(records, corpus).truth_by_user(corpus, dropped) == {"bob": False, "cid": False, "dee": True}
     assert dropped == {"partial_users": 1}
@@ -257,9 +257,9 @@ def test_unreadable_lists_other_cohorts_and_bare_records_are_refused(corpus, tmp
         (tmp_path / "empty.txt", "empty_members"),
         (tmp_path, "unreadable_file"),
         (tmp_path / "none.json", "unreadable_file"),
-        (cohorts_of(corpus.of_users(["ann"]), {"target": ["ann"]}, unit="user", seed=0), "different_corpora"),
-        (cohorts_of(corpus, {"model": ["ann"]}, unit="user", seed=0), "unknown_model"),
-        (cohorts_of(corpus, {"target": []}, unit="user", seed=0), "empty_members"),
+        (build_cohorts(corpus.select_users(["ann"]), {"target": ["ann"]}, unit="user", seed=0), "different_corpora"),
+        (build_cohorts(corpus, {"model": ["ann"]}, unit="user", seed=0), "unknown_model"),
+        (build_cohorts(corpus, {"target": []}, unit="user", seed=0), "empty_members"),
     ):
         with refused(code, CorpusError):
             read_members(members, corpus)

@@ -159,7 +159,7 @@ def test_rows_that_are_neither_texts_nor_mappings_are_faults():
 
 
 def test_columns_splits_and_small_batches_work_as_with_files(write, monkeypatch):
-    monkeypatch.setattr("recollect.corpora.readers.arrow_rows.ROWS", 2)
+    monkeypatch.setattr("recollect.corpora.readers.arrow_rows.ROWS_PER_BATCH", 2)
     options = {"columns": Columns(text="text", user="other_user", id=""), "split": Split(by="windows", words=1)}
     rows = [{"source": "s", "target": "t", "text": f"one two {i}", "other_user": i} for i in range(5)]
     twin = read_corpus(write("twin.jsonl", rows), **options)

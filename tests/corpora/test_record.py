@@ -56,16 +56,16 @@ def test_the_digest_sees_type_and_shape_but_neither_owner_nor_id():
 
 
 def test_a_record_of_checked_fields_is_like_any_other():
-    quick, slow = Record.of_fields({"id": "1", "text": "x"}), Record(id="1", text="x")
+    quick, slow = Record.from_fields({"id": "1", "text": "x"}), Record(id="1", text="x")
     assert quick == slow
     assert hash(quick) == hash(slow)
     assert repr(quick) == repr(slow)
     assert dataclasses.replace(quick, user="ann") == Record(id="1", user="ann", text="x")
-    assert (quick.kind, quick.owner, quick.predicted) == ("text", "1", "x")
+    assert (quick.kind, quick.owner, quick.scored_text) == ("text", "1", "x")
 
 
 def test_the_three_kinds():
     pair = Record(id="1", user="ann", source="a", target="b")
-    assert (pair.kind, pair.owner, pair.predicted) == ("pair", "ann", "b")
+    assert (pair.kind, pair.owner, pair.scored_text) == ("pair", "ann", "b")
     assert Record(id="1", text="x", label=0).kind == "labelled"
-    assert Record(id="1", array=np.zeros(2), label=0).predicted == ""
+    assert Record(id="1", array=np.zeros(2), label=0).scored_text == ""

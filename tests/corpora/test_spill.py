@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.corpora import duplicates, read_corpus, spill
+from recollect.corpora import duplicate_ids, read_corpus, spill
 from recollect.corpora.spill import Spill
 from recollect.errors import CorpusError
 from recollect.testing.refusals import refused
@@ -17,9 +17,9 @@ from recollect.testing.refusals import refused
 @pytest.fixture(autouse=True)
 def short_runs(monkeypatch):
     """So that a few strings already spill to disk."""
-    monkeypatch.setattr(spill, "RUN", 8)
-    monkeypatch.setattr(spill, "SLICE", 16)
-    monkeypatch.setattr(duplicates, "AT_A_TIME", 5)
+    monkeypatch.setattr(spill, "RUN_LENGTH", 8)
+    monkeypatch.setattr(spill, "SLICE_LENGTH", 16)
+    monkeypatch.setattr(duplicate_ids, "IDS_PER_PASS", 5)
 
 
 def of(strings: list[str]) -> Spill:
@@ -34,8 +34,8 @@ def of(strings: list[str]) -> Spill:
 def test_distinct_and_repeated_strings_equal_a_plain_count(strings):
     counts, spilled = Counter(strings), of(strings)
     for _ in range(2):  # asking does not use it up
-        assert spilled.distinct() == len(counts)
-        repeated = [number for hashes in spilled.repeated() for number in hashes.tolist()]
+        assert spilled.count_distinct() == len(counts)
+        repeated = [number for hashes in spilled.iter_repeated() for number in hashes.tolist()]
         expected = {int.from_bytes(spill.hash64(text), "little") for text, n in counts.items() if n > 1}
         assert len(repeated) == len(set(repeated))
         assert set(repeated) == expected
@@ -43,7 +43,7 @@ def test_distinct_and_repeated_strings_equal_a_plain_count(strings):
 
 def test_one_string_very_often_is_written_twice_a_run_at_most():
     spilled = of(["same"] * 1000)
-    assert spilled.distinct() == 1
+    assert spilled.count_distinct() == 1
     assert sum(spilled._lengths) <= 2 * 1000 / 8
 
 

@@ -15,9 +15,9 @@ from workloads import NeedsTheKey, slow_first, surroundings, troubled, who
 
 from recollect.errors import ModelError, RecollectError
 from recollect.execution.backend import Done, Failure, attempt
-from recollect.execution.crew import AHEAD
 from recollect.execution.local import LocalBackend
-from recollect.execution.threads import computing_with, environment, thread_settings, threads_for
+from recollect.execution.threads import divide_threads, set_environment, thread_variables, use_threads
+from recollect.execution.worker_pool import PREFETCH
 from recollect.testing.refusals import refused
 
 
@@ -87,7 +87,7 @@ def test_items_are_taken_as_they_are_needed(workers):
     outcomes = LocalBackend(workers=workers).map(who, endless())
     for seen in range(1, 20):
         next(outcomes)
-        assert taken <= seen + AHEAD * workers
+        assert taken <= seen + PREFETCH * workers
     outcomes.close()
 
 
@@ -122,19 +122,19 @@ def test_one_worker_computes_with_its_threads_for_the_time_of_the_work():
 
 
 def test_threads_are_divided_among_workers_within_what_the_user_allows():
-    with environment({"OMP_NUM_THREADS": "1"}):
-        assert threads_for(1) == 1
-    with environment({"OMP_NUM_THREADS": ""}):
+    with set_environment({"OMP_NUM_THREADS": "1"}):
+        assert divide_threads(1) == 1
+    with set_environment({"OMP_NUM_THREADS": ""}):
         cores = len(os.sched_getaffinity(0))
-        assert [threads_for(workers) for workers in (1, 2, 10 * cores)] == [cores, max(1, cores // 2), 1]
+        assert [divide_threads(workers) for workers in (1, 2, 10 * cores)] == [cores, max(1, cores // 2), 1]
         assert LocalBackend(workers=2).threads == max(1, cores // 2)
 
 
 def test_the_environment_is_as_before_afterwards(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     monkeypatch.delenv("RAYON_NUM_THREADS", raising=False)
-    with computing_with(3):
-        assert {name: os.environ[name] for name in thread_settings(3)} == thread_settings(3)
+    with use_threads(3):
+        assert {name: os.environ[name] for name in thread_variables(3)} == thread_variables(3)
     assert os.environ["OMP_NUM_THREADS"] == "5"
     assert "RAYON_NUM_THREADS" not in os.environ
 

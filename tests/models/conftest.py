@@ -10,7 +10,7 @@ import torch
 from transformers import AutoConfig, AutoModelForImageClassification
 
 from recollect.corpora.record import Record
-from recollect.testing.tiny import save_tiny, tiny_model
+from recollect.testing.tiny import build_tiny_model, save_tiny
 
 RAGGED = [
     "The quick brown fox jumps over the lazy dog.",
@@ -71,7 +71,9 @@ def assert_numbers():
         assert len(rows) == len(expected)
         for row, (logits, symbol) in zip(rows, expected, strict=True):
             rank, *numbers = numbers_of(np.asarray(logits, dtype=np.float64), symbol)
-            assert [found.logprob[row], found.entropy[row], found.spread[row]] == pytest.approx(numbers, abs=within)
+            assert [found.logprob[row], found.entropy[row], found.logprob_std[row]] == pytest.approx(
+                numbers, abs=within
+            )
             near = int((np.abs(logits - logits[symbol]) <= 1e-5).sum()) - 1
             assert abs(int(found.rank[row]) - rank) <= (0 if exact_ranks else near)
 
@@ -83,7 +85,7 @@ def folders(tmp_path_factory):
     """Tiny models of every kind, saved as anyone would."""
     home = tmp_path_factory.mktemp("models")
     for family in ("gpt2", "bert", "t5"):
-        save_tiny(tiny_model(family), home / family)
+        save_tiny(build_tiny_model(family), home / family)
     config = AutoConfig.for_model("recollect-perceptron", inputs=64, hidden=[8], num_labels=3)
     AutoModelForImageClassification.from_config(config).save_pretrained(home / "mlp")
     return home

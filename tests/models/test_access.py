@@ -18,14 +18,14 @@ accesses = st.builds(
 
 @given(accesses, accesses)
 def test_lowered_access_is_covered_by_both(one, other):
-    low = one.lowered(other)
+    low = one.lower(other)
     assert one.covers(low)
     assert other.covers(low)
 
 
 @given(accesses, accesses)
 def test_lowering_to_what_is_covered_gives_just_that(one, other):
-    assert (one.lowered(other) == other) == one.covers(other)
+    assert (one.lower(other) == other) == one.covers(other)
 
 
 @given(accesses)
@@ -35,7 +35,7 @@ def test_full_access_covers_everything_and_a_label_is_covered_by_everything(acce
 
 
 def test_what_is_missing_is_said_in_words():
-    assert Access.top(5).missing(Access.PROBABILITIES) == [
+    assert Access.top(5).list_missing(Access.PROBABILITIES) == [
         "the rank of every symbol",
         "log-probabilities of any symbol",
         "the whole predictive distribution (entropy, spread)",

@@ -26,7 +26,7 @@ def answers_of(sizes: list[int], first: int = 0) -> Answers:
         rank=np.array(ranks, np.int32),
         logprob=None,
         entropy=np.arange(rows, dtype=np.float32),
-        spread=None,
+        logprob_std=None,
     )
 
 
@@ -39,21 +39,23 @@ def test_selecting_keeps_rows_with_their_record(sizes, random):
     assert chosen.records == tuple(wanted)
     assert chosen.logprob is None
     for record in wanted:
-        np.testing.assert_array_equal(chosen.rank[chosen.rows_of(record)], answers.rank[answers.rows_of(record)])
-        np.testing.assert_array_equal(chosen.entropy[chosen.rows_of(record)], answers.entropy[answers.rows_of(record)])
+        np.testing.assert_array_equal(chosen.rank[chosen.get_rows(record)], answers.rank[answers.get_rows(record)])
+        np.testing.assert_array_equal(
+            chosen.entropy[chosen.get_rows(record)], answers.entropy[answers.get_rows(record)]
+        )
 
 
 @given(lengths, lengths)
 def test_joining_is_reading_one_after_the_other(one, other):
     parts = [answers_of(one), answers_of(other, first=len(one))]
-    joined = Answers.joined(parts)
+    joined = Answers.concatenate(parts)
     assert joined.records == parts[0].records + parts[1].records
-    assert [rows.tolist() for rows in joined.each("rank")] == [
-        rows.tolist() for part in parts for rows in part.each("rank")
+    assert [rows.tolist() for rows in joined.iter_column("rank")] == [
+        rows.tolist() for part in parts for rows in part.iter_column("rank")
     ]
 
 
 def test_a_record_that_comes_again_is_taken_the_first_time_only():
-    joined = Answers.joined([answers_of([2, 1]), answers_of([2, 3, 1])])
+    joined = Answers.concatenate([answers_of([2, 1]), answers_of([2, 3, 1])])
     assert joined.records == ("r0", "r1", "r2")
     assert joined.rank.tolist() == [1, 2, 101, 201]

@@ -8,10 +8,10 @@ from recollect.corpora.record import Record
 from recollect.models.architectures import RecurrentConfig, RecurrentLM
 from recollect.models.causal import Causal
 from recollect.models.model import Model, Question
-from recollect.models.pretrained import Pretrained, settled
+from recollect.models.pretrained import Pretrained, settle
 from recollect.streams import stream
 from recollect.testing.refusals import refused
-from recollect.testing.tiny import tiny_model, tiny_tokenizer
+from recollect.testing.tiny import build_tiny_model, build_tiny_tokenizer
 
 FAMILIES = ["gpt2", "llama", "gemma2", "opt", "mamba"]
 STARTS = {"llama": [1], "gemma2": [1], "opt": [2]}
@@ -34,36 +34,36 @@ def twin(logits_alone, pretrained, record, *, before, window):
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_answers_equal_the_twin(family, precision, ragged, logits_alone, assert_numbers):
-    pretrained = tiny_model(family, precision=precision)
+    pretrained = build_tiny_model(family, precision=precision)
     answers = Causal(pretrained, Question(precision=precision)).answer(ragged)
     window = None if family == "mamba" else 64
     exact = precision == "float64" and family != "mamba"  # which rounds its logits to single precision itself
     for record in ragged:
         expected = twin(logits_alone, pretrained, record, before=STARTS.get(family, []), window=window)
-        rows = answers.rows_of(record.digest)
+        rows = answers.get_rows(record.digest)
         assert_numbers(answers, range(rows.start, rows.stop), expected, exact_ranks=exact)
     assert answers.logprob.dtype == np.dtype(precision)
 
 
 @pytest.mark.parametrize("window", [2, 5, 16])
 def test_a_window_may_be_narrower_than_the_model_s(window, ragged, logits_alone, assert_numbers):
-    pretrained = tiny_model("gpt2", precision="float64")
+    pretrained = build_tiny_model("gpt2", precision="float64")
     records = [record for record in ragged if len(record.text) <= 10 * window]
     answers = Causal(pretrained, Question(window=window, precision="float64")).answer(records)
     assert max(np.diff(answers.offsets)) > window
     for record in records:
-        rows = answers.rows_of(record.digest)
+        rows = answers.get_rows(record.digest)
         expected = twin(logits_alone, pretrained, record, before=[], window=window)
         assert_numbers(answers, range(rows.start, rows.stop), expected, exact_ranks=True)
 
 
 def recurrent():
     """A small recurrent model of our own."""
-    tokenizer = tiny_tokenizer()
+    tokenizer = build_tiny_tokenizer()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         network = RecurrentLM(RecurrentConfig(vocab_size=len(tokenizer), embedding=16, units=24, layers=2))
-    network = settled(network, "float64", torch.device("cpu"))
+    network = settle(network, "float64", torch.device("cpu"))
     return Pretrained(name="recurrent", network=network, tokenizer=tokenizer, digest="0" * 32)
 
 
@@ -71,7 +71,7 @@ def test_a_recurrent_model_reads_a_text_of_any_length_in_one_pass(ragged, logits
     pretrained = recurrent()
     answers = Causal(pretrained, Question(precision="float64")).answer(ragged)
     for record in ragged:
-        rows = answers.rows_of(record.digest)
+        rows = answers.get_rows(record.digest)
         expected = twin(logits_alone, pretrained, record, before=[], window=None)
         assert_numbers(answers, range(rows.start, rows.stop), expected, exact_ranks=True)
 
@@ -79,7 +79,7 @@ def test_a_recurrent_model_reads_a_text_of_any_length_in_one_pass(ragged, logits
 @pytest.mark.parametrize("family", ["gpt2", "gemma2"])
 @pytest.mark.parametrize("budget", [1, 333])
 def test_batch_size_and_order_change_no_number(family, budget, ragged):
-    model = Causal(tiny_model(family), Question())
+    model = Causal(build_tiny_model(family), Question())
     usual = model.answer(ragged)
     model.budget = budget
     shuffled = stream(budget, "order").permutation(np.array(ragged)).tolist()
@@ -88,13 +88,13 @@ def test_batch_size_and_order_change_no_number(family, budget, ragged):
     again = answers.select(usual.records)
     for name in ("offsets", "position", "start", "end", "known"):
         assert np.array_equal(getattr(again, name), getattr(usual, name))
-    for name in ("logprob", "entropy", "spread"):
+    for name in ("logprob", "entropy", "logprob_std"):
         assert np.abs(getattr(again, name) - getattr(usual, name)).max() < 1e-4
     assert np.array_equal(again.rank, usual.rank)
 
 
 def test_memory_that_runs_out_changes_no_number(ragged, monkeypatch):
-    model = Causal(tiny_model("gpt2"), Question())
+    model = Causal(build_tiny_model("gpt2"), Question())
     usual = model.answer(ragged)
     forward = model._passes._network.forward
 
@@ -111,20 +111,20 @@ def test_memory_that_runs_out_changes_no_number(ragged, monkeypatch):
 
 def test_the_first_token_is_predicted_only_after_a_symbol_it_was_trained_with():
     record = Record(id="a", text="again and again")
-    gpt2 = tiny_model("gpt2")
+    gpt2 = build_tiny_model("gpt2")
     tokens = len(gpt2.tokenizer(record.text)["input_ids"])
     assert Causal(gpt2, Question()).answer([record]).position.tolist() == list(range(1, tokens))
     for named in ("<s>", 1):
-        started = Causal(tiny_model("gpt2", card={"start_symbol": named}), Question()).answer([record])
+        started = Causal(build_tiny_model("gpt2", card={"start_symbol": named}), Question()).answer([record])
         assert started.position.tolist() == list(range(tokens))
-    assert Causal(tiny_model("llama"), Question()).answer([record]).position.tolist() == list(range(tokens))
+    assert Causal(build_tiny_model("llama"), Question()).answer([record]).position.tolist() == list(range(tokens))
 
 
 def test_a_start_symbol_on_the_card_stands_before_the_text(ragged, logits_alone, assert_numbers):
-    pretrained = tiny_model("gpt2", card={"start_symbol": "</s>"}, precision="float64")
+    pretrained = build_tiny_model("gpt2", card={"start_symbol": "</s>"}, precision="float64")
     answers = Causal(pretrained, Question(precision="float64")).answer(ragged)
     for record in ragged:
-        rows = answers.rows_of(record.digest)
+        rows = answers.get_rows(record.digest)
         expected = twin(logits_alone, pretrained, record, before=[2], window=64)
         assert_numbers(answers, range(rows.start, rows.stop), expected, exact_ranks=True)
 
@@ -132,20 +132,20 @@ def test_a_start_symbol_on_the_card_stands_before_the_text(ragged, logits_alone,
 @pytest.mark.parametrize("named", ["<begin>", 400, -1])
 def test_an_unknown_start_symbol_is_an_error(named):
     with refused("unknown_start_token"):
-        Causal(tiny_model("gpt2", card={"start_symbol": named}), Question())
+        Causal(build_tiny_model("gpt2", card={"start_symbol": named}), Question())
 
 
 def test_special_symbols_written_in_a_text_are_text():
     record = Record(id="a", text="a</s>b<s>c<pad>")
-    answers = Causal(tiny_model("llama"), Question()).answer([record])
+    answers = Causal(build_tiny_model("llama"), Question()).answer([record])
     said = [record.text[begin:end] for begin, end in zip(answers.start, answers.end, strict=True)]
     assert said == list("a</s>b<s>c<pad>")
     assert answers.known.all()
 
 
 def test_rows_say_where_in_the_text_a_token_stands(ragged):
-    answers = Causal(tiny_model("llama"), Question()).answer(ragged)
-    for record, starts, ends in zip(ragged, answers.each("start"), answers.each("end"), strict=True):
+    answers = Causal(build_tiny_model("llama"), Question()).answer(ragged)
+    for record, starts, ends in zip(ragged, answers.iter_column("start"), answers.iter_column("end"), strict=True):
         covered = {place for begin, end in zip(starts, ends, strict=True) for place in range(begin, end)}
         assert covered == set(range(len(record.text)))
 
@@ -158,7 +158,7 @@ def test_words_outside_the_vocabulary_are_marked():
     backend = Tokenizer(models.WordLevel({"<unk>": 0, "the": 1, "dog": 2}, **unknown))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     words = PreTrainedTokenizerFast(tokenizer_object=backend, **unknown)
-    pretrained = tiny_model("gpt2")
+    pretrained = build_tiny_model("gpt2")
     model = Causal(Pretrained(name="m", network=pretrained.network, tokenizer=words, digest="0" * 32), Question())
     answers = model.answer([Record(id="a", text="the cat dog")])
     assert answers.known.tolist() == [False, True]
@@ -168,12 +168,12 @@ def test_words_outside_the_vocabulary_are_marked():
 
 def test_a_record_asked_twice_is_answered_once():
     twice = [Record(id="a", text="again"), Record(id="b", text="dog"), Record(id="c", text="again")]
-    answers = Causal(tiny_model("gpt2"), Question()).answer(twice)
+    answers = Causal(build_tiny_model("gpt2"), Question()).answer(twice)
     assert answers.records == (twice[0].digest, twice[1].digest)
 
 
 def test_nothing_asked_nothing_answered():
-    model = Causal(tiny_model("gpt2"), Question())
+    model = Causal(build_tiny_model("gpt2"), Question())
     assert model.answer([]).rows == 0
     assert model.answer([Record(id="a", text="")]).offsets.tolist() == [0, 0]
     assert isinstance(model, Model)
@@ -181,9 +181,9 @@ def test_nothing_asked_nothing_answered():
 
 def test_a_record_without_a_text_is_refused():
     with refused("record_without_text"):
-        Causal(tiny_model("gpt2"), Question()).answer([Record(id="x", source="a", target="b")])
+        Causal(build_tiny_model("gpt2"), Question()).answer([Record(id="x", source="a", target="b")])
 
 
 def test_a_model_that_looks_ahead_is_refused():
     with refused("looks_ahead"):
-        Causal(tiny_model("bert"), Question())
+        Causal(build_tiny_model("bert"), Question())

@@ -18,7 +18,7 @@ from recollect.models.model import Model, Question
 from recollect.models.pretrained import Pretrained
 from recollect.models.soundness import refuse_unsound
 from recollect.testing.refusals import refused
-from recollect.testing.tiny import TEXTS, tiny_tokenizer
+from recollect.testing.tiny import TEXTS, build_tiny_tokenizer
 
 NAMES = ["cat", "dog", "eel"]
 LABELS = {"num_labels": 3, "id2label": dict(enumerate(NAMES)), "label2id": {name: i for i, name in enumerate(NAMES)}}
@@ -41,7 +41,7 @@ def made(auto, family: str, tokenizer=None, *, card=None, preprocessing=None, **
 
 
 def text_classifier(family: str, **sizes) -> Pretrained:
-    tokenizer = tiny_tokenizer(before="[CLS]", after="[SEP]") if family == "bert" else tiny_tokenizer()
+    tokenizer = build_tiny_tokenizer(before="[CLS]", after="[SEP]") if family == "bert" else build_tiny_tokenizer()
     marks = {"vocab_size": len(tokenizer), "bos_token_id": 1, "eos_token_id": 2, "max_position_embeddings": 64}
     return made(AutoModelForSequenceClassification, family, tokenizer, **{"pad_token_id": 0} | marks | SMALL | sizes)
 
@@ -89,7 +89,7 @@ def check_against_twin(model: Classifier, records, logits_of):
         assert answers.rank[row] == (own >= own[true]).sum()
         assert answers.logprob[row] == pytest.approx(logprob[true], abs=1e-6)
         assert answers.entropy[row] == pytest.approx(entropy, abs=1e-6)
-        assert answers.spread[row] == pytest.approx(
+        assert answers.logprob_std[row] == pytest.approx(
             np.sqrt((np.exp(logprob) * (logprob + entropy) ** 2).sum()), abs=1e-6
         )
     return answers

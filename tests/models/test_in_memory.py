@@ -16,7 +16,7 @@ from recollect.models import Access, Question, natural_reference
 from recollect.models.architectures import PerceptronClassifier, PerceptronConfig, RecurrentConfig, RecurrentLM
 from recollect.testing.fakes import Uniform
 from recollect.testing.refusals import refused
-from recollect.testing.tiny import save_tiny, tiny_model, tiny_tokenizer
+from recollect.testing.tiny import build_tiny_model, build_tiny_tokenizer, save_tiny
 
 RECORDS = [Record(id="a", text="The quick brown fox"), Record(id="b", text="jumps")]
 PAIRS = [Record(id="a", source="The quick", target="brown fox"), Record(id="b", source="x", target="jumps over")]
@@ -37,13 +37,13 @@ def assert_same(one, other, records):
     here, there = one.answer(records), other.answer(records)
     for column in ("rank", "start", "end", "known"):
         np.testing.assert_array_equal(getattr(here, column), getattr(there, column))
-    for column in ("logprob", "entropy", "spread"):  # where a weight begins in memory moves the last digits
+    for column in ("logprob", "entropy", "logprob_std"):  # where a weight begins in memory moves the last digits
         np.testing.assert_allclose(getattr(here, column), getattr(there, column), atol=1e-5)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "bert", "roberta", "t5", "bart"])
 def test_a_model_in_memory_is_the_one_in_its_folder(family, tmp_path):
-    made = tiny_model(family)
+    made = build_tiny_model(family)
     network, tokenizer = made.network.train().requires_grad_(True), made.tokenizer
     save_tiny(made, tmp_path)
     before = facts(network)
@@ -55,7 +55,7 @@ def test_a_model_in_memory_is_the_one_in_its_folder(family, tmp_path):
 def test_tied_weights_stay_tied_and_are_stored_once(tmp_path):
     torch.manual_seed(0)
     config = RecurrentConfig(vocab_size=400, embedding=8, units=8, tie_word_embeddings=True)
-    network, tokenizer = RecurrentLM(config), tiny_tokenizer()
+    network, tokenizer = RecurrentLM(config), build_tiny_tokenizer()
     network.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     model = load_model(network, tokenizer, question=Question(precision="float64"))
@@ -67,25 +67,25 @@ def test_tied_weights_stay_tied_and_are_stored_once(tmp_path):
 
 @pytest.mark.parametrize("stored", [torch.bfloat16, torch.float64])
 def test_another_precision_is_computed_in_by_a_copy_and_the_digest_is_of_what_is_stored(tmp_path, stored):
-    made = tiny_model("gpt2")
+    made = build_tiny_model("gpt2")
     network = made.network.to(stored)
     save_tiny(made, tmp_path)
     before = facts(network)
     model = load_model(network, made.tokenizer)
     assert_same(model, load_model(str(tmp_path)), RECORDS)
     assert facts(network) == before
-    assert model.digest != load_model(tiny_model("gpt2").network, made.tokenizer).digest
+    assert model.digest != load_model(build_tiny_model("gpt2").network, made.tokenizer).digest
 
 
 def test_weights_that_fit_are_shared_and_not_copied():
-    network = tiny_model("gpt2").network
-    model = load_model(network, tiny_model("gpt2").tokenizer)
+    network = build_tiny_model("gpt2").network
+    model = load_model(network, build_tiny_model("gpt2").tokenizer)
     assert model._network is not network
     assert all(a is b for a, b in zip(model._network.parameters(), network.parameters(), strict=True))
 
 
 def test_a_model_that_is_trained_further_must_be_loaded_again():
-    made = tiny_model("gpt2")
+    made = build_tiny_model("gpt2")
     network = made.network.requires_grad_(True)
     model = load_model(network, made.tokenizer)
     before = model.answer(RECORDS).logprob
@@ -102,7 +102,7 @@ def test_a_model_that_is_trained_further_must_be_loaded_again():
 
 @pytest.mark.parametrize("family", ["gemma2", "bert", "bart"])
 def test_it_travels_to_another_process(family):
-    made = tiny_model(family)
+    made = build_tiny_model(family)
     model = load_model(made.network, made.tokenizer)
     records = PAIRS if model.kind == "seq2seq" else RECORDS
     sent = pickle.dumps(model)
@@ -112,12 +112,12 @@ def test_it_travels_to_another_process(family):
 
 
 def test_steps_are_those_of_the_folder(tmp_path):
-    made = tiny_model("gpt2")
+    made = build_tiny_model("gpt2")
     save_tiny(made, tmp_path)
     found = []
     for model in (load_model(made.network.train(), made.tokenizer), load_model(str(tmp_path))):
         stepper = model.stepper()
-        found.append(stepper.following(stepper.start("The")))
+        found.append(stepper.score_next(stepper.start("The")))
     np.testing.assert_allclose(*found, atol=1e-5)
 
 
@@ -129,7 +129,7 @@ def test_a_pipeline_brings_its_tokenizer(folders):
 
 
 def test_the_card_of_the_folder_that_it_was_loaded_from_counts(tmp_path):
-    save_tiny(tiny_model("gpt2", card={"start_symbol": "</s>"}), tmp_path)
+    save_tiny(build_tiny_model("gpt2", card={"start_symbol": "</s>"}), tmp_path)
     network, tokenizer = AutoModelForCausalLM.from_pretrained(tmp_path), AutoTokenizer.from_pretrained(tmp_path)
     assert_same(load_model(network, tokenizer), load_model(str(tmp_path)), RECORDS)
 
@@ -158,7 +158,7 @@ def test_a_path_may_be_given_for_a_string(folders):
 
 
 def test_what_is_no_model_is_refused_with_the_way_out(folders):
-    made = tiny_model("gpt2")
+    made = build_tiny_model("gpt2")
     bare = transformers.GPT2Model(made.network.config)
     narrow = RecurrentLM(RecurrentConfig(vocab_size=100, embedding=4, units=4))
     for source, tokenizer, code in [
@@ -178,13 +178,13 @@ def test_what_is_no_model_is_refused_with_the_way_out(folders):
 
 
 def test_weights_that_are_not_in_memory_are_refused():
-    made = tiny_model("gpt2")
+    made = build_tiny_model("gpt2")
     with refused("weights_not_in_memory"):
         load_model(made.network.to("meta"), made.tokenizer)
 
 
 def test_there_is_no_such_device():
-    made = tiny_model("gpt2")
+    made = build_tiny_model("gpt2")
     assert load_model(made.network, made.tokenizer, device="cpu").access == Access.FULL
     with refused("no_such_device"):
         load_model(made.network, made.tokenizer, device="cuda:7")

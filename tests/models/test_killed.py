@@ -16,9 +16,9 @@ import pytest
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.execution.local import LocalBackend
-from recollect.models.asking import ask
-from recollect.models.loading import load_model
-from recollect.testing.tiny import TEXTS, save_tiny, tiny_model
+from recollect.models.loader import load_model
+from recollect.models.scoring import score_corpus
+from recollect.testing.tiny import TEXTS, build_tiny_model, save_tiny
 
 BLOCK = 8
 
@@ -105,13 +105,13 @@ class Forked:
 
 def score(model: str, work: Path, workers: int) -> None:
     """What every run does."""
-    ask(model, CORPUS, work, backend=LocalBackend(workers=workers, threads=1), block=BLOCK)
+    score_corpus(model, CORPUS, work, backend=LocalBackend(workers=workers, threads=1), block=BLOCK)
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> str:
     """A tiny GPT-2 in a folder."""
-    return str(save_tiny(tiny_model("gpt2"), tmp_path_factory.mktemp("models") / "gpt2"))
+    return str(save_tiny(build_tiny_model("gpt2"), tmp_path_factory.mktemp("models") / "gpt2"))
 
 
 @pytest.fixture(scope="module")
@@ -156,8 +156,8 @@ def test_the_answers_of_a_killed_run_are_those_of_the_model(model, tmp_path):
         time.sleep(0.001)
     run.kill()
     run.wait()
-    store = ask(model, CORPUS, tmp_path, backend=LocalBackend(threads=1))
+    store = score_corpus(model, CORPUS, tmp_path, backend=LocalBackend(threads=1))
     records = list(CORPUS)
-    answers, direct = store.answers(records), load_model(model).answer(records)
+    answers, direct = store.get_answers(records), load_model(model).answer(records)
     assert answers.records == direct.records
     assert abs(answers.logprob - direct.logprob).max() < 1e-4

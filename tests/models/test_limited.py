@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recollect.corpora.record import Record
 from recollect.errors import AccessError
 from recollect.models.access import Access, require
-from recollect.models.limited import limited, weakened
+from recollect.models.limited import limited, weaken
 from recollect.testing.fakes import Null, Uniform
 from recollect.testing.refusals import refused
 
@@ -29,7 +29,7 @@ accesses = st.builds(
 
 def same(one, other):
     """Whether two answers hold the same numbers."""
-    columns = ("rank", "logprob", "entropy", "spread")
+    columns = ("rank", "logprob", "entropy", "logprob_std")
     pairs = [(getattr(one, name), getattr(other, name)) for name in columns]
     return all((a is b) if a is None or b is None else np.array_equal(a, b, equal_nan=True) for a, b in pairs)
 
@@ -49,21 +49,21 @@ def one_by_one(access, least=None):
 @settings(deadline=None)
 @given(access=accesses, least=st.none() | st.floats(0.001, 0.9))
 def test_weakening_equals_deciding_symbol_by_symbol(access, least):
-    weak = weakened(FULL, access, least=least)
+    weak = weaken(FULL, access, min_probability=least)
     ranks, logprobs = one_by_one(access, least)
     assert weak.rank.tolist() == ranks
     if access.logprob == "none":
         assert weak.logprob is None
     else:
         assert np.array_equal(weak.logprob, np.array(logprobs, np.float32), equal_nan=True)
-    assert (weak.entropy is None) == (weak.spread is None) == (not access.distribution)
+    assert (weak.entropy is None) == (weak.logprob_std is None) == (not access.distribution)
 
 
 @settings(deadline=None)
 @given(first=accesses, second=accesses)
 def test_weakening_twice_is_weakening_to_the_weaker_of_both(first, second):
-    weaker = first.lowered(second)
-    assert same(weakened(weakened(FULL, first), weaker), weakened(FULL, weaker))
+    weaker = first.lower(second)
+    assert same(weaken(weaken(FULL, first), weaker), weaken(FULL, weaker))
 
 
 @settings(deadline=None)
@@ -71,26 +71,26 @@ def test_weakening_twice_is_weakening_to_the_weaker_of_both(first, second):
 def test_a_limit_can_only_lower_what_a_model_shows(first, second):
     model = limited(limited(MODEL, first), second)
     for access in (MODEL.access, first, second):
-        assert access.lowered(model.access) == model.access
+        assert access.lower(model.access) == model.access
     assert not model.access.steps
-    assert same(model.answer(RECORDS), weakened(FULL, model.access))
+    assert same(model.answer(RECORDS), weaken(FULL, model.access))
 
 
 def test_the_answers_that_were_given_stay_as_they_were():
     before = FULL.rank.copy()
-    weakened(FULL, Access.LABEL)
+    weaken(FULL, Access.LABEL)
     assert np.array_equal(FULL.rank, before)
 
 
 def test_one_pass_serves_every_k():
-    ranks = {k: weakened(FULL, Access.top(k)).rank for k in (1, 5, 200)}
+    ranks = {k: weaken(FULL, Access.top(k)).rank for k in (1, 5, 200)}
     assert (ranks[1] > 0).sum() < (ranks[5] > 0).sum() < FULL.rows
     assert np.array_equal(ranks[200], FULL.rank)
 
 
 def test_the_highest_of_several_least_probabilities_counts():
-    model = limited(limited(MODEL, SHOWN, least=0.2), SHOWN, least=0.01)
-    assert model.least == 0.2
+    model = limited(limited(MODEL, SHOWN, min_probability=0.2), SHOWN, min_probability=0.01)
+    assert model.min_probability == 0.2
     assert np.nanmin(np.exp(model.answer(RECORDS).logprob)) >= 0.2
 
 
@@ -103,9 +103,9 @@ def test_logits_of_classes_are_shown_with_the_whole_distribution_only():
 
 def test_a_least_probability_needs_probabilities():
     with refused("probabilities_unknown"):
-        limited(limited(MODEL, Access.RANKS), Access.RANKS, least=0.1)
+        limited(limited(MODEL, Access.RANKS), Access.RANKS, min_probability=0.1)
     with refused("out_of_range"):
-        limited(MODEL, Access.RANKS, least=1)
+        limited(MODEL, Access.RANKS, min_probability=1)
 
 
 def test_a_missing_fact_is_refused_with_audit_need_model_and_remedy():

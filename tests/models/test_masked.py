@@ -15,12 +15,12 @@ from recollect.corpora.record import Record
 from recollect.models.access import Access
 from recollect.models.masked import Masked
 from recollect.models.model import Model, Question
-from recollect.models.patterns import hidden, pattern_count, windowed
+from recollect.models.patterns import count_patterns, draw_hidden, split_into_windows
 from recollect.models.pretrained import Pretrained
+from recollect.models.row_selection import RowSelector
 from recollect.models.soundness import refuse_unsound
-from recollect.models.trimming import Ending
 from recollect.testing.refusals import refused
-from recollect.testing.tiny import TEXTS, tiny_model
+from recollect.testing.tiny import TEXTS, build_tiny_model
 
 RAGGED = [*TEXTS, "a", "", "[MASK] [SEP] <mask> </s> <pad>", "Ωμέγα " * 3, "naïve café — “quoted” 1234", "ab " * 60]
 RECORDS = [Record(id=str(i), text=text) for i, text in enumerate(RAGGED)]
@@ -53,8 +53,8 @@ def other_model(family: str, **sizes) -> Pretrained:
 
 
 MODELS = {
-    "bert": lambda: tiny_model("bert"),
-    "roberta": lambda: tiny_model("roberta"),
+    "bert": lambda: build_tiny_model("bert"),
+    "roberta": lambda: build_tiny_model("roberta"),
     "bert-wordpiece": lambda: other_model(
         "bert", hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64
     ),
@@ -84,10 +84,14 @@ def twin(pretrained: Pretrained, record: Record, question: Question, width: int)
     tokenizer, network = pretrained.tokenizer, in_double(pretrained).network
     whole = tokenizer(record.text, split_special_tokens=True)["input_ids"]
     first, ids, last = whole[0], whole[1:-1], whole[-1]
-    for pattern in range(pattern_count(len(ids), question)):
-        places = hidden(record.digest, len(ids), pattern, question)
+    for pattern in range(count_patterns(len(ids), question)):
+        places = draw_hidden(record.digest, len(ids), pattern, question)
         covered = [tokenizer.mask_token_id if i in places else symbol for i, symbol in enumerate(ids)]
-        windows = [[0, len(ids), 0, len(places)]] if len(ids) <= width else windowed(places, len(ids), width).tolist()
+        windows = (
+            [[0, len(ids), 0, len(places)]]
+            if len(ids) <= width
+            else split_into_windows(places, len(ids), width).tolist()
+        )
         for begin, end, one, other in windows:
             with torch.no_grad():
                 logits = network(input_ids=torch.tensor([[first, *covered[begin:end], last]])).logits[0]
@@ -104,7 +108,7 @@ def equals_twin(assert_numbers):
         refuse_unsound(answers, model.access, model=model.name)
         assert answers.records == tuple(record.digest for record in RECORDS)
         for record in RECORDS:
-            rows = answers.rows_of(record.digest)
+            rows = answers.get_rows(record.digest)
             expected = list(twin(pretrained, record, model.question, model._width))
             assert answers.pattern[rows].tolist() == [pattern for pattern, *_ in expected]
             assert answers.position[rows].tolist() == [place for _, place, *_ in expected]
@@ -125,14 +129,14 @@ def test_ranks_equal_the_twins_exactly_in_double_precision(pretrained, equals_tw
 
 
 def test_short_windows_are_read_like_the_twins(equals_twin):
-    pretrained = tiny_model("roberta")
+    pretrained = build_tiny_model("roberta")
     model = Masked(pretrained, Question(patterns=2, window=12))
     assert model._width == 10
     equals_twin(model, pretrained)
 
 
 def test_the_full_logits_are_never_made(pretrained):
-    assert Masked(pretrained, Question())._reader.fast
+    assert Masked(pretrained, Question())._reader.skips_full_logits
 
 
 @pytest.mark.parametrize(
@@ -141,18 +145,18 @@ def test_the_full_logits_are_never_made(pretrained):
 )
 def test_the_end_of_the_encoder_sees_only_what_is_asked_for_where_it_can_be_told(name, ending):
     network = MODELS[name]().network
-    found = Ending(network)._module
+    found = RowSelector(network)._module
     named = {id(module): path.rpartition(".")[2] for path, module in network.named_modules()}
     assert (None if found is None else named[id(found)]) == ending
 
 
 def test_an_end_that_gives_other_numbers_is_not_believed():
-    network = tiny_model("bert").network
+    network = build_tiny_model("bert").network
     last = network.bert.encoder.layer[-1]
     whole = last.forward
     # a layer in which places still look at each other after its attention
     last.forward = lambda *inputs, **named: whole(*inputs, **named).cumsum(1)
-    assert Ending(network)._module is None
+    assert RowSelector(network)._module is None
 
 
 def test_batch_size_order_and_company_move_nothing(pretrained):
@@ -166,13 +170,15 @@ def test_batch_size_order_and_company_move_nothing(pretrained):
         same = together.select(apart.records)
         for column in ("offsets", "pattern", "position", "start", "end", "known"):
             assert np.array_equal(getattr(apart, column), getattr(same, column))
-        for column in ("logprob", "entropy", "spread"):
+        for column in ("logprob", "entropy", "logprob_std"):
             np.testing.assert_allclose(getattr(apart, column), getattr(same, column), atol=1e-4)
 
 
 def test_the_same_places_are_hidden_from_every_model_with_the_same_tokenizer():
     question = Question(patterns=5)
-    one, other = (Masked(tiny_model("bert", seed=seed, window=window), question) for seed, window in ((0, 64), (1, 32)))
+    one, other = (
+        Masked(build_tiny_model("bert", seed=seed, window=window), question) for seed, window in ((0, 64), (1, 32))
+    )
     first, second = one.answer(RECORDS), other.answer(RECORDS)
     assert np.array_equal(first.position, second.position)
     assert not np.array_equal(first.logprob, second.logprob)
@@ -184,7 +190,7 @@ def test_places_are_those_of_the_text_and_no_special_symbol_is_ever_hidden(pretr
     for record in RECORDS:
         spelt = pretrained.tokenizer(record.text, split_special_tokens=True, return_offsets_mapping=True)
         places = spelt["offset_mapping"][1:-1]
-        rows = answers.rows_of(record.digest)
+        rows = answers.get_rows(record.digest)
         found = list(zip(answers.start[rows].tolist(), answers.end[rows].tolist(), strict=True))
         assert found == [places[place] for place in answers.position[rows]]
         ids = spelt["input_ids"][1:-1]
@@ -203,26 +209,26 @@ def test_what_a_text_spells_out_is_ordinary_text(pretrained):
 
 def test_a_text_without_symbols_has_no_rows_and_stays():
     records = [Record(id="empty", text=""), Record(id="full", text="some words")]
-    answers = Masked(tiny_model("bert"), Question(patterns=2)).answer(records)
+    answers = Masked(build_tiny_model("bert"), Question(patterns=2)).answer(records)
     assert answers.offsets[1] == 0
     assert answers.rows > 0
-    assert Masked(tiny_model("bert"), Question()).answer([]).records == ()
-    assert Masked(tiny_model("bert"), Question()).answer(records[:1]).rows == 0
+    assert Masked(build_tiny_model("bert"), Question()).answer([]).records == ()
+    assert Masked(build_tiny_model("bert"), Question()).answer(records[:1]).rows == 0
 
 
 def test_the_same_text_of_two_people_is_asked_once():
     records = [Record(id="1", user="ann", text="hello there"), Record(id="2", user="bob", text="hello there")]
-    assert Masked(tiny_model("bert"), Question()).answer(records).records == (records[0].digest,)
+    assert Masked(build_tiny_model("bert"), Question()).answer(records).records == (records[0].digest,)
 
 
 def test_a_record_without_text_is_named():
     with refused("record_without_text") as refusal:
-        Masked(tiny_model("bert"), Question()).answer([Record(id="pair", source="a", target="b")])
+        Masked(build_tiny_model("bert"), Question()).answer([Record(id="pair", source="a", target="b")])
     assert "'pair'" in refusal.error.found
 
 
 def test_a_tokenizer_without_a_mask_is_refused():
-    pretrained = tiny_model("bert")
+    pretrained = build_tiny_model("bert")
     pretrained.tokenizer.mask_token = None
     with refused("no_mask_token"):
         Masked(pretrained, Question())
@@ -231,10 +237,10 @@ def test_a_tokenizer_without_a_mask_is_refused():
 @pytest.mark.parametrize(("window", "code"), [(3, "window_too_short"), (65, "window_too_long")])
 def test_a_window_that_cannot_be_read_is_refused(window, code):
     with refused(code):
-        Masked(tiny_model("bert"), Question(window=window))
+        Masked(build_tiny_model("bert"), Question(window=window))
 
 
 def test_it_is_a_model_that_shows_probabilities():
-    model = Masked(tiny_model("bert"), Question())
+    model = Masked(build_tiny_model("bert"), Question())
     assert isinstance(model, Model)
     assert (model.kind, model.access) == ("masked", Access.PROBABILITIES)

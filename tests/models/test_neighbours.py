@@ -10,14 +10,14 @@ from recollect.models.model import Question
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.signals.neighbourhood import Neighbourhood
 from recollect.testing.refusals import refused
-from recollect.testing.tiny import tiny_model
+from recollect.testing.tiny import build_tiny_model
 
 TEXTS = ["The quick brown fox jumps over it again", "see you at noon", "one", "to be or not to be 1234!"]
 
 
 @pytest.fixture(scope="module", params=["bert", "roberta"])
 def masked(request):
-    return Masked(tiny_model(request.param), Question(patterns=1))
+    return Masked(build_tiny_model(request.param), Question(patterns=1))
 
 
 def test_each_neighbour_differs_in_one_symbol(masked):
@@ -41,14 +41,14 @@ def test_neither_batches_nor_order_change_what_is_written(masked):
 def test_the_likeliest_symbol_is_that_of_the_bare_network():
     import torch
 
-    model = Masked(tiny_model("bert"), Question(patterns=1))
+    model = Masked(build_tiny_model("bert"), Question(patterns=1))
     inside = model._substitutes
     (near,) = model.neighbours(["see you at noon"], 99)
     encoded = inside.encode(["see you at noon"])[0]
-    continues = inside._continues
+    continues = inside._is_continuation
     for place, found in enumerate(near):
-        ids = [*inside.encode.before, *encoded.ids.tolist(), *inside.encode.after]
-        at = len(inside.encode.before) + place
+        ids = [*inside.encode.prefix_ids, *encoded.ids.tolist(), *inside.encode.suffix_ids]
+        at = len(inside.encode.prefix_ids) + place
         own, ids[at] = ids[at], inside.tokenizer.mask_token_id
         logits = inside.network(input_ids=torch.tensor([ids])).logits[0, at]
         allowed = [
@@ -68,10 +68,10 @@ def test_the_likeliest_symbol_is_that_of_the_bare_network():
 
 def test_a_model_that_cannot_write_neighbours_is_refused():
     corpora = {part: Corpus.of([Record(id="1", text="see you")]) for part in (AUDITED, CONTROLS)}
-    causal = Causal(tiny_model("gpt2"), Question())
+    causal = Causal(build_tiny_model("gpt2"), Question())
     evidence = Evidence(models={TARGET: causal, "perturber": causal}, corpora=corpora)
     with refused("perturber_not_masked"):
-        Neighbourhood().derived(evidence, AUDITED)
+        Neighbourhood().derive_corpus(evidence, AUDITED)
 
 
 def test_without_a_model_words_as_frequent_are_swapped_in():
@@ -79,11 +79,11 @@ def test_without_a_model_words_as_frequent_are_swapped_in():
     texts = ["we meet at noon", "", "xyz"]
     audited = Corpus.of(Record(id=str(i), text=text) for i, text in enumerate(texts))
     evidence = Evidence(corpora={AUDITED: audited, CONTROLS: controls})
-    near = list(Neighbourhood(count=3).derived(evidence, AUDITED))
+    near = list(Neighbourhood(count=3).derive_corpus(evidence, AUDITED))
     assert [record.id.partition("\x1f")[0] for record in near] == ["0", "0", "0", "2"]
     for record in near:
         words = texts[int(record.id[0])].split()
         changed = [(a, b) for a, b in zip(words, record.text.split(), strict=True) if a != b]
         assert len(changed) == 1
         assert changed[0][1] in {"we", "meet", "at", "noon", "or", "ten"}
-    assert [r.text for r in Neighbourhood(count=3).derived(evidence, AUDITED)] == [r.text for r in near]
+    assert [r.text for r in Neighbourhood(count=3).derive_corpus(evidence, AUDITED)] == [r.text for r in near]

@@ -15,11 +15,11 @@ from recollect.models.patterns import (
     LAST,
     PATTERN,
     RECORD,
-    all_reads,
-    hidden,
-    pattern_count,
-    pattern_size,
-    windowed,
+    count_hidden,
+    count_patterns,
+    draw_hidden,
+    plan_reads,
+    split_into_windows,
 )
 
 RECORD_A, RECORD_B = "a" * 32, "b" * 32
@@ -28,18 +28,18 @@ RECORD_A, RECORD_B = "a" * 32, "b" * 32
 @pytest.mark.parametrize(("symbols", "share", "size"), [(1, 0.15, 1), (20, 0.15, 3), (21, 0.15, 4), (100, 0.07, 7)])
 def test_a_pattern_hides_its_share_rounded_up(symbols, share, size):
     question = Question(masked=share)
-    assert pattern_size(symbols, question) == size
-    assert len(set(hidden(RECORD_A, symbols, 0, question).tolist())) == size
+    assert count_hidden(symbols, question) == size
+    assert len(set(draw_hidden(RECORD_A, symbols, 0, question).tolist())) == size
 
 
 def test_a_pattern_depends_on_record_number_and_seed_alone():
     question = Question(patterns=3)
     more = Question(patterns=50, precision="float64", window=16)
-    patterns = [hidden(RECORD_A, 40, k, question).tolist() for k in range(3)]
-    assert patterns == [hidden(RECORD_A, 40, k, more).tolist() for k in range(3)]
+    patterns = [draw_hidden(RECORD_A, 40, k, question).tolist() for k in range(3)]
+    assert patterns == [draw_hidden(RECORD_A, 40, k, more).tolist() for k in range(3)]
     others = [
-        hidden(RECORD_B, 40, 0, question).tolist(),
-        hidden(RECORD_A, 40, 0, Question(mask_seed=1)).tolist(),
+        draw_hidden(RECORD_B, 40, 0, question).tolist(),
+        draw_hidden(RECORD_A, 40, 0, Question(mask_seed=1)).tolist(),
         *patterns[1:],
     ]
     assert patterns[0] not in others
@@ -47,19 +47,19 @@ def test_a_pattern_depends_on_record_number_and_seed_alone():
 
 def test_every_place_is_hidden_equally_often():
     question, draws = Question(), 4000
-    seen = np.bincount(np.concatenate([hidden(RECORD_A, 13, k, question) for k in range(draws)]), minlength=13)
+    seen = np.bincount(np.concatenate([draw_hidden(RECORD_A, 13, k, question) for k in range(draws)]), minlength=13)
     # 2 of 13 each time: the mean is 615, the deviation 23
     assert abs(seen - draws * 2 / 13).max() < 5 * 23
 
 
 def test_pairs_of_places_are_hidden_together_as_often_as_chance_has_it():
-    together = sum({3, 4} <= set(hidden(RECORD_A, 10, k, Question(masked=0.5)).tolist()) for k in range(4000))
+    together = sum({3, 4} <= set(draw_hidden(RECORD_A, 10, k, Question(masked=0.5)).tolist()) for k in range(4000))
     assert together / 4000 == pytest.approx(5 / 10 * 4 / 9, abs=0.035)
 
 
 def test_one_by_one_hides_every_place_once():
     question = Question(one_by_one=True)
-    assert [hidden(RECORD_A, 5, k, question).tolist() for k in range(pattern_count(5, question))] == [
+    assert [draw_hidden(RECORD_A, 5, k, question).tolist() for k in range(count_patterns(5, question))] == [
         [i] for i in range(5)
     ]
 
@@ -70,7 +70,7 @@ def test_windows_score_every_place_once_with_context_on_both_sides(data, width, 
     size = width + beyond
     places = np.array(sorted(data.draw(st.sets(st.integers(0, size - 1), min_size=1))))
     scored = []
-    for begin, end, first, last in windowed(places, size, width).tolist():
+    for begin, end, first, last in split_into_windows(places, size, width).tolist():
         assert 0 <= begin < end <= size
         assert end - begin == width
         for place in places[first:last].tolist():
@@ -91,19 +91,19 @@ def test_windows_score_every_place_once_with_context_on_both_sides(data, width, 
 def test_reads_score_every_hidden_place_of_every_pattern_once(sizes, width, one_by_one, patterns):
     question = Question(patterns=patterns, one_by_one=one_by_one)
     records = [f"{i:032x}" for i in range(len(sizes))]
-    reads = all_reads(records, np.array(sizes, dtype=np.int64), width, question)
+    reads = plan_reads(records, np.array(sizes, dtype=np.int64), width, question)
     assert width is None or (reads[:, END] - reads[:, BEGIN] <= width).all()
     found = [
         (read[RECORD], read[PATTERN], place)
         for read in reads.tolist()
-        for place in hidden(records[read[RECORD]], sizes[read[RECORD]], read[PATTERN], question)[
+        for place in draw_hidden(records[read[RECORD]], sizes[read[RECORD]], read[PATTERN], question)[
             read[FIRST] : read[LAST]
         ].tolist()
     ]
     wanted = [
         (i, k, place)
         for i, size in enumerate(sizes)
-        for k in range(pattern_count(size, question))
-        for place in hidden(records[i], size, k, question).tolist()
+        for k in range(count_patterns(size, question))
+        for place in draw_hidden(records[i], size, k, question).tolist()
     ]
     assert sorted(found) == wanted

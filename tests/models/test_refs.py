@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from recollect import load_model
 from recollect.errors import ModelError
 from recollect.models.refs import (
-    Adapted,
-    Endpoint,
-    Folder,
-    GgufFile,
-    Hub,
-    OwnCode,
-    Recording,
-    natural_reference,
+    AdapterRef,
+    CodeRef,
+    EndpointRef,
+    FolderRef,
+    GgufRef,
+    HubRef,
+    RecordingRef,
+    get_natural_reference,
     parse_checkpoint,
     parse_model,
 )
@@ -38,26 +38,26 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-HUB = Hub("owner/name.v2")
+HUB = HubRef("owner/name.v2")
 GRAMMAR = {
-    "base": Folder("base"),
-    "./base": Folder("./base"),
-    "c++": Folder("c++"),
-    "runs/a+b": Folder("runs/a+b"),
-    "hf:gpt2": Hub("gpt2"),
+    "base": FolderRef("base"),
+    "./base": FolderRef("./base"),
+    "c++": FolderRef("c++"),
+    "runs/a+b": FolderRef("runs/a+b"),
+    "hf:gpt2": HubRef("gpt2"),
     "hf:owner/name.v2": HUB,
-    "hf:gpt2@refs/pr/1": Hub("gpt2", "refs/pr/1"),
-    "base+lora": Adapted(Folder("base"), Folder("lora")),
-    "c+++lora": Adapted(Folder("c++"), Folder("lora")),
-    "base+runs/a+b": Adapted(Folder("base"), Folder("runs/a+b")),
-    "hf:owner/name.v2@main+lora": Adapted(Hub("owner/name.v2", "main"), Folder("lora")),
-    "base+hf:owner/name.v2": Adapted(Folder("base"), HUB),
-    "hf:gpt2+hf:owner/name.v2@abc": Adapted(Hub("gpt2"), Hub("owner/name.v2", "abc")),
-    "small.gguf": GgufFile("small.gguf"),
-    "recorded:some/where+else": Recording("some/where+else"),
-    "python:package.module:factory": OwnCode("package.module", "factory"),
-    "http://localhost:8000/v1#my/model": Endpoint("http://localhost:8000/v1", "my/model"),
-    "https://example.org/v1#gpt": Endpoint("https://example.org/v1", "gpt"),
+    "hf:gpt2@refs/pr/1": HubRef("gpt2", "refs/pr/1"),
+    "base+lora": AdapterRef(FolderRef("base"), FolderRef("lora")),
+    "c+++lora": AdapterRef(FolderRef("c++"), FolderRef("lora")),
+    "base+runs/a+b": AdapterRef(FolderRef("base"), FolderRef("runs/a+b")),
+    "hf:owner/name.v2@main+lora": AdapterRef(HubRef("owner/name.v2", "main"), FolderRef("lora")),
+    "base+hf:owner/name.v2": AdapterRef(FolderRef("base"), HUB),
+    "hf:gpt2+hf:owner/name.v2@abc": AdapterRef(HubRef("gpt2"), HubRef("owner/name.v2", "abc")),
+    "small.gguf": GgufRef("small.gguf"),
+    "recorded:some/where+else": RecordingRef("some/where+else"),
+    "python:package.module:factory": CodeRef("package.module", "factory"),
+    "http://localhost:8000/v1#my/model": EndpointRef("http://localhost:8000/v1", "my/model"),
+    "https://example.org/v1#gpt": EndpointRef("https://example.org/v1", "gpt"),
 }
 
 
@@ -132,16 +132,16 @@ def test_what_cannot_be_asked_yet_is_refused_with_the_way_out(text, code):
 
 
 def test_the_base_is_the_natural_reference(here):
-    assert natural_reference(f"{here / 'base'}+{here / 'lora'}") == str(here / "base")
-    assert natural_reference("hf:gpt2@v1+lora") == "hf:gpt2@v1"
+    assert get_natural_reference(f"{here / 'base'}+{here / 'lora'}") == str(here / "base")
+    assert get_natural_reference("hf:gpt2@v1+lora") == "hf:gpt2@v1"
     for text in ("base", "c++", "hf:gpt2", "recorded:a+b", "python:a:b", "http://h/v1#a+b", "no+no"):
-        assert natural_reference(text) is None
+        assert get_natural_reference(text) is None
 
 
 @pytest.mark.usefixtures("here")
 def test_a_training_starts_from_a_folder_or_the_hub_only():
-    assert parse_checkpoint("base") == Folder("base")
-    assert parse_checkpoint("hf:gpt2") == Hub("gpt2")
+    assert parse_checkpoint("base") == FolderRef("base")
+    assert parse_checkpoint("hf:gpt2") == HubRef("gpt2")
     for text in ("base+lora", "small.gguf", "recorded:base", "python:a:b", "http://h/v1#m"):
         with refused("not_a_checkpoint"):
             parse_checkpoint(text)

@@ -7,7 +7,7 @@ from recollect.corpora.record import Record
 from recollect.models.model import Model, Question
 from recollect.models.seq2seq import Seq2Seq
 from recollect.testing.refusals import refused
-from recollect.testing.tiny import tiny_model
+from recollect.testing.tiny import build_tiny_model
 
 SHORT = 60
 """Letters of a text that every tiny model can read."""
@@ -34,10 +34,10 @@ def twin(logits_alone, pretrained, record):
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("family", ["t5", "bart"])
 def test_answers_equal_the_twin(family, precision, pairs, logits_alone, assert_numbers):
-    pretrained = tiny_model(family, window=130, precision=precision)
+    pretrained = build_tiny_model(family, window=130, precision=precision)
     answers = Seq2Seq(pretrained, Question(precision=precision)).answer(pairs)
     for record in pairs:
-        rows = answers.rows_of(record.digest)
+        rows = answers.get_rows(record.digest)
         expected = twin(logits_alone, pretrained, record)
         assert_numbers(answers, range(rows.start, rows.stop), expected, exact_ranks=precision == "float64")
 
@@ -45,18 +45,18 @@ def test_answers_equal_the_twin(family, precision, pairs, logits_alone, assert_n
 @pytest.mark.parametrize("family", ["t5", "bart"])
 @pytest.mark.parametrize("budget", [1, 64, 500])
 def test_batch_size_and_order_change_no_number(family, budget, pairs):
-    model = Seq2Seq(tiny_model(family, window=130), Question())
+    model = Seq2Seq(build_tiny_model(family, window=130), Question())
     usual = model.answer(pairs)
     model.budget = budget
     again = model.answer(pairs[::-1]).select(usual.records)
-    for name in ("logprob", "entropy", "spread"):
+    for name in ("logprob", "entropy", "logprob_std"):
         assert np.abs(getattr(again, name) - getattr(usual, name)).max() < 1e-4
     assert np.array_equal(again.rank, usual.rank)
     assert np.array_equal(again.position, usual.position)
 
 
 def test_every_token_of_the_target_is_counted_and_no_other():
-    pretrained = tiny_model("bart")
+    pretrained = build_tiny_model("bart")
     record = Record(id="a", source="the lazy dog", target="again</s> and")
     answers = Seq2Seq(pretrained, Question()).answer([record])
     said = "".join(record.target[begin:end] for begin, end in zip(answers.start, answers.end, strict=True))
@@ -67,7 +67,7 @@ def test_every_token_of_the_target_is_counted_and_no_other():
 @pytest.mark.parametrize(("part", "size"), [("source", 66), ("target", 65)])
 def test_what_is_too_long_is_refused_by_name_and_limit(part, size):
     pair = {"source": "b", "target": "b", part: "b" * 64}
-    model = Seq2Seq(tiny_model("bart", window=64), Question())
+    model = Seq2Seq(build_tiny_model("bart", window=64), Question())
     with refused("text_too_long") as refusal:
         model.answer([Record(id="fine", source="a", target="b"), Record(id="long", **pair)])
     for named in (part, "'long'", str(size), "64"):
@@ -75,18 +75,18 @@ def test_what_is_too_long_is_refused_by_name_and_limit(part, size):
 
 
 def test_the_longest_that_can_be_read_is_read():
-    model = Seq2Seq(tiny_model("bart", window=64), Question())
+    model = Seq2Seq(build_tiny_model("bart", window=64), Question())
     answers = model.answer([Record(id="a", source="b" * 62, target="b" * 63)])
     assert answers.rows == 63
 
 
 def test_relative_positions_know_no_limit():
-    model = Seq2Seq(tiny_model("t5", window=64), Question())
+    model = Seq2Seq(build_tiny_model("t5", window=64), Question())
     assert model.answer([Record(id="a", source="b" * 200, target="b" * 200)]).rows == 200
 
 
 def test_an_empty_target_has_no_rows_and_a_pair_asked_twice_is_answered_once():
-    model = Seq2Seq(tiny_model("t5"), Question())
+    model = Seq2Seq(build_tiny_model("t5"), Question())
     records = [Record(id="a", source="x", target=""), Record(id="b", source="", target="y")]
     answers = model.answer([*records, *records])
     assert answers.records == tuple(record.digest for record in records)
@@ -97,11 +97,11 @@ def test_an_empty_target_has_no_rows_and_a_pair_asked_twice_is_answered_once():
 
 def test_a_record_that_is_no_pair_is_refused():
     with refused("record_without_pair"):
-        Seq2Seq(tiny_model("t5"), Question()).answer([Record(id="x", text="a")])
+        Seq2Seq(build_tiny_model("t5"), Question()).answer([Record(id="x", text="a")])
 
 
 def test_a_decoder_without_a_start_is_refused():
-    pretrained = tiny_model("t5")
+    pretrained = build_tiny_model("t5")
     pretrained.network.config.decoder_start_token_id = None
     pretrained.network.generation_config.decoder_start_token_id = None
     with refused("no_decoder_start"):

@@ -15,28 +15,29 @@ from hypothesis import strategies as st
 
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
-from recollect.digests import hasher
+from recollect.digests import new_hasher
 from recollect.errors import RecollectWarning, StoreError
 from recollect.files import read_json, write_json
 from recollect.models.access import Access
 from recollect.models.answers import Answers
-from recollect.models.asking import ask
-from recollect.models.limited import weakened
+from recollect.models.limited import weaken
 from recollect.models.manifest import Manifest
-from recollect.models.model import Question, address
-from recollect.models.shards import no_answers, packed, read_shard, records_in, write_shard
-from recollect.models.store import AnswerStore, filling
+from recollect.models.model import Question, compute_address
+from recollect.models.scoring import score_corpus
+from recollect.models.shards import build_empty_answers, pack_digests, read_record_digests, read_shard, write_shard
+from recollect.models.store import AnswerStore, lock_store
 from recollect.testing.fakes import Memoriser, Null
 from recollect.testing.refusals import refused
 
 RECORDS = [Record(id=str(i), text=f"record {i} says {'very ' * (i % 5)}little") for i in range(50)]
 COLUMNS = ("pattern", "position", "start", "end", "known", "rank", "logprob", "entropy", "spread", "logits")
+FIELDS = tuple("logprob_std" if name == "spread" else name for name in COLUMNS)
 DIGEST = "0" * 32
 
 
 def equal(one: Answers, other: Answers) -> bool:
     """Whether two answers hold the same in the same order and in the same types."""
-    columns = [(getattr(one, name), getattr(other, name)) for name in ("offsets", *COLUMNS)]
+    columns = [(getattr(one, name), getattr(other, name)) for name in ("offsets", *FIELDS)]
     same = all(
         a is b if a is None or b is None else a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
         for a, b in columns
@@ -47,11 +48,11 @@ def equal(one: Answers, other: Answers) -> bool:
 @pytest.fixture
 def store(tmp_path) -> AnswerStore:
     """A store of fifty records in shards of eight."""
-    return ask(Null(), Corpus.of(RECORDS), tmp_path, block=8)
+    return score_corpus(Null(), Corpus.of(RECORDS), tmp_path, block=8)
 
 
 def digest_of(number: int) -> str:
-    state = hasher()
+    state = new_hasher()
     state.update(str(number).encode())
     return state.hexdigest()
 
@@ -74,7 +75,7 @@ def any_answers(draw):
         known=rng.random(rows) < 0.5,
         logprob=draw(st.sampled_from([None, logprob])),
         entropy=draw(st.sampled_from([None, rng.random(rows).astype(real)])),
-        spread=draw(st.sampled_from([None, rng.random(rows).astype(real)])),
+        logprob_std=draw(st.sampled_from([None, rng.random(rows).astype(real)])),
         logits=draw(st.sampled_from([None, rng.normal(size=(rows, 3)).astype(real)])),
         **integers,
         **places,
@@ -89,7 +90,7 @@ def test_a_shard_gives_back_what_was_written_and_the_same_bytes_each_time(made, 
     folder = tmp_path_factory.mktemp("shard")
     path = write_shard(folder, DIGEST, answers, double=double)
     assert equal(read_shard(path, DIGEST), answers)
-    assert records_in(path, DIGEST).tolist() == packed(answers.records).tolist()
+    assert read_record_digests(path, DIGEST).tolist() == pack_digests(answers.records).tolist()
     before = path.read_bytes()
     assert write_shard(folder, DIGEST, answers, double=double) == path
     assert path.read_bytes() == before
@@ -99,20 +100,20 @@ def test_a_shard_gives_back_what_was_written_and_the_same_bytes_each_time(made, 
 def test_single_precision_is_kept_unless_the_model_computes_in_double(tmp_path):
     for precision, kind in {"float32": np.float32, "float64": np.float64, "float16": np.float32}.items():
         model = Null(question=Question(precision=precision), name=precision)
-        store = ask(model, Corpus.of(RECORDS[:3]), tmp_path)
-        assert store.answers(RECORDS[:3]).logprob.dtype == kind
+        store = score_corpus(model, Corpus.of(RECORDS[:3]), tmp_path)
+        assert store.get_answers(RECORDS[:3]).logprob.dtype == kind
 
 
 def test_answers_come_back_by_digest_in_the_order_asked(store):
     some = [RECORDS[i] for i in (40, 3, 17, 3, 8, 49)]
-    assert equal(store.answers(some), Null().answer([RECORDS[i] for i in (40, 3, 17, 8, 49)]))
+    assert equal(store.get_answers(some), Null().answer([RECORDS[i] for i in (40, 3, 17, 8, 49)]))
     assert len(store) == 50
     assert RECORDS[7] in store
     assert Record(id="7", text="never asked") not in store
 
 
 def test_reading_in_blocks_joins_every_record_with_its_own_answers(store):
-    blocks = list(store.each(iter(RECORDS)))
+    blocks = list(store.iter_blocks(iter(RECORDS)))
     assert [record.id for records, _ in blocks for record in records] == [record.id for record in RECORDS]
     for records, answers in blocks:
         assert len(records) <= 8
@@ -128,24 +129,24 @@ def test_iterating_gives_every_record_once_though_two_shards_hold_it(store):
 
 
 def test_nothing_asked_gives_nothing(store):
-    assert equal(store.answers([]), no_answers())
-    assert list(store.each([])) == []
+    assert equal(store.get_answers([]), build_empty_answers())
+    assert list(store.iter_blocks([])) == []
 
 
 def test_a_store_is_read_as_weakly_as_wanted(store):
     access = Access(k=3, logprob="shown", distribution=False, steps=False)
-    weak = store.limited(access, least=0.05)
-    expected = weakened(Null().answer(RECORDS), access, least=0.05)
+    weak = store.limited(access, min_probability=0.05)
+    expected = weaken(Null().answer(RECORDS), access, min_probability=0.05)
     assert weak.access == access
-    assert equal(weak.answers(RECORDS), expected)
-    assert equal(Answers.joined(list(weak)).select(expected.records), expected)
+    assert equal(weak.get_answers(RECORDS), expected)
+    assert equal(Answers.concatenate(list(weak)).select(expected.records), expected)
     assert weak.limited(Access.PROBABILITIES).access == access, "what was lowered stays low"
-    assert weak.limited(Access.LABEL).least == 0.05
+    assert weak.limited(Access.LABEL).min_probability == 0.05
 
 
 def test_records_that_were_never_asked_are_counted_and_named(store):
     with refused("not_scored") as refusal:
-        store.answers([RECORDS[0], Record(id="x", text="new"), Record(id="y", text="newer")])
+        store.get_answers([RECORDS[0], Record(id="x", text="new"), Record(id="y", text="newer")])
     assert "2 of 3" in refusal.error.found
     assert "'x'" in refusal.error.found
 
@@ -164,7 +165,7 @@ def test_one_row_per_record_and_one_list_per_column(store):
 def test_the_manifest_holds_all_that_answers_depend_on_and_no_times(store):
     written = read_json(store.folder / "manifest.json")
     model = Null()
-    assert store.folder.name == written["address"] == address(model)
+    assert store.folder.name == written["address"] == compute_address(model)
     assert (written["digest"], written["kind"], written["block"]) == (model.digest, "causal", 8)
     assert written["question"]["mask_seed"] == 0
     assert {"torch", "numpy", "pyarrow", "recollect"} <= set(written["versions"])
@@ -187,15 +188,15 @@ def test_a_damaged_or_foreign_shard_is_named_and_said_to_be_deleted(store, tmp_p
     elif how == "renamed":
         path = path.rename(path.with_name("f" * 32 + ".parquet"))
     else:
-        other = ask(Null(seed=1), Corpus.of(RECORDS), tmp_path, block=8)
+        other = score_corpus(Null(seed=1), Corpus.of(RECORDS), tmp_path, block=8)
         path = store.folder / sorted(other.folder.glob("*.parquet"))[0].name
         path.write_bytes((other.folder / path.name).read_bytes())
     with refused("shard_damaged") as refusal:
-        AnswerStore.open(store.folder).answers(RECORDS)
+        AnswerStore.open(store.folder).get_answers(RECORDS)
     assert str(path) in refusal.error.found
     path.unlink()
-    healed = ask(Null(), Corpus.of(RECORDS), tmp_path, block=8)
-    assert equal(healed.answers(RECORDS), Null().answer(RECORDS))
+    healed = score_corpus(Null(), Corpus.of(RECORDS), tmp_path, block=8)
+    assert equal(healed.get_answers(RECORDS), Null().answer(RECORDS))
 
 
 def test_no_flipped_bit_makes_a_wrong_number(tmp_path):
@@ -220,7 +221,7 @@ def test_a_shard_that_others_have_changed_is_refused(store):
     shorter = rank.from_arrays([0] * len(rank) + [1], rank.values[:1])
     pq.write_table(table.set_column(table.column_names.index("start"), "start", shorter), path)
     with refused("shard_damaged"):
-        AnswerStore.open(store.folder).answers(RECORDS)
+        AnswerStore.open(store.folder).get_answers(RECORDS)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +254,7 @@ def test_a_damaged_manifest_is_said_to_be(store, damage, code):
 def test_filling_clears_what_a_killed_run_left_and_nothing_else(store):
     (store.folder / ".half.parquet.ab12cd34.part").write_bytes(b"half")
     names = {path.name for path in store.folder.iterdir()} - {".half.parquet.ab12cd34.part"}
-    with filling(store.folder):
+    with lock_store(store.folder):
         assert {path.name for path in store.folder.iterdir()} == names
 
 
@@ -261,7 +262,7 @@ def test_a_second_run_waits_for_the_one_that_fills_the_store(tmp_path):
     order = []
 
     def first():
-        with filling(tmp_path):
+        with lock_store(tmp_path):
             order.append("first begins")
             time.sleep(0.3)
             order.append("first ends")
@@ -270,7 +271,7 @@ def test_a_second_run_waits_for_the_one_that_fills_the_store(tmp_path):
     thread.start()
     while not order:
         time.sleep(0.01)
-    with pytest.warns(RecollectWarning, match="Another run is filling"), filling(tmp_path):
+    with pytest.warns(RecollectWarning, match="Another run is filling"), lock_store(tmp_path):
         order.append("second begins")
     thread.join()
     assert order == ["first begins", "first ends", "second begins"]
@@ -282,7 +283,7 @@ def test_a_classifiers_logits_and_a_masked_models_patterns_come_back(tmp_path):
         (Null(kind="classifier", vocabulary=3), images),
         (Null(kind="masked", question=Question(patterns=3)), RECORDS),
     ]:
-        assert equal(ask(model, Corpus.of(records), tmp_path).answers(records), model.answer(records))
+        assert equal(score_corpus(model, Corpus.of(records), tmp_path).get_answers(records), model.answer(records))
 
 
 def test_the_index_takes_twenty_bytes_per_record(store):
@@ -292,7 +293,7 @@ def test_the_index_takes_twenty_bytes_per_record(store):
 
 def test_models_that_differ_in_anything_have_stores_of_their_own(tmp_path):
     models = [Null(), Null(seed=1), Null(kind="masked"), Null(question=Question(mask_seed=1)), Memoriser(RECORDS[:1])]
-    folders = {ask(model, Corpus.of(RECORDS[:2]), tmp_path).folder for model in models}
+    folders = {score_corpus(model, Corpus.of(RECORDS[:2]), tmp_path).folder for model in models}
     assert len(folders) == len(models)
     assert {folder.parent for folder in folders} == {tmp_path / "answers"}
 
@@ -300,4 +301,4 @@ def test_models_that_differ_in_anything_have_stores_of_their_own(tmp_path):
 def test_a_manifest_with_other_access_is_not_taken_for_ones_own(store, tmp_path):
     replace(store.manifest, access=Access.LABEL).write(store.folder)
     with refused("store_of_another_model"):
-        ask(Null(), Corpus.of(RECORDS), tmp_path)
+        score_corpus(Null(), Corpus.of(RECORDS), tmp_path)

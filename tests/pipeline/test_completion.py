@@ -8,7 +8,7 @@ import pytest
 
 from recollect.audits.leakage.audit import LeakageAudit
 from recollect.audits.membership.audit import MembershipAudit
-from recollect.pipeline.completion import with_card_claim, with_natural_reference
+from recollect.pipeline.completion import add_card_claim, add_natural_reference
 from recollect.pipeline.refs import ModelRef
 from recollect.signals.evidence import TARGET
 
@@ -16,7 +16,7 @@ CARD = {"privacy": {"epsilon": 3.9, "delta": 1e-4, "unit": "user"}}
 
 
 def claim(folder, **settings):
-    audit = with_card_claim(MembershipAudit(**settings), ModelRef(model=str(folder)))
+    audit = add_card_claim(MembershipAudit(**settings), ModelRef(model=str(folder)))
     return audit.claimed_epsilon, audit.delta, audit.claimed_unit
 
 
@@ -38,17 +38,17 @@ def test_a_card_that_claims_nothing_changes_nothing(tmp_path, card):
 def test_an_audit_that_compares_with_no_claim_is_left_alone(tmp_path):
     (tmp_path / "card.json").write_text(json.dumps(CARD))
     audit = LeakageAudit()
-    assert with_card_claim(audit, ModelRef(model=str(tmp_path))) is audit
+    assert add_card_claim(audit, ModelRef(model=str(tmp_path))) is audit
 
 
 def test_the_base_of_an_adapter_is_its_reference_where_none_is_given(tmp_path):
     (tmp_path / "adapter").mkdir()
     target = ModelRef(model=f"hf:gpt2+{tmp_path / 'adapter'}", window=32)
     verb = MembershipAudit.verb
-    found = with_natural_reference({TARGET: target}, verb)
+    found = add_natural_reference({TARGET: target}, verb)
     assert found == {TARGET: target, "reference": ModelRef(model="hf:gpt2", window=32)}
     for role in ("reference", "reference-0"):
         given = {TARGET: target, role: ModelRef(model="other")}
-        assert with_natural_reference(given, verb) == given
-    assert with_natural_reference({TARGET: ModelRef(model="gpt2")}, verb) == {TARGET: ModelRef(model="gpt2")}
-    assert with_natural_reference({TARGET: target}, LeakageAudit.verb) == {TARGET: target}
+        assert add_natural_reference(given, verb) == given
+    assert add_natural_reference({TARGET: ModelRef(model="gpt2")}, verb) == {TARGET: ModelRef(model="gpt2")}
+    assert add_natural_reference({TARGET: target}, LeakageAudit.verb) == {TARGET: target}

@@ -11,16 +11,16 @@ from recollect.corpora import synthetic
 from recollect.models import load_model
 from recollect.pipeline.refs import ModelRef
 from recollect.signals.evidence import REFERENCE, TARGET
-from recollect.testing.tiny import save_tiny, tiny_model
+from recollect.testing.tiny import build_tiny_model, save_tiny
 
-TEXTS = [record.text for record in synthetic.texts(people=2, each=2)]
+TEXTS = [record.text for record in synthetic.make_texts(people=2, per_person=2)]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A tiny model, trained with the privacy that its card states."""
     card = {"privacy": {"epsilon": 3.9, "delta": 1e-4, "unit": "user"}}
-    return save_tiny(tiny_model("gpt2", card=card), tmp_path_factory.mktemp("model"))
+    return save_tiny(build_tiny_model("gpt2", card=card), tmp_path_factory.mktemp("model"))
 
 
 def plan(model, tokenizer=None):

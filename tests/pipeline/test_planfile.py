@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from recollect.audits.registry import AUDITS
 from recollect.errors import PlanError, RecollectError
 from recollect.pipeline import plan_schema
-from recollect.pipeline.planfile import RENAMED, read_plan
-from recollect.pipeline.refs import CorpusRef, ModelRef, resolved
+from recollect.pipeline.planfile import NEW_NAMES, read_plan
+from recollect.pipeline.refs import CorpusRef, ModelRef, resolve_name
 from recollect.testing.refusals import refused
-from recollect.testing.tiny import save_tiny, tiny_model
+from recollect.testing.tiny import build_tiny_model, save_tiny
 
 PLAN = """\
 models:
@@ -65,7 +65,7 @@ def test_a_plan_file_means_one_plan_per_audit(home):
     cut = {"split": "windows", "split_words": 20}
     assert corpus == CorpusRef(corpus=str(home / "mine.jsonl"), user_column="author", **cut)
     assert (corpus.options["columns"].user, corpus.options["split"].words) == ("author", 20)
-    assert (membership.loaded_recipe().training.epochs, membership.seed) == (2, 7)
+    assert (membership.load_recipe().training.epochs, membership.seed) == (2, 7)
     assert [str(limit) for limit in membership.limits] == ["auc.lower>0.6"]
     assert not leakage.limits
     assert planned.out == home / "plan-run"
@@ -129,11 +129,11 @@ OLD_ENTRIES = {
 }
 
 
-@pytest.mark.parametrize(("section", "key"), RENAMED)
+@pytest.mark.parametrize(("section", "key"), NEW_NAMES)
 def test_what_plans_of_0_1_called_otherwise_is_refused_by_its_new_name(home, section, key):
     with refused("renamed_setting", PlanError) as refusal:
         read_plan(changed(home, *OLD_ENTRIES[section, key]))
-    assert repr(RENAMED[section, key]) in str(refusal.error)
+    assert repr(NEW_NAMES[section, key]) in str(refusal.error)
     assert "plan.yaml line " in str(refusal.error)
 
 
@@ -180,21 +180,21 @@ def test_paths_are_those_beside_the_plan_and_all_else_stays(home):
         "*.jsonl": str(home / "*.jsonl"),
         "/tmp": "/tmp",  # noqa: S108 - not used
     }.items():
-        assert resolved(ref, home) == found
+        assert resolve_name(ref, home) == found
 
 
 def test_the_published_schema_is_the_generated_one_and_names_every_audit():
-    published = json.loads(plan_schema.PUBLISHED.read_text())
-    assert published == plan_schema.schema(), "run recollect.pipeline.plan_schema.publish()"
+    published = json.loads(plan_schema.SCHEMA_PATH.read_text())
+    assert published == plan_schema.build_schema(), "run recollect.pipeline.plan_schema.publish()"
     assert set(published["properties"]["audits"]["properties"]) == set(AUDITS.table)
 
 
 def test_the_schema_accepts_what_the_reader_accepts():
-    jsonschema.validate(yaml.safe_load(PLAN), plan_schema.schema())
+    jsonschema.validate(yaml.safe_load(PLAN), plan_schema.build_schema())
     for old, new in (("top_k: 3", "topk: 3"), ("limits:", "limts:"), ("seed: 7", "seed: soon")):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(yaml.safe_load(PLAN.replace(old, new)), plan_schema.schema())
-    assert Path(plan_schema.PUBLISHED).suffix == ".json"
+            jsonschema.validate(yaml.safe_load(PLAN.replace(old, new)), plan_schema.build_schema())
+    assert Path(plan_schema.SCHEMA_PATH).suffix == ".json"
 
 
 def test_cohorts_are_those_of_the_corpus_that_they_divide(home):
@@ -209,14 +209,14 @@ def test_cohorts_are_those_of_the_corpus_that_they_divide(home):
 def test_a_checkpoint_may_lie_beside_the_plan_and_is_the_same_from_everywhere(home, monkeypatch):
     start = "{recipe: word-lstm, set: {model.start: model}}"
     path = changed(home, "{recipe: word-lstm, set: {training.epochs: 2}}", start)
-    recipe = read_plan(path).plans[0].loaded_recipe()
+    recipe = read_plan(path).plans[0].load_recipe()
     assert recipe.model.start == str((home / "model").resolve())
     monkeypatch.chdir(home)
-    assert read_plan(Path("plan.yaml")).plans[0].loaded_recipe().digest == recipe.digest
+    assert read_plan(Path("plan.yaml")).plans[0].load_recipe().digest == recipe.digest
 
 
 def test_a_model_may_show_no_more_than_a_deployment_does(home):
-    save_tiny(tiny_model("gpt2"), home / "gpt")
+    save_tiny(build_tiny_model("gpt2"), home / "gpt")
     (target,) = (
         plan.models["target"]
         for plan in read_plan(

@@ -16,33 +16,33 @@ import pytest
 import yaml
 
 from recollect.audits.audit import Needs
-from recollect.audits.desk import BARE_DESK
+from recollect.audits.workspace import NO_WORKSPACE
 from recollect.corpora import Record
 from recollect.corpora.cohorts import Cohorts
-from recollect.corpora.dividing import cohorts_of, halves, units_of
-from recollect.corpora.validating import read_corpus
-from recollect.corpora.writing import write_corpus
+from recollect.corpora.corpus_reader import read_corpus
+from recollect.corpora.corpus_writer import write_corpus
+from recollect.corpora.partitions import build_cohorts, draw_halves, list_units
 from recollect.errors import AccessError, CorpusError, ModelError, PlanError
 from recollect.files import write_text
 from recollect.models.access import Access
 from recollect.models.limited import limited
-from recollect.models.loading import load_model
+from recollect.models.loader import load_model
 from recollect.models.store import AnswerStore
 from recollect.pipeline.limits import Limit
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.refs import CorpusRef, ModelRef
 from recollect.pipeline.run import finish, run
 from recollect.pipeline.sources import Sources
-from recollect.recipes.reading import load_recipe
+from recollect.recipes.recipe_file import load_recipe
 from recollect.results.folders import RunFolder
 from recollect.results.result import About, Finding, Result
-from recollect.results.schema import parsed
+from recollect.results.schema import parse_result
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
 from recollect.signals.loss import mean_logprob
 from recollect.signals.scores import Scores
 from recollect.stats.auc import auc
 from recollect.testing.refusals import refused
-from recollect.testing.tiny import save_tiny, tiny_model
+from recollect.testing.tiny import build_tiny_model, save_tiny
 
 SHOWN = Access(k=1, logprob="any", distribution=False, steps=False)
 QUICK = ["units=8", "embedding=8", "training.epochs=2", "training.batch_size=8", "tokenizer.size=50"]
@@ -65,37 +65,39 @@ class Gap:
             given = frozenset({TARGET, AUDITED, CONTROLS})
             return Needs(access=access, given=given, fleet={"shadow": self.shadows})
         controls = evidence.corpora[CONTROLS]
-        drawn = halves(units_of(controls, "user"), self.shadows, seed=evidence.seed)
+        drawn = draw_halves(list_units(controls, "user"), self.shadows, seed=evidence.seed)
         if self.empty:
             drawn["shadow-1"] = ()
         asked = frozenset((model, AUDITED) for model in [TARGET, *drawn])
         return Needs(
-            access=access, train={CONTROLS: cohorts_of(controls, drawn, unit="user", seed=evidence.seed)}, ask=asked
+            access=access,
+            train={CONTROLS: build_cohorts(controls, drawn, unit="user", seed=evidence.seed)},
+            score=asked,
         )
 
-    def run(self, evidence, rng, desk=BARE_DESK):
-        names = [TARGET, *evidence.playing("shadow")]
+    def run(self, evidence, rng, workspace=NO_WORKSPACE):
+        names = [TARGET, *evidence.models_of_role("shadow")]
         parts = []
-        for records, answers in evidence.each(AUDITED, names):
+        for records, answers in evidence.iter_blocks(AUDITED, names):
             target, *shadows = [mean_logprob(each) for each in answers]
             gap = {r.id: target[r.digest] - sum(s[r.digest] for s in shadows) / len(shadows) for r in records}
             parts.append(Scores.of(records, gap))
-        if desk.folder is not None:
-            seen = desk.folder / "times"
+        if workspace.folder is not None:
+            seen = workspace.folder / "times"
             write_text(seen, f"{seen.read_text()}+" if seen.exists() else "+")
-        desk.progress("judging", 1, 1)
-        scores, truth = Scores.joined(parts), evidence.cohorts[AUDITED]
-        found = auc(scores.of_users(truth.members(TARGET)), scores.of_users(truth.others(TARGET)))
+        workspace.progress("judging", 1, 1)
+        scores, truth = Scores.concatenate(parts), evidence.cohorts[AUDITED]
+        found = auc(scores.select_users(truth.members(TARGET)), scores.select_users(truth.non_members(TARGET)))
         finding = Finding.of(found, name="auc", unit="AUC", reading=f"0.5 is chance; drew {rng.integers(10**6)}.")
         result = Result(
             audit=self.name, question=self.question, verdict="Said.", outcome="not_found", findings=(finding,)
         )
-        return result.with_tables(scores=scores.table())
+        return result.with_tables(scores=scores.to_table())
 
 
 def prepared(folder: Path) -> Plan:
     """A plan by names alone, over files in this folder."""
-    save_tiny(tiny_model("gpt2"), folder / "target")
+    save_tiny(build_tiny_model("gpt2"), folder / "target")
     for name, first in (("audited", 0), ("controls", 10)):
         write_corpus(
             [
@@ -109,7 +111,7 @@ def prepared(folder: Path) -> Plan:
         file.write('{"id": "bad", "user": "u0", "text": 7}\n')
     truth = {TARGET: [f"u{i}" for i in range(4)]}
     corpus = CorpusRef(corpus=str(folder / "audited.jsonl"), skip_bad=True)
-    cohorts_of(corpus.read(), truth, unit="user", seed=0).save(folder / "truth.json")
+    build_cohorts(corpus.read(), truth, unit="user", seed=0).save(folder / "truth.json")
     return Plan(
         audit=Gap(),
         models={TARGET: str(folder / "target")},
@@ -158,7 +160,7 @@ def test_the_result_says_what_it_came_from(plan, whole):
 def test_the_run_folder_holds_result_plan_cohorts_and_tables_for_the_owner_only(plan, whole):
     result, out, _ = whole
     folder = RunFolder(out)
-    kept = parsed(json.loads(folder.result("gap").read_text()), source="gap")
+    kept = parse_result(json.loads(folder.get_result_path("gap").read_text()), source="gap")
     assert kept.model_dump() == result.model_dump()
     assert folder.read_table(folder.read_result("gap"), "scores").num_rows == 48
     assert Cohorts.load(folder.cohorts).members(TARGET) == ("u0", "u1", "u2", "u3")

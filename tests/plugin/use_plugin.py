@@ -10,7 +10,7 @@ from pathlib import Path
 
 import recollect
 from recollect.cli import main
-from recollect.models.recorded import write_recorded
+from recollect.models.recordings import write_recording
 from recollect.signals.evidence import AUDITED, CONTROLS
 from recollect.testing.world import World
 
@@ -30,9 +30,9 @@ def write_inputs() -> None:
     """The corpora as files, and a model that memorised the members, as the scores it gave."""
     for role in WORLD.corpora:
         Path(f"{role}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows(role)), encoding="utf-8")
-    model = WORLD.memoriser()
+    model = WORLD.build_memoriser()
     answers = [model.answer(list(corpus)) for corpus in WORLD.corpora.values()]
-    write_recorded(answers, Path("recorded"), name="memoriser", kind=model.kind, access=model.access)
+    write_recording(answers, Path("recorded"), name="memoriser", kind=model.kind, access=model.access)
     plan = {
         "models": {"target": "recorded:recorded"},
         "corpora": {role: f"{role}.jsonl" for role in WORLD.corpora},
@@ -50,9 +50,9 @@ def rows(role: str) -> list[dict[str, str | None]]:
 
 def call_from_python() -> dict[str, object]:
     """The function of the audit, on objects in memory."""
-    members = sorted({record.owner for record in WORLD.learnt})
+    members = sorted({record.owner for record in WORLD.member_records})
     result = recollect.fluency(
-        WORLD.memoriser(), rows(AUDITED), controls=rows(CONTROLS), members=members, others="non-members", top_k=2
+        WORLD.build_memoriser(), rows(AUDITED), controls=rows(CONTROLS), members=members, others="non-members", top_k=2
     )
     return {
         "doc": recollect.fluency.__doc__,
@@ -64,12 +64,12 @@ def call_from_python() -> dict[str, object]:
 
 def check_contracts() -> list[str]:
     """The contracts, which raise where they are broken."""
-    from recollect.audits.registry import audit_named
-    from recollect.signals.registry import signal_named
+    from recollect.audits.registry import build_audit
+    from recollect.signals.registry import make_signal
     from recollect.testing.contracts import check_audit, check_signal
 
-    check_audit(audit_named("fluency"))
-    check_signal(signal_named("top-share"))
+    check_audit(build_audit("fluency"))
+    check_signal(make_signal("top-share"))
     return ["fluency", "top-share"]
 
 

@@ -14,12 +14,12 @@ from safetensors.numpy import load_file
 from recollect.corpora import Corpus, Record
 from recollect.corpora.cohorts import Cohorts
 from recollect.execution.local import LocalBackend
-from recollect.recipes.fleet import Fleet, _Member, train_fleet
-from recollect.recipes.reading import load_recipe
-from recollect.recipes.trial import Layout, pick_layout
+from recollect.recipes.fleet import Fleet, _MemberTrainer, train_fleet
+from recollect.recipes.layout_trial import WorkerLayout, pick_layout
+from recollect.recipes.recipe_file import load_recipe
 
 QUICK = ["units=8", "embedding=8", "training.epochs=2", "training.batch_size=8", "tokenizer.size=50"]
-ONE = Layout(workers=1, threads=1)
+ONE = WorkerLayout(workers=1, threads=1)
 
 
 def corpus_of(users: int = 6) -> Corpus:
@@ -55,7 +55,7 @@ def test_a_worker_process_trains_the_same_member(tmp_path):
     here = train_fleet(fleet_of(corpus, target=["u0", "u1"]), tmp_path / "a", layout=ONE)
     # one item starts one process, which is what takes the time here
     together = fleet_of(corpus, shadow=["u3", "u4"], target=["u0", "u1"])
-    (there,) = LocalBackend(workers=2, threads=1).map(_Member(together, tmp_path / "b"), ["target"])
+    (there,) = LocalBackend(workers=2, threads=1).map(_MemberTrainer(together, tmp_path / "b"), ["target"])
     assert weights(here.folders["target"]) == weights(Path(there.value))
     assert here.folders["target"].name == Path(there.value).name
 
@@ -67,7 +67,7 @@ def test_a_member_depends_neither_on_the_others_nor_on_the_layout(tmp_path):
     together = train_fleet(
         fleet_of(corpus, shadow=["u3", "u4"], target=["u0", "u1"]),
         tmp_path / "b",
-        layout=Layout(workers=2, threads=1),
+        layout=WorkerLayout(workers=2, threads=1),
     )
     assert weights(alone.folders["target"]) == weights(together.folders["target"])
     assert alone.folders["target"].name == together.folders["target"].name
@@ -102,7 +102,7 @@ import sys; sys.path.insert(0, {folder!r})
 from pathlib import Path
 from test_fleet import ONE, corpus_of, fleet_of
 from recollect.recipes.fleet import train_fleet
-from recollect.recipes.trial import Layout
+from recollect.recipes.layout_trial import Layout
 from recollect.testing.refusals import refused
 if __name__ == "__main__":
     fleet = fleet_of(corpus_of(40), a=[f"u{{i}}" for i in range(20)], b=[f"u{{i}}" for i in range(10, 30)])

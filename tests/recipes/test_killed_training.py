@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 from recollect.corpora import read_corpus
 from recollect.recipes import loop
-from recollect.recipes.reading import load_recipe
-from recollect.recipes.training import train
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.trainer import train
 loop.Loop.__init__.__kwdefaults__["checkpoint_seconds"] = 0.1
 corpus, out, threads, *changes = sys.argv[1:]
 texts = read_corpus(corpus)

@@ -11,16 +11,16 @@ import torch
 
 from recollect.files import read_json
 from recollect.models.architectures import RecurrentConfig, RecurrentLM
-from recollect.recipes.checkpoints import weights
-from recollect.recipes.layouts import one_by_one, streams
+from recollect.recipes.checkpoints import get_weights
+from recollect.recipes.layouts import lay_out_records, lay_out_streams
 from recollect.recipes.loop import Loop
-from recollect.recipes.optimisers import Rate, build_optimiser
+from recollect.recipes.optimisers import LearningRate, build_optimiser
 from recollect.recipes.recipe import Schedule, Training
-from recollect.recipes.sampling import InOrder, Shuffled
-from recollect.recipes.sequences import Marks, Tokens
-from recollect.recipes.update import Plain
+from recollect.recipes.samplers import SequentialSampler, ShuffledSampler
+from recollect.recipes.sequences import SpecialTokens, TokenTable
+from recollect.recipes.update import PlainUpdate
 
-MARKS = Marks(padding=0, before=(2,), after=(3,))
+MARKS = SpecialTokens(padding=0, before=(2,), after=(3,))
 OPTIMISERS = ["sgd", "momentum", "rmsprop", "adagrad", "adadelta", "adam", "adamw", "adamax"]
 
 
@@ -28,10 +28,10 @@ class Killed(BaseException):
     """Stands in for SIGKILL inside one process."""
 
 
-def texts(count: int = 23) -> Tokens:
+def texts(count: int = 23) -> TokenTable:
     rng = np.random.default_rng(0)
     found = [[2, *rng.integers(4, 12, rng.integers(1, 9)), 3] for _ in range(count)]
-    return Tokens(flat=np.concatenate(found).astype(np.int32), offsets=np.cumsum([0, *map(len, found)]))
+    return TokenTable(flat=np.concatenate(found).astype(np.int32), offsets=np.cumsum([0, *map(len, found)]))
 
 
 def model(dropout: float = 0.3) -> RecurrentLM:
@@ -44,22 +44,26 @@ def loop(folder, settings: Training | None = None, *, stream: bool = False, drop
     settings = settings or Training(batch_size=4, epochs=3)
     trained, tokens = model(dropout), texts()
     if stream:
-        sequences = streams(tokens, MARKS, length=5, rows=4)
-        sampler = InOrder(size=len(sequences.starts), batch_size=4)
+        sequences = lay_out_streams(tokens, MARKS, length=5, rows=4)
+        sampler = SequentialSampler(size=len(sequences.starts), batch_size=4)
     else:
-        sequences = one_by_one(tokens, np.zeros(len(tokens), np.int32), MARKS, length=5)
-        sampler = Shuffled(lengths=sequences.lengths, batch_size=4, seed=7, bagging=settings.sampling == "bagging")
-    update = Plain(
+        sequences = lay_out_records(tokens, np.zeros(len(tokens), np.int32), MARKS, length=5)
+        sampler = ShuffledSampler(
+            lengths=sequences.lengths, batch_size=4, seed=7, bagging=settings.sampling == "bagging"
+        )
+    update = PlainUpdate(
         model=trained,
         sequences=sequences,
         optimiser=build_optimiser(settings, trained.parameters()),
         seed=7,
         clip=settings.clip,
         accumulate=settings.accumulate,
-        carried=stream,
+        carries_state=stream,
         precision=getattr(torch, settings.precision),
     )
-    rate = Rate(schedule=settings.schedule, initial=settings.learning_rate, steps=sampler.steps * settings.epochs)
+    rate = LearningRate(
+        schedule=settings.schedule, initial=settings.learning_rate, steps=sampler.steps * settings.epochs
+    )
     return Loop(
         model=trained,
         update=update,
@@ -74,7 +78,7 @@ def loop(folder, settings: Training | None = None, *, stream: bool = False, drop
 
 
 def same_weights(one: torch.nn.Module, other: torch.nn.Module) -> bool:
-    return all(torch.equal(value, weights(other)[name]) for name, value in weights(one).items())
+    return all(torch.equal(value, get_weights(other)[name]) for name, value in get_weights(one).items())
 
 
 def test_the_loop_does_what_a_bare_loop_does(tmp_path):
@@ -84,17 +88,17 @@ def test_the_loop_does_what_a_bare_loop_does(tmp_path):
     optimiser = torch.optim.Adam(twin.parameters(), lr=0.001)
     for epoch in range(3):
         total, count = 0.0, 0
-        for drawn in sampler.draws(epoch):
-            batch = sequences.batch(drawn, np.random.default_rng)
+        for drawn in sampler.iter_batches(epoch):
+            batch = sequences.build_batch(drawn, np.random.default_rng)
             logits = twin(**batch.inputs).logits
             loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
-            total, count = total + loss.item() * batch.symbols, count + batch.symbols
+            total, count = total + loss.item() * batch.token_count, count + batch.token_count
         assert curve[epoch]["training_loss"] == pytest.approx(total / count, rel=1e-5)
-    for name, value in weights(twin).items():
-        assert torch.allclose(value, weights(trained.model)[name], atol=1e-5)
+    for name, value in get_weights(twin).items():
+        assert torch.allclose(value, get_weights(trained.model)[name], atol=1e-5)
 
 
 def killed_after(trained: Loop, steps: int) -> None:
@@ -149,22 +153,22 @@ def test_accumulating_changes_nothing_but_memory(tmp_path):
     whole = loop(tmp_path / "a", settings, dropout=0.0)
     parts = loop(tmp_path / "b", settings.model_copy(update={"accumulate": 3}), dropout=0.0)
     whole.run(), parts.run()
-    for name, value in weights(whole.model).items():
-        assert torch.allclose(value, weights(parts.model)[name], atol=1e-6)
+    for name, value in get_weights(whole.model).items():
+        assert torch.allclose(value, get_weights(parts.model)[name], atol=1e-6)
 
 
 def test_the_best_weights_are_kept_and_training_stops_early(tmp_path):
     losses, seen = iter([3.0, 2.0, 2.5, 2.6, 1.0]), []
 
     def validate() -> float:
-        seen.append({name: value.clone() for name, value in weights(trained.model).items()})
+        seen.append({name: value.clone() for name, value in get_weights(trained.model).items()})
         return next(losses)
 
     settings = Training(batch_size=4, epochs=5)
     trained = loop(tmp_path, settings, validate=validate, stop_after=2, keep_best=True)
     curve = trained.run()
     assert [row["validation_loss"] for row in curve] == [3.0, 2.0, 2.5, 2.6]
-    assert all(torch.equal(seen[1][name], value) for name, value in weights(trained.model).items())
+    assert all(torch.equal(seen[1][name], value) for name, value in get_weights(trained.model).items())
 
 
 def test_a_hook_sees_each_epoch_once_and_adds_to_the_curve(tmp_path):
@@ -218,12 +222,14 @@ def test_carried_states_are_those_of_one_long_read(tmp_path):
 
 
 def test_rates_follow_their_schedule():
-    plateau = Rate(schedule=Schedule(kind="plateau", factor=0.5, patience=1, threshold=0.0), initial=1.0, steps=10)
+    plateau = LearningRate(
+        schedule=Schedule(kind="plateau", factor=0.5, patience=1, threshold=0.0), initial=1.0, steps=10
+    )
     rates = []
     for loss in [3.0, 2.0, 2.1, 2.2, 1.9, 1.9, 1.9]:
-        plateau.epoch_over(loss)
-        rates.append(plateau.at(0))
+        plateau.end_epoch(loss)
+        rates.append(plateau.get_rate(0))
     assert rates == [1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.25]
-    linear = Rate(schedule=Schedule(kind="linear", warmup=0.2), initial=1.0, steps=10)
-    assert [linear.at(step) for step in (0, 1, 2, 6, 9)] == [0.5, 1.0, 1.0, 0.5, 0.125]
-    assert replace(linear, schedule=Schedule()).at(9) == 1.0
+    linear = LearningRate(schedule=Schedule(kind="linear", warmup=0.2), initial=1.0, steps=10)
+    assert [linear.get_rate(step) for step in (0, 1, 2, 6, 9)] == [0.5, 1.0, 1.0, 0.5, 0.125]
+    assert replace(linear, schedule=Schedule()).get_rate(9) == 1.0

@@ -21,46 +21,52 @@ from recollect.models.architectures import (
     TranslatingConfig,
     TranslatingLM,
 )
-from recollect.recipes.layouts import LabelledArrays, LabelledTexts, Masked, Pairs, one_by_one
-from recollect.recipes.private.gradients import all_at_once, check_equal, gradients_of, trained
-from recollect.recipes.private.gradients import one_by_one as gradients_one_by_one
-from recollect.recipes.private.records import RecordGradients, losses_of
-from recollect.recipes.private.recurrent import watched_forward
-from recollect.recipes.private.support import check_layers
-from recollect.recipes.sequences import Marks, Tokens
+from recollect.recipes.layouts import (
+    LabelledArraySequences,
+    LabelledTextSequences,
+    MaskedSequences,
+    PairSequences,
+    lay_out_records,
+)
+from recollect.recipes.private.gradients import check_equal, compute_all_at_once, get_gradients, get_trained_parameters
+from recollect.recipes.private.gradients import compute_one_by_one as gradients_one_by_one
+from recollect.recipes.private.records import RecordGradients, compute_losses
+from recollect.recipes.private.recurrent_gradients import build_recording_forward
+from recollect.recipes.private.supported_layers import check_layers
+from recollect.recipes.sequences import SpecialTokens, TokenTable
 from recollect.testing.refusals import refused
 
-MARKS = Marks(padding=0, before=(2,), after=(3,))
+MARKS = SpecialTokens(padding=0, before=(2,), after=(3,))
 SYMBOLS, TEXTS = 20, 5
 
 
-def tokens(seed: int = 0) -> Tokens:
+def tokens(seed: int = 0) -> TokenTable:
     """Texts of very different lengths, so that batches are padded."""
     rng = np.random.default_rng(seed)
     found = [[2, *rng.integers(4, SYMBOLS, length), 3] for length in (1, 9, 4, 12, 6)]
-    return Tokens(flat=np.concatenate(found).astype(np.int32), offsets=np.cumsum([0, *map(len, found)]))
+    return TokenTable(flat=np.concatenate(found).astype(np.int32), offsets=np.cumsum([0, *map(len, found)]))
 
 
 NOBODY = np.zeros(TEXTS, np.int32)
-RUNNING = one_by_one(tokens(), NOBODY, MARKS, length=30)
-MASKED = Masked(
+RUNNING = lay_out_records(tokens(), NOBODY, MARKS, length=30)
+MASKED = MaskedSequences(
     flat=tokens().flat,
     starts=tokens().offsets[:-1],
     lengths=tokens().lengths,
     users=NOBODY,
-    marks=MARKS,
-    mask=1,
+    special_tokens=MARKS,
+    mask_id=1,
     share=0.5,
-    ordinary=np.arange(4, SYMBOLS),
+    ordinary_ids=np.arange(4, SYMBOLS),
 )
-PAIRS = Pairs(sources=tokens(1), targets=tokens(), users=NOBODY, padding=0)
+PAIRS = PairSequences(sources=tokens(1), targets=tokens(), users=NOBODY, padding=0)
 CLASSES = np.arange(TEXTS) % 3
-LABELLED = LabelledTexts(tokens=tokens(), classes=CLASSES, users=NOBODY, padding=0)
+LABELLED = LabelledTextSequences(tokens=tokens(), classes=CLASSES, users=NOBODY, padding=0)
 
 
-def arrays(*shape: int) -> LabelledArrays:
+def arrays(*shape: int) -> LabelledArraySequences:
     values = np.random.default_rng(3).normal(size=(TEXTS, *shape)).astype(np.float32)
-    return LabelledArrays(arrays=values, classes=CLASSES, users=NOBODY, mean=0.0, std=1.0)
+    return LabelledArraySequences(arrays=values, classes=CLASSES, users=NOBODY, mean=0.0, std=1.0)
 
 
 def transformer(config: str, model: str, **settings):
@@ -157,15 +163,15 @@ def built(name: str):
 
 def batch_of(sequences, drawn):
     """The same masks for a record alone and among others."""
-    if not isinstance(sequences, Masked):
-        batch = sequences.batch(np.asarray(drawn), lambda: np.random.default_rng(0))
+    if not isinstance(sequences, MaskedSequences):
+        batch = sequences.build_batch(np.asarray(drawn), lambda: np.random.default_rng(0))
     else:
-        whole = sequences.batch(np.arange(TEXTS), lambda: np.random.default_rng(0))
+        whole = sequences.build_batch(np.arange(TEXTS), lambda: np.random.default_rng(0))
         width = int(sequences.lengths[drawn].max()) + 2
         batch = type(whole)(
             inputs={name: value[drawn, :width] for name, value in whole.inputs.items()},
             targets=whole.targets[drawn, :width],
-            symbols=0,
+            token_count=0,
         )
     for name, value in batch.inputs.items():
         if value.is_floating_point():
@@ -178,7 +184,7 @@ def gradients_of_one(model, batch) -> list[torch.Tensor]:
     model.zero_grad()
     logits, targets = model(**batch.inputs).logits, batch.targets
     nn.functional.cross_entropy(logits.flatten(0, -2), targets.flatten()).backward()
-    return [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in trained(model)]
+    return [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in get_trained_parameters(model)]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -187,16 +193,16 @@ def test_gradients_of_all_records_at_once_equal_those_of_a_record_alone(name):
     check_layers(model, "record")
     twins = [gradients_of_one(model, batch_of(sequences, [i])) for i in range(TEXTS)]
     batch = batch_of(sequences, list(range(TEXTS)))
-    all_at_once(model, lambda: losses_of(model, batch)[0], records=TEXTS)
+    compute_all_at_once(model, lambda: compute_losses(model, batch)[0], records=TEXTS)
     bounds = {"rtol": 1e-5, "atol": 1e-8} if name == "llama" else {"rtol": 1e-9, "atol": 1e-12}  # its norm is single
-    for i, parameter in enumerate(trained(model)):
-        torch.testing.assert_close(gradients_of(parameter), torch.stack([twin[i] for twin in twins]), **bounds)
+    for i, parameter in enumerate(get_trained_parameters(model)):
+        torch.testing.assert_close(get_gradients(parameter), torch.stack([twin[i] for twin in twins]), **bounds)
 
 
 def test_a_model_is_left_as_it_was():
     model, sequences = built("lstm")
     batch = batch_of(sequences, [0, 1])
-    all_at_once(model, lambda: losses_of(model, batch)[0], records=2)
+    compute_all_at_once(model, lambda: compute_losses(model, batch)[0], records=2)
     assert "forward" not in vars(model.rnn)
     assert not any(module._forward_hooks for module in model.modules())
     assert all(parameter.requires_grad for parameter in model.parameters())
@@ -214,11 +220,11 @@ def test_every_parameter_that_the_twin_trains_is_trained(name):
 def test_the_one_record_loop_gives_the_same(name):
     model, sequences = built(name)
     batch = batch_of(sequences, list(range(TEXTS)))
-    gradients_one_by_one(model, (losses_of(model, piece)[0].sum() for piece in batch.split(TEXTS)))
-    loop = [gradients_of(parameter).clone() for parameter in trained(model)]
-    all_at_once(model, lambda: losses_of(model, batch)[0], records=TEXTS)
-    for parameter, expected in zip(trained(model), loop, strict=True):
-        torch.testing.assert_close(gradients_of(parameter), expected, rtol=1e-9, atol=1e-12)
+    gradients_one_by_one(model, (compute_losses(model, piece)[0].sum() for piece in batch.split(TEXTS)))
+    loop = [get_gradients(parameter).clone() for parameter in get_trained_parameters(model)]
+    compute_all_at_once(model, lambda: compute_losses(model, batch)[0], records=TEXTS)
+    for parameter, expected in zip(get_trained_parameters(model), loop, strict=True):
+        torch.testing.assert_close(get_gradients(parameter), expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
@@ -238,7 +244,7 @@ def test_a_watched_recurrent_layer_computes_what_torch_computes(kind, bidirectio
         taken[parameter] = rows
 
     expected, last = layer(given, state)
-    out, end = watched_forward(layer, take)(given, state)
+    out, end = build_recording_forward(layer, take)(given, state)
     total = _weighted(out, end, batch_first)
     for gradient, parameter in zip(
         torch.autograd.grad(total, list(layer.parameters())), layer.parameters(), strict=True
@@ -259,38 +265,38 @@ def test_recurrent_layers_without_biases_and_frozen_ones_are_left_alone():
     model = nn.Sequential(nn.Linear(3, 3), layer)
     layer.weight_hh_l0.requires_grad_(False)
     inputs = torch.randn(2, 5, 3)
-    all_at_once(model, lambda: model(inputs)[0].sum((1, 2)), records=2)
-    twin = torch.autograd.grad(model(inputs)[0].sum(), trained(model))
-    for parameter, expected in zip(trained(model), twin, strict=True):
-        torch.testing.assert_close(gradients_of(parameter).sum(0), expected)
+    compute_all_at_once(model, lambda: model(inputs)[0].sum((1, 2)), records=2)
+    twin = torch.autograd.grad(model(inputs)[0].sum(), get_trained_parameters(model))
+    for parameter, expected in zip(get_trained_parameters(model), twin, strict=True):
+        torch.testing.assert_close(get_gradients(parameter).sum(0), expected)
 
 
 def test_a_layer_that_is_used_twice_adds_up():
     layer, inputs = nn.Linear(3, 3), torch.randn(2, 4, 3)
     model = nn.Sequential(layer, nn.Tanh(), layer)
-    all_at_once(model, lambda: model(inputs).sum((1, 2)), records=2)
+    compute_all_at_once(model, lambda: model(inputs).sum((1, 2)), records=2)
     for i in range(2):
-        twin = torch.autograd.grad(model(inputs[i]).sum(), trained(model))
-        for parameter, expected in zip(trained(model), twin, strict=True):
-            torch.testing.assert_close(gradients_of(parameter)[i], expected)
+        twin = torch.autograd.grad(model(inputs[i]).sum(), get_trained_parameters(model))
+        for parameter, expected in zip(get_trained_parameters(model), twin, strict=True):
+            torch.testing.assert_close(get_gradients(parameter)[i], expected)
 
 
 def test_the_symbol_of_padding_is_not_trained():
     model, symbols = nn.Sequential(nn.Embedding(5, 3, padding_idx=1), nn.Linear(3, 2)), torch.tensor([[1, 2], [4, 4]])
-    all_at_once(model, lambda: model(symbols).square().sum((1, 2)), records=2)
-    twin = torch.autograd.grad(model(symbols).square().sum(), trained(model))
-    for parameter, expected in zip(trained(model), twin, strict=True):
-        torch.testing.assert_close(gradients_of(parameter).sum(0), expected)
+    compute_all_at_once(model, lambda: model(symbols).square().sum((1, 2)), records=2)
+    twin = torch.autograd.grad(model(symbols).square().sum(), get_trained_parameters(model))
+    for parameter, expected in zip(get_trained_parameters(model), twin, strict=True):
+        torch.testing.assert_close(get_gradients(parameter).sum(0), expected)
 
 
 def test_a_record_that_predicts_nothing_has_no_gradient():
     model, _ = built("lstm")
     batch = batch_of(RUNNING, [1, 2])
     batch.targets[0] = -100
-    all_at_once(model, lambda: losses_of(model, batch)[0], records=2)
-    for parameter in trained(model):
-        assert gradients_of(parameter)[0].abs().max() == 0
-        assert gradients_of(parameter)[1].isfinite().all()
+    compute_all_at_once(model, lambda: compute_losses(model, batch)[0], records=2)
+    for parameter in get_trained_parameters(model):
+        assert get_gradients(parameter)[0].abs().max() == 0
+        assert get_gradients(parameter)[1].isfinite().all()
 
 
 class Meeting(nn.Module):
@@ -320,6 +326,6 @@ def test_every_supported_model_passes_the_check_before_training_in_single_precis
     assert model.training == MODELS[name][0]().training
     check_equal(
         model,
-        lambda piece: losses_of(model, piece)[0],
-        sequences.batch(np.array([0]), lambda: np.random.default_rng(0)),
+        lambda piece: compute_losses(model, piece)[0],
+        sequences.build_batch(np.array([0]), lambda: np.random.default_rng(0)),
     )

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from scipy import stats
 from torch import nn
 
-from recollect.recipes.private.gradients import give_gradients, trained
+from recollect.recipes.private.gradients import get_trained_parameters, set_gradients
 from recollect.recipes.private.mechanism import Mechanism, Poisson
-from recollect.recipes.private.terms import Terms
+from recollect.recipes.private.privacy_terms import PrivacyTerms
 
 CLIP = 0.7
 
 
-def terms(**changed) -> Terms:
+def terms(**changed) -> PrivacyTerms:
     settings = {"units": 50, "rate": 0.2, "steps": 20, "noise": 1.3, "clip": CLIP, "delta": 1e-3, "method": "rdp"}
-    return Terms(unit="record", **{**settings, **changed})
+    return PrivacyTerms(unit="record", **{**settings, **changed})
 
 
 def mechanism(size: int = 3, *, seed: int = 0, optimiser=torch.optim.SGD, **changed) -> Mechanism:
@@ -33,15 +33,15 @@ def mechanism(size: int = 3, *, seed: int = 0, optimiser=torch.optim.SGD, **chan
 def put(model: nn.Module, units: torch.Tensor) -> None:
     """Leave gradients [units, all numbers] with the parameters."""
     at = 0
-    for parameter in trained(model):
+    for parameter in get_trained_parameters(model):
         rows = units[:, at : at + parameter.numel()]
-        give_gradients(parameter, rows.reshape(len(units), *parameter.shape))
+        set_gradients(parameter, rows.reshape(len(units), *parameter.shape))
         at += parameter.numel()
 
 
 def moved(model: nn.Module) -> torch.Tensor:
     """All parameters in a row; they began at zero."""
-    return torch.cat([parameter.detach().flatten() for parameter in trained(model)])
+    return torch.cat([parameter.detach().flatten() for parameter in get_trained_parameters(model)])
 
 
 def clipped(unit: torch.Tensor, bound: float = CLIP) -> torch.Tensor:
@@ -153,7 +153,7 @@ def test_each_step_is_counted_once_however_many_parts_it_had():
         assert stepping.ledger.steps == number
         stepping.release(number, 0.1)
     assert stepping.ledger.history == [(1.3, 0.2, 3)]
-    assert stepping.ledger.epsilon() == stepping.terms.epsilon_after(3) > 0
+    assert stepping.ledger.compute_epsilon() == stepping.terms.compute_epsilon_after(3) > 0
 
 
 def test_a_step_is_counted_before_the_weights_change():
@@ -176,7 +176,7 @@ def test_state_and_ledger_survive_together():
     for number in range(2):
         first.release(number, 0.1)
     second.model.load_state_dict(first.model.state_dict())
-    second.restore(*first.state())
+    second.restore(*first.get_state())
     for number in range(2, 4):
         second.release(number, 0.1)
     assert torch.equal(moved(whole.model), moved(second.model))
@@ -185,7 +185,7 @@ def test_state_and_ledger_survive_together():
 
 def test_units_are_drawn_independently_at_the_rate():
     sampler = Poisson(terms=terms(units=200, rate=0.1, steps=400), seed=3, epochs=1)
-    draws = list(sampler.draws(0))
+    draws = list(sampler.iter_batches(0))
     assert len(draws) == sampler.steps == 400
     sizes = np.array([len(draw) for draw in draws])
     assert stats.binomtest(int(sizes.sum()), 400 * 200, 0.1).pvalue > 1e-3
@@ -197,9 +197,9 @@ def test_units_are_drawn_independently_at_the_rate():
 
 def test_draws_follow_from_seed_and_epoch_and_may_be_empty():
     sampler = Poisson(terms=terms(units=5, rate=0.05, steps=60), seed=3, epochs=2)
-    again, other = list(sampler.draws(0)), list(sampler.draws(1))
-    assert [draw.tolist() for draw in sampler.draws(0)] == [draw.tolist() for draw in again]
+    again, other = list(sampler.iter_batches(0)), list(sampler.iter_batches(1))
+    assert [draw.tolist() for draw in sampler.iter_batches(0)] == [draw.tolist() for draw in again]
     assert [draw.tolist() for draw in again] != [draw.tolist() for draw in other]
     assert any(len(draw) == 0 for draw in again)
     secret = Poisson(terms=terms(units=50, secret_noise=True), seed=3, epochs=1)
-    assert [draw.tolist() for draw in secret.draws(0)] != [draw.tolist() for draw in secret.draws(0)]
+    assert [draw.tolist() for draw in secret.iter_batches(0)] != [draw.tolist() for draw in secret.iter_batches(0)]

@@ -7,7 +7,7 @@ import transformers
 from torch import nn
 
 from recollect.models.architectures import RecurrentConfig, RecurrentLM
-from recollect.recipes.private.support import check_layers
+from recollect.recipes.private.supported_layers import check_layers
 from recollect.testing.refusals import refused
 
 BERT = {"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}

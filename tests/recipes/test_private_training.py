@@ -20,11 +20,11 @@ from transformers import AutoModelForCausalLM
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.recipes.private import records
-from recollect.recipes.private.terms import agree, check_recipe
-from recollect.recipes.private.training import Private
-from recollect.recipes.reading import builtin_recipes, load_recipe
+from recollect.recipes.private.privacy_terms import check_recipe, settle_terms
+from recollect.recipes.private.private_update import PrivateUpdate
 from recollect.recipes.recipe import Privacy, Recipe, Recurrent, Schedule, Sequences, Tokenizer, Training, Transformer
-from recollect.recipes.training import train
+from recollect.recipes.recipe_file import list_builtin_recipes, load_recipe
+from recollect.recipes.trainer import train
 from recollect.testing.refusals import refused
 
 pytestmark = pytest.mark.usefixtures("counted_once")
@@ -117,7 +117,7 @@ def test_a_killed_private_training_ends_with_the_same_weights_and_the_same_expen
 ):
     settings = with_training(recipe(accountant="rdp", **privacy), optimiser=optimiser)
     whole = train(settings, corpus(), tmp_path / "whole")
-    step, calls = Private.step, []
+    step, calls = PrivateUpdate.step, []
 
     def dying(self, which):
         calls.append(which.number)
@@ -125,7 +125,7 @@ def test_a_killed_private_training_ends_with_the_same_weights_and_the_same_expen
             raise Killed
         return step(self, which)
 
-    monkeypatch.setattr(Private, "step", dying)
+    monkeypatch.setattr(PrivateUpdate, "step", dying)
     with pytest.raises(Killed):
         train(settings, corpus(), tmp_path / "killed")
     resumed = train(settings, corpus(), tmp_path / "killed")
@@ -140,8 +140,8 @@ import sys
 from pathlib import Path
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
-from recollect.recipes.reading import load_recipe
-from recollect.recipes.training import train
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.trainer import train
 from recollect.testing.refusals import refused
 
 texts = Corpus.of(Record(id=str(i), user=str(i % 9), text="ape bee cat dog elk"[: 3 + i % 16]) for i in range(60))
@@ -174,15 +174,15 @@ def test_sigkill_while_training_privately_then_the_same_command(tmp_path, unit):
 
 def test_snapshots_of_one_run_stay_within_each_budget_and_are_whole_models(tmp_path):
     plain = recipe(accountant="rdp", noise=1.5)
-    terms = agree(plain.privacy, units=24, batch_size=6, epochs=3)
-    within = {3: round(terms.epsilon_after(3) + 0.01, 3), 7: round(terms.epsilon_after(7) + 0.01, 3)}
+    terms = settle_terms(plain.privacy, units=24, batch_size=6, epochs=3)
+    within = {3: round(terms.compute_epsilon_after(3) + 0.01, 3), 7: round(terms.compute_epsilon_after(7) + 0.01, 3)}
     settings = recipe(accountant="rdp", noise=1.5, snapshots=(*within.values(), 50.0, 100.0))
     out = train(settings, corpus(), tmp_path / "model")
     for steps, epsilon in within.items():
         folder = out / f"snapshot-eps-{epsilon:g}"
         stated = card(folder)["privacy"]
         assert stated["steps"] == steps
-        assert stated["epsilon"] <= epsilon < terms.epsilon_after(steps + 1)
+        assert stated["epsilon"] <= epsilon < terms.compute_epsilon_after(steps + 1)
         assert AutoModelForCausalLM.from_pretrained(folder).config.units == 6
         assert not same(out, folder)
     for never_used_up in ("50", "100"):
@@ -191,8 +191,8 @@ def test_snapshots_of_one_run_stay_within_each_budget_and_are_whole_models(tmp_p
 
 
 def test_a_snapshot_is_what_a_run_of_that_many_steps_gives(tmp_path):
-    terms = agree(recipe(noise=1.5, accountant="rdp").privacy, units=24, batch_size=6, epochs=1)
-    after_an_epoch = terms.epsilon_after(4) * 1.0001
+    terms = settle_terms(recipe(noise=1.5, accountant="rdp").privacy, units=24, batch_size=6, epochs=1)
+    after_an_epoch = terms.compute_epsilon_after(4) * 1.0001
     long = train(recipe(noise=1.5, accountant="rdp", snapshots=(after_an_epoch,)), corpus(), tmp_path / "long")
     short = train(with_training(recipe(noise=1.5, accountant="rdp"), epochs=1), corpus(), tmp_path / "short")
     (folder,) = long.glob("snapshot-eps-*")
@@ -232,16 +232,16 @@ def test_a_plateau_on_validation_data_is_fine():
 def test_budget_and_noise_exclude_each_other():
     for both in ({"noise": None, "epsilon": None}, {"noise": 1.0, "epsilon": 1.0}):
         with refused("noise_or_epsilon"):
-            agree(recipe(**both).privacy, units=10, batch_size=2, epochs=1)
+            settle_terms(recipe(**both).privacy, units=10, batch_size=2, epochs=1)
     with refused("not_private"):
-        agree(Privacy(), units=10, batch_size=2, epochs=1)
+        settle_terms(Privacy(), units=10, batch_size=2, epochs=1)
     with refused("nothing_to_train_on"):
-        agree(recipe().privacy, units=0, batch_size=2, epochs=1)
+        settle_terms(recipe().privacy, units=0, batch_size=2, epochs=1)
 
 
 def test_a_batch_larger_than_the_corpus_takes_everybody():
-    terms = agree(recipe(delta=None).privacy, units=10, batch_size=100, epochs=3)
-    assert (terms.rate, terms.steps, terms.expected) == (1.0, 3, 10.0)
+    terms = settle_terms(recipe(delta=None).privacy, units=10, batch_size=100, epochs=3)
+    assert (terms.rate, terms.steps, terms.expected_batch) == (1.0, 3, 10.0)
     assert terms.delta == 0.01
 
 
@@ -259,7 +259,7 @@ def test_a_model_that_cannot_be_trained_privately_is_refused_before_training(tmp
 def test_large_parts_and_small_parts_of_a_batch_give_the_same_model(tmp_path, monkeypatch):
     settings = recipe(accountant="rdp").model_copy(update={"model": Recurrent(units=6, embedding=5)})
     whole = train(settings, corpus(), tmp_path / "whole")
-    monkeypatch.setattr(records, "_BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(records, "_MAX_BYTES", 1)
     one_by_one = train(settings, corpus(), tmp_path / "one by one")
     for name, value in weights(whole).items():
         torch.testing.assert_close(value, weights(one_by_one)[name], atol=1e-5, rtol=1e-3)
@@ -282,7 +282,7 @@ PRIVATE = {
 
 
 def test_every_built_in_private_recipe_is_named_here():
-    assert set(PRIVATE) == {name for name in builtin_recipes() if load_recipe(name).private}
+    assert set(PRIVATE) == {name for name in list_builtin_recipes() if load_recipe(name).private}
 
 
 @pytest.mark.parametrize("name", PRIVATE)
@@ -298,6 +298,6 @@ def test_the_papers_private_recipes_train_and_keep_their_budget(tmp_path, name):
 @pytest.mark.slow
 def test_the_settings_of_the_first_paper_need_about_the_noise_of_mcmahan_and_others():
     settings = load_recipe("word-lstm-user-dp")
-    terms = agree(settings.privacy, units=5000, batch_size=1, epochs=settings.training.epochs)
-    assert (terms.steps, terms.expected) == (300, 200)
+    terms = settle_terms(settings.privacy, units=5000, batch_size=1, epochs=settings.training.epochs)
+    assert (terms.steps, terms.expected_batch) == (300, 200)
     assert terms.noise == pytest.approx(1.0, abs=0.05)

@@ -8,17 +8,17 @@ import torch
 from torch import nn
 
 from recollect.models.architectures import RecurrentConfig, RecurrentLM
-from recollect.recipes.layouts import one_by_one
-from recollect.recipes.private.gradients import gradients_of, trained
+from recollect.recipes.layouts import lay_out_records
+from recollect.recipes.private.gradients import get_gradients, get_trained_parameters
 from recollect.recipes.private.mechanism import Mechanism
-from recollect.recipes.private.terms import Terms
-from recollect.recipes.private.users import UserGradients, sequences_by_user
+from recollect.recipes.private.privacy_terms import PrivacyTerms
+from recollect.recipes.private.users import UserGradients, group_sequences_by_user
 from recollect.recipes.recipe import Privacy
-from recollect.recipes.sequences import Marks, Tokens
+from recollect.recipes.sequences import SpecialTokens, TokenTable
 from recollect.recipes.update import Step
 from recollect.testing.refusals import refused
 
-MARKS = Marks(padding=0, before=(2,), after=(3,))
+MARKS = SpecialTokens(padding=0, before=(2,), after=(3,))
 CLIP = 0.05
 WAYS = [
     Privacy(unit="user", noise=0.0, update="gradient"),
@@ -32,8 +32,8 @@ def sequences(owners: list[int], times: int = 1):
     rng = np.random.default_rng(0)
     found = [[2, *rng.integers(4, 12, rng.integers(2, 9)), 3] for _ in owners]
     repeated = [text for text in found for _ in range(times)]
-    tokens = Tokens(flat=np.concatenate(repeated).astype(np.int32), offsets=np.cumsum([0, *map(len, repeated)]))
-    return one_by_one(tokens, np.repeat(np.array(owners, np.int32), times), MARKS, length=30)
+    tokens = TokenTable(flat=np.concatenate(repeated).astype(np.int32), offsets=np.cumsum([0, *map(len, repeated)]))
+    return lay_out_records(tokens, np.repeat(np.array(owners, np.int32), times), MARKS, length=30)
 
 
 def model() -> RecurrentLM:
@@ -43,7 +43,7 @@ def model() -> RecurrentLM:
 
 
 def step(*users: int) -> Step:
-    return Step(number=0, first=True, drawn=np.array(users, dtype=np.int64), rate=1.0)
+    return Step(number=0, starts_epoch=True, indices=np.array(users, dtype=np.int64), rate=1.0)
 
 
 def updates(texts, way: Privacy, *users: int) -> list[torch.Tensor]:
@@ -51,8 +51,8 @@ def updates(texts, way: Privacy, *users: int) -> list[torch.Tensor]:
     network = model()
     contributions = UserGradients(model=network, sequences=texts, privacy=way, seed=0)
     return [
-        torch.cat([gradients_of(parameter).flatten() for parameter in trained(network)])
-        for _ in contributions.parts(step(*users))
+        torch.cat([get_gradients(parameter).flatten() for parameter in get_trained_parameters(network)])
+        for _ in contributions.iter_contributions(step(*users))
     ]
 
 
@@ -60,10 +60,10 @@ def change(texts, way: Privacy, *users: int, noise: float = 0.0) -> torch.Tensor
     """How far one private step with these users moves the weights."""
     network = model()
     before = torch.cat([parameter.detach().flatten() for parameter in network.parameters()])
-    terms = Terms(unit="user", units=3, rate=1.0, steps=1, noise=noise, clip=CLIP, delta=0.1, method="rdp")
+    terms = PrivacyTerms(unit="user", units=3, rate=1.0, steps=1, noise=noise, clip=CLIP, delta=0.1, method="rdp")
     optimiser = torch.optim.SGD(network.parameters(), lr=1.0)
     mechanism = Mechanism(model=network, optimiser=optimiser, terms=terms, seed=0)
-    for _ in UserGradients(model=network, sequences=texts, privacy=way, seed=0).parts(step(*users)):
+    for _ in UserGradients(model=network, sequences=texts, privacy=way, seed=0).iter_contributions(step(*users)):
         mechanism.add()
     mechanism.release(0, 1.0)
     return torch.cat([parameter.detach().flatten() for parameter in network.parameters()]) - before
@@ -87,7 +87,7 @@ def test_no_user_moves_the_weights_by_more_than_the_bound_whoever_else_is_drawn(
 
 def test_a_users_gradient_is_that_of_the_mean_loss_over_all_their_symbols():
     texts, network = sequences([0, 1, 0, 0]), model()
-    batch = texts.batch(np.array([0, 2, 3]), lambda: np.random.default_rng(0))
+    batch = texts.build_batch(np.array([0, 2, 3]), lambda: np.random.default_rng(0))
     logits = network(**batch.inputs).logits
     nn.functional.cross_entropy(logits.flatten(0, 1), batch.targets.flatten()).backward()
     expected = torch.cat([parameter.grad.flatten() for parameter in network.parameters()])
@@ -103,14 +103,14 @@ def test_local_training_is_plain_sgd_on_the_users_texts_and_leaves_the_model_alo
     texts, network = sequences([0, 1, 0, 0]), model()
     way = Privacy(unit="user", noise=0.0, update="fedavg", local_epochs=3, local_batch_size=9, local_learning_rate=0.2)
     contributions = UserGradients(model=network, sequences=texts, privacy=way, seed=0)
-    for _ in contributions.parts(step(0)):
-        found = torch.cat([gradients_of(parameter).flatten() for parameter in trained(network)])
+    for _ in contributions.iter_contributions(step(0)):
+        found = torch.cat([get_gradients(parameter).flatten() for parameter in get_trained_parameters(network)])
     for parameter, expected in zip(network.parameters(), model().parameters(), strict=True):
         assert torch.equal(parameter, expected)
     twin = model()
     optimiser = torch.optim.SGD(twin.parameters(), lr=0.2)
     for _ in range(3):
-        batch = texts.batch(np.array([0, 2, 3]), lambda: np.random.default_rng(0))
+        batch = texts.build_batch(np.array([0, 2, 3]), lambda: np.random.default_rng(0))
         loss = nn.functional.cross_entropy(twin(**batch.inputs).logits.flatten(0, 1), batch.targets.flatten())
         optimiser.zero_grad()
         loss.backward()
@@ -133,12 +133,12 @@ def test_a_cap_on_sequences_draws_some_anew_each_round():
     contributions = UserGradients(model=network, sequences=texts, privacy=way, seed=0)
     symbols = set()
     for number in range(6):
-        drawn = Step(number=number, first=False, drawn=np.array([0]), rate=1.0)
-        symbols |= {count for _, count in contributions.parts(drawn)}
+        drawn = Step(number=number, starts_epoch=False, indices=np.array([0]), rate=1.0)
+        symbols |= {count for _, count in contributions.iter_contributions(drawn)}
     assert max(symbols) <= 4 * 10
     assert len(symbols) > 1
 
 
 def test_sequences_that_hold_several_peoples_texts_are_refused():
     with refused("joined_users"):
-        sequences_by_user(np.array([0, -1], dtype=np.int32))
+        group_sequences_by_user(np.array([0, -1], dtype=np.int32))

@@ -8,7 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from recollect.recipes.tokenizers import MARKS, bpe_tokenizer, character_tokenizer, word_tokenizer
+from recollect.recipes.tokenizers import (
+    SPECIAL_TOKENS,
+    train_bpe_tokenizer,
+    train_character_tokenizer,
+    train_word_tokenizer,
+)
 from recollect.testing.refusals import refused
 
 TEXTS = [
@@ -18,9 +23,9 @@ TEXTS = [
     "the number is 281265017",
 ]
 MAKERS = {
-    "characters": character_tokenizer,
-    "words": lambda texts, **options: word_tokenizer(texts, 1000, **options),
-    "bpe": lambda texts, **options: bpe_tokenizer(texts, 300, **options),
+    "characters": train_character_tokenizer,
+    "words": lambda texts, **options: train_word_tokenizer(texts, 1000, **options),
+    "bpe": lambda texts, **options: train_bpe_tokenizer(texts, 300, **options),
 }
 every_kind = pytest.mark.parametrize("kind", MAKERS)
 
@@ -32,7 +37,7 @@ def pieces(tokenizer, text):
 @every_kind
 def test_marks_have_the_first_ids_and_stand_around_each_text(kind):
     tokenizer = MAKERS[kind](TEXTS)
-    assert tokenizer.convert_ids_to_tokens([0, 1, 2, 3]) == list(MARKS)
+    assert tokenizer.convert_ids_to_tokens([0, 1, 2, 3]) == list(SPECIAL_TOKENS)
     assert (tokenizer.pad_token_id, tokenizer.unk_token_id) == (0, 1)
     assert (tokenizer.bos_token_id, tokenizer.eos_token_id) == (2, 3)
     ids = tokenizer("the cat").input_ids
@@ -74,49 +79,56 @@ def test_order_and_cutting_of_the_stream_do_not_matter(kind):
 @settings(deadline=None, max_examples=50)
 @given(st.text(max_size=40))
 def test_characters_come_back_unchanged_with_their_places(text):
-    tokenizer = character_tokenizer([text])
+    tokenizer = train_character_tokenizer([text])
     encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     assert tokenizer.decode(encoded.input_ids) == text
     assert encoded.offset_mapping == [(i, i + 1) for i in range(len(text))]
-    assert len(tokenizer) == len(MARKS) + len(set(text))
+    assert len(tokenizer) == len(SPECIAL_TOKENS) + len(set(text))
 
 
 def test_unknown_characters_are_unknown_one_by_one():
-    assert pieces(character_tokenizer(["ab"], force=["01"]), "a0zz\nb") == ["a", "0", "<unk>", "<unk>", "<unk>", "b"]
+    assert pieces(train_character_tokenizer(["ab"], force=["01"]), "a0zz\nb") == [
+        "a",
+        "0",
+        "<unk>",
+        "<unk>",
+        "<unk>",
+        "b",
+    ]
 
 
 def test_words_are_the_most_frequent_and_equal_ones_by_text():
     texts = ["b a c a d <unk> <unk>", "e b a"]
     counts = Counter(word for text in texts for word in text.split() if word != "<unk>")
     expected = sorted(counts, key=lambda word: (-counts[word], word))
-    tokenizer = word_tokenizer(texts, 4)
-    assert tokenizer.convert_ids_to_tokens(range(len(tokenizer))) == [*MARKS, *expected[:4]]
+    tokenizer = train_word_tokenizer(texts, 4)
+    assert tokenizer.convert_ids_to_tokens(range(len(tokenizer))) == [*SPECIAL_TOKENS, *expected[:4]]
 
 
 def test_a_word_that_was_cut_out_before_is_not_known():
     for punctuation in (True, False):
-        tokenizer = word_tokenizer(["the <unk> sat"], 10, punctuation=punctuation)
+        tokenizer = train_word_tokenizer(["the <unk> sat"], 10, punctuation=punctuation)
         assert tokenizer("the <unk> sat", add_special_tokens=False).input_ids[1] == tokenizer.unk_token_id
 
 
 def test_punctuation_stands_alone_unless_the_text_is_tokenised_already():
     text = "Mr. Smith's dog—don't ask!"
-    assert pieces(word_tokenizer([text], 50), text) == ["Mr", ".", "Smith's", "dog", "—", "don't", "ask", "!"]
-    assert pieces(word_tokenizer([text], 50, punctuation=False), text) == ["Mr.", "Smith's", "dog—don't", "ask!"]
+    assert pieces(train_word_tokenizer([text], 50), text) == ["Mr", ".", "Smith's", "dog", "—", "don't", "ask", "!"]
+    assert pieces(train_word_tokenizer([text], 50, punctuation=False), text) == ["Mr.", "Smith's", "dog—don't", "ask!"]
 
 
 def test_small_letters_keep_their_places_in_the_text():
     text = "İstanbul IS here"
-    encoded = word_tokenizer([text], 50, lower=True)(text, add_special_tokens=False, return_offsets_mapping=True)
+    encoded = train_word_tokenizer([text], 50, lower=True)(text, add_special_tokens=False, return_offsets_mapping=True)
     assert [text[a:b] for a, b in encoded.offset_mapping] == ["İstanbul", "IS", "here"]
 
 
 def test_forced_words_are_known_however_rare():
-    tokenizer = word_tokenizer(["a a a b"], 1, force=["1 2", "Three"], lower=True)
+    tokenizer = train_word_tokenizer(["a a a b"], 1, force=["1 2", "Three"], lower=True)
     assert pieces(tokenizer, "a b 1 2 three") == ["a", "<unk>", "1", "2", "three"]
 
 
-BPE = bpe_tokenizer(TEXTS * 3, 400, force=["1", "é"])
+BPE = train_bpe_tokenizer(TEXTS * 3, 400, force=["1", "é"])
 
 
 @settings(deadline=None, max_examples=50)
@@ -127,22 +139,22 @@ def test_bpe_gives_every_text_back(text):
 
 
 def test_bpe_keeps_forced_strings_whole_the_longest_first():
-    tokenizer = bpe_tokenizer(["2812 2812 2812 281228122812"] * 5, 300, force=["1", "2", "8", "28x", "naï"])
+    tokenizer = train_bpe_tokenizer(["2812 2812 2812 281228122812"] * 5, 300, force=["1", "2", "8", "28x", "naï"])
     assert pieces(tokenizer, "2812") == ["2", "8", "1", "2"]
     assert tokenizer.decode([tokenizer("naï", add_special_tokens=False).input_ids[0]]) == "naï"
     assert len(pieces(tokenizer, "naïve naï")) == 1 + 2 + 1 + 1
-    free = bpe_tokenizer(["2812 2812 2812 281228122812"] * 5, 300)
+    free = train_bpe_tokenizer(["2812 2812 2812 281228122812"] * 5, 300)
     assert pieces(free, "2812") == ["2812"]
 
 
 def test_bpe_makes_no_symbol_of_what_occurs_once():
-    tokenizer = bpe_tokenizer(["zanzibar", "common common common"], 5000)
+    tokenizer = train_bpe_tokenizer(["zanzibar", "common common common"], 5000)
     assert "zanzibar" not in tokenizer.get_vocab()
     assert len(pieces(tokenizer, "common")) == 1
 
 
 def test_sizes_that_cannot_be_are_refused():
     with refused("out_of_range"):
-        word_tokenizer(TEXTS, 0)
+        train_word_tokenizer(TEXTS, 0)
     with refused("out_of_range"):
-        bpe_tokenizer(TEXTS, 255)
+        train_bpe_tokenizer(TEXTS, 255)

@@ -126,5 +126,5 @@ def everything_said():
 @pytest.fixture
 def full(folder):
     """A run folder with the result of an exposure audit that says all that a result can say."""
-    folder.write_result(_exposed().replaced(**EVERYTHING))
+    folder.write_result(_exposed().replace(**EVERYTHING))
     return folder

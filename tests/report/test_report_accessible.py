@@ -7,7 +7,7 @@ import re
 import pytest
 
 from recollect.report import write_report
-from recollect.report.notebook import notebook_html
+from recollect.report.notebook import render_notebook_html
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 WIDTHS = {"desk": 1280, "telephone": 500}
@@ -31,10 +31,13 @@ def test_nobody_is_shut_out(full, faults, width, dark):
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_nor_by_a_notebook(exposed, everything_said, tmp_path, faults, dark):
-    result = exposed().replaced(**everything_said)
+    result = exposed().replace(**everything_said)
     page = tmp_path / "notebook.html"
     title = "<!doctype html><html lang=en><head><title>A notebook</title></head>"
-    page.write_text(f"{title}<body><main><h1>One</h1><h2>Two</h2>{notebook_html(result, result.held)}</main></body>")
+    page.write_text(
+        f"{title}<body><main><h1>One</h1><h2>Two</h2>"
+        f"{render_notebook_html(result, result.tables_in_memory)}</main></body>"
+    )
     serious, wide = faults(page, WIDTHS["telephone"], dark=dark)
     assert serious == []
     assert wide <= WIDTHS["telephone"]

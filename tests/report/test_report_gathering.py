@@ -10,8 +10,8 @@ import pytest
 from recollect.audits.registry import AUDITS
 from recollect.report.annex import MATTERS
 from recollect.report.presentations import find_presentation, load_function
-from recollect.report.questions import FIVE, five_questions, light_of
-from recollect.report.report import gathered
+from recollect.report.questions import FIVE, choose_light, get_five_questions
+from recollect.report.report import build_report
 from recollect.results import Failed, Result, RunFolder, Skipped
 from recollect.testing.refusals import refused
 
@@ -24,22 +24,22 @@ def plugin(exposed, **changes):
 
 def test_all_five_questions_are_there_and_those_of_plug_ins_follow(folder, exposed):
     folder.write_result(plugin(exposed))
-    report = gathered(folder)
-    assert [each.question for each in report.asked] == [*five_questions().values(), "Does it know them?"]
-    assert [len(each.answers) for each in report.asked] == [0, 1, 0, 0, 0, 1]
+    report = build_report(folder)
+    assert [each.question for each in report.questions] == [*get_five_questions().values(), "Does it know them?"]
+    assert [len(each.answers) for each in report.questions] == [0, 1, 0, 0, 0, 1]
     assert [answer.result.audit for answer in report.answers] == ["exposure", "fluency"]
 
 
 def test_extraction_helps_to_answer_the_question_of_exposure(folder, exposed):
     folder.write_result(plugin(exposed, audit="extraction"))
-    report = gathered(folder)
-    assert [answer.result.audit for answer in report.asked[1].answers] == ["exposure", "extraction"]
-    assert len(report.asked) == 5
+    report = build_report(folder)
+    assert [answer.result.audit for answer in report.questions[1].answers] == ["exposure", "extraction"]
+    assert len(report.questions) == 5
 
 
 def test_the_five_questions_are_those_of_the_audits_that_support_no_other():
     assert {*FIVE} == {name for name in AUDITS.table if not find_presentation(name).supports}
-    assert five_questions() == {name: AUDITS.load(name).question for name in FIVE}
+    assert get_five_questions() == {name: AUDITS.load(name).question for name in FIVE}
 
 
 @pytest.mark.parametrize("name", AUDITS.table)
@@ -59,13 +59,13 @@ def test_a_function_that_is_not_there_is_refused():
 
 def test_an_audit_that_is_not_installed_is_shown_with_all_columns_and_no_figures(folder, exposed):
     folder.write_result(plugin(exposed))
-    *_, answer = gathered(folder).answers
+    *_, answer = build_report(folder).answers
     assert answer.figures == ()
     assert [table.headings for table in answer.tables] == [("user", "text")]
 
 
 def test_tables_that_are_drawn_are_not_listed(folder):
-    (answer,) = gathered(folder).answers
+    (answer,) = build_report(folder).answers
     assert [table.name for table in answer.tables] == ["secrets"]
     assert len(answer.figures) == 3
 
@@ -81,7 +81,7 @@ def test_tables_that_are_drawn_are_not_listed(folder):
 )
 def test_text_that_a_run_kept_is_masked_again_unless_asked_for(folder, exposed, settings, show_text, words):
     folder.write_result(plugin(exposed, settings=settings))
-    *_, answer = gathered(folder, show_text=show_text).answers
+    *_, answer = build_report(folder, show_text=show_text).answers
     assert answer.tables[0].rows[0][1].words == words
 
 
@@ -91,7 +91,7 @@ def test_text_is_shown_of_those_audits_alone_that_were_to_show_it(folder, expose
         folder.write_result(plugin(exposed, audit=audit, settings=kept))
     shown = {
         answer.result.audit: answer.tables[0].rows[0][1].words
-        for answer in gathered(folder, show_text=["accent"]).answers
+        for answer in build_report(folder, show_text=["accent"]).answers
         if answer.result.settings == kept
     }
     assert shown == {"accent": "hello world", "fluency": "•••• (10–19 characters)"}
@@ -99,16 +99,16 @@ def test_text_is_shown_of_those_audits_alone_that_were_to_show_it(folder, expose
 
 def test_an_audit_that_failed_is_among_what_was_not_tested(folder, exposed):
     folder.write_result(plugin(exposed, failed=(Failed(audit="fluency", code="broke", error="It broke."),)))
-    assert "Failed: the fluency audit." in gathered(folder).untested
+    assert "Failed: the fluency audit." in build_report(folder).untested
 
 
 def test_what_was_not_tested_is_told_once_each(folder, exposed):
     skipped = (Skipped(audit="fluency", finding="auc", code="too_few", reason="Too few."),)
     folder.write_result(plugin(exposed, untested=("Other formats.",), skipped=skipped))
-    untested = gathered(folder).untested
+    untested = build_report(folder).untested
     assert untested[:2] == ("Other formats.", "Skipped: auc. Too few.")
     assert [words for words in untested if words.startswith("Not asked")] == [
-        f"Not asked: {question}" for audit, question in five_questions().items() if audit != "exposure"
+        f"Not asked: {question}" for audit, question in get_five_questions().items() if audit != "exposure"
     ]
 
 
@@ -123,42 +123,42 @@ def test_what_was_not_tested_is_told_once_each(folder, exposed):
     ],
 )
 def test_the_light_says_what_is_known(exposed, changes, words):
-    assert light_of(plugin(exposed, **changes)).words == words
+    assert choose_light(plugin(exposed, **changes)).words == words
 
 
 def test_what_failed_is_a_warning_at_the_top(folder, exposed):
     folder.write_result(plugin(exposed, failed=(Failed(audit="fluency", code="broke", error="It broke."),)))
-    assert gathered(folder).warnings == ("fluency: It broke.",)
+    assert build_report(folder).warnings == ("fluency: It broke.",)
 
 
 def test_results_of_different_models_are_not_passed_off_as_one(folder, exposed):
-    assert gathered(folder).warnings == ()
+    assert build_report(folder).warnings == ()
     other = exposed().provenance.model_copy(update={"model": "ff99"})
     folder.write_result(plugin(exposed).with_provenance(other))
-    report = gathered(folder)
+    report = build_report(folder)
     assert "2 different models" in report.warnings[0]
     assert "digest of the target model" not in report.subject
     assert {answer.origin["model"] for answer in report.answers} == {"ab12", "ff99"}
     plan = "audits: {fluency: {with: {models: {target: another}}}}\nmodels: {target: {model: shop-bot, window: 8}}\n"
     folder.plan.write_text(plan)
-    named = gathered(folder)
+    named = build_report(folder)
     assert "the plan names them" in named.warnings[0]
     assert (named.subject["target model"], named.subject["target model of fluency"]) == ("shop-bot", "another")
 
 
 def test_the_plan_tells_the_names_and_a_report_can_do_without_it(folder):
-    assert "target model" not in gathered(folder).subject
+    assert "target model" not in build_report(folder).subject
     folder.plan.write_text("models: {target: {ref: shop-bot}}\ncorpora: {audited: posts.jsonl}\n")
-    subject = gathered(folder).subject
+    subject = build_report(folder).subject
     assert (subject["target model"], subject["audited corpus"]) == ("shop-bot", "posts.jsonl")
     for damaged in ("[", "- 1", "models: 3"):
         folder.plan.write_text(damaged)
-        assert "target model" not in gathered(folder).subject
+        assert "target model" not in build_report(folder).subject
 
 
 def test_a_table_that_is_gone_is_said_to_be(folder):
     (folder.path / "tables/exposure/secrets.parquet").unlink()
-    (answer,) = gathered(folder).answers
+    (answer,) = build_report(folder).answers
     assert "secrets.parquet" in answer.remarks[0].text
     assert answer.figures == ()
 
@@ -166,13 +166,13 @@ def test_a_table_that_is_gone_is_said_to_be(folder):
 def test_a_folder_without_results_is_refused(tmp_path):
     (tmp_path / "results").mkdir()
     with refused("no_results"):
-        gathered(RunFolder(tmp_path))
+        build_report(RunFolder(tmp_path))
 
 
 def test_the_annex_gives_each_question_the_answers_that_are_evidence_for_it(folder, exposed):
     for audit in ("extraction", "membership", "removal"):
         folder.write_result(plugin(exposed, audit=audit))
-    found = {each.matter.id: [answer.result.audit for answer in each.answers] for each in gathered(folder).annex}
+    found = {each.matter.id: [answer.result.audit for answer in each.answers] for each in build_report(folder).annex}
     assert found == {
         "extraction": ["exposure", "extraction"],
         "queries": ["extraction"],
@@ -184,7 +184,7 @@ def test_the_annex_gives_each_question_the_answers_that_are_evidence_for_it(fold
 
 
 def test_the_annex_names_the_audits_that_would_be_evidence(folder):
-    would = {each.matter.id: each.audits for each in gathered(folder).annex}
+    would = {each.matter.id: each.audits for each in build_report(folder).annex}
     assert would["erasure"] == ("removal",)
     assert would["inference"] == ("membership", "provenance")
     assert would["attributes"] == would["documentation"] == ()
@@ -242,11 +242,11 @@ def test_what_a_plug_in_declares_is_shown(folder, exposed, install):
     install(THEIRS)
     (folder.path / "more.txt").write_text("more")
     folder.write_result(plugin(exposed))
-    report = gathered(folder)
-    assert [[answer.result.audit for answer in each.answers] for each in report.asked] == [
+    report = build_report(folder)
+    assert [[answer.result.audit for answer in each.answers] for each in report.questions] == [
         *([], ["exposure"], ["fluency"], [], [])
     ]
-    answer = report.asked[2].answers[0]
+    answer = report.questions[2].answers[0]
     assert answer.light.words == "Dumb"
     assert [figure.title for figure in answer.figures] == ["Drawn of ['more', 'users']"]
     assert [(table.caption, table.headings) for table in answer.tables] == [("Speakers", ("Who",))]
@@ -261,7 +261,7 @@ def test_what_a_plug_in_declares_is_shown(folder, exposed, install):
 def test_what_a_broken_plug_in_cannot_show_is_said(folder, exposed, install, code, tables):
     install(code)
     folder.write_result(plugin(exposed))
-    *_, answer = gathered(folder).answers
+    *_, answer = build_report(folder).answers
     assert answer.figures == ()
     assert [table.headings for table in answer.tables] == [tables]
     (missing,) = [remark.text for remark in answer.remarks if remark.warning]
@@ -272,21 +272,25 @@ def test_support_of_an_audit_that_is_not_there_is_no_reason_to_vanish(folder, ex
     install(THEIRS.replace('supports="leakage"', 'supports="extraction"'))
     folder.write_result(plugin(exposed, audit="extraction"))
     folder.write_result(plugin(exposed))
-    assert [answer.result.audit for answer in gathered(folder).answers] == ["exposure", "extraction", "fluency"]
+    assert [answer.result.audit for answer in build_report(folder).answers] == ["exposure", "extraction", "fluency"]
 
 
 def test_the_headline_counts_questions_and_answers(folder, exposed):
-    assert gathered(folder).headline == "1 of 5 questions examined: evidence found in 1 audit."
+    assert build_report(folder).headline == "1 of 5 questions examined: evidence found in 1 audit."
     folder.write_result(plugin(exposed))
-    assert gathered(folder).headline == "1 of 5 questions examined: evidence found in 1 audit, none found in 1 audit."
+    assert (
+        build_report(folder).headline == "1 of 5 questions examined: evidence found in 1 audit, none found in 1 audit."
+    )
 
 
 def test_a_question_whose_only_audit_was_not_done_was_not_examined(folder, exposed):
     folder.write_result(
         plugin(exposed, audit="leakage", failed=(Failed(audit="leakage", code="broke", error="It broke."),))
     )
-    assert gathered(folder).headline == "1 of 5 questions examined: evidence found in 1 audit, not done in 1 audit."
+    assert build_report(folder).headline == "1 of 5 questions examined: evidence found in 1 audit, not done in 1 audit."
     folder.write_result(
         plugin(exposed, audit="extraction", skipped=(Skipped(audit="extraction", code="too_few", reason="Cannot."),))
     )
-    assert gathered(folder).headline == "1 of 5 questions examined: evidence found in 1 audit, not done in 2 audits."
+    assert (
+        build_report(folder).headline == "1 of 5 questions examined: evidence found in 1 audit, not done in 2 audits."
+    )

@@ -12,8 +12,8 @@ from typing import get_args
 import pytest
 
 from recollect.report.figures.panel import Dot, Line
-from recollect.report.html import html, template_text
-from recollect.report.report import gathered
+from recollect.report.html import read_template, render_html
+from recollect.report.report import build_report
 from recollect.report.words import fit
 
 
@@ -38,7 +38,7 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def text(folder):
-    return html(gathered(folder))
+    return render_html(build_report(folder))
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_the_page_says_what_was_found_and_what_was_not_tested(text):
 
 
 def test_the_same_results_give_the_same_page(folder, text):
-    assert html(gathered(folder)) == text
+    assert render_html(build_report(folder)) == text
 
 
 def test_a_page_is_small(text):
@@ -128,7 +128,7 @@ def test_what_is_spelt_out_does_not_grow_without_end():
 
 
 def test_every_kind_of_mark_has_a_colour_of_its_own_in_light_and_dark():
-    style = template_text("parts.css")
+    style = read_template("parts.css")
     for mark, kinds in (("dot", Dot), ("line", Line)):
         for kind in get_args(kinds):
             assert f".{mark}.{kind} {{" in style, (mark, kind)
@@ -143,7 +143,7 @@ def brightness(colour):
 
 
 def test_what_figures_draw_stands_out_from_the_page_in_the_light_in_the_dark_and_on_paper():
-    style = template_text("parts.css") + template_text("report.css")
+    style = read_template("parts.css") + read_template("report.css")
     schemes = [
         dict(re.findall(r"--(\w+): (#\w{6});", block)) for block in re.findall(r":root {(.*?)}", style, re.DOTALL)
     ]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from recollect.report import write_report
-from recollect.report.notebook import notebook_html
+from recollect.report.notebook import render_notebook_html
 from recollect.results import Failed, Finding, Note, Provenance, Result, RunFolder, Skipped
 from recollect.results.result import About, Guard, GuardCheck, LimitCheck, Mention, Placebo, Power, Withheld
 
@@ -127,7 +127,9 @@ def test_hostile_records_neither_run_nor_load_nor_break_anything(page, web, brow
 def test_in_a_notebook_they_do_not_either(tmp_path, web, browser):
     result = hostile(web.url)
     page = tmp_path / "notebook.html"
-    page.write_text(f"<!doctype html><body>{notebook_html(result, result.held)}<footer></footer></body>")
+    page.write_text(
+        f"<!doctype html><body>{render_notebook_html(result, result.tables_in_memory)}<footer></footer></body>"
+    )
     seen = browser(page)
     assert "data-hit" not in seen.dom[:300]
     assert web.asked == []

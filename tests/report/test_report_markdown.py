@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from recollect.report.markdown import escaped, markdown
-from recollect.report.report import gathered
+from recollect.report.markdown import escape_text, render_markdown
+from recollect.report.report import build_report
 from recollect.results import Failed, Note, Result
 
 render = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render
 
 
 def test_the_answers_and_the_numbers_are_tables(folder):
-    page = render(markdown(gathered(folder)))
+    page = render(render_markdown(build_report(folder)))
     assert page.count("<table>") == 3
     assert "🔴 Found" in page
     assert "⚪ Not asked" in page
@@ -29,10 +29,10 @@ def test_the_answers_and_the_numbers_are_tables(folder):
 
 def test_what_failed_was_skipped_or_is_missing_is_said(folder, exposed):
     (folder.path / "tables/exposure/secrets.parquet").unlink()
-    assert "Something is missing" in markdown(gathered(folder))
-    assert "The curve does not fit" in markdown(gathered(folder))
+    assert "Something is missing" in render_markdown(build_report(folder))
+    assert "The curve does not fit" in render_markdown(build_report(folder))
     folder.write_result(exposed(dropped={"audited.empty": 1234}))
-    assert "<strong>Left out:</strong> 1,234 (audited: empty)" in render(markdown(gathered(folder)))
+    assert "<strong>Left out:</strong> 1,234 (audited: empty)" in render(render_markdown(build_report(folder)))
 
 
 def test_no_string_of_a_result_is_markup(folder, exposed):
@@ -48,7 +48,7 @@ def test_no_string_of_a_result_is_markup(folder, exposed):
         failed=(Failed(audit="plugin", code="broke", error=evil),),
     )
     folder.write_result(result.with_tables(rows=rows).with_provenance(exposed().provenance))
-    page = render(markdown(gathered(folder)))
+    page = render(render_markdown(build_report(folder)))
     assert page.count("<strong>d</strong>") == page.count("<img") == page.count("<a ") == 0
     assert page.count("&lt;img src=x&gt; [a](b) | `c` **d**") >= 8
 
@@ -65,14 +65,14 @@ def test_no_string_of_a_result_is_markup(folder, exposed):
     ],
 )
 def test_hostile_text_is_only_text(text):
-    page = render(f"| head |\n| --- |\n| {escaped(text)} |\n")
+    page = render(f"| head |\n| --- |\n| {escape_text(text)} |\n")
     assert re.findall(r"</?([a-z]+)", page.partition("<tbody>")[2]) == ["tr", "td", "td", "tr", "tbody", "table"]
-    assert not re.search(r"https?://|www\.|@\w", escaped(text))
+    assert not re.search(r"https?://|www\.|@\w", escape_text(text))
 
 
 @settings(deadline=None, max_examples=200)
 @given(text=st.text(alphabet="<>&|`*_[]()!#~\\ \n-+=ab1.:/@\"'", max_size=40))
 def test_any_text_stays_in_its_cell(text):
-    page = render(f"| x | y |\n| --- | --- |\n| a{escaped(text)}b | c |\n")
+    page = render(f"| x | y |\n| --- | --- |\n| a{escape_text(text)}b | c |\n")
     assert page.count("<td>") == 2
     assert not re.search(r"<(?!/?(table|thead|tbody|tr|th|td)>)", page)

@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 import pyarrow as pa
 import pytest
 
-from recollect.report.notebook import KEY_NUMBERS, notebook_html
-from recollect.report.report import gathered
+from recollect.report.notebook import KEY_NUMBERS, render_notebook_html
+from recollect.report.report import build_report
 from recollect.results import Note, Result
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'></style>&"
@@ -36,8 +36,8 @@ class Tags(HTMLParser):
 
 def test_verdict_numbers_with_intervals_and_figures_are_there(folder, exposed):
     result = exposed()
-    fragment = notebook_html(result, result.held)
-    (answer,) = gathered(folder).answers
+    fragment = render_notebook_html(result, result.tables_in_memory)
+    (answer,) = build_report(folder).answers
     for words in ("The model memorised 4 of 8 secrets.", "Found", answer.rows[0].value, answer.rows[0].interval):
         assert words in fragment
     assert fragment.count("<svg") == sum(len(figure.panels) for figure in answer.figures) == 4
@@ -47,7 +47,7 @@ def test_verdict_numbers_with_intervals_and_figures_are_there(folder, exposed):
 
 def test_it_is_one_fragment_that_loads_and_runs_nothing(exposed):
     result = exposed()
-    tags = Tags(notebook_html(result, result.held))
+    tags = Tags(render_notebook_html(result, result.tables_in_memory))
     assert tags.open == []
     assert tags.opened[0] == ("div", {"class": "recollect-result"})
     names = {tag for tag, _ in tags.opened}
@@ -57,7 +57,7 @@ def test_it_is_one_fragment_that_loads_and_runs_nothing(exposed):
 
 
 def test_the_style_reaches_no_further_than_the_fragment(exposed):
-    style = re.search(r"<style>(.*?)</style>", notebook_html(exposed(), {}), re.DOTALL)[1]
+    style = re.search(r"<style>(.*?)</style>", render_notebook_html(exposed(), {}), re.DOTALL)[1]
     outside = re.sub(r"^\.recollect-result \{(.*)\}\s*$", "", style, count=1, flags=re.DOTALL)
     assert outside.strip() == ""
     assert style.count("{") == style.count("}")
@@ -75,7 +75,7 @@ def test_hostile_strings_are_escaped(exposed, everything_said):
         notes=(Note(code="evil", text=EVIL),),
         findings=(exposed().findings[0].model_copy(update={"unit": EVIL, "reading": EVIL, "method": EVIL}),),
     )
-    fragment = notebook_html(result, {})
+    fragment = render_notebook_html(result, {})
     assert {tag for tag, _ in Tags(fragment).opened} & {"script", "img"} == set()
     assert fragment.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 7
     assert fragment.count("</style>") == 1
@@ -83,8 +83,8 @@ def test_hostile_strings_are_escaped(exposed, everything_said):
 
 def test_no_text_of_a_corpus_is_in_it(exposed):
     rows = pa.table({"text": ["my pin is 4711"], "user": ["ann"]})
-    made = exposed().replaced(settings={"show_text": True, "source": "Dear Anna"}).with_tables(rows=rows)
-    fragment = notebook_html(made, made.held)
+    made = exposed().replace(settings={"show_text": True, "source": "Dear Anna"}).with_tables(rows=rows)
+    fragment = render_notebook_html(made, made.tables_in_memory)
     assert "4711" not in fragment
     assert "Dear Anna" not in fragment
 
@@ -93,13 +93,13 @@ def test_no_text_of_a_corpus_is_in_it(exposed):
 def test_many_numbers_unfold(exposed, count):
     (finding,) = exposed().findings
     many = tuple(finding.model_copy(update={"name": f"number_{i}"}) for i in range(count))
-    fragment = notebook_html(exposed().replaced(findings=many), {})
+    fragment = render_notebook_html(exposed().replace(findings=many), {})
     shown, _, unfolding = fragment.partition("<details>")
     assert shown.count('<th scope="row">') == KEY_NUMBERS
     assert unfolding.count('<th scope="row">') == count - KEY_NUMBERS
 
 
 def test_without_its_tables_a_result_still_shows_its_numbers(exposed):
-    fragment = notebook_html(exposed(), {})
+    fragment = render_notebook_html(exposed(), {})
     assert "<svg" not in fragment
     assert "exposure bits planted 9" in fragment

@@ -6,11 +6,11 @@ import pytest
 from markdown_it import MarkdownIt
 
 from recollect.report.answers import build_answer
-from recollect.report.html import html
-from recollect.report.markdown import markdown
-from recollect.report.notebook import notebook_html
+from recollect.report.html import render_html
+from recollect.report.markdown import render_markdown
+from recollect.report.notebook import render_notebook_html
 from recollect.report.remarks import build_listings, build_remarks
-from recollect.report.report import gathered
+from recollect.report.report import build_report
 from recollect.results import Result
 from recollect.results.result import (
     About,
@@ -50,18 +50,22 @@ def rendered(text):
 
 @pytest.mark.parametrize("words", SAID)
 def test_every_view_shows_all_that_a_result_says(full, exposed, everything_said, words):
-    report = gathered(full)
-    result = exposed().replaced(**everything_said)
-    for view in (html(report), rendered(markdown(report)), notebook_html(result, result.held)):
+    report = build_report(full)
+    result = exposed().replace(**everything_said)
+    for view in (
+        render_html(report),
+        rendered(render_markdown(report)),
+        render_notebook_html(result, result.tables_in_memory),
+    ):
         assert words in view
 
 
 def test_what_was_audited_stands_at_the_top(full):
-    report = gathered(full)
+    report = build_report(full)
     subject = report.subject
     assert list(subject)[:5] == ["system", "version of the system", "audited by", "purpose", "date"]
     assert (subject["system"], subject["date"]) == ("shop-bot", "2026-01-31")
-    for view in (html(report), markdown(report)):
+    for view in (render_html(report), render_markdown(report)):
         assert "R. Roe" in view
 
 
@@ -69,18 +73,18 @@ def test_systems_that_differ_are_all_named(full, exposed):
     fields = {"audit": "leakage", "question": "Does it?", "verdict": "It does.", "outcome": "found"}
     other = Result(**fields, about=About(system="other-bot", who="R. Roe"))
     full.write_result(other.with_provenance(exposed().provenance))
-    assert gathered(full).subject["system"] == "shop-bot; other-bot"
-    assert gathered(full).subject["audited by"] == "R. Roe"
+    assert build_report(full).subject["system"] == "shop-bot; other-bot"
+    assert build_report(full).subject["audited by"] == "R. Roe"
 
 
 def test_limits_that_were_not_kept_are_warnings_at_the_top(full):
-    first, second = gathered(full).warnings
+    first, second = build_report(full).warnings
     assert "exposure_bits_planted_9.upper>7 was exceeded: 7.25" in first
     assert "auc>0.6 could not be judged: There is no finding auc." in second
 
 
 def test_what_is_withheld_was_not_tested(full):
-    assert "Withheld: auc. It would mislead." in gathered(full).untested
+    assert "Withheld: auc. It would mislead." in build_report(full).untested
 
 
 def test_a_result_without_any_of_it_says_nothing_of_it(exposed):
@@ -89,7 +93,7 @@ def test_a_result_without_any_of_it_says_nothing_of_it(exposed):
 
 
 def test_what_is_well_is_no_warning(exposed):
-    well = exposed().replaced(guard=Guard(comparable=True), placebo=Placebo(status="passed"), notes=())
+    well = exposed().replace(guard=Guard(comparable=True), placebo=Placebo(status="passed"), notes=())
     assert [(each.title, each.warning) for each in build_remarks(well)] == [
         ("Comparable.", False),
         ("Placebo test passed.", False),
@@ -100,13 +104,13 @@ def test_what_is_well_is_no_warning(exposed):
     ("code", "words"), [("no_power", "The data are too few"), ("too_few_shadows", "Too few shadows.")]
 )
 def test_the_reason_of_an_outcome_is_in_words(exposed, code, words):
-    unknown = exposed().replaced(outcome="inconclusive", outcome_code=code)
+    unknown = exposed().replace(outcome="inconclusive", outcome_code=code)
     assert build_remarks(unknown)[0].text.startswith(words)
 
 
 def test_people_are_named_as_the_view_names_them(full):
-    report = gathered(full, naming=lambda mention: f"{mention.kind} 1")
-    for view in (html(report), rendered(markdown(report))):
+    report = build_report(full, naming=lambda mention: f"{mention.kind} 1")
+    for view in (render_html(report), rendered(render_markdown(report))):
         assert "Of user 1 nothing can be determined." in view
         assert "Look at record 1." in view
         assert "ann" not in view.replace("annex", "")
@@ -115,9 +119,9 @@ def test_people_are_named_as_the_view_names_them(full):
 def test_each_number_says_what_to_do_about_it(folder, exposed):
     (finding,) = exposed().findings
     advised = finding.model_copy(update={"severity": "medium", "next_step": "Remove duplicates."})
-    folder.write_result(exposed().replaced(findings=(advised,)))
-    report = gathered(folder)
-    for view in (html(report), rendered(markdown(report))):
+    folder.write_result(exposed().replace(findings=(advised,)))
+    report = build_report(folder)
+    for view in (render_html(report), rendered(render_markdown(report))):
         assert "Mean exposure. Severity: medium. What to do: Remove duplicates." in view
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from recollect.report.presentations import find_presentation
-from recollect.report.tables import MOST_CELLS, MOST_CHARACTERS, table_of
+from recollect.report.tables import MAX_CELLS, MAX_CHARACTERS, build_table
 from recollect.results.presentation import TableView
 
 PLACE = "tables/x/rows.parquet"
 
 
 def shown(table, view=None, **options):
-    return table_of("rows", table, view, place=PLACE, **{"show_text": True} | options)
+    return build_table("rows", table, view, path=PLACE, **{"show_text": True} | options)
 
 
 def words(table):
@@ -50,10 +50,10 @@ def test_text_from_corpora_is_masked_unless_asked_for():
 
 def test_no_table_is_longer_than_a_page_can_hold():
     long = shown(pa.table({"a": range(50_000), "b": range(50_000)}))
-    assert len(long.rows) == MOST_CELLS // 2
+    assert len(long.rows) == MAX_CELLS // 2
     assert long.total == 50_000
     wide = shown(pa.table({"a": ["x" * 100_000] * 2_000}))
-    assert sum(len(cell.words) for row in wide.rows for cell in row) <= MOST_CHARACTERS
+    assert sum(len(cell.words) for row in wide.rows for cell in row) <= MAX_CHARACTERS
     assert "100,000 characters" in wide.rows[0][0].words
 
 

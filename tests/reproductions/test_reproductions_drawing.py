@@ -35,11 +35,11 @@ def looks(drawing):
 
 def test_a_panel_stands_alone_with_its_looks_and_its_words(write_panel, tmp_path):
     panel = Panel(Scale(low=0, high=1, label="a < b"), Scale(low=0, high=1, label="share"))
-    panel.bars([0, 0.5, 1], [0.2, 0.7], "null")
-    panel.bars([0, 0.5, 1], [0.1, 0.3], "found")
+    panel.draw_bars([0, 0.5, 1], [0.2, 0.7], "null")
+    panel.draw_bars([0, 0.5, 1], [0.1, 0.3], "found")
     for kind in ("guide", "control", "found"):
-        panel.line([0, 1], [0, 1], kind)
-    panel.upright(0.5, "threshold")
+        panel.draw_line([0, 1], [0, 1], kind)
+    panel.draw_threshold(0.5, "threshold")
     write_panel(tmp_path / "panel.svg", panel, "Where a > b & 'c' < \"d\".")
     drawing = ElementTree.parse(tmp_path / "panel.svg").getroot()  # noqa: S314 - our own file
     assert drawing.tag == f"{SVG}svg"

@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from recollect.errors import NotEnoughData
-from recollect.results import Failed, Finding, Note, Provenance, Result, Skipped, summary_rows
+from recollect.results import Failed, Finding, Note, Provenance, Result, Skipped, build_summary_rows
 from recollect.stats import auc, mean, proportion
 from recollect.stats.intervals import Estimate, Interval
 
@@ -142,13 +142,13 @@ def test_tables_travel_with_the_result_but_not_into_its_json():
         "sequences": "tables/leakage/sequences.parquet",
         "users": "tables/leakage/users.parquet",
     }
-    assert made.held == {"sequences": table, "users": table}
+    assert made.tables_in_memory == {"sequences": table, "users": table}
     assert "_held" not in made.model_dump()
     provenance = Provenance(recollect="0.1.0", seed=0, queries=3, seconds=1.5)
     later = pickle.loads(pickle.dumps(made.with_provenance(provenance)))  # noqa: S301 - as it travels from a worker
-    assert later.held == made.held
+    assert later.tables_in_memory == made.tables_in_memory
     assert later.provenance == provenance
-    assert result().held == {}
+    assert result().tables_in_memory == {}
 
 
 def test_findings_are_found_by_name():
@@ -157,7 +157,7 @@ def test_findings_are_found_by_name():
 
 
 def test_summary_rows_are_words():
-    rows = summary_rows(
+    rows = build_summary_rows(
         result(
             findings=[
                 finding(),

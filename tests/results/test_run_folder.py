@@ -12,7 +12,7 @@ import pytest
 
 from recollect.errors import StoreError
 from recollect.results import Finding, Provenance, Result, RunFolder
-from recollect.results.schema import PUBLISHED, schema
+from recollect.results.schema import SCHEMA_PATH, build_schema
 from recollect.stats import proportion
 
 TABLE = pa.table({"user": ["ann", "bob"], "leaks": [3, 0]})
@@ -30,10 +30,10 @@ def test_what_is_written_is_read_back(tmp_path):
     folder.write_result(finished())
     back = folder.read_result("leakage")
     assert back.model_dump() == finished().model_dump()
-    assert not back.held
+    assert not back.tables_in_memory
     assert folder.read_table(back, "users") == TABLE
     assert folder.read_table(finished(), "users") is TABLE
-    assert json.loads(folder.result("leakage").read_text())["schema_version"] == "2"
+    assert json.loads(folder.get_result_path("leakage").read_text())["schema_version"] == "2"
 
 
 def test_equal_results_give_equal_bytes(tmp_path):
@@ -145,7 +145,7 @@ def _changed(**changes):
 def test_damage_is_told_in_one_sentence(tmp_path, damage, message):
     folder = RunFolder(tmp_path)
     folder.write_result(finished())
-    damage(folder.result("leakage"))
+    damage(folder.get_result_path("leakage"))
     with pytest.raises(StoreError, match=message):
         folder.read_result("leakage")
 
@@ -181,13 +181,13 @@ def test_the_folder_repeats_the_reading_line(tmp_path):
 
 
 def test_the_published_schema_is_the_generated_one():
-    published = json.loads(Path(PUBLISHED).read_text(encoding="utf-8"))
-    assert published == schema(), "run recollect.results.schema.publish() after a change of the models"
+    published = json.loads(Path(SCHEMA_PATH).read_text(encoding="utf-8"))
+    assert published == build_schema(), "run recollect.results.schema.publish() after a change of the models"
 
 
 def test_the_schema_describes_what_is_written(tmp_path):
     """A small checker of required and known keys, so that no package is needed for it."""
-    described, folder = schema(), RunFolder(tmp_path)
+    described, folder = build_schema(), RunFolder(tmp_path)
     document = json.loads(folder.write_result(finished()).read_text())
     parts = described["$defs"]
     pairs = [(described, document), (parts["Finding"], document["findings"][0])]

@@ -17,18 +17,18 @@ from recollect.audits.registry import VERBS as RENAMED
 from recollect.cli.app import VERBS
 from recollect.session import Session
 from recollect.signals import registry
-from recollect.signals.registry import SIGNALS, Registry, signal_named
+from recollect.signals.registry import SIGNALS, Registry, make_signal
 from recollect.testing.refusals import refused
 
-NOT_SIGNALS = {"__init__", "evidence", "fleets", "per_record", "registry", "scores", "signal"}
+NOT_SIGNALS = {"__init__", "evidence", "aggregation", "registry", "shadow_scores", "scores", "signal"}
 
 
 @pytest.mark.parametrize("name", SIGNALS.table)
 def test_every_row_of_the_table_leads_to_a_signal_of_that_name(name):
-    signal = signal_named(name)
+    signal = make_signal(name)
     assert signal.name == name
     assert signal.paper
-    assert SIGNALS.about(name) == type(signal).__doc__.partition("\n")[0]
+    assert SIGNALS.describe(name) == type(signal).__doc__.partition("\n")[0]
 
 
 def test_every_signals_file_has_a_row():
@@ -43,7 +43,7 @@ def test_every_row_of_the_audits_leads_to_an_audit_of_that_name(name):
 
 def test_an_unknown_name_gets_the_nearest_known_one():
     with refused("unknown_signal") as refusal:
-        signal_named("los")
+        make_signal("los")
     assert str(refusal.error).startswith("There is no signal 'los'.\n  Did you mean 'loss'? Known: loss")
 
 
@@ -69,7 +69,7 @@ def test_plugins_come_in_by_their_entry_point_group(monkeypatch):
     known = with_plugins(monkeypatch, theirs="recollect.testing.fakes:Null")
     assert known.names == ("ours", "theirs")
     assert known.make("theirs", {"seed": 3}).seed == 3
-    assert known.about("theirs").startswith("A model that cannot have seen")
+    assert known.describe("theirs").startswith("A model that cannot have seen")
 
 
 def test_a_plugin_that_cannot_be_loaded_is_an_error_when_it_is_asked_for(monkeypatch):
@@ -91,7 +91,7 @@ def test_no_plugin_can_have_the_name_of_a_verb_or_of_what_a_session_offers():
 
 
 def test_a_plugin_whose_package_is_gone_does_not_stop_a_list(monkeypatch):
-    assert with_plugins(monkeypatch, absent="no_such_package.audit:Thing").about("absent") == ""
+    assert with_plugins(monkeypatch, absent="no_such_package.audit:Thing").describe("absent") == ""
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,6 @@ def test_an_audit_of_a_plugin_is_called_by_its_own_name_and_says_how(monkeypatch
 def test_listing_what_there_is_loads_neither_torch_nor_transformers():
     code = (
         "import sys; from recollect.signals.registry import SIGNALS; from recollect.audits.registry import AUDITS; "
-        "[r.about(n) for r in (SIGNALS, AUDITS) for n in r.names]; sys.exit('torch' in sys.modules)"
+        "[r.describe(n) for r in (SIGNALS, AUDITS) for n in r.names]; sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603 - our own code

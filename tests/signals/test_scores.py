@@ -23,7 +23,7 @@ def scores(n=6, seed=0):
 @settings(deadline=None, max_examples=40)
 def test_combining_goes_by_record_whatever_the_order(n, seed):
     target, reference = scores(n, seed), scores(n, seed + 1)
-    difference = target.combined(reference, np.subtract)
+    difference = target.combine(reference, np.subtract)
     assert difference.records == target.records
     assert difference.values.tolist() == [0.0] * n
 
@@ -35,7 +35,7 @@ def test_mean_by_user_equals_collecting_each_users_records(n, seed):
     by_hand: dict[str, list[float]] = {}
     for record, user in zip(given_scores.records, given_scores.users, strict=True):
         by_hand.setdefault(user, []).append(given_scores[record])
-    users = given_scores.by_user()
+    users = given_scores.average_by_user()
     assert set(users.records) == set(by_hand)
     assert all(users[user] == pytest.approx(np.mean(values)) for user, values in by_hand.items())
     assert users.users == users.records
@@ -43,7 +43,7 @@ def test_mean_by_user_equals_collecting_each_users_records(n, seed):
 
 def test_combining_refuses_records_that_have_only_one_score():
     with refused("unpaired_scores") as refusal:
-        scores(5).combined(scores(6), np.subtract)
+        scores(5).combine(scores(6), np.subtract)
     assert "'r5'" in refusal.error.found
 
 
@@ -69,7 +69,7 @@ def test_a_record_has_one_score_and_one_owner(records, users):
 def test_selecting_keeps_numbers_with_their_owners():
     chosen = scores(6).select(["r4", "r1"])
     assert (chosen.users, chosen.values.tolist()) == (("u1", "u1"), [4.5, 1.5])
-    assert set(scores(6).of_users({"u0"}).records) == {"r0", "r3"}
+    assert set(scores(6).select_users({"u0"}).records) == {"r0", "r3"}
     assert "r9" not in chosen
 
 
@@ -82,7 +82,7 @@ def test_statistics_take_scores_as_they_are_and_count_their_users():
 
 def test_a_table_holds_all_and_gives_it_back():
     given_scores = scores(5)
-    table = given_scores.table(flagged=given_scores.values > 2)
+    table = given_scores.to_table(flagged=given_scores.values > 2)
     assert table.column_names == ["record", "user", "score", "flagged"]
     back = Scores.from_table(table)
     assert (back.records, back.users, back.values.tolist()) == (
@@ -97,8 +97,8 @@ def test_a_table_holds_all_and_gives_it_back():
 def test_parts_joined_are_the_whole_again():
     whole = scores(7)
     parts = [whole.select(whole.records[:3]), whole.select([]), whole.select(whole.records[3:])]
-    joined = Scores.joined(parts)
+    joined = Scores.concatenate(parts)
     assert (joined.records, joined.users, joined.values.tolist()) == (whole.records, whole.users, whole.values.tolist())
     with pytest.raises(ValueError, match="two scores"):
-        Scores.joined([whole, whole])
-    assert len(Scores.joined([])) == 0
+        Scores.concatenate([whole, whole])
+    assert len(Scores.concatenate([])) == 0

@@ -14,24 +14,24 @@ from scipy import stats
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.models.model import Question
-from recollect.signals.ensemble import Ensemble, looks
+from recollect.signals.aggregation import average_lowest_tokens, average_tokens
+from recollect.signals.ensemble import Ensemble, build_features
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
-from recollect.signals.fleets import Believed, believed, side_means
 from recollect.signals.lira import Lira
 from recollect.signals.lira_offline import LiraOffline
 from recollect.signals.lowercase import Lowercase
-from recollect.signals.min_k_plus_plus import standardised
-from recollect.signals.modified_entropy import modified
-from recollect.signals.per_record import lowest_of, mean_of
-from recollect.signals.ratio import Ratio, difference
+from recollect.signals.min_k_plus_plus import standardise_logprobs
+from recollect.signals.modified_entropy import compute_modified_entropy
+from recollect.signals.ratio import Ratio, compute_log_ratio
 from recollect.signals.recall import Recall
-from recollect.signals.registry import signal_named
-from recollect.signals.rmia import Rmia, outdone
+from recollect.signals.registry import make_signal
+from recollect.signals.rmia import Rmia, compute_dominated_share
 from recollect.signals.scores import Scores
-from recollect.signals.signal import derived_corpora, scored
+from recollect.signals.shadow_scores import ShadowScores, compute_in_out_means, score_with_shadows
+from recollect.signals.signal import compute_scores, derive_corpora
 from recollect.testing.fakes import Null, Scripted
 from recollect.testing.refusals import refused
-from recollect.testing.world import Direct, World
+from recollect.testing.world import DirectAnswers, World
 
 TEXTS = [
     Record(id="a", user="ann", text="One two three four five six seven"),
@@ -42,7 +42,7 @@ TEXTS = [
 
 def evidence(models, records=TEXTS, **corpora):
     held = {AUDITED: Corpus.of(records), **corpora}
-    answers = {(name, part): Direct(model) for name, model in models.items() for part in held}
+    answers = {(name, part): DirectAnswers(model) for name, model in models.items() for part in held}
     return Evidence(models=models, corpora=held, answers=answers)
 
 
@@ -50,10 +50,10 @@ def masked(seed, **question):
     return Null(seed=seed, kind="masked", question=Question(patterns=5, masked=0.4, **question))
 
 
-@pytest.mark.parametrize("per", ["symbol", "record"])
+@pytest.mark.parametrize("per", ["token", "record"])
 def test_the_ratio_of_masked_models_is_the_difference_of_energies(per):
     target, reference = masked(1), masked(2)
-    scores = scored(Ratio(per=per), evidence({TARGET: target, REFERENCE: reference}))
+    scores = compute_scores(Ratio(per=per), evidence({TARGET: target, REFERENCE: reference}))
     for record in TEXTS:
         energies = []
         for model in (target, reference):
@@ -64,28 +64,30 @@ def test_the_ratio_of_masked_models_is_the_difference_of_energies(per):
 
 
 def test_the_ratio_sums_for_masked_models_and_averages_for_others():
-    for kind, like in (("masked", "record"), ("causal", "symbol")):
+    for kind, like in (("masked", "record"), ("causal", "token")):
         models = {TARGET: Null(seed=1, kind=kind), REFERENCE: Null(seed=2, kind=kind)}
-        auto, told = scored(Ratio(), evidence(models)), scored(Ratio(per=like), evidence(models))
+        auto, told = compute_scores(Ratio(), evidence(models)), compute_scores(Ratio(per=like), evidence(models))
         assert auto.values == pytest.approx(told.values)
 
 
 def test_several_references_are_averaged():
     models = {TARGET: Null(seed=1), "reference-0": Null(seed=2), "reference-1": Null(seed=3)}
-    both = scored(Ratio(), evidence(models))
-    alone = [scored(Ratio(), evidence({TARGET: models[TARGET], REFERENCE: models[f"reference-{i}"]})) for i in (0, 1)]
+    both = compute_scores(Ratio(), evidence(models))
+    alone = [
+        compute_scores(Ratio(), evidence({TARGET: models[TARGET], REFERENCE: models[f"reference-{i}"]})) for i in (0, 1)
+    ]
     assert both.values == pytest.approx((alone[0].values + alone[1].values) / 2)
 
 
 def test_the_ratio_needs_a_reference():
     with refused("missing_reference"):
-        scored(Ratio(), evidence({TARGET: Null()}))
+        compute_scores(Ratio(), evidence({TARGET: Null()}))
 
 
 def test_symbols_that_one_of_both_does_not_know_count_for_neither():
     target, reference = Null(seed=1).answer(TEXTS), Null(seed=2).answer(TEXTS)
     reference.known[0] = False
-    found = difference(target, reference, whole=True)
+    found = compute_log_ratio(target, reference, summed=True)
     rows = slice(1, 7)
     by_hand = target.logprob[rows].astype(float).sum() - reference.logprob[rows].astype(float).sum()
     assert found[TEXTS[0].digest] == pytest.approx(by_hand, abs=1e-5)
@@ -96,7 +98,7 @@ def test_models_that_read_other_symbols_are_compared_by_their_own_likelihoods():
     fewer = replace(other, start=other.start.copy())
     fewer.start[0] += 1  # the first word is read as another piece
     fewer.known[1] = False
-    found = difference(target, fewer, whole=False)
+    found = compute_log_ratio(target, fewer, summed=False)
     mine = target.logprob[:7].astype(float).mean()
     theirs = other.logprob[[0, 2, 3, 4, 5, 6]].astype(float).mean()
     assert found[TEXTS[0].digest] == pytest.approx(mine - theirs, abs=1e-6)
@@ -108,9 +110,9 @@ def test_models_that_read_other_symbols_are_compared_by_their_own_likelihoods():
 def test_the_lowest_symbols_are_those_that_sorting_each_record_finds(seed, fraction, kind):
     answers = Null(seed=seed, kind=kind, question=Question(patterns=4, masked=0.5)).answer(TEXTS)
     answers.known[:] = np.random.default_rng(seed).random(answers.rows) < 0.8
-    found = lowest_of(answers, answers.logprob, fraction=fraction)
+    found = average_lowest_tokens(answers, answers.logprob, fraction=fraction)
     for record in answers.records:
-        rows = answers.rows_of(record)
+        rows = answers.get_rows(record)
         symbols: dict[int, list[float]] = {}
         for place, value, known in zip(answers.position[rows], answers.logprob[rows], answers.known[rows], strict=True):
             if known:
@@ -124,7 +126,7 @@ def test_the_lowest_symbols_are_those_that_sorting_each_record_finds(seed, fract
 def test_the_mean_leaves_out_what_is_unknown():
     answers = Null().answer(TEXTS)
     answers.known[:7] = False
-    assert set(mean_of(answers, answers.logprob)) == {TEXTS[1].digest, TEXTS[2].digest}
+    assert set(average_tokens(answers, answers.logprob)) == {TEXTS[1].digest, TEXTS[2].digest}
 
 
 def test_min_k_plus_plus_standardises_by_the_prediction_itself():
@@ -136,9 +138,9 @@ def test_min_k_plus_plus_standardises_by_the_prediction_itself():
         answers,
         logprob=np.array([logs[1], -np.log(3)]),
         entropy=np.array([-mean, np.log(3)]),
-        spread=np.array([deviation, 0.0]),
+        logprob_std=np.array([deviation, 0.0]),
     )
-    assert standardised(answers) == pytest.approx([(logs[1] - mean) / deviation, 0.0])
+    assert standardise_logprobs(answers) == pytest.approx([(logs[1] - mean) / deviation, 0.0])
 
 
 def test_modified_entropy_is_that_of_the_probabilities():
@@ -146,26 +148,26 @@ def test_modified_entropy_is_that_of_the_probabilities():
     answers = Null(kind="classifier", vocabulary=4).answer(arrays)
     p = np.exp(answers.logits.astype(float))
     p /= p.sum(axis=1, keepdims=True)
-    for row, record, found in zip(p, arrays, modified(answers), strict=True):
+    for row, record, found in zip(p, arrays, compute_modified_entropy(answers), strict=True):
         y = record.label
         by_hand = -(1 - row[y]) * np.log(row[y]) - sum(q * np.log(1 - q) for i, q in enumerate(row) if i != y)
         assert found == pytest.approx(by_hand, rel=1e-5)
 
 
 def test_zlib_divides_by_the_compressed_text():
-    scores = scored(signal_named("zlib"), evidence({TARGET: Scripted({"b": [0.25]})}, TEXTS[1:2]))
+    scores = compute_scores(make_signal("zlib"), evidence({TARGET: Scripted({"b": [0.25]})}, TEXTS[1:2]))
     assert scores["b"] == pytest.approx(np.log(0.25) / len(zlib.compress(b"Eight")))
 
 
 def with_derived(signal, given):
-    more = derived_corpora(signal, given, list(given.corpora))
-    asked = {(name, part): Direct(model) for name, model in given.models.items() for part in more}
+    more = derive_corpora(signal, given, list(given.corpora))
+    asked = {(name, part): DirectAnswers(model) for name, model in given.models.items() for part in more}
     return replace(given, corpora={**given.corpora, **more}, answers={**given.answers, **asked})
 
 
 def test_lowercase_compares_a_text_with_itself_in_small_letters():
     model = Null()
-    scores = scored(Lowercase(), with_derived(Lowercase(), evidence({TARGET: model})))
+    scores = compute_scores(Lowercase(), with_derived(Lowercase(), evidence({TARGET: model})))
     for record in TEXTS:
         low = Record(id="low", text=record.text.lower())
         losses = [-model.answer([r]).logprob.astype(float).mean() for r in (record, low)]
@@ -176,7 +178,7 @@ def test_recall_counts_only_the_symbols_of_the_record_itself():
     controls = Corpus.of([Record(id=f"{i}", text=f"Control number {i}") for i in range(4)])
     signal, model = Recall(shots=2), Null()
     given = with_derived(signal, evidence({TARGET: model}, **{CONTROLS: controls}))
-    scores = scored(signal, given)
+    scores = compute_scores(signal, given)
     prefix = "Control number 0 Control number 2"
     for record in TEXTS:
         after = model.answer([Record(id="x", text=f"{prefix} {record.text}")]).logprob.astype(float)[6:]
@@ -189,7 +191,7 @@ def test_recall_counts_only_the_symbols_of_the_record_itself():
 
 def test_sides_that_are_missing_are_bridged_by_the_average_distance():
     values, seen = np.array([[5.0, 1.0], [2.0, 0.0], [7.0, 7.0]]), np.array([[1, 0], [1, 0], [1, 1]], dtype=bool)
-    inside, outside = side_means(values, seen)
+    inside, outside = compute_in_out_means(values, seen)
     assert inside.tolist() == [5.0, 2.0, 7.0]
     assert outside.tolist() == [1.0, 0.0, 4.0]
 
@@ -201,9 +203,9 @@ def logit(answers):
 
 def test_lira_is_the_likelihood_ratio_of_two_normal_curves():
     world = World(members=6, others=6, controls=6)
-    given = world.evidence(world.null())
-    shadows = given.playing("shadow")
-    online, offline = scored(Lira(), given), scored(LiraOffline(), given)
+    given = world.build_evidence(world.build_null())
+    shadows = given.models_of_role("shadow")
+    online, offline = compute_scores(Lira(), given), compute_scores(LiraOffline(), given)
     table = {}
     for part in (AUDITED, CONTROLS):
         for record in given.corpora[part]:
@@ -233,19 +235,19 @@ def test_rmia_by_sorting_is_the_table_of_all_pairs(seed, gamma):
     rng = np.random.default_rng(seed)
     ratios, population = rng.integers(1, 9, 30) / 4, rng.integers(1, 9, 20) / 4
     pairs = ratios[:, None] >= population[None] * gamma
-    assert outdone(ratios, population, gamma=gamma).tolist() == pairs.mean(axis=1).tolist()
+    assert compute_dominated_share(ratios, population, gamma=gamma).tolist() == pairs.mean(axis=1).tolist()
 
 
 @pytest.mark.parametrize("offline", [False, True])
 def test_rmia_measures_each_record_against_what_its_shadows_expect(offline):
     world = World(members=6, others=6, controls=6)
-    given, signal = world.evidence(world.memoriser()), Rmia(offline=offline, line=0.4)
-    found = believed(given, AUDITED)
-    inside, outside = side_means(np.exp(found.shadows), found.seen)
-    saw = ~found.seen.any(axis=1) | offline
+    given, signal = world.build_evidence(world.build_memoriser()), Rmia(offline=offline, offline_a=0.4)
+    found = score_with_shadows(given, AUDITED)
+    inside, outside = compute_in_out_means(np.exp(found.shadows), found.trained_on)
+    saw = ~found.trained_on.any(axis=1) | offline
     inside = np.where(saw, 0.4 * outside + 0.6, inside)
     ratios = np.exp(found.scores.values) / ((inside + outside) / 2)
-    scores = scored(signal, given)
+    scores = compute_scores(signal, given)
     population = [r for r, name in zip(ratios, found.scores.records, strict=True) if name.startswith("controls")]
     for place, name in enumerate(found.scores.records):
         if name.startswith("audited"):
@@ -256,8 +258,10 @@ def test_rmia_measures_each_record_against_what_its_shadows_expect(offline):
 def test_rmia_expects_a_probability_of_records_that_all_shadows_saw():
     p = np.array([[0.9, 0.3], [0.8, 0.2], [0.05, 0.05], [0.6, 0.6]])
     seen = np.array([[1, 0], [1, 0], [1, 1], [0, 0]], dtype=bool)
-    found = Believed(Scores(("a", "b", "c", "d"), ("a", "b", "c", "d"), np.log(p[:, 0])), np.log(p), seen, (0, 1, 2, 3))
-    expected = Rmia(line=0.4)._expected(found)
+    found = ShadowScores(
+        Scores(("a", "b", "c", "d"), ("a", "b", "c", "d"), np.log(p[:, 0])), np.log(p), seen, (0, 1, 2, 3)
+    )
+    expected = Rmia(offline_a=0.4)._estimate_expected(found)
     fell = np.sqrt((0.9 / 0.3) * (0.8 / 0.2))  # by this factor a probability is lower where a record was not seen
     assert expected == pytest.approx([0.6, 0.5, (0.05 + 0.05 / fell) / 2, (0.4 * 0.6 + 0.6 + 0.6) / 2])
 
@@ -265,8 +269,8 @@ def test_rmia_expects_a_probability_of_records_that_all_shadows_saw():
 @pytest.mark.parametrize(("kind", "usual"), [("classifier", 2.0), ("causal", 1.0), ("masked", 1.0)])
 def test_rmia_asks_twice_as_much_of_labels_as_the_paper_does_and_as_much_of_texts(kind, usual):
     world = World(kind=kind, members=6, others=6, controls=12)
-    given = world.evidence(world.memoriser())
-    default, plain, double = (scored(Rmia(gamma=gamma), given).values.tolist() for gamma in (None, 1.0, 2.0))
+    given = world.build_evidence(world.build_memoriser())
+    default, plain, double = (compute_scores(Rmia(gamma=gamma), given).values.tolist() for gamma in (None, 1.0, 2.0))
     assert default == {1.0: plain, 2.0: double}[usual]
     assert plain != double
 
@@ -276,16 +280,16 @@ def test_the_ensemble_compares_with_shadows_that_did_not_see_the_record_and_lear
     own = [rng.normal(size=(5, 2)) for _ in range(4)]  # of the target and three shadows
     seen = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1], [0, 0, 0], [0, 1, 0]], dtype=bool)
     for place in range(4):
-        found = looks(own, seen, place)
+        found = build_features(own, seen, place)
         for record in range(5):
             others = [i for i in (1, 2, 3) if i != place]
             unseen = [i for i in others if not seen[record, i - 1]] or others
             usual = np.mean([own[i][record] for i in unseen], axis=0)
             assert found[record] == pytest.approx(np.concatenate([own[place][record], own[place][record] - usual]))
     world = World(members=12, others=12, controls=12)
-    given = world.evidence(world.memoriser())
-    scores = scored(Ensemble(), given)
-    learnt = {record.id for record in world.learnt}
+    given = world.build_evidence(world.build_memoriser())
+    scores = compute_scores(Ensemble(), given)
+    learnt = {record.id for record in world.member_records}
     assert min(scores[r] for r in learnt) > max(scores[r.id] for r in given.corpora[AUDITED] if r.id not in learnt)
     nobody = {
         AUDITED: given.cohorts[AUDITED].of(
@@ -297,13 +301,13 @@ def test_the_ensemble_compares_with_shadows_that_did_not_see_the_record_and_lear
         )
     }
     with refused("shadows_all_alike"):
-        scored(Ensemble(), replace(given, cohorts=nobody))
+        compute_scores(Ensemble(), replace(given, cohorts=nobody))
 
 
 def test_shadows_whose_training_nobody_knows_are_refused():
     world = World(members=4, others=4, controls=4)
-    given = replace(world.evidence(world.null()), cohorts={})
+    given = replace(world.build_evidence(world.build_null()), cohorts={})
     with refused("unknown_shadow_cohort"):
-        scored(Lira(), given)
+        compute_scores(Lira(), given)
     with refused("missing_shadows"):
-        scored(Lira(), replace(given, models={TARGET: world.null()}))
+        compute_scores(Lira(), replace(given, models={TARGET: world.build_null()}))

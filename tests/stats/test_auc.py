@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm, t
 
-from recollect.stats import Interval, Numbers, Owned, auc, binomial_p, bootstrap, placements
-from recollect.stats.owners import Side, sides
+from recollect.stats import Interval, OwnedValues, ValuesLike, auc, binomial_p, bootstrap, placements
+from recollect.stats.groups import Group, make_groups
 from recollect.testing.refusals import refused
 
 scores = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=15)
@@ -18,7 +18,7 @@ scores = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=15)
 class WeightedAuc:
     """The AUC as a function of how often each user was drawn, by one sort and running sums."""
 
-    def __init__(self, a: Side, b: Side) -> None:
+    def __init__(self, a: Group, b: Group) -> None:
         order = np.argsort(a.values, kind="stable")
         ordered = a.values[order]
         self._members, self._others = a.users[order], b.users
@@ -34,9 +34,9 @@ class WeightedAuc:
         return won / (total * weights.sum(axis=1))
 
 
-def resampled_interval(members: Numbers, others: Numbers) -> Interval:
+def resampled_interval(members: ValuesLike, others: ValuesLike) -> Interval:
     """The interval of the AUC by drawing users again, so that each side keeps its size."""
-    a, b = sides(members, others)
+    a, b = make_groups(members, others)
     strata = (a.sizes > 0).astype(np.int64) + 2 * (b.sizes > 0)
     return bootstrap(WeightedAuc(a, b), strata, rng=np.random.default_rng(0), width=len(a) + len(b))
 
@@ -71,7 +71,7 @@ def naive_interval(members, others):
 
 
 def owned(by_user):
-    return Owned(
+    return OwnedValues(
         np.array([s for scores in by_user.values() for s in scores]),
         [u for u, scores in by_user.items() for _ in scores],
     )
@@ -127,8 +127,8 @@ def test_copies_of_a_users_records_do_not_narrow_the_interval():
     members, others = rng.normal(1, 1, 12), rng.normal(0, 1, 15)
     once = auc(members, others)
     copied = auc(
-        Owned(np.repeat(members, 30), np.repeat(np.arange(12), 30)),
-        Owned(np.repeat(others, 30), np.repeat(np.arange(100, 115), 30)),
+        OwnedValues(np.repeat(members, 30), np.repeat(np.arange(12), 30)),
+        OwnedValues(np.repeat(others, 30), np.repeat(np.arange(100, 115), 30)),
     )
     assert copied.value == pytest.approx(once.value)
     assert (copied.interval.low, copied.interval.high) == pytest.approx((once.interval.low, once.interval.high))
@@ -151,8 +151,9 @@ def test_unanimous_scores_still_leave_doubt(members, others, value):
 @settings(deadline=None, max_examples=40)
 def test_weighted_auc_equals_repeating_the_drawn_records(members, others, seed):
     rng = np.random.default_rng(seed)
-    a, b = sides(
-        Owned(np.array(members), np.arange(len(members)) // 2), Owned(np.array(others), np.arange(len(others)) // 3)
+    a, b = make_groups(
+        OwnedValues(np.array(members), np.arange(len(members)) // 2),
+        OwnedValues(np.array(others), np.arange(len(others)) // 3),
     )
     drawn = rng.integers(1, 4, (3, a.population)).astype(float)
     repeated = [
@@ -164,8 +165,8 @@ def test_weighted_auc_equals_repeating_the_drawn_records(members, others, seed):
 
 def test_bootstrap_and_delong_agree_where_both_may_be_used():
     rng = np.random.default_rng(6)
-    a = Owned(np.repeat(rng.normal(0.7, 1, 80), 4) + rng.normal(0, 1, 320), np.repeat(np.arange(80), 4))
-    b = Owned(np.repeat(rng.normal(0, 1, 90), 4) + rng.normal(0, 1, 360), np.repeat(np.arange(80, 170), 4))
+    a = OwnedValues(np.repeat(rng.normal(0.7, 1, 80), 4) + rng.normal(0, 1, 320), np.repeat(np.arange(80), 4))
+    b = OwnedValues(np.repeat(rng.normal(0, 1, 90), 4) + rng.normal(0, 1, 360), np.repeat(np.arange(80, 170), 4))
     drawn, formula = resampled_interval(a, b), auc(a, b).interval
     assert (drawn.low, drawn.high) == pytest.approx((formula.low, formula.high), abs=0.015)
 
@@ -203,7 +204,7 @@ def test_interval_covers_when_records_of_a_user_are_alike(true, shared):
         other_habit = habit if shared else np.repeat(rng.normal(0, 1, users), records)
         members = habit + rng.normal(norm.ppf(true) * 2, 1, users * records)
         others = other_habit + rng.normal(0, 1, users * records)
-        found = auc(Owned(members, owners), Owned(others, owners if shared else owners + users))
+        found = auc(OwnedValues(members, owners), OwnedValues(others, owners if shared else owners + users))
         misses += true not in found.interval
     assert binomial_p(misses, runs, 0.05) > 0.001, misses / runs
 
@@ -213,9 +214,9 @@ def test_near_one_a_few_users_with_many_records_do_not_lose_all_certainty():
     owners = np.repeat(np.arange(users), records)
     members, others = 100.0 + np.arange(users * records), -100.0 - np.arange(users * records)
     others[0] = members[0] + 0.5  # one pair of 129,600 is out of order
-    found = auc(Owned(members, owners), Owned(others, owners + users)).interval
+    found = auc(OwnedValues(members, owners), OwnedValues(others, owners + users)).interval
     assert found.low > 0.7
-    mirrored = auc(Owned(others, owners + users), Owned(members, owners)).interval
+    mirrored = auc(OwnedValues(others, owners + users), OwnedValues(members, owners)).interval
     assert [mirrored.low, mirrored.high] == pytest.approx([1 - found.high, 1 - found.low])
 
 
@@ -228,7 +229,7 @@ def test_near_one_the_interval_of_few_users_still_covers(true, records):
     for _ in range(runs):
         members = rng.normal(0, 1, users)[owners] + rng.normal(norm.ppf(true) * 2, 1, len(owners))
         others = rng.normal(0, 1, users)[owners] + rng.normal(0, 1, len(owners))
-        misses += true not in auc(Owned(members, owners), Owned(others, owners + users)).interval
+        misses += true not in auc(OwnedValues(members, owners), OwnedValues(others, owners + users)).interval
     assert binomial_p(misses, runs, 0.05) > 0.001, misses / runs
 
 

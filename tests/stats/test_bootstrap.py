@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recollect.stats import Owned, binomial_p, bootstrap, mean
-from recollect.stats.owners import side
+from recollect.stats import OwnedValues, binomial_p, bootstrap, mean
+from recollect.stats.groups import make_group
 from recollect.streams import stream
 from recollect.testing.refusals import refused
 
@@ -72,7 +72,7 @@ def test_interval_by_user_covers_as_often_as_it_claims():
     runs, misses = 400, 0
     owners = np.repeat(np.arange(20), 6)
     for _ in range(runs):
-        group = side(Owned(np.repeat(rng.normal(0, 1, 20), 6) + rng.normal(0, 1, 120), owners))
+        group = make_group(OwnedValues(np.repeat(rng.normal(0, 1, 20), 6) + rng.normal(0, 1, 120), owners))
         sums, sizes = group.per_user(group.values), group.sizes
         drawn = bootstrap(lambda d, s=sums, n=sizes: (d @ s) / (d @ n), np.zeros(20, int), rng=rng, draws=400)
         misses += 0 not in drawn

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recollect.stats import Owned, auc, binomial_p, kolmogorov_smirnov, mann_whitney, permutation, too_small_p
+from recollect.stats import (
+    OwnedValues,
+    auc,
+    binomial_p,
+    kolmogorov_smirnov,
+    mann_whitney,
+    permutation,
+    superuniformity_p,
+)
 from recollect.testing.refusals import refused
 
 
@@ -34,9 +42,9 @@ def test_mann_whitney_is_exact_for_few_values():
 @pytest.mark.parametrize("test", [mann_whitney, kolmogorov_smirnov])
 def test_tests_for_independent_values_refuse_users_with_several(test):
     with refused("several_values_per_user"):
-        test(Owned(np.arange(3.0), ["a", "a", "b"]), Owned(np.arange(2.0), ["c", "c"]))
+        test(OwnedValues(np.arange(3.0), ["a", "a", "b"]), OwnedValues(np.arange(2.0), ["c", "c"]))
     with refused("several_values_per_user"):
-        test(Owned(np.arange(2.0), ["a", "b"]), Owned(np.arange(2.0), ["b", "c"]))
+        test(OwnedValues(np.arange(2.0), ["a", "b"]), OwnedValues(np.arange(2.0), ["b", "c"]))
 
 
 def test_kolmogorov_smirnov_equals_the_largest_gap_of_the_two_curves():
@@ -98,7 +106,9 @@ def test_equal_values_give_no_evidence_and_no_interval():
 def test_users_on_both_sides_cannot_be_dealt_out():
     with refused("users_on_both_sides"):
         permutation(
-            Owned(np.arange(3.0), ["a", "b", "c"]), Owned(np.arange(2.0), ["c", "d"]), rng=np.random.default_rng(0)
+            OwnedValues(np.arange(3.0), ["a", "b", "c"]),
+            OwnedValues(np.arange(2.0), ["c", "d"]),
+            rng=np.random.default_rng(0),
         )
 
 
@@ -117,10 +127,14 @@ def test_permutation_of_users_holds_when_records_of_a_user_are_alike(of):
         values = np.repeat(rng.normal(0, 1, 24), sizes) + rng.normal(0, 0.3, sizes.sum())
         member = users < 10
         found = permutation(
-            Owned(values[member], users[member]), Owned(values[~member], users[~member]), rng=rng, of=of, draws=199
+            OwnedValues(values[member], users[member]),
+            OwnedValues(values[~member], users[~member]),
+            rng=rng,
+            of=of,
+            draws=199,
         )
         p.append(found.p)
-    assert too_small_p(p) > 0.001
+    assert superuniformity_p(p) > 0.001
     assert binomial_p(int(np.sum(np.array(p) <= 0.05)), len(p), 0.05) > 0.001
 
 
@@ -128,7 +142,7 @@ def test_permutation_of_users_holds_when_records_of_a_user_are_alike(of):
 def test_rank_tests_fire_no_more_often_than_they_say(test):
     rng = np.random.default_rng(5)
     p = [test(rng.integers(0, 30, 25), rng.integers(0, 30, 40)).p for _ in range(500)]
-    assert too_small_p(p) > 0.001
+    assert superuniformity_p(p) > 0.001
 
 
 def test_the_distance_of_two_distributions_lies_in_its_interval():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.stats import (
-    Owned,
+    OwnedValues,
     accuracy,
     balanced_accuracy,
     binomial_p,
@@ -44,8 +44,8 @@ def test_intervals_are_exact_for_independent_records():
 
 def test_precision_keeps_flags_with_their_users():
     """Ann's ten flagged records are one voice, whichever side they are on."""
-    members = Owned(np.array([1] * 10 + [0, 0]), ["ann"] * 10 + ["bob", "cy"])
-    others = Owned(np.array([1, 0]), ["dan", "bob"])
+    members = OwnedValues(np.array([1] * 10 + [0, 0]), ["ann"] * 10 + ["bob", "cy"])
+    others = OwnedValues(np.array([1, 0]), ["dan", "bob"])
     estimate = precision(members, others)
     assert estimate.value == pytest.approx(10 / 11)
     assert estimate.n == {"flagged": 11, "users": 2}

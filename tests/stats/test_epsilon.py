@@ -12,9 +12,9 @@ from recollect.stats import (
     binomial_p,
     clopper_pearson,
     epsilon_from_counts,
+    epsilon_from_guesses,
     epsilon_from_one_run,
     epsilon_from_scores,
-    one_run_epsilon,
     one_run_p,
 )
 from recollect.testing.refusals import refused
@@ -47,18 +47,20 @@ def test_one_run_p_equals_adding_up(guesses, share, epsilon, delta):
 )
 def test_the_papers_own_examples_come_out(canaries, guesses, correct, delta, printed):
     """Steinke et al. 2023, appendix D and section 7."""
-    found = one_run_epsilon(canaries=canaries, guesses=guesses, correct=correct, delta=delta)
+    found = epsilon_from_guesses(canaries=canaries, guesses=guesses, correct=correct, delta=delta)
     assert found.value == pytest.approx(printed, abs=1e-3)
 
 
 def test_one_run_bound_without_delta_inverts_clopper_pearson():
     rate = clopper_pearson(80, 100, confidence=0.9).low  # one-sided 0.95
-    found = one_run_epsilon(canaries=500, guesses=100, correct=80)
+    found = epsilon_from_guesses(canaries=500, guesses=100, correct=80)
     assert found.value == pytest.approx(np.log(rate / (1 - rate)), abs=1e-5)
 
 
 def test_delta_only_lowers_the_bound():
-    bounds = [one_run_epsilon(canaries=1000, guesses=100, correct=90, delta=d).value for d in (0, 1e-6, 1e-4, 1e-2)]
+    bounds = [
+        epsilon_from_guesses(canaries=1000, guesses=100, correct=90, delta=d).value for d in (0, 1e-6, 1e-4, 1e-2)
+    ]
     assert bounds == sorted(bounds, reverse=True)
     assert bounds[0] > bounds[-1]
 
@@ -67,19 +69,19 @@ def test_bound_from_counts_equals_the_definition_both_ways():
     tail = 0.025
     low = stats.beta.ppf(tail, 30, 71)
     high = stats.beta.ppf(1 - tail, 3, 98)
-    found = epsilon_from_counts(found=30, members=100, alarms=2, others=100, delta=0.01)
+    found = epsilon_from_counts(true_positives=30, members=100, false_positives=2, non_members=100, delta=0.01)
     assert found.value == pytest.approx(np.log((low - 0.01) / high))
     assert found.interval.low == found.value
     assert found.interval.high == np.inf
-    mirrored = epsilon_from_counts(found=98, members=100, alarms=70, others=100, delta=0.01)
+    mirrored = epsilon_from_counts(true_positives=98, members=100, false_positives=70, non_members=100, delta=0.01)
     assert mirrored.value == pytest.approx(found.value)
 
 
 def test_a_bound_is_never_negative_and_chance_shows_nothing():
-    assert epsilon_from_counts(found=50, members=100, alarms=50, others=100).value == 0
-    assert epsilon_from_counts(found=0, members=100, alarms=100, others=100).value == 0
-    assert one_run_epsilon(canaries=100, guesses=100, correct=50).value == 0
-    assert one_run_epsilon(canaries=100, guesses=100, correct=0).value == 0
+    assert epsilon_from_counts(true_positives=50, members=100, false_positives=50, non_members=100).value == 0
+    assert epsilon_from_counts(true_positives=0, members=100, false_positives=100, non_members=100).value == 0
+    assert epsilon_from_guesses(canaries=100, guesses=100, correct=50).value == 0
+    assert epsilon_from_guesses(canaries=100, guesses=100, correct=0).value == 0
 
 
 def test_ties_go_against_the_auditor():
@@ -97,7 +99,7 @@ def test_higher_scores_of_planted_canaries_are_what_counts():
 
 
 def test_guesses_are_counted_exactly():
-    found = epsilon_from_one_run([9.0, 8.0, 0.5, 5.0, 4.0], [7.0, 1.0, 0.0, 3.0, 2.0], each=3)
+    found = epsilon_from_one_run([9.0, 8.0, 0.5, 5.0, 4.0], [7.0, 1.0, 0.0, 3.0, 2.0], guesses_per_side=3)
     # The three highest are planted, planted, left out; the three lowest left out, planted, left out.
     assert found.n == {"canaries": 10, "guesses": 6, "correct": 4}
 
@@ -110,7 +112,7 @@ def test_too_few_canaries_or_scores_are_refused():
         epsilon_from_scores(np.arange(11.0), np.arange(50.0), rng=np.random.default_rng(0))
     assert refusal.error.needed == 12
     with refused("too_few_canaries") as refusal:
-        epsilon_from_one_run(np.arange(10.0), np.arange(10.0), each=15)
+        epsilon_from_one_run(np.arange(10.0), np.arange(10.0), guesses_per_side=15)
     assert refusal.error.needed == 30
     perfect = epsilon_from_scores(np.arange(12.0) + 100, np.arange(12.0), rng=np.random.default_rng(0))
     assert perfect.value > 0
@@ -139,7 +141,7 @@ def test_bounds_do_not_exceed_the_true_epsilon_more_often_than_claimed(epsilon):
         planted = rng.random(400) < 0.5
         told = planted ^ (rng.random(400) > 1 / (1 + np.exp(-epsilon)))
         scores = told + rng.random(400) / 2  # told apart, without ties
-        one_run = epsilon_from_one_run(scores[planted], scores[~planted], each=100).value
+        one_run = epsilon_from_one_run(scores[planted], scores[~planted], guesses_per_side=100).value
         over_one_run += one_run > epsilon
         positive += one_run > 0
         over_scores += epsilon_from_scores(scores[planted], scores[~planted], rng=rng).value > epsilon
@@ -154,5 +156,5 @@ def test_taking_the_best_of_many_numbers_of_guesses_would_fire_too_often():
     alarms = 0
     for _ in range(60):
         a, b = rng.normal(0, 1, 200), rng.normal(0, 1, 200)
-        alarms += any(epsilon_from_one_run(a, b, each=each).value > 0 for each in range(5, 200, 10))
+        alarms += any(epsilon_from_one_run(a, b, guesses_per_side=each).value > 0 for each in range(5, 200, 10))
     assert binomial_p(alarms, 60, 0.05) < 0.001, alarms / 60

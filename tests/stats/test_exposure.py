@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from recollect.stats import too_small_p
-from recollect.stats.exposure import chance_of_rank, exposure, fit_skew_normal, sampled_exposure
+from recollect.stats import superuniformity_p
+from recollect.stats.exposure import exposure, fit_skew_normal, rank_p, sampled_exposure
 from recollect.stats.significance import binomial_p
 from recollect.testing.refusals import refused
 
@@ -56,8 +56,8 @@ def test_ties_count_against_the_finding():
 
 def test_p_values_of_secrets_that_were_never_planted_are_uniform():
     rng = np.random.default_rng(2)
-    found = [chance_of_rank(rng.normal(), rng.normal(size=199)) for _ in range(2000)]
-    assert too_small_p(found) > 0.001
+    found = [rank_p(rng.normal(), rng.normal(size=199)) for _ in range(2000)]
+    assert superuniformity_p(found) > 0.001
     assert scipy_stats.kstest(found, "uniform").pvalue > 0.001
 
 
@@ -65,7 +65,7 @@ def test_the_fitted_curve_is_right_where_draws_are_skew_normal():
     rng = np.random.default_rng(3)
     true = scipy_stats.skewnorm(3.0, 40.0, 8.0)
     fit = fit_skew_normal(true.rvs(8000, random_state=rng), rng=rng, refits=30)
-    assert fit.fits_p > 0.01
+    assert fit.goodness_of_fit_p > 0.01
     for cost in (42.0, 39.0, 36.0):
         found = fit.exposure(cost)
         assert found.value == pytest.approx(-math.log2(true.cdf(cost)), rel=0.15, abs=0.1)
@@ -74,19 +74,19 @@ def test_the_fitted_curve_is_right_where_draws_are_skew_normal():
 def test_a_curve_that_does_not_fit_is_told():
     rng = np.random.default_rng(4)
     two_humps = np.concatenate([rng.normal(20, 1, 1000), rng.normal(40, 1, 1000)])
-    assert fit_skew_normal(two_humps, rng=rng, refits=3).fits_p < 1e-6
+    assert fit_skew_normal(two_humps, rng=rng, refits=3).goodness_of_fit_p < 1e-6
 
 
 def test_fits_are_accepted_as_often_as_they_should_be():
     rng = np.random.default_rng(5)
-    p = [fit_skew_normal(rng.normal(size=400), rng=rng, refits=0).fits_p for _ in range(80)]
+    p = [fit_skew_normal(rng.normal(size=400), rng=rng, refits=0).goodness_of_fit_p for _ in range(80)]
     assert binomial_p(int((np.array(p) < 0.05).sum()), len(p), 0.05) > 0.001
 
 
 def test_deep_tails_are_numbers_and_agree_with_a_normal_curve():
     rng = np.random.default_rng(6)
     fit = fit_skew_normal(rng.normal(size=1000), rng=rng, refits=3)
-    plain = type(fit)(shape=0.0, location=0.0, scale=1.0, fits_p=1.0, refits=((0.0, 0.0, 1.0),), draws=1000)
+    plain = type(fit)(shape=0.0, location=0.0, scale=1.0, goodness_of_fit_p=1.0, refits=((0.0, 0.0, 1.0),), draws=1000)
     for cost in (-3.0, -6.0, -20.0, -100.0):
         expected = -scipy_stats.norm.logcdf(cost) / math.log(2)
         assert plain.exposure(cost).value == pytest.approx(expected, rel=1e-4)

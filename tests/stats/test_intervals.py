@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from recollect.stats import Owned, binomial_p, clopper_pearson, mean, proportion, weighted_sum
+from recollect.stats import OwnedValues, binomial_p, clopper_pearson, mean, proportion, weighted_sum
+from recollect.stats.groups import make_group
 from recollect.stats.intervals import Estimate, Interval, effective_size
-from recollect.stats.owners import side
 from recollect.testing.refusals import refused
 
 
@@ -46,7 +46,7 @@ def test_confidence_out_of_range_is_refused():
 
 def test_a_user_who_repeats_itself_counts_once():
     once = proportion([1, 0, 1, 1, 0, 0, 1, 0])
-    repeated = proportion(Owned(np.repeat([1, 0, 1, 1, 0, 0, 1, 0], 50), np.repeat(np.arange(8), 50)))
+    repeated = proportion(OwnedValues(np.repeat([1, 0, 1, 1, 0, 0, 1, 0], 50), np.repeat(np.arange(8), 50)))
     assert repeated.value == once.value
     assert repeated.n == {"records": 400, "users": 8}
     # As wide as eight records, up to Student's factor.
@@ -55,14 +55,14 @@ def test_a_user_who_repeats_itself_counts_once():
 
 def test_effective_size_lies_between_one_record_per_user_and_all():
     rng = np.random.default_rng(0)
-    alike = side(Owned(np.repeat(rng.random(40) < 0.5, 10), np.repeat(np.arange(40), 10)))
-    independent = side(Owned(rng.random(4000) < 0.5, np.repeat(np.arange(400), 10)))
+    alike = make_group(OwnedValues(np.repeat(rng.random(40) < 0.5, 10), np.repeat(np.arange(40), 10)))
+    independent = make_group(OwnedValues(rng.random(4000) < 0.5, np.repeat(np.arange(400), 10)))
     assert 35 < effective_size(alike, alike.values > 0) < 41
     assert 3000 < effective_size(independent, independent.values > 0) <= 4000
 
 
 def test_when_all_records_agree_each_user_counts_once():
-    estimate = proportion(Owned(np.ones(500), np.repeat(np.arange(5), 100)))
+    estimate = proportion(OwnedValues(np.ones(500), np.repeat(np.arange(5), 100)))
     assert estimate.interval == clopper_pearson(5, 5)
 
 
@@ -76,7 +76,7 @@ def test_mean_with_one_record_per_user_is_students():
 
 def test_mean_by_user_does_not_shrink_when_records_are_copied():
     values = np.random.default_rng(1).normal(0, 1, 10)
-    copied = mean(Owned(np.repeat(values, 100), np.repeat(np.arange(10), 100)))
+    copied = mean(OwnedValues(np.repeat(values, 100), np.repeat(np.arange(10), 100)))
     once = mean(values)
     assert (copied.interval.low, copied.interval.high) == pytest.approx((once.interval.low, once.interval.high))
 
@@ -117,7 +117,7 @@ def test_proportion_by_user_covers_the_true_rate_as_often_as_it_claims(correlati
     for _ in range(runs):
         own, shared = rng.random(320), np.repeat(rng.random(40), 8)
         hits = np.where(rng.random(320) < correlation, shared, own) < rate
-        misses += rate not in proportion(Owned(hits, users)).interval
+        misses += rate not in proportion(OwnedValues(hits, users)).interval
     assert binomial_p(misses, runs, 0.05) > 0.001, misses / runs
 
 
@@ -128,5 +128,5 @@ def test_mean_by_user_covers_the_true_mean_as_often_as_it_claims(users):
     owners = np.repeat(np.arange(users), 5)
     for _ in range(runs):
         values = np.repeat(rng.normal(0, 1, users), 5) + rng.normal(0, 1, 5 * users)
-        misses += 0 not in mean(Owned(values, owners)).interval
+        misses += 0 not in mean(OwnedValues(values, owners)).interval
     assert binomial_p(misses, runs, 0.05) > 0.001, misses / runs

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from recollect.stats import Owned, auc, best_threshold, binomial_p, roc_curve, threshold_at, tpr_at_fpr
-from recollect.stats.owners import side
+from recollect.stats import OwnedValues, auc, best_threshold, binomial_p, roc_curve, threshold_at, tpr_at_fpr
+from recollect.stats.groups import make_group
 from recollect.stats.roc import _threshold_limits
 
 scores = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=20)
@@ -54,9 +54,9 @@ def test_a_thinned_curve_keeps_its_ends_and_reads_the_same_where_it_must():
     thin = whole.thin(300, rates=rates)
     assert len(thin.fpr) <= 300 + len(rates)
     assert [(curve.fpr[i], curve.tpr[i]) for curve in (whole, thin) for i in (0, -1)] == [(0, 0), (1, 1)] * 2
-    assert thin.at(rates).tolist() == whole.at(rates).tolist()
+    assert thin.tpr_at(rates).tolist() == whole.tpr_at(rates).tolist()
     places = np.geomspace(1e-3, 1, 200)
-    assert thin.at(places) == pytest.approx(whole.at(places), abs=0.02)
+    assert thin.tpr_at(places) == pytest.approx(whole.tpr_at(places), abs=0.02)
     assert set(zip(thin.threshold, thin.fpr, thin.tpr, strict=True)) <= set(
         zip(whole.threshold, whole.fpr, whole.tpr, strict=True)
     )
@@ -72,7 +72,7 @@ def test_a_curve_of_few_points_is_not_thinned():
 def test_tpr_at_fpr_equals_trying_every_threshold(members, others, fpr):
     estimate = tpr_at_fpr(members, others, fpr=fpr)
     assert estimate.value == pytest.approx(naive_tpr(members, others, fpr))
-    assert estimate.value == pytest.approx(float(roc_curve(members, others).at(fpr)))
+    assert estimate.value == pytest.approx(float(roc_curve(members, others).tpr_at(fpr)))
     assert estimate.value in estimate.interval
     assert np.mean(np.array(others) > threshold_at(np.array(others), fpr)) <= fpr + 1e-12
 
@@ -80,7 +80,7 @@ def test_tpr_at_fpr_equals_trying_every_threshold(members, others, fpr):
 @pytest.mark.parametrize("fpr", [0.001, 0.1, 0.5, 0.999])
 def test_a_constant_score_finds_nobody_at_any_rate_below_one(fpr):
     assert tpr_at_fpr([1.0] * 100, [1.0] * 1000, fpr=fpr).value == 0
-    assert roc_curve([1.0] * 100, [1.0] * 1000).at(np.array([fpr, 1.0])).tolist() == [0, 1]
+    assert roc_curve([1.0] * 100, [1.0] * 1000).tpr_at(np.array([fpr, 1.0])).tolist() == [0, 1]
 
 
 def test_exactly_the_allowed_number_of_others_is_flagged():
@@ -190,7 +190,7 @@ def test_interval_pays_for_the_threshold_and_covers_as_often_as_it_claims(shift,
 
 @pytest.mark.parametrize(("n_others", "fpr"), [(100, 0.1), (100, 0.01), (1000, 0.01), (57, 0.3)])
 def test_limits_of_the_threshold_are_the_nearest_order_statistics_that_hold(n_others, fpr):
-    high, low = _threshold_limits(side(np.arange(float(n_others))), n_others * (1 - fpr), fpr, 0.95)
+    high, low = _threshold_limits(make_group(np.arange(float(n_others))), n_others * (1 - fpr), fpr, 0.95)
     # How many others lie at or above each limit; the number above the true threshold is binomial.
     above_high = 0 if np.isinf(high) else n_others - int(high)
     above_low = n_others + 1 if np.isinf(low) else n_others - int(low)
@@ -234,6 +234,6 @@ def test_interval_covers_when_records_of_a_user_are_alike(alike):
         habits = np.repeat(rng.normal(0, alike**0.5, (2, users)), records, axis=1)
         own = rng.normal(0, (1 - alike) ** 0.5, (2, users * records))
         members, others = habits + own + np.array([[1.5], [0]])
-        estimate = tpr_at_fpr(Owned(members, owners), Owned(others, owners + users), fpr=0.05)
+        estimate = tpr_at_fpr(OwnedValues(members, owners), OwnedValues(others, owners + users), fpr=0.05)
         misses += true not in estimate.interval
     assert binomial_p(misses, runs, 0.05) > 0.001, misses / runs

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from recollect.audits.audit import Needs
-from recollect.audits.desk import BARE_DESK, Desk
 from recollect.audits.verb import CANDIDATES, TARGET_MODEL, Role, Verb
+from recollect.audits.workspace import NO_WORKSPACE, Workspace
 from recollect.errors import NotEnoughData
 from recollect.models.access import Access
 from recollect.results.presentation import Presentation
@@ -19,7 +19,7 @@ from recollect.results.result import Finding, Result, Skipped
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.signals.loss import Loss
 from recollect.signals.scores import Scores
-from recollect.signals.signal import scored
+from recollect.signals.signal import compute_scores
 from recollect.stats.auc import auc
 from recollect.testing.contracts import BrokenContract, check_audit, check_signal
 from recollect.testing.world import World
@@ -120,7 +120,7 @@ def test_a_signal_that_stumbles_over_silence_is_refused():
         def score(self, evidence, corpus):
             scores = super().score(evidence, corpus)
             absent = [record for record in evidence.corpora[corpus] if record.id not in scores]
-            return Scores.joined([scores, Scores.of(absent, lambda record: 0.0)])
+            return Scores.concatenate([scores, Scores.of(absent, lambda record: 0.0)])
 
     with pytest.raises(BrokenContract, match="a record without a prediction is left out"):
         check_signal(Stumbling())
@@ -144,15 +144,15 @@ class ToyAudit:
         if self.change == "silent":
             return Needs()
         asked = {(TARGET, AUDITED)} if evidence.corpora else set()
-        return Needs(access=self.access, given=frozenset({TARGET, AUDITED}), ask=frozenset(asked))
+        return Needs(access=self.access, given=frozenset({TARGET, AUDITED}), score=frozenset(asked))
 
-    def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
-        desk.progress("scoring", 2 if self.change == "boasts" else 1, 1)
+    def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
+        workspace.progress("scoring", 2 if self.change == "boasts" else 1, 1)
         members = set(evidence.cohorts[AUDITED].members(TARGET))
         scores = Loss().score(evidence, AUDITED)
         if self.change == "reversed":
             scores = scores.with_values(-scores.values)
-        inside, outside = scores.of_users(members), scores.of_users(set(scores.users) - members)
+        inside, outside = scores.select_users(members), scores.select_users(set(scores.users) - members)
         try:
             estimate = auc(inside, outside)
         except NotEnoughData as error:
@@ -161,17 +161,17 @@ class ToyAudit:
             reason = error.found if self.change != "quiet" else None
             skipped = (Skipped(audit=self.name, code="too_few", reason=reason),) if reason else ()
             return self._result("inconclusive", (), skipped)
-        estimate = self._moved(estimate, scores, rng, desk)
+        estimate = self._moved(estimate, scores, rng, workspace)
         findings = (Finding.of(estimate, name="auc", unit="AUC", reading="0.5 is chance."),)
         found = self.change == "accuses" or estimate.interval.low > 0.55
         return self._result("found" if found else "not_found", findings, ())
 
-    def _moved(self, estimate, scores, rng, desk):
-        been_here = desk.folder is not None and (desk.folder / "been here").exists()
-        if desk.folder is not None:
-            (desk.folder / "been here").touch()
+    def _moved(self, estimate, scores, rng, workspace):
+        been_here = workspace.folder is not None and (workspace.folder / "been here").exists()
+        if workspace.folder is not None:
+            (workspace.folder / "been here").touch()
         by = {
-            "by desk": 1e-3 * (desk.folder is not None),
+            "by desk": 1e-3 * (workspace.folder is not None),
             "by what it left": 1e-3 * been_here,
             "by place": 1e-3 * scores.values[0],
             "by chance": 1e-3 * np.random.default_rng().random(),
@@ -258,7 +258,7 @@ def test_an_audit_whose_verb_cannot_be_called_is_refused(monkeypatch, verb, comp
     [
         (Presentation(annex=("palmistry",)), "unlike palmistry"),
         (Presentation(figures="recollect.no_such_module:draw"), "its figures can be drawn, but"),
-        (Presentation(figures="recollect.testing.promises:weaker"), "its figures can be drawn, but"),
+        (Presentation(figures="recollect.testing.promises:iter_weaker"), "its figures can be drawn, but"),
     ],
 )
 def test_an_audit_that_cannot_be_shown_as_it_says_is_refused(monkeypatch, shown, complaint):
@@ -269,11 +269,11 @@ def test_an_audit_that_cannot_be_shown_as_it_says_is_refused(monkeypatch, shown,
 
 def test_the_world_hides_its_truth_from_everything_but_a_models_memory():
     world = World()
-    evidence = world.evidence(world.null())
-    scores = scored(Loss(), evidence)
-    members = {record.owner for record in world.learnt}
-    inside, outside = scores.of_users(members), scores.of_users(set(scores.users) - members)
+    evidence = world.build_evidence(world.build_null())
+    scores = compute_scores(Loss(), evidence)
+    members = {record.owner for record in world.member_records}
+    inside, outside = scores.select_users(members), scores.select_users(set(scores.users) - members)
     interval = auc(inside, outside).interval
     assert interval.low < 0.5 < interval.high
-    assert evidence.playing("shadow") == tuple(f"shadow-{i}" for i in range(8))
+    assert evidence.models_of_role("shadow") == tuple(f"shadow-{i}" for i in range(8))
     assert len(evidence.cohorts[AUDITED].members("shadow-3")) == 24

@@ -13,7 +13,7 @@ from recollect.models.access import Access
 from recollect.models.model import Model, Question
 from recollect.models.soundness import refuse_unsound
 from recollect.testing.fakes import Memoriser, Null, Scripted, Uniform
-from recollect.testing.guesses import evenly, guessed, guessed_label
+from recollect.testing.predictive_distributions import predict_by_zipf, predict_label, predict_uniformly
 
 TEXTS = [Record(id=str(i), user=str(i % 3), text=f"the {i} cats of house {i} are out {i * i}") for i in range(20)]
 PAIRS = [Record(id=str(i), source=f"où est {i}", target=f"where is {i}") for i in range(20)]
@@ -31,18 +31,18 @@ def spelt_out(p: float, vocabulary: int) -> np.ndarray:
 @given(p=st.floats(1e-6, 1 - 1e-6), vocabulary=st.integers(2, 300))
 def test_the_four_numbers_equal_those_of_the_distribution_spelt_out(p, vocabulary):
     whole = spelt_out(p, vocabulary)
-    numbers = guessed(np.array([p]), vocabulary)
+    numbers = predict_by_zipf(np.array([p]), vocabulary)
     mean = (whole * np.log(whole)).sum()
     assert numbers.logprob[0] == pytest.approx(np.log(p))
     assert numbers.entropy[0] == pytest.approx(-mean, abs=1e-9)
-    assert numbers.spread[0] == pytest.approx(np.sqrt((whole * (np.log(whole) - mean) ** 2).sum()), abs=1e-6)
+    assert numbers.logprob_std[0] == pytest.approx(np.sqrt((whole * (np.log(whole) - mean) ** 2).sum()), abs=1e-6)
     clear = np.abs(whole[1:] - p) > 1e-12
     assert abs(numbers.rank[0] - (whole >= p).sum()) <= (~clear).sum()
 
 
 @given(p=st.floats(1e-6, 1 - 1e-6), label=st.integers(0, 4))
 def test_logits_of_classes_give_the_same_numbers(p, label):
-    numbers = guessed_label(p, label, 5)
+    numbers = predict_label(p, label, 5)
     shown = np.exp(numbers.logits[0])
     assert shown.sum() == pytest.approx(1)
     assert shown[label] == pytest.approx(p)
@@ -50,11 +50,11 @@ def test_logits_of_classes_give_the_same_numbers(p, label):
 
 
 def test_a_uniform_model_ranks_everything_last_because_ties_count_against_it():
-    numbers = evenly(2, 50)
+    numbers = predict_uniformly(2, 50)
     assert numbers.rank.tolist() == [50, 50]
     assert np.exp(numbers.logprob) == pytest.approx(1 / 50)
     assert numbers.entropy == pytest.approx(np.log(50))
-    assert not numbers.spread.any()
+    assert not numbers.logprob_std.any()
 
 
 @pytest.mark.parametrize("kind", CONTENTS)
@@ -62,7 +62,7 @@ def test_a_uniform_model_ranks_everything_last_because_ties_count_against_it():
 def test_every_fake_is_a_model_with_sound_answers(kind, make):
     records = CONTENTS[kind]
     null = Null(kind=kind, vocabulary=10)
-    symbols = {r.id: [0.3] * (1 if kind == "classifier" else len(r.predicted.split())) for r in records}
+    symbols = {r.id: [0.3] * (1 if kind == "classifier" else len(r.scored_text.split())) for r in records}
     model = {
         "uniform": Uniform(kind=kind, vocabulary=10),
         "null": null,
@@ -96,10 +96,10 @@ def test_a_masked_fake_has_one_row_per_hidden_word_and_the_same_patterns_for_all
 def test_a_memoriser_knows_what_it_learnt_and_nothing_else():
     model = Memoriser(TEXTS[:10])
     answers = model.answer(TEXTS)
-    means = np.array([row.mean() for row in answers.each("logprob")])
+    means = np.array([row.mean() for row in answers.iter_column("logprob")])
     assert means[:10] == pytest.approx(np.log(0.99))
     assert means[10:].max() < -1
-    assert all((row == 1).all() for row in list(answers.each("rank"))[:10])
+    assert all((row == 1).all() for row in list(answers.iter_column("rank"))[:10])
     assert Memoriser(TEXTS[:10]).digest == model.digest != Memoriser(TEXTS[:9]).digest
 
 

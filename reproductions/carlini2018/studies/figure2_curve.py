@@ -29,8 +29,8 @@ def study(lab: Laboratory) -> Outcome:
                 "shape": curve.shape,
                 "location": curve.location,
                 "scale": curve.scale,
-                "p_at_1000": few.fits_p,
-                "p_at_20000": curve.fits_p,
+                "p_at_1000": few.goodness_of_fit_p,
+                "p_at_20000": curve.goodness_of_fit_p,
                 "histogram": {"edges": edges.tolist(), "counts": counts.tolist()},
             }
         )

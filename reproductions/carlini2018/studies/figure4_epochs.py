@@ -7,9 +7,9 @@ from laboratory import FIVE_PERCENT, ONE_SECRET, Laboratory, spelling
 
 from recollect.corpora import read_corpus
 from recollect.files import read_json
-from recollect.pipeline.following import ExposureFollower
-from recollect.recipes.reading import load_recipe
-from recollect.recipes.training import train
+from recollect.pipeline.exposure_tracking import ExposureFollower
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.trainer import train
 
 EPOCHS = 40
 CHANGES = ["training.learning_rate=0.01", "training.schedule.kind=constant", f"training.epochs={EPOCHS}"]

@@ -45,7 +45,7 @@ def point(lab: Laboratory, model: Trained, epoch: int) -> Row:
     """One model after one epoch."""
     folder = model.after(epoch)
     row = lab.exposure(folder, COUNTED, model.canaries[0])
-    search = lab.measured(folder, SEARCH)
+    search = lab.measure(folder, SEARCH)
     names = ("rank", "method", "exposure_bits", "lower", "upper", "log_perplexity_bits")
     return {
         "epoch": epoch,

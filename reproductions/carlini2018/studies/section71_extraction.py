@@ -12,19 +12,19 @@ from laboratory import EPOCHS, NUMBER, Laboratory, Row, base_models, secret_of, 
 
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.audits.exposure.extraction import ExtractionAudit
-from recollect.corpora.canaries.planting import Planting
+from recollect.corpora.canaries.insertion import CanarySettings
 
 EXACT = ExposureAudit(method="exact", draws=100, max_steps=1_000_000)
 SEARCH = ExtractionAudit(format=NUMBER, top=1, max_steps=1_000_000, show_text=True)
 BEGINNINGS = sum(10**digits for digits in range(9))
 """Of nine digits: what brute force must read; the last digit is known from what stands before it."""
 BEAMS = (1, 10, 100, 1000, 10_000)
-CARD = Planting(format="my card number is {card}", secrets=1, repeat=(5,), controls=0)
+CARD = CanarySettings(format="my card number is {card}", secrets=1, repeat=(5,), controls=0)
 
 
 def study(lab: Laboratory) -> Outcome:
     model = most_exposed(lab)
-    rank = lab.measured(model.folder, EXACT, model.canaries[0])
+    rank = lab.measure(model.folder, EXACT, model.canaries[0])
     secret = secret_of(model.canaries[0])
     best = searched(lab, model.folder, SEARCH, secret)
     twenty = searched(lab, model.folder, replace(SEARCH, top=20), secret)
@@ -32,7 +32,7 @@ def study(lab: Laboratory) -> Outcome:
     drawn = searched(lab, model.folder, replace(SEARCH, method="sampling"), secret)
     brute = searched(lab, model.folder, replace(SEARCH, method="brute-force", max_steps=50_000), secret)
     card = lab.trained(small(plantings=(CARD,)))
-    card_rank = lab.measured(card.folder, EXACT, card.canaries[0])
+    card_rank = lab.measure(card.folder, EXACT, card.canaries[0])
     card_best = searched(lab, card.folder, replace(SEARCH, format=CARD.format), secret_of(card.canaries[0]))
     hours = BEGINNINGS / (brute["steps"] / brute["seconds"]) / 3600
     found = [width for width in BEAMS if beams[width]["found"]]
@@ -71,5 +71,5 @@ def most_exposed(lab: Laboratory):
 
 def searched(lab: Laboratory, folder, audit: ExtractionAudit, secret: str) -> Row:
     """What a search found, and whether the planted secret is first."""
-    result = lab.measured(folder, audit)
+    result = lab.measure(folder, audit)
     return {**result, "found": bool(result["rows"]) and result["rows"][0]["secret"] == secret}

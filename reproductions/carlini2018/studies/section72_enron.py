@@ -15,8 +15,8 @@ from laboratory import Laboratory, Row
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.corpora import read_corpus
 from recollect.corpora.corpus import Corpus
-from recollect.recipes.forcing import with_whole_vocabulary
-from recollect.recipes.reading import load_recipe
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.vocabulary import add_corpus_to_vocabulary
 
 MAILBOXES = ("lokey-t", "benson-r")
 FORMAT = "{digits:3}-{digits:3}-{digits:4}"
@@ -27,14 +27,14 @@ AUDIT = ExposureAudit(format=FORMAT, draws=512, max_steps=30_000, context=30)
 
 def study(lab: Laboratory) -> Outcome:
     mail = read_corpus(lab.file("enron/emails.jsonl.gz"))
-    boxes = [mail.of_users([user], name=user) for user in MAILBOXES]
-    both = mail.of_users(MAILBOXES)
-    recipe = with_whole_vocabulary(load_recipe("char-lstm", [*CHANGES, f"training.epochs={EPOCHS}"]), both)
+    boxes = [mail.select_users([user], name=user) for user in MAILBOXES]
+    both = mail.select_users(MAILBOXES)
+    recipe = add_corpus_to_vocabulary(load_recipe("char-lstm", [*CHANGES, f"training.epochs={EPOCHS}"]), both)
     models = [lab.model(recipe, box, None, (), 0) for box in boxes]
     rows: list[Row] = []
     for place, box in enumerate(boxes):
-        own = lab.measured(models[place].folder, AUDIT, audited=box)["rows"]
-        other = lab.measured(models[1 - place].folder, AUDIT, audited=box)["rows"]
+        own = lab.measure(models[place].folder, AUDIT, audited=box)["rows"]
+        other = lab.measure(models[1 - place].folder, AUDIT, audited=box)["rows"]
         foreign = {row["secret_id"]: row for row in other}
         for row in own:
             there = foreign.get(row["secret_id"])

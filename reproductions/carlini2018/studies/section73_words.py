@@ -6,7 +6,7 @@ from common.outcomes import Figure, Outcome
 from laboratory import Laboratory, small
 
 from recollect.audits.exposure.audit import ExposureAudit
-from recollect.corpora.canaries.planting import Planting
+from recollect.corpora.canaries.insertion import CanarySettings
 
 WORDS = "zero|one|two|three|four|five|six|seven|eight|nine"
 FORMATS = {
@@ -29,7 +29,7 @@ AUDIT = ExposureAudit(draws=2048, max_steps=300_000)
 def study(lab: Laboratory) -> Outcome:
     figures, details = [], {}
     for name, (format, printed) in FORMATS.items():
-        planting = Planting(format=format, secrets=1, controls=0)
+        planting = CanarySettings(format=format, secrets=1, controls=0)
         model = lab.trained(small(*CHANGES, recipe="word-lstm", epochs=EPOCHS, plantings=(planting,)))
         row = lab.exposure(model.folder, AUDIT, model.canaries[0])
         details[name] = row

@@ -13,7 +13,7 @@ from common.outcomes import Figure, Outcome
 from laboratory import TEN, Laboratory, Row, Trained, secret_of, small
 
 from recollect.audits.exposure.audit import ExposureAudit
-from recollect.corpora.canaries.planting import Planting
+from recollect.corpora.canaries.insertion import CanarySettings
 
 BEFORE, AFTER = "qzjxv", "wkqvy"
 NINE, GROUPS, SINGLE = "{digits:9}", "{digits:3}-{digits:2}-{digits:4}", "-".join(["{digits:1}"] * 9)
@@ -51,8 +51,8 @@ def study(lab: Laboratory) -> Outcome:
     )
 
 
-def plantings(format: str, seed: int) -> tuple[Planting, ...]:
-    return (Planting(format=format, secrets=1, controls=0, seed=seed),)
+def plantings(format: str, seed: int) -> tuple[CanarySettings, ...]:
+    return (CanarySettings(format=format, secrets=1, controls=0, seed=seed),)
 
 
 def measured(lab: Laboratory, model: Trained, epoch: int, format: str) -> Row:

@@ -8,7 +8,7 @@ from common.outcomes import Figure, Outcome
 from laboratory import EPOCHS, SEEDS, Laboratory, small
 from studies.table4_secrets import AUDIT
 
-from recollect.corpora.canaries.planting import Planting
+from recollect.corpora.canaries.insertion import CanarySettings
 
 PAPER = {
     (1, 1): 0.80, (10, 1): 0.11, (50, 1): 0.02,
@@ -25,7 +25,7 @@ def study(lab: Laboratory) -> Outcome:
     for (secrets, times), printed in PAPER.items():
         shares = []
         for seed in SEEDS:
-            planting = Planting(
+            planting = CanarySettings(
                 format="{digits:3}-{digits:2}-{digits:4}",
                 secrets=secrets,
                 repeat=(times,),

@@ -11,7 +11,7 @@ from common.outcomes import Figure, Outcome
 from laboratory import EPOCHS, Laboratory, small
 
 from recollect.audits.exposure.audit import ExposureAudit
-from recollect.corpora.canaries.planting import Planting
+from recollect.corpora.canaries.insertion import CanarySettings
 
 PAPER = {(10, 1): 0.11, (10, 2): 0.38, (10, 5): 1.0}
 """Share of secrets that can be extracted, by number of secrets and of insertions."""
@@ -21,7 +21,7 @@ AUDIT = ExposureAudit(method="exact", draws=100, max_steps=20_000)
 def study(lab: Laboratory) -> Outcome:
     figures, details = [], {}
     for (secrets, times), printed in PAPER.items():
-        planting = Planting(
+        planting = CanarySettings(
             format="{digits:3}-{digits:2}-{digits:4}", secrets=secrets, repeat=(times,), controls=0, unique_prefix=5
         )
         model = lab.trained(small(plantings=(planting,)))

@@ -14,12 +14,12 @@ from laboratory import Laboratory, first, spelling
 
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.corpora import read_corpus
-from recollect.corpora.canaries.planting import Planting
+from recollect.corpora.canaries.insertion import CanarySettings
 from recollect.corpora.corpus import Corpus
-from recollect.recipes.reading import load_recipe
+from recollect.recipes.recipe_file import load_recipe
 
 DIGITS = " ".join(["{digits:1}"] * 9)
-PLANTING = Planting(
+PLANTING = CanarySettings(
     format=f"my social security number is {DIGITS}",
     source_format=f"mon numéro de sécurité sociale est {DIGITS}",
     secrets=3,

@@ -17,7 +17,7 @@ from laboratory import NUMBER, ONE_SECRET, Laboratory, Row, secret_of, snapshot_
 
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.audits.exposure.extraction import ExtractionAudit
-from recollect.recipes.reading import load_recipe
+from recollect.recipes.recipe_file import load_recipe
 
 SEEDS = (0, 1, 2)
 EPOCHS = 20
@@ -101,7 +101,7 @@ def measuring(lab: Laboratory, canaries: Path, name: str) -> Callable[[Path], Ro
     def measure(folder: Path) -> Row:
         row = lab.exposure(folder, AUDIT, canaries)
         found = f"{row['exposure_bits']:.2f} bits, rank {row['rank']} ({row['method']})"
-        lab.say(f"  {name}, epoch {folder.name.rpartition('-')[2]}: {found}")
+        lab.score_words(f"  {name}, epoch {folder.name.rpartition('-')[2]}: {found}")
         return row
 
     return measure
@@ -131,5 +131,5 @@ def share(rows: list[Row], holds: Callable[[Row], bool]) -> float:
 
 def searched(lab: Laboratory, folder: Path, audit: ExtractionAudit, secret: str) -> Row:
     """What a search found, and whether the planted secret is first."""
-    result = lab.measured(folder, audit)
+    result = lab.measure(folder, audit)
     return {**result, "found": bool(result["rows"]) and result["rows"][0]["secret"] == secret}

@@ -14,11 +14,11 @@ from unlearning import Unlearning
 from recollect.audits.removal.audit import RemovalAudit
 from recollect.corpora import read_corpus
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import groups
+from recollect.corpora.partitions import draw_groups
 from recollect.corpora.record import Record
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.run import run
-from recollect.recipes.reading import load_recipe
+from recollect.recipes.recipe_file import load_recipe
 from recollect.results.result import Result
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
 
@@ -60,7 +60,7 @@ class People:
     def parts(self) -> dict[str, Corpus]:
         """The corpora of the three groups."""
         texts = _texts(self.lab)
-        drawn = groups(sorted(texts), PEOPLE, seed=self.draw)
+        drawn = draw_groups(sorted(texts), PEOPLE, seed=self.draw)
         return {
             name: Corpus.of((record for user in users for record in texts[user]), name=name)
             for name, users in drawn.items()
@@ -97,7 +97,7 @@ class People:
     def few(self) -> Corpus:
         """Those who are judged one by one."""
         users = sorted({str(record.user) for record in self.parts["go"]})[:ALONE]
-        return self.parts["go"].of_users(users)
+        return self.parts["go"].select_users(users)
 
 
 def study(lab: Laboratory) -> Outcome:

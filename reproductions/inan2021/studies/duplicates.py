@@ -10,7 +10,7 @@ from transformers import AutoTokenizer
 
 from recollect.audits.leakage.occurrences import count_occurrences
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.repetitions import by_duplicates
+from recollect.corpora.deduplication import sanitise_by_duplicates
 
 MANY = 10
 """How often a sequence stands in its user's data to be called repeated; the paper speaks of 50 and more."""
@@ -41,7 +41,7 @@ def study(lab: Laboratory) -> Outcome:
             Figure("sequences of 10 or more words", 759, len(long)),
             Figure(f"of these written {MANY} times or more", None, sum(each["times"] >= MANY for each in long)),
             Figure("of these written 50 times or more", 728, sum(each["times"] >= 50 for each in long)),
-            Figure("records that repeat an earlier one", None, by_duplicates(people).removed),
+            Figure("records that repeat an earlier one", None, sanitise_by_duplicates(people).removed),
             Figure(f"records that repeat {PASSAGE} words of an earlier one", None, len(people) - len(fewer)),
             Figure("unique sequences written twice or more", None, sum(each["times"] > 1 for each in sequences)),
             Figure("of these still written twice or more in the sanitised texts", None, int((after.times > 1).sum())),
@@ -71,7 +71,7 @@ def once(sequences: list[Row], values: list[float]) -> list[float]:
 
 def said(sequences: list[Row], people: Corpus) -> list[str]:
     """What the sequences say, read where they stand."""
-    texts = {record.id: record.predicted for record in people}
+    texts = {record.id: record.scored_text for record in people}
     return [" ".join(texts[each["record"]][each["start"] :].split()[: each["words"]]) for each in sequences]
 
 

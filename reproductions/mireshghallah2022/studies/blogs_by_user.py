@@ -8,7 +8,7 @@ from laboratory import EPOCHS, FPR, GENERAL_EPOCHS, PACE, SMALL, WORDS, Laborato
 from recollect.audits.membership.audit import MembershipAudit
 from recollect.corpora import read_corpus
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import groups
+from recollect.corpora.partitions import draw_groups
 from recollect.corpora.record import Record
 from recollect.signals.evidence import REFERENCE, TARGET
 
@@ -48,5 +48,5 @@ def _bloggers(lab: Laboratory) -> dict[str, Corpus]:
             seen.add(text)
             mine.append(record)
     whole = sorted(user for user, mine in posts.items() if len(mine) == POSTS)
-    parted = groups(whole, BLOGGERS, seed=0, name="bloggers")
+    parted = draw_groups(whole, BLOGGERS, seed=0, name="bloggers")
     return {group: Corpus.of([r for user in users for r in posts[user]], name=group) for group, users in parted.items()}

@@ -21,7 +21,7 @@ from studies.table7_exposed import columns
 from recollect.audits.membership.audit import MembershipAudit
 from recollect.audits.membership.susceptibility import EMBEDDER
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import groups
+from recollect.corpora.partitions import draw_groups
 from recollect.signals.evidence import REFERENCE, TARGET
 
 SIZES = {"members": 600, "others": 200, "population": 200, "general": 500}
@@ -76,7 +76,7 @@ def drawn(lab: Laboratory, setting: Setting, parts: Parts, by: Level) -> list[Ro
     count = min(len(users), len({record.owner for record in others}))
     rows = []
     for draw in range(DRAWS):
-        chosen = set(groups(users, {"drawn": count}, seed=draw, name="drawn members")["drawn"])
+        chosen = set(draw_groups(users, {"drawn": count}, seed=draw, name="drawn members")["drawn"])
         some = Corpus.of([record for record in members if record.owner in chosen], name=members.name)
         rows.append(lab.attack(setting, (some, others, population), by=by))
     return rows

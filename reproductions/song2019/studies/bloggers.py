@@ -8,7 +8,7 @@ from laboratory import METHODS, WORDS, Laboratory, People, Task, in_random_order
 from recollect.corpora import read_corpus
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
-from recollect.recipes.reading import load_recipe
+from recollect.recipes.recipe_file import load_recipe
 
 MEMBERS, SHADOWS, CALIBRATING = 60, 4, 300
 MOST_WORDS = 1500

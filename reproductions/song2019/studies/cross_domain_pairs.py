@@ -14,9 +14,9 @@ from laboratory import CHARACTERS, EXCHANGES, MORE_TALKS, Laboratory, People, at
 from printed import CROSS_DOMAIN, PERFECT
 
 from recollect.corpora import read_corpus
-from recollect.corpora.artificial import artificial_users
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
+from recollect.corpora.user_assignment import assign_artificial_users
 from recollect.streams import stream
 
 SHADOWS = 4
@@ -36,7 +36,7 @@ def study(lab: Laboratory) -> Outcome:
         people = People(
             members=task.people.members,
             audited=task.people.audited,
-            training=other.of_users(in_random_order(other)[: 2 * members], name="shadow users"),
+            training=other.select_users(in_random_order(other)[: 2 * members], name="shadow users"),
             controls=other,
         )
         scene = lab.surrounded(lab.target(task), people, [task.recipe] * SHADOWS)
@@ -70,5 +70,5 @@ def dealt(corpus: Corpus, fits, users: int, texts: int) -> Corpus:
     chosen = stream(0, "cross domain", corpus.name.rpartition("/")[2]).permutation(len(pairs))
     wanted = int(users * max(10, texts) * 1.6)
     drawn = [Record(id=f"{i:06d}", source=pairs[i].source, target=pairs[i].target) for i in chosen[:wanted]]
-    given = artificial_users(Corpus.of(drawn, name="another domain"), users=users, seed=0)
+    given = assign_artificial_users(Corpus.of(drawn, name="another domain"), users=users, seed=0)
     return at_most(given, texts, least=texts)

@@ -7,7 +7,7 @@ from comparing import Comparison
 from laboratory import MANY_SHADOWS, WORDS, Laboratory, People, Task, in_random_order
 from studies.figure2_users import SETTINGS
 
-from recollect.recipes.reading import load_recipe
+from recollect.recipes.recipe_file import load_recipe
 
 USERS = (100, 500, 900)
 CALIBRATING = 300

@@ -8,7 +8,7 @@ from laboratory import FEW, WORDS, Laboratory, Scene
 
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
-from recollect.recipes.reading import load_recipe
+from recollect.recipes.recipe_file import load_recipe
 
 TRAINED = 12
 """Texts of each member that the target is trained on: half of what most people have."""
@@ -23,7 +23,7 @@ def number(record: Record) -> int:
 def asked(corpus: Corpus, noise: float) -> Corpus:
     """Twelve texts of each person; of a member's, this share was held out of training."""
     unseen = round(noise * TRAINED)
-    return corpus.keep(
+    return corpus.filter(
         lambda record: unseen <= number(record) < TRAINED + unseen, name=f"audited ({noise:.0%} held out)"
     )
 

@@ -14,7 +14,7 @@ from laboratory import FEW, WORDS, Laboratory, Row
 from safetensors.numpy import load_file, save_file
 
 from recollect.corpora.corpus import Corpus
-from recollect.recipes.reading import load_recipe
+from recollect.recipes.recipe_file import load_recipe
 from recollect.streams import stream
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)

@@ -6,7 +6,7 @@ from common.outcomes import Outcome
 from laboratory import MORE_TALKS, Laboratory
 from studies.figure7_ablation import DRAWS, ablated
 
-from recollect.recipes.reading import load_recipe
+from recollect.recipes.recipe_file import load_recipe
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 

@@ -7,7 +7,7 @@ from comparing import Comparison, Printed
 from frequencies import bands, measured
 from laboratory import MANY, Laboratory, Row, Scene, in_random_order
 
-from recollect.recipes.reading import load_recipe
+from recollect.recipes.recipe_file import load_recipe
 
 MORE = 200
 """Users besides the audited members who train the private target."""
@@ -28,7 +28,7 @@ it, and stands beside the same without privacy."""
 
 def study(lab: Laboratory) -> Outcome:
     plain, order = lab.scene(lab.words()), in_random_order(lab.reddit)
-    users = lab.reddit.of_users(order[:MANY] + order[1500 : 1500 + MORE], name="users of the private target")
+    users = lab.reddit.select_users(order[:MANY] + order[1500 : 1500 + MORE], name="users of the private target")
     found = Comparison(lab)
     for name, (recipe, changes) in RECIPES.items():
         target = lab.model(load_recipe(recipe, list(changes)), users)

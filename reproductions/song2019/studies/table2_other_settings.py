@@ -8,7 +8,7 @@ from laboratory import FEW, WORDS, Laboratory
 from printed import TABLE2, Printed
 
 from recollect.files import read_json
-from recollect.recipes.reading import load_recipe
+from recollect.recipes.recipe_file import load_recipe
 
 UNITS = (64, 96)
 """Of the paper's 64, 96, … 352."""

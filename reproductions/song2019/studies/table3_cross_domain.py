@@ -8,9 +8,9 @@ from laboratory import FEW, WORDS, Laboratory, People, Task, in_random_order
 from printed import CROSS_DOMAIN, PERFECT
 
 from recollect.corpora import read_corpus
-from recollect.corpora.artificial import artificial_users
 from recollect.corpora.corpus import Corpus
-from recollect.recipes.reading import load_recipe
+from recollect.corpora.user_assignment import assign_artificial_users
+from recollect.recipes.recipe_file import load_recipe
 
 USERS, PARAGRAPHS, SHADOWS = 200, 12, 2
 LONG = 200
@@ -21,11 +21,11 @@ def paragraphs(lab: Laboratory) -> Corpus:
     """Paragraphs of Wikipedia, given to artificial users as in the paper's section 4.1."""
     kept = []
     for record in read_corpus(lab.file("wikitext2/wiki.train.raw.gz"), format="txt", skip_bad=True):
-        if len(record.predicted) >= LONG:
+        if len(record.scored_text) >= LONG:
             kept.append(record)
         if len(kept) == USERS * PARAGRAPHS:
             break
-    return artificial_users(Corpus.of(kept, name="Wikipedia"), users=USERS, seed=0)
+    return assign_artificial_users(Corpus.of(kept, name="Wikipedia"), users=USERS, seed=0)
 
 
 def study(lab: Laboratory) -> Outcome:
@@ -34,7 +34,7 @@ def study(lab: Laboratory) -> Outcome:
     people = People(
         members=reddit.members,
         audited=reddit.audited,
-        training=wikipedia.of_users(order[: 2 * FEW], name="shadow users"),
+        training=wikipedia.select_users(order[: 2 * FEW], name="shadow users"),
         controls=wikipedia,
     )
     scene = lab.scene(Task(people=people, recipe=load_recipe(WORDS), shadows=SHADOWS))

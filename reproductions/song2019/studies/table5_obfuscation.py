@@ -48,9 +48,9 @@ def replaced(words: list[str], rng: np.random.Generator, *, frequent: list[str])
 def obfuscated(corpus: Corpus, name: str, change: Change) -> Corpus:
     """Every text changed, by random numbers of its own."""
     records = [
-        Record(id=each.id, user=each.user, text=" ".join(change(each.predicted.split(), stream(0, name, each.id))))
+        Record(id=each.id, user=each.user, text=" ".join(change(each.scored_text.split(), stream(0, name, each.id))))
         for each in corpus
-        if each.predicted.split()
+        if each.scored_text.split()
     ]
     return Corpus.of(records, name=f"audited ({name})")
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from recollect.audits.desk import BARE_DESK, Desk
+from recollect.audits.workspace import NO_WORKSPACE, Workspace
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.models.access import Access
@@ -43,7 +43,7 @@ class Needs:
     """Corpora that follow from others, by the parts they will play: the queries chosen among a person's texts."""
     train: Mapping[str, Cohorts] = field(default_factory=dict)
     """Models to be trained, by the part of the corpus that trains them; the cohorts name models by their parts."""
-    ask: frozenset[tuple[str, str]] = frozenset()
+    score: frozenset[tuple[str, str]] = frozenset()
     """Which model is to be asked about which corpus, by their parts."""
 
 
@@ -68,11 +68,11 @@ class Audit(Protocol):
         What it draws comes from `stream(evidence.seed, …)`. It may refuse evidence: nothing was trained or asked yet.
         """
 
-    def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
+    def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
         """The result, from evidence that holds all that was needed.
 
         Args:
             evidence: All that `needs` asked for; its models may be asked step by step.
             rng: The only source of chance.
-            desk: A folder to go on from after a kill, and somebody to tell how far it is; it moves no number.
+            workspace: A folder to go on from after a kill, and somebody to tell how far it is; it moves no number.
         """

@@ -34,10 +34,10 @@ VERBS = {"extract": "extraction"}
 """The verbs of our own audits that are called otherwise than the audit; a test holds them against the declarations."""
 
 
-def audits_by_verb() -> dict[str, str]:
+def list_audits_by_verb() -> dict[str, str]:
     """The audit that each verb runs, plug-ins included; a plug-in's verb has the name of its entry point.
 
-    >>> audits_by_verb()["extract"]
+    >>> list_audits_by_verb()["extract"]
     'extraction'
     """
     renamed = {audit: verb for verb, audit in VERBS.items()}
@@ -67,7 +67,7 @@ def find_verb(audit: str) -> Verb:
     return verb
 
 
-def audit_named(name: str, **settings: Any) -> Audit:
+def build_audit(name: str, **settings: Any) -> Audit:
     """The audit of that name with these settings.
 
     Raises:

@@ -12,15 +12,15 @@ from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.errors import PlanError, RecollectError
 from recollect.models.model import Model
-from recollect.signals.evidence import AUDITED, TARGET, Answered, Evidence
+from recollect.signals.evidence import AUDITED, TARGET, AnswerSource, Evidence
 from recollect.signals.signal import require_access
 
-MOST_ROUNDS = 10
+MAX_ROUNDS = 10
 """No audit learns from its evidence what to ask next more often than this."""
 
-Ask = Callable[[Model, Corpus], Answered]
+ScoreCorpus = Callable[[Model, Corpus], AnswerSource]
 """Asks a model about a corpus and says where the answers are."""
-Train = Callable[[Cohorts, Corpus], Mapping[str, Model]]
+TrainCohorts = Callable[[Cohorts, Corpus], Mapping[str, Model]]
 """Trains the models of some cohorts of a corpus; gives them by their parts."""
 
 
@@ -64,18 +64,20 @@ def refuse_impossible(audit: Audit, evidence: Evidence, first: Needs | None = No
     """
     needs = first or audit.needs(Evidence(files=evidence.files, trainable=evidence.trainable))
     members = bool(needs.unless_members) and has_both(find_members(evidence))
-    _check_given(audit, needs, evidence.parts, members=members)
+    _check_given(audit, needs, evidence.roles, members=members)
     require_access(audit.name, needs.access, evidence)
     return needs
 
 
-def gathered(audit: Audit, evidence: Evidence, *, ask: Ask, train: Train, first: Needs | None = None) -> Evidence:
+def collect_evidence(
+    audit: Audit, evidence: Evidence, *, score: ScoreCorpus, train: TrainCohorts, first: Needs | None = None
+) -> Evidence:
     """All evidence that the audit needs.
 
     Args:
         audit: The audit.
         evidence: The models, corpora, cohorts and files that the user gave.
-        ask: Asks a model about a corpus.
+        score: Asks a model about a corpus.
         train: Trains models.
         first: What round 0 needs, where that was asked before; None to ask and refuse here.
 
@@ -84,54 +86,54 @@ def gathered(audit: Audit, evidence: Evidence, *, ask: Ask, train: Train, first:
         PlanError: A model, corpus or file is missing; nothing was trained or asked.
     """
     refuse_impossible(audit, evidence, first)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         needs = audit.needs(evidence)
         require_access(audit.name, needs.access, evidence)
-        more = _derived(evidence, needs)
-        more = _trained(more, needs, train)
-        more = _asked(audit.name, more, needs, ask)
+        more = _add_derived(evidence, needs)
+        more = _train_missing(more, needs, train)
+        more = _score_missing(audit.name, more, needs, score)
         if more is evidence:
             return evidence
         evidence = more
     raise RecollectError(
-        f"The {audit.name} audit still needed something new after {MOST_ROUNDS} rounds.",
+        f"The {audit.name} audit still needed something new after {MAX_ROUNDS} rounds.",
         do="This is a fault of the audit: what it needs must follow from its evidence and come to an end.",
         code="too_many_rounds",
     )
 
 
-def _derived(evidence: Evidence, needs: Needs) -> Evidence:
+def _add_derived(evidence: Evidence, needs: Needs) -> Evidence:
     """The evidence with the corpora that follow from others."""
-    new = {part: corpus for part, corpus in needs.corpora.items() if part not in evidence.corpora}
+    new = {role: corpus for role, corpus in needs.corpora.items() if role not in evidence.corpora}
     return replace(evidence, corpora={**evidence.corpora, **new}) if new else evidence
 
 
-def _trained(evidence: Evidence, needs: Needs, train: Train) -> Evidence:
+def _train_missing(evidence: Evidence, needs: Needs, train: TrainCohorts) -> Evidence:
     """The evidence with the models that had to be trained, and with who trained them."""
-    for part, wanted in needs.train.items():
+    for role, wanted in needs.train.items():
         new = {name: wanted.members(name) for name in wanted.models if name not in evidence.models}
         if not new:
             continue
         cohorts = Cohorts.of(new, units=wanted.units, unit=wanted.unit, corpus=wanted.corpus, seed=wanted.seed)
-        known = evidence.cohorts.get(part)
+        known = evidence.cohorts.get(role)
         evidence = replace(
             evidence,
-            models={**evidence.models, **train(cohorts, evidence.corpora[part])},
-            cohorts={**evidence.cohorts, part: cohorts if known is None else known.joined(cohorts)},
+            models={**evidence.models, **train(cohorts, evidence.corpora[role])},
+            cohorts={**evidence.cohorts, role: cohorts if known is None else known.join(cohorts)},
         )
     return evidence
 
 
-def _asked(audit: str, evidence: Evidence, needs: Needs, ask: Ask) -> Evidence:
+def _score_missing(audit: str, evidence: Evidence, needs: Needs, score: ScoreCorpus) -> Evidence:
     """The evidence with the answers that were missing, asked in an order that does not depend on chance."""
-    new = sorted(needs.ask - evidence.answers.keys())
+    new = sorted(needs.score - evidence.answers.keys())
     if not new:
         return evidence
     missing = {model for model, _ in new} - evidence.models.keys()
     missing |= {corpus for _, corpus in new} - evidence.corpora.keys()
     if missing:
-        raise _missing(audit, missing, needs)
-    found = {(model, corpus): ask(evidence.models[model], evidence.corpora[corpus]) for model, corpus in new}
+        raise _build_missing_error(audit, missing, needs)
+    found = {(model, corpus): score(evidence.models[model], evidence.corpora[corpus]) for model, corpus in new}
     return replace(evidence, answers={**evidence.answers, **found})
 
 
@@ -139,13 +141,13 @@ def _check_given(audit: Audit, needs: Needs, roles: Collection[str], *, members:
     """Refuse if a role is not given, unless known members and non-members do instead."""
     missing = needs.given.difference(roles, needs.unless_members if members else ())
     if missing:
-        raise _missing(audit.name, missing, needs)
+        raise _build_missing_error(audit.name, missing, needs)
 
 
-def _missing(audit: str, roles: Collection[str], needs: Needs) -> PlanError:
+def _build_missing_error(audit: str, roles: Collection[str], needs: Needs) -> PlanError:
     """What to say of models, corpora and files that are needed and not given."""
     ordered = sorted(roles, key=lambda role: (role != TARGET, role != AUDITED, role))
-    do = needs.advice or f"Give {_enumerate(map(_how_to_give, ordered))}."
+    do = needs.advice or f"Give {_enumerate(map(_describe_option, ordered))}."
     if needs.unless_members.issuperset(roles):
         do = f"{do[:-1]}, or say who is a member and who is not: --members with --non-members or --others non-members."
     return PlanError(
@@ -158,7 +160,7 @@ def _missing(audit: str, roles: Collection[str], needs: Needs) -> PlanError:
 _NAMES = {TARGET: "a model", AUDITED: "a corpus"}
 
 
-def _how_to_give(role: str) -> str:
+def _describe_option(role: str) -> str:
     """How a role is given on the command line and in Python."""
     return {TARGET: "MODEL", AUDITED: "CORPUS"}.get(role, f"--{role} (in Python {role.replace('-', '_')}=)")
 

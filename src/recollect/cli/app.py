@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from recollect.audits.registry import AUDITS, audits_by_verb
+from recollect.audits.registry import AUDITS, list_audits_by_verb
 from recollect.version import __version__
 
 VERBS: Final = {
@@ -25,7 +25,7 @@ VERBS: Final = {
     "report": ("recollect.cli.report:report", "Look"),
     "compare": ("recollect.cli.compare:compare", "Look"),
     "evaluate": ("recollect.cli.evaluate:evaluate", "Look"),
-    "list": ("recollect.cli.listing:list_parts", "Look"),
+    "list": ("recollect.cli.catalogue:list_components", "Look"),
     "doctor": ("recollect.cli.doctor:doctor", "Look"),
 }
 """Verbs that are no audits: where each lives, and under which heading it is listed."""
@@ -39,8 +39,8 @@ class VerbGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """All verbs, in the order of the help."""
         names = list(VERBS)
-        place = names.index("report")
-        return [*names[:place], *audits_by_verb(), *names[place:]]
+        index = names.index("report")
+        return [*names[:index], *list_audits_by_verb(), *names[index:]]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The verb of that name."""
@@ -52,29 +52,29 @@ class _LazyCommand(TyperCommand):
 
     def __init__(self, verb: str) -> None:
         if verb in VERBS:
-            place, panel = VERBS[verb]
-            about = _first_line(place)
+            location, panel = VERBS[verb]
+            about = _read_first_line(location)
         else:
-            about, panel = AUDITS.about(audits_by_verb()[verb]), AUDIT_PANEL
+            about, panel = AUDITS.describe(list_audits_by_verb()[verb]), AUDIT_PANEL
         super().__init__(name=verb, help=about, rich_help_panel=panel)
         self.verb = verb
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of the real command."""
-        return command_of(self.verb).make_context(info_name, args, parent, **extra)
+        return build_command(self.verb).make_context(info_name, args, parent, **extra)
 
 
-def command_of(verb: str) -> Any:
+def build_command(verb: str) -> Any:
     """The real command of a verb."""
-    from recollect.cli.verbs import verb as make_verb
+    from recollect.cli.verbs import wrap_verb as make_verb
 
     if verb in VERBS:
         module, _, name = VERBS[verb][0].partition(":")
         function = make_verb(getattr(import_module(module), name))
     else:
-        from recollect.cli.audits import audit_function
+        from recollect.cli.audits import build_audit_command
 
-        function = audit_function(audits_by_verb()[verb])
+        function = build_audit_command(list_audits_by_verb()[verb])
     alone = typer.Typer(
         add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False, context_settings=_HELP
     )
@@ -82,9 +82,9 @@ def command_of(verb: str) -> Any:
     return typer.main.get_command(alone)
 
 
-def _first_line(place: str) -> str:
+def _read_first_line(location: str) -> str:
     """The first line of a function's docstring, read from its file without importing it."""
-    module, _, name = place.partition(":")
+    module, _, name = location.partition(":")
     spec = find_spec(module)
     source = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
     for node in ast.parse(source).body:
@@ -103,7 +103,7 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     """Print the version and stop."""
     if wanted:
         typer.echo(f"recollect {__version__}")
@@ -113,7 +113,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def recollect(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
     """Find out what a trained model remembers of its training data, whose it is, and whether it can be extracted."""

@@ -12,10 +12,10 @@ import typer
 
 from recollect.audits.registry import AUDITS, find_verb
 from recollect.cli import console
-from recollect.cli.endings import end, ending
-from recollect.cli.fields import DeclaredField, fields_of, given_of
+from recollect.cli.exit_status import determine_status, exit_with_status
+from recollect.cli.fields import DeclaredField, list_fields, parse_given
 from recollect.cli.options import CORPUS_HELP, MODEL_HELP, AsJson, CorpusOptions, ModelOptions, Seed, Work, Workers
-from recollect.cli.verbs import unwrap, with_status
+from recollect.cli.verbs import run_with_status, unwrap
 
 if TYPE_CHECKING:
     from recollect.audits.verb import Role, Verb
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 _GIVEN, _SETTINGS, _RUN = "What else is given", "Settings of the audit", "The run"
 
 
-def audit_function(audit: str) -> Callable[..., None]:
+def build_audit_command(audit: str) -> Callable[..., None]:
     """The verb of an audit as typer takes it, with an option for every role and setting that the audit declares."""
     kind = AUDITS.load(audit)
     declared = find_verb(audit)
-    fields = [*_role_fields(declared), *fields_of(kind, panel=_SETTINGS), *ModelOptions.fields()]
+    fields = [*_build_role_fields(declared), *list_fields(kind, panel=_SETTINGS), *ModelOptions.list_fields()]
     if any(role.kind == "corpus" for role in declared.roles.values()):
-        fields += CorpusOptions.fields()
+        fields += CorpusOptions.list_fields()
 
     def command(**options: Any) -> None:
-        with_status(partial(_run, audit, fields, options))
+        run_with_status(partial(_run, audit, fields, options))
 
     command.__doc__ = unwrap(f"{declared.summary}\n\n{declared.guide}")
-    parameters = [*_arguments(declared), *(each.parameter() for each in fields), *_run_parameters()]
+    parameters = [*_build_arguments(declared), *(each.build_parameter() for each in fields), *_build_run_parameters()]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return command
 
@@ -49,8 +49,8 @@ def _run(audit: str, fields: list[DeclaredField], options: Mapping[str, Any]) ->
     from recollect.session import Session
 
     out, as_json = options["out"], options["json"]
-    given = given_of(fields, options)
-    with console.stages() as progress:
+    given = parse_given(fields, options)
+    with console.show_stages() as progress:
         session = Session(work=options["work"], seed=options["seed"], workers=options["workers"], progress=progress)
         limits = options["fail_if"] or []
         result = session.audit(audit, options["model"], options.get("corpus"), fail_if=limits, out=out, **given)
@@ -59,10 +59,10 @@ def _run(audit: str, fields: list[DeclaredField], options: Mapping[str, Any]) ->
     show_result(result, out=out, as_json=as_json)
     if out is not None:
         say_where(out)
-    end([ending(result.result)])
+    exit_with_status([determine_status(result.result)])
 
 
-def _arguments(verb: Verb) -> list[inspect.Parameter]:
+def _build_arguments(verb: Verb) -> list[inspect.Parameter]:
     """MODEL and, if the audit reads one, CORPUS."""
     from recollect.signals.evidence import AUDITED
 
@@ -81,7 +81,7 @@ def _arguments(verb: Verb) -> list[inspect.Parameter]:
     return found
 
 
-def _role_fields(verb: Verb) -> list[DeclaredField]:
+def _build_role_fields(verb: Verb) -> list[DeclaredField]:
     """An option for every role besides the target and the audited corpus, for members, and for a recipe."""
     from recollect.pipeline.refs import MembersRef
     from recollect.signals.evidence import AUDITED, TARGET
@@ -89,9 +89,9 @@ def _role_fields(verb: Verb) -> list[DeclaredField]:
     found = [
         DeclaredField(
             name=role,
-            hint=_hint(declared),
+            hint=_get_hint(declared),
             default=None,
-            help=_help(declared),
+            help=_build_help(declared),
             panel=_GIVEN,
             metavar=declared.kind.upper(),
         )
@@ -99,7 +99,7 @@ def _role_fields(verb: Verb) -> list[DeclaredField]:
         if role not in (TARGET, AUDITED)
     ]
     if verb.members:
-        found += [_one_place(each) for each in fields_of(MembersRef, panel=_GIVEN)]
+        found += [_narrow_to_path(each) for each in list_fields(MembersRef, panel=_GIVEN)]
     if verb.trains:
         text = "Trains what is missing: a built-in recipe or a YAML file."
         found.append(DeclaredField(name="recipe", hint=str, default=None, help=text, panel=_GIVEN))
@@ -108,24 +108,24 @@ def _role_fields(verb: Verb) -> list[DeclaredField]:
     return found
 
 
-def _one_place(declared: DeclaredField) -> DeclaredField:
+def _narrow_to_path(declared: DeclaredField) -> DeclaredField:
     """On a command line ids are named by where they stand."""
     if declared.name == "others":
         return declared
     return DeclaredField(name=declared.name, hint=str, default=None, help=declared.help, panel=declared.panel)
 
 
-def _hint(role: Role) -> Any:
+def _get_hint(role: Role) -> Any:
     """The type of what plays a role."""
     return tuple[str, ...] if role.many else str
 
 
-def _help(role: Role) -> str:
+def _build_help(role: Role) -> str:
     """What plays a role; several may."""
     return f"{role.help} May be repeated." if role.many else role.help
 
 
-def _run_parameters() -> list[inspect.Parameter]:
+def _build_run_parameters() -> list[inspect.Parameter]:
     """Where a run works, what it must not find, and how it is shown."""
 
     def run(

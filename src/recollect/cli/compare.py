@@ -29,18 +29,18 @@ def compare(
     from dataclasses import asdict
 
     from recollect.files import write_text
-    from recollect.report.comparison import HEADINGS, comparison_page, comparison_rows, headline
-    from recollect.results.comparing import compared
+    from recollect.report.comparison import HEADINGS, build_comparison_rows, build_headline, render_comparison_page
+    from recollect.results.comparison import compare_runs
     from recollect.results.folders import RunFolder
 
-    found = compared(RunFolder(before).read_results(), RunFolder(after).read_results())
+    found = compare_runs(RunFolder(before).read_results(), RunFolder(after).read_results())
     if json:
-        told = [{**asdict(each), "difference": each.value, "differs": each.differs} for each in found.differences]
-        console.print_json({**asdict(found), "differences": told})
+        document = [{**asdict(each), "difference": each.value, "differs": each.differs} for each in found.differences]
+        console.print_json({**asdict(found), "differences": document})
     else:
-        console.print_table(headline(found), list(HEADINGS), comparison_rows(found))
+        console.print_table(build_headline(found), list(HEADINGS), build_comparison_rows(found))
         for line in (*found.notes, *found.missing):
             console.say(f"Note: {line}")
     if out is not None:
-        write_text(out, comparison_page(found, (str(before), str(after))))
+        write_text(out, render_comparison_page(found, (str(before), str(after))))
         console.say(f"The comparison is in {out}.")

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-PATIENCE = 2.0
+SECONDS_BEFORE_BAR = 2.0
 """Seconds after which a reader wants to see progress."""
-PLAIN_EVERY = 10.0
+SECONDS_BETWEEN_LINES = 10.0
 """Seconds between two lines of progress where there is no terminal."""
 
 
@@ -48,9 +48,9 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 
 @contextmanager
-def progress(task: str) -> Iterator[Progress]:
+def show_progress(task: str) -> Iterator[Progress]:
     """A bar with the time left after two seconds; plain lines where standard error is no terminal."""
-    bar = _bar(task)
+    bar = _make_bar(task)
     try:
         yield bar
     finally:
@@ -58,7 +58,7 @@ def progress(task: str) -> Iterator[Progress]:
 
 
 @contextmanager
-def stages() -> Iterator[Stages]:
+def show_stages() -> Iterator[Stages]:
     """Progress of work in several stages: one bar after the other, because a terminal draws one at a time."""
     shown = Stages()
     try:
@@ -78,7 +78,7 @@ class Stages:
         """So much of this stage is done, of so much in all (None: nobody knows yet)."""
         if self.bar is None or what != self.task:
             self.close()
-            self.task, self.bar = what, _bar(what)
+            self.task, self.bar = what, _make_bar(what)
         self.bar(done, total)
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class Stages:
             self.bar.close()
 
 
-def _bar(task: str) -> _Bar | _Lines:
+def _make_bar(task: str) -> _Bar | _Lines:
     """A bar, or lines where standard error is no terminal."""
     return _Bar(task) if sys.stderr.isatty() else _Lines(task)
 
@@ -102,11 +102,11 @@ class _Lines:
 
     def __call__(self, done: int, total: int | None, note: str = "") -> None:
         now = time.monotonic()
-        if now - self.began < PATIENCE or now - max(self.last, self.began) < PLAIN_EVERY:
+        if now - self.began < SECONDS_BEFORE_BAR or now - max(self.last, self.began) < SECONDS_BETWEEN_LINES:
             return
         self.last = now
         of = f" of {total:,} ({done / total:.0%})" if total else ""
-        left = f", {_clock((now - self.began) * (total - done) / done)} left" if total and done else ""
+        left = f", {_format_clock((now - self.began) * (total - done) / done)} left" if total and done else ""
         say(f"{self.task}: {done:,}{of}{left}{', ' + note if note else ''}")
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class _Bar:
     number: Any = None
 
     def __call__(self, done: int, total: int | None, note: str = "") -> None:
-        if self.drawn is None and time.monotonic() - self.began < PATIENCE:
+        if self.drawn is None and time.monotonic() - self.began < SECONDS_BEFORE_BAR:
             return
         if self.drawn is None:
             self._draw()
@@ -153,10 +153,10 @@ class _Bar:
             self.drawn.stop()
 
 
-def _clock(seconds: float) -> str:
+def _format_clock(seconds: float) -> str:
     """Seconds as people say them.
 
-    >>> _clock(75), _clock(4000)
+    >>> _format_clock(75), _format_clock(4000)
     ('1:15', '1:06:40')
     """
     minutes, rest = divmod(round(seconds), 60)

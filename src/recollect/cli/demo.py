@@ -12,7 +12,7 @@ from recollect.cli.options import AsJson, Seed
 from recollect.cli.verbs import COULD_NOT, complain
 
 if TYPE_CHECKING:
-    from recollect.pipeline.demo.demonstration import Shown
+    from recollect.pipeline.demo.demonstration import CheckedVerdict
 
 
 def demo(
@@ -30,44 +30,44 @@ def demo(
     console.say("Made-up people, small models, five audits: about two minutes. Nothing is fetched from anywhere.")
     from recollect.pipeline.demo.demonstration import demonstrate
 
-    with console.stages() as progress:
+    with console.show_stages() as progress:
         shown = list(demonstrate(out, seed=seed, progress=progress))
     if json:
-        told = [{"plan": each.plan, "truth": each.truth.known, "right": each.right} for each in shown]
+        summaries = [{"plan": each.plan, "truth": each.truth.known, "right": each.is_right} for each in shown]
         results = [each.result.model_dump(mode="json") for each in shown]
-        console.print_json([{**facts, "result": result} for facts, result in zip(told, results, strict=True)])
+        console.print_json([{**facts, "result": result} for facts, result in zip(summaries, results, strict=True)])
     else:
         console.print_table(
             "What the audits say, and what is true",
             ["model", "audit", "verdict", "the truth", "right"],
-            [[*_cells(each)] for each in shown],
+            [[*_build_cells(each)] for each in shown],
         )
     _write_pages(out, list(dict.fromkeys(each.plan for each in shown)))
-    if wrong := [f"{each.result.audit} of the {each.truth.model}" for each in shown if not each.right]:
+    if wrong := [f"{each.result.audit} of the {each.truth.model}" for each in shown if not each.is_right]:
         complain(f"Not the right verdict: {', '.join(wrong)}.")
         raise typer.Exit(COULD_NOT)
 
 
-def _cells(shown: Shown) -> list[str]:
+def _build_cells(shown: CheckedVerdict) -> list[str]:
     """A row of the table."""
     light = shown.result.outcome.replace("_", " ").capitalize()
     verdict = f"{light}. {shown.result.verdict_text}"
-    return [shown.truth.model, shown.result.audit, verdict, shown.truth.known, "yes" if shown.right else "NO"]
+    return [shown.truth.model, shown.result.audit, verdict, shown.truth.known, "yes" if shown.is_right else "NO"]
 
 
 def _write_pages(out: Path, plans: list[str]) -> None:
     """Write a report for each plan and a comparison of both, and say where they are."""
     from recollect.files import write_text
-    from recollect.report.comparison import comparison_page
-    from recollect.report.writing import write_report
-    from recollect.results.comparing import compared
+    from recollect.report.comparison import render_comparison_page
+    from recollect.report.report_writer import write_report
+    from recollect.results.comparison import compare_runs
     from recollect.results.folders import RunFolder
 
     before, after = (out / plan for plan in plans)
     for folder in (before, after):
         write_report(folder)
-    found = compared(RunFolder(before).read_results(), RunFolder(after).read_results())
-    write_text(out / "compared.html", comparison_page(found, (before.name, after.name)))
+    found = compare_runs(RunFolder(before).read_results(), RunFolder(after).read_results())
+    write_text(out / "compared.html", render_comparison_page(found, (before.name, after.name)))
     console.say("All people are made up and the truth is known: who trained what is in the data folder.")
     console.say(f"The report:   {before / 'report.html'}")
     console.say(f"Protected:    {after / 'report.html'} (differential privacy, a deletion that was done)")

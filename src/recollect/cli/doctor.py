@@ -25,19 +25,19 @@ def doctor(
     found: dict[str, Any] = {
         "recollect": __version__,
         "python": platform.python_version(),
-        "packages": {name: _version(name) for name in PACKAGES},
-        "device": _device(),
+        "packages": {name: _get_version(name) for name in PACKAGES},
+        "device": _get_device(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "free_disk_gb": round(shutil.disk_usage(Path.cwd()).free / 1e9, 1),
-        "missing_extras": {name: f"pip install 'recollect[{name}]'" for name in EXTRAS if not _there(name)},
+        "missing_extras": {name: f"pip install 'recollect[{name}]'" for name in EXTRAS if not _is_importable(name)},
     }
     if json:
         console.print_json(found)
         return
-    console.print_table("This machine", ["what", "found"], _rows(found))
+    console.print_table("This machine", ["what", "found"], _build_rows(found))
 
 
-def _rows(found: dict[str, Any]) -> list[list[str]]:
+def _build_rows(found: dict[str, Any]) -> list[list[str]]:
     """The findings as lines of a table."""
     plain = {name: value for name, value in found.items() if not isinstance(value, dict)}
     rows = [[name.replace("_", " "), str(value)] for name, value in plain.items()]
@@ -50,7 +50,7 @@ def _rows(found: dict[str, Any]) -> list[list[str]]:
     return rows
 
 
-def _version(package: str) -> str:
+def _get_version(package: str) -> str:
     """The version of an installed package."""
     import importlib.metadata
 
@@ -60,14 +60,14 @@ def _version(package: str) -> str:
         return "MISSING: reinstall recollect"
 
 
-def _there(module: str) -> bool:
+def _is_importable(module: str) -> bool:
     """Whether a module can be imported."""
     import importlib.util
 
     return importlib.util.find_spec(module) is not None
 
 
-def _device() -> str:
+def _get_device() -> str:
     """Where models run unless told otherwise."""
     from recollect.models.devices import describe_device
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 READINGS = {
     "accuracy": "share of symbols that the model finds likeliest",
     "unknown_share": "share of symbols that its vocabulary does not know",
-    "nats_per_symbol": "mean loss; 0 would be certainty",
+    "nats_per_token": "mean loss; 0 would be certainty",
     "perplexity": "as if it chose among so many equally likely symbols",
     "bits_per_character": "loss by length of text: compares models whose symbols differ",
 }
@@ -38,29 +38,29 @@ def evaluate(
     texts = reading.read(corpus)
     from recollect.session import Session
 
-    with console.stages() as progress:
+    with console.show_stages() as progress:
         session = Session(work=work, seed=seed, workers=workers, progress=progress)
         found = session.evaluate(model, texts, **scoring)
     if json:
-        console.print_json({name: _plain(estimate) for name, estimate in found.items()})
+        console.print_json({name: _to_json(estimate) for name, estimate in found.items()})
         return
     rows = [
-        [name.replace("_", " "), f"{estimate.value:.4f}", _interval(estimate), READINGS[name]]
+        [name.replace("_", " "), f"{estimate.value:.4f}", _format_interval(estimate), READINGS[name]]
         for name, estimate in found.items()
     ]
     counts = next(iter(found.values())).n
-    title = f"{model} on {texts.name}: {counts['symbols']:,} symbols of {counts['users']:,} users or records"
+    title = f"{model} on {texts.name}: {counts['tokens']:,} symbols of {counts['users']:,} users or records"
     console.print_table(title, ["number", "value", "95 % interval", "what it means"], rows)
 
 
-def _interval(estimate: Estimate) -> str:
+def _format_interval(estimate: Estimate) -> str:
     """The interval in words, or why there is none."""
     if estimate.interval is None:
         return f"none: {estimate.why_no_interval}"
     return f"{estimate.interval.low:.4f} – {estimate.interval.high:.4f}"
 
 
-def _plain(estimate: Estimate) -> dict[str, Any]:
+def _to_json(estimate: Estimate) -> dict[str, Any]:
     """The estimate for programs."""
     interval = estimate.interval
     return {

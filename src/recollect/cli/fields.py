@@ -44,12 +44,12 @@ class DeclaredField:
         """Whether this is what was typed, and not what stands for nothing."""
         return value not in (None, [], ()) and (value is not False or self.default is True)
 
-    def parameter(self) -> inspect.Parameter:
+    def build_parameter(self) -> inspect.Parameter:
         """The parameter of a typer command that stands for it; what is not given is None."""
-        kind, metavar = _typer_type(self.hint)
+        kind, metavar = _choose_typer_type(self.hint)
         option = typer.Option(
             self._declared,
-            help=self._help().replace("[", r"\["),  # brackets are no markup
+            help=self._build_help().replace("[", r"\["),  # brackets are no markup
             metavar=self.metavar or metavar,
             show_default=False,
             rich_help_panel=self.panel,
@@ -60,7 +60,7 @@ class DeclaredField:
         default = NOTHING if needed else False if off else None
         return inspect.Parameter(self.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
-    def _help(self) -> str:
+    def _build_help(self) -> str:
         """What it is, and its default."""
         if self.default in (NOTHING, None, False, "", ()) or (isinstance(self.default, Mapping) and not self.default):
             return self.help
@@ -76,18 +76,20 @@ class DeclaredField:
         if isinstance(written, bool):
             return written
         if _is_mapping(self.hint):
-            from recollect.documents import changes
+            from recollect.documents import parse_overrides
 
-            return dict(changes(written))
+            return dict(parse_overrides(written))
         if _is_many(self.hint):
-            return self._checked([_scalar(item, self.hint) for each in written for item in self._items(each)])
-        return self._checked(_scalar(written, self.hint))
+            return self._validate(
+                [_parse_scalar(item, self.hint) for each in written for item in self._split_items(each)]
+            )
+        return self._validate(_parse_scalar(written, self.hint))
 
-    def _items(self, written: str) -> list[str]:
+    def _split_items(self, written: str) -> list[str]:
         """Several numbers may stand between commas; texts may hold commas of their own."""
         return [written] if _takes_text(self.hint) else written.split(",")
 
-    def _checked(self, value: Any) -> Any:
+    def _validate(self, value: Any) -> Any:
         """The value, checked against its type."""
         from pydantic import TypeAdapter, ValidationError
 
@@ -100,13 +102,13 @@ class DeclaredField:
             ) from None
 
 
-def fields_of(kind: Any, *, skip: frozenset[str] = frozenset(), panel: str | None = None) -> list[DeclaredField]:
+def list_fields(kind: Any, *, skip: frozenset[str] = frozenset(), panel: str | None = None) -> list[DeclaredField]:
     """The fields of a settings dataclass or of a reference, with the docstrings beneath them as help."""
-    from recollect.settings import field_docs
+    from recollect.checks import field_docs
 
     hints, docs = typing.get_type_hints(kind, include_extras=True), field_docs(kind)
     if dataclasses.is_dataclass(kind):
-        defaults = {each.name: _default(each) for each in dataclasses.fields(kind)}
+        defaults = {each.name: _get_default(each) for each in dataclasses.fields(kind)}
     else:
         defaults = {name: each.get_default(call_default_factory=True) for name, each in kind.model_fields.items()}
     return [
@@ -116,30 +118,30 @@ def fields_of(kind: Any, *, skip: frozenset[str] = frozenset(), panel: str | Non
     ]
 
 
-def given_of(fields: list[DeclaredField], options: Mapping[str, Any]) -> dict[str, Any]:
+def parse_given(fields: list[DeclaredField], options: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the fields that were given on the command line, parsed."""
     return {each.name: each.parse(options[each.name]) for each in fields if each.is_given(options.get(each.name))}
 
 
-def _default(setting: dataclasses.Field[Any]) -> Any:
+def _get_default(setting: dataclasses.Field[Any]) -> Any:
     """The default of a dataclass field."""
     if setting.default is not dataclasses.MISSING:
         return setting.default
     return NOTHING if setting.default_factory is dataclasses.MISSING else setting.default_factory()
 
 
-def _bare(hint: Any) -> tuple[Any, ...]:
+def _unwrap_hint(hint: Any) -> tuple[Any, ...]:
     """The types that a hint allows besides None, without annotations."""
     if typing.get_origin(hint) is Annotated:
-        return _bare(typing.get_args(hint)[0])
+        return _unwrap_hint(typing.get_args(hint)[0])
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
-        return tuple(each for one in typing.get_args(hint) if one is not type(None) for each in _bare(one))
+        return tuple(each for one in typing.get_args(hint) if one is not type(None) for each in _unwrap_hint(one))
     return (hint,)
 
 
-def _typer_type(hint: Any) -> tuple[Any, str | None]:
+def _choose_typer_type(hint: Any) -> tuple[Any, str | None]:
     """The type that typer is given, and what stands for a value in the help."""
-    kinds = _bare(hint)
+    kinds = _unwrap_hint(hint)
     if kinds == (bool,):
         return bool, None
     if _is_mapping(hint):
@@ -154,30 +156,32 @@ def _typer_type(hint: Any) -> tuple[Any, str | None]:
 
 def _is_mapping(hint: Any) -> bool:
     """Whether it holds settings of its own."""
-    return any(_origin(kind) is not None and issubclass(_origin(kind), Mapping) for kind in _bare(hint))
+    return any(_get_origin(kind) is not None and issubclass(_get_origin(kind), Mapping) for kind in _unwrap_hint(hint))
 
 
 def _is_many(hint: Any) -> bool:
     """Whether it holds several values."""
-    return any(_origin(kind) in (tuple, list, set, frozenset) for kind in _bare(hint))
+    return any(_get_origin(kind) in (tuple, list, set, frozenset) for kind in _unwrap_hint(hint))
 
 
 def _takes_text(hint: Any) -> bool:
     """Whether its values are texts."""
-    return str in (each for kind in _bare(hint) for one in (typing.get_args(kind) or (kind,)) for each in _bare(one))
+    return str in (
+        each for kind in _unwrap_hint(hint) for one in (typing.get_args(kind) or (kind,)) for each in _unwrap_hint(one)
+    )
 
 
-def _origin(kind: Any) -> Any:
+def _get_origin(kind: Any) -> Any:
     """The class behind a generic type, if it is one."""
     origin = typing.get_origin(kind)
     return origin if isinstance(origin, type) else None
 
 
-def _scalar(written: str, hint: Any) -> Any:
+def _parse_scalar(written: str, hint: Any) -> Any:
     """A value as YAML reads it: numbers, none; texts as they are."""
     if written.lower() == "none":
         return None
-    if _takes_text(hint) or any(typing.get_origin(kind) is Literal for kind in _bare(hint)):
+    if _takes_text(hint) or any(typing.get_origin(kind) is Literal for kind in _unwrap_hint(hint)):
         return written
     try:
         return yaml.safe_load(written)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli.console import say
-from recollect.cli.fields import DeclaredField, fields_of
+from recollect.cli.fields import DeclaredField, list_fields
 from recollect.cli.verbs import OptionGroup
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ class CorpusOptions(OptionGroup):
 
     @classmethod
     @cache
-    def fields(cls) -> list[DeclaredField]:
+    def list_fields(cls) -> list[DeclaredField]:
         """The fields of a reference to a corpus."""
         from recollect.pipeline.refs import CorpusRef
 
-        return fields_of(CorpusRef, skip=frozenset({"corpus"}), panel="How the corpus is read")
+        return list_fields(CorpusRef, skip=frozenset({"corpus"}), panel="How the corpus is read")
 
     def read(self, name: str) -> Corpus:
         """The corpus of that name, read as these options say; what was dropped is said."""
@@ -71,8 +71,8 @@ class ModelOptions(OptionGroup):
 
     @classmethod
     @cache
-    def fields(cls) -> list[DeclaredField]:
+    def list_fields(cls) -> list[DeclaredField]:
         """The fields of a reference to a model."""
         from recollect.pipeline.refs import ModelRef
 
-        return fields_of(ModelRef, skip=frozenset({"model"}), panel="How the model is scored")
+        return list_fields(ModelRef, skip=frozenset({"model"}), panel="How the model is scored")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli import console
-from recollect.cli.endings import Ending, end, ending
+from recollect.cli.exit_status import AuditStatus, determine_status, exit_with_status
 from recollect.cli.options import AsJson
 from recollect.cli.verbs import COULD_NOT
 
@@ -47,7 +47,7 @@ def run(
     from recollect.cli.results import say_where, show_result
     from recollect.session import Session
 
-    with console.stages() as progress:
+    with console.show_stages() as progress:
         results = Session(progress=progress).run(plan, out=out, set=changes or (), only=only or ())
     if json:
         console.print_json([each.result.model_dump(mode="json") for each in results])
@@ -57,7 +57,7 @@ def run(
                 show_result(each, out=each.folder, as_json=False)
     if results[0].folder is not None:
         say_where(results[0].folder)
-    end(ending(each.result) for each in results)
+    exit_with_status(determine_status(each.result) for each in results)
 
 
 def check(plan: PlanPath, only: Only = None, changes: Changes = None, json: AsJson = False) -> None:
@@ -79,8 +79,10 @@ def check(plan: PlanPath, only: Only = None, changes: Changes = None, json: AsJs
         console.print_json([asdict(each) for each in found])
     elif found:
         _show(found, f"{plan.name} can be run" if len(found) == len(checked) else f"What can be run of {plan.name}")
-    end(
-        Ending(audit=each.audit, status=COULD_NOT, said=f"cannot be run. {each.error.found} {each.error.do}".strip())
+    exit_with_status(
+        AuditStatus(
+            audit=each.audit, status=COULD_NOT, message=f"cannot be run. {each.error.found} {each.error.do}".strip()
+        )
         for each in checked
         if not isinstance(each, Forecast)
     )
@@ -91,10 +93,10 @@ def _show(found: Sequence[Forecast], title: str) -> None:
     rows = [
         [
             each.audit,
-            ", ".join(_trained(each)) or "–",
-            f"{each.asked:,}",
+            ", ".join(_describe_training(each)) or "–",
+            f"{each.records_scored:,}",
             f"{each.queries:,}",
-            _duration(each.seconds) + (" or more" if each.later else ""),
+            _format_duration(each.seconds) + (" or more" if each.later else ""),
         ]
         for each in found
     ]
@@ -102,16 +104,16 @@ def _show(found: Sequence[Forecast], title: str) -> None:
     console.print_table(title, headings, rows)
 
 
-def _trained(found: Forecast) -> list[str]:
+def _describe_training(found: Forecast) -> list[str]:
     """The models that are trained, and those that may be."""
-    sure = [f"{count} on the {part} corpus" for part, count in found.trained.items()]
-    return sure + [f"perhaps {count} ({part})" for part, count in found.later.items()]
+    sure = [f"{count} on the {role} corpus" for role, count in found.trained.items()]
+    return sure + [f"perhaps {count} ({role})" for role, count in found.later.items()]
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     """So many seconds, in words.
 
-    >>> _duration(5), _duration(300), _duration(9000)
+    >>> _format_duration(5), _format_duration(300), _format_duration(9000)
     ('10 seconds', '5 minutes', '2.5 hours')
     """
     if seconds < 90:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli import console
-from recollect.cli.fields import DeclaredField, fields_of
+from recollect.cli.fields import DeclaredField, list_fields
 from recollect.cli.options import AsJson, CorpusName, CorpusOptions, RecipeChanges, Seed, ShowText
 from recollect.cli.verbs import OptionGroup
 
 if TYPE_CHECKING:
     from recollect.corpora.canaries.manifest import Canaries
-    from recollect.recipes.surviving import Check, Survival
+    from recollect.recipes.canary_survival import Survival, SurvivalCheck
 
-MOST_ROWS = 40
+MAX_ROWS = 40
 """Secrets that are listed in a terminal; the manifest and --json have all."""
 
 
@@ -27,11 +27,11 @@ class PlantingOptions(OptionGroup):
 
     @classmethod
     @cache
-    def fields(cls) -> list[DeclaredField]:
+    def list_fields(cls) -> list[DeclaredField]:
         """The settings of a planting."""
-        from recollect.corpora.canaries.drawing import Planting
+        from recollect.corpora.canaries.generation import CanarySettings
 
-        return fields_of(Planting, skip=frozenset({"seed"}), panel="What is planted")
+        return list_fields(CanarySettings, skip=frozenset({"seed"}), panel="What is planted")
 
 
 def plant(
@@ -59,12 +59,12 @@ def plant(
 
     `recollect plant train.jsonl --format 'my pin is {digits:6}' --repeat 1,8 --out planted.jsonl`
     """
-    from recollect.corpora.canaries.drawing import Planting
     from recollect.corpora.canaries.formats import parse_format
+    from recollect.corpora.canaries.generation import CanarySettings
     from recollect.pipeline.calls import name_recipe
     from recollect.pipeline.preparation import plant_secrets, refuse_output
 
-    chosen = Planting(**planting, seed=seed)
+    chosen = CanarySettings(**planting, seed=seed)
     space = parse_format(chosen.format).size
     named = name_recipe(recipe, changes)
     checked = None if named is None else named.load()
@@ -73,7 +73,7 @@ def plant(
     if checked is not None:
         console.say(f"Preparing the planted corpus as {checked.name} would …")
     planted = plant_secrets(texts, chosen, recipe=checked)
-    with console.stages() as progress:
+    with console.show_stages() as progress:
         manifest = planted.save(out, progress=progress)
     facts = {
         "corpus": str(out),
@@ -84,28 +84,38 @@ def plant(
         "plantings": planted.plantings,
         "controls": len(planted.canaries.controls),
     }
-    _report(facts, _rows(planted.canaries, planted.check, show_text=show_text), planted.check, as_json=json)
+    _report(facts, _build_rows(planted.canaries, planted.check, show_text=show_text), planted.check, as_json=json)
 
 
-def _rows(manifest: Canaries, check: Check | None, *, show_text: bool) -> list[dict[str, Any]]:
+def _build_rows(manifest: Canaries, check: SurvivalCheck | None, *, show_text: bool) -> list[dict[str, Any]]:
     """What is said of each planted secret."""
-    from recollect.results.masking import shown
+    from recollect.results.text_masks import mask_unless_shown
 
     fates = {} if check is None else {survival.secret: survival for survival in check.secrets}
     rows = []
     for canary in manifest.planted:
-        row = {"secret": canary.id, "planted": canary.planted, "text": shown(canary.text, show_text=show_text)}
-        rows.append({**row, "training": _facts(fates[canary.id])} if fates else row)
+        row = {
+            "secret": canary.id,
+            "planted": canary.planted,
+            "text": mask_unless_shown(canary.text, show_text=show_text),
+        }
+        rows.append({**row, "training": _build_facts(fates[canary.id])} if fates else row)
     return rows
 
 
-def _facts(survival: Survival) -> dict[str, Any]:
+def _build_facts(survival: Survival) -> dict[str, Any]:
     """What becomes of a secret in training."""
-    counts = {name: getattr(survival, name) for name in ("unknown", "whole", "carried", "cut", "lost")}
+    counts = {
+        "unknown": survival.unknown_tokens,
+        "whole": survival.kept_whole,
+        "carried": survival.kept_by_state,
+        "cut": survival.split,
+        "lost": survival.lost,
+    }
     return {"verdict": survival.verdict, **counts}
 
 
-def _report(facts: dict[str, Any], rows: list[dict[str, Any]], check: Check | None, *, as_json: bool) -> None:
+def _report(facts: dict[str, Any], rows: list[dict[str, Any]], check: SurvivalCheck | None, *, as_json: bool) -> None:
     """Say what was planted, and what would become of it."""
     if as_json:
         unknown = {} if check is None else {"unknown_controls": list(check.unknown_controls)}
@@ -113,25 +123,25 @@ def _report(facts: dict[str, Any], rows: list[dict[str, Any]], check: Check | No
     else:
         title = f"{len(rows)} secrets planted {facts['plantings']} times, {facts['controls']} controls never"
         columns = ["secret", "planted", "text", *(["in training"] if check else [])]
-        console.print_table(title, columns, [_cells(row) for row in rows[:MOST_ROWS]])
-        if len(rows) > MOST_ROWS:
-            console.say(f"… and {len(rows) - MOST_ROWS} more.")
-    for line in _warnings(rows, check):
+        console.print_table(title, columns, [_build_cells(row) for row in rows[:MAX_ROWS]])
+        if len(rows) > MAX_ROWS:
+            console.say(f"… and {len(rows) - MAX_ROWS} more.")
+    for line in _iter_warnings(rows, check):
         console.say(line)
     console.say(f"One of {facts['space']:,} each. Planted corpus: {facts['corpus']}. Secrets: {facts['canaries']}.")
 
 
-def _cells(row: dict[str, Any]) -> list[str]:
+def _build_cells(row: dict[str, Any]) -> list[str]:
     """A row of the table."""
     cells = [row["secret"], str(row["planted"]), row["text"]]
     if "training" not in row:
         return cells
-    counts = {"unknown": "unknown symbols", "whole": "whole", "carried": "carried", "cut": "cut in two", "lost": "lost"}
+    counts = {"unknown": "unknown tokens", "whole": "whole", "carried": "carried", "cut": "cut in two", "lost": "lost"}
     found = [f"{row['training'][name]} {word}" for name, word in counts.items() if row["training"][name]]
     return [*cells, f"{row['training']['verdict']}: {', '.join(found)}"]
 
 
-def _warnings(rows: list[dict[str, Any]], check: Check | None) -> Iterator[str]:
+def _iter_warnings(rows: list[dict[str, Any]], check: SurvivalCheck | None) -> Iterator[str]:
     """What a reader should know before training."""
     if check is None:
         return

@@ -26,6 +26,6 @@ def report(
 
     `recollect report run`
     """
-    from recollect.report.writing import write_report
+    from recollect.report.report_writer import write_report
 
     console.say(f"The report is in {write_report(folder, out, show_text=show_text)}.")

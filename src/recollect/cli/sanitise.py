@@ -12,7 +12,7 @@ from recollect.cli.options import AsJson, CorpusName, CorpusOptions, RecipeChang
 
 if TYPE_CHECKING:
     from recollect.corpora.corpus import Corpus
-    from recollect.corpora.sanitise import Sanitised
+    from recollect.corpora.sanitisation import Sanitisation
 
 By = Literal["format", "duplicates", "difference"]
 _FORMAT, _DUPLICATES, _DIFFERENCE = "By format", "By duplicates", "By difference"
@@ -54,9 +54,9 @@ def sanitise(
         typer.Option(help="Which share of the records is removed. (default: 0.1)", rich_help_panel=_DIFFERENCE),
     ] = None,
     per: Annotated[
-        Literal["symbol", "record"] | None,
+        Literal["token", "record"] | None,
         typer.Option(
-            help="Log-perplexity of the mean symbol, or of the whole record as in the paper. (default: symbol)",
+            help="Log-perplexity of the mean symbol, or of the whole record as in the paper. (default: token)",
             rich_help_panel=_DIFFERENCE,
         ),
     ] = None,
@@ -82,13 +82,13 @@ def sanitise(
     texts = reading.read(corpus)
     if by == "difference":
         console.say("Training two models on the halves. Run the same command again to resume.")
-    with console.stages() as progress:
+    with console.show_stages() as progress:
         found = sanitise_corpus(texts, by=by, work=work, seed=seed, progress=progress, recipe=trained_by, **settings)
         changed = save_sanitised(found, out, size=len(texts), progress=progress)
     _report(found, texts, out, changed, as_json=json)
 
 
-def _report(found: Sanitised, texts: Corpus, out: Path, beside: Path, *, as_json: bool) -> None:
+def _report(found: Sanitisation, texts: Corpus, out: Path, beside: Path, *, as_json: bool) -> None:
     """Say what was changed and why."""
     facts = {
         "corpus": str(out),

@@ -35,17 +35,17 @@ def score(
     from recollect.session import Session
 
     began = time.monotonic()
-    with console.stages() as progress:
+    with console.show_stages() as progress:
         session = Session(work=work, workers=workers, progress=progress)
         store = session.score(model, texts, **scoring)
     found = _Summary()
-    for _, answers in store.each(texts):
+    for _, answers in store.iter_blocks(texts):
         found.add(answers)
-    summary = found.facts(store, texts, seconds=time.monotonic() - began)
+    summary = found.build_facts(store, texts, seconds=time.monotonic() - began)
     if json:
         console.print_json(summary)
     else:
-        rows = [[name.replace("_", " "), _cell(value)] for name, value in summary.items()]
+        rows = [[name.replace("_", " "), _format_cell(value)] for name, value in summary.items()]
         console.print_table(f"Scores of {model}", ["what", "found"], rows)
 
 
@@ -53,43 +53,43 @@ def score(
 class _Summary:
     """What the answers add up to, block by block."""
 
-    symbols: int = 0
+    tokens: int = 0
     unknown: int = 0
     likeliest: int = 0
     logprob: float = 0.0
     shown: int = 0
-    silent: int = 0
+    unpredicted: int = 0
 
     def add(self, answers: Answers) -> None:
         """Take more answers into account."""
         import numpy as np
 
-        self.symbols += answers.rows
+        self.tokens += answers.rows
         self.unknown += int((~answers.known).sum())
         self.likeliest += int((answers.rank == 1).sum())
-        self.silent += int((np.diff(answers.offsets) == 0).sum())
+        self.unpredicted += int((np.diff(answers.offsets) == 0).sum())
         if answers.logprob is not None:
-            there = ~np.isnan(answers.logprob)
-            self.shown += int(there.sum())
-            self.logprob += float(answers.logprob[there].sum(dtype=np.float64))
+            has_logprob = ~np.isnan(answers.logprob)
+            self.shown += int(has_logprob.sum())
+            self.logprob += float(answers.logprob[has_logprob].sum(dtype=np.float64))
 
-    def facts(self, store: AnswerStore, corpus: Corpus, *, seconds: float) -> dict[str, Any]:
+    def build_facts(self, store: AnswerStore, corpus: Corpus, *, seconds: float) -> dict[str, Any]:
         """The summary, for people and programs."""
         return {
             "store": str(store.folder),
             "replay_as": f"recorded:{store.folder}",
             "records": len(corpus),
-            "records_without_a_prediction": self.silent,
-            "symbols": self.symbols,
-            "unknown_symbols": self.unknown,
-            "predicted_as_likeliest": round(self.likeliest / self.symbols, 6) if self.symbols else None,
+            "records_without_a_prediction": self.unpredicted,
+            "tokens": self.tokens,
+            "unknown_tokens": self.unknown,
+            "predicted_as_likeliest": round(self.likeliest / self.tokens, 6) if self.tokens else None,
             "mean_logprob": round(self.logprob / self.shown, 6) if self.shown else None,
             "dropped": dict(corpus.skipped),
             "seconds": round(seconds, 2),
         }
 
 
-def _cell(value: object) -> str:
+def _format_cell(value: object) -> str:
     """A value as people read it."""
     if isinstance(value, dict):
         from recollect.corpora.faults import describe_reason

@@ -11,7 +11,7 @@ from recollect.cli import console
 from recollect.cli.options import CorpusName, CorpusOptions, RecipeChanges, Seed
 
 if TYPE_CHECKING:
-    from recollect.recipes.loop import Moment
+    from recollect.recipes.loop import TrainingProgress
     from recollect.recipes.recipe import Recipe
 
 RecipeName = Annotated[
@@ -61,14 +61,14 @@ def train(
     transformers after `import recollect.models.architectures`; its README.md is the model card, curve.json the learning
     curve, with --follow-exposure also of exposure, which the report of `recollect exposure` draws.
     """
-    from recollect.pipeline.preparation import Training, train_model
-    from recollect.recipes.reading import load_recipe
+    from recollect.pipeline.preparation import TrainingOptions, train_model
+    from recollect.recipes.recipe_file import load_recipe
 
     chosen = load_recipe(recipe, changes or [])
-    wanted = privacy_settings(dp_epsilon, dp_noise, dp_unit, already=chosen.private)
+    wanted = build_privacy_settings(dp_epsilon, dp_noise, dp_unit, already=chosen.private)
     chosen = load_recipe(recipe, [*(changes or []), *wanted])
     texts = reading.read(corpus)
-    how = Training(
+    how = TrainingOptions(
         validation=None if validation is None else reading.read(validation),
         canaries=canaries,
         follow_exposure=follow_exposure,
@@ -78,17 +78,19 @@ def train(
         threads=threads,
     )
     console.say(f"Training {chosen.name} on {len(texts):,} records. Run the same command again to resume.")
-    with console.progress(f"training {chosen.name}") as shown:
-        train_model(chosen, texts, out, how, progress=lambda moment: shown(moment.step, moment.steps, _note(moment)))
+    with console.show_progress(f"training {chosen.name}") as shown:
+        train_model(
+            chosen, texts, out, how, progress=lambda moment: shown(moment.step, moment.steps, _format_note(moment))
+        )
     _report(chosen, out)
 
 
-def privacy_settings(epsilon: float | None, noise: float | None, unit: str | None, *, already: bool) -> list[str]:
+def build_privacy_settings(epsilon: float | None, noise: float | None, unit: str | None, *, already: bool) -> list[str]:
     """The privacy options as settings of a recipe.
 
     A private recipe keeps its unit unless told otherwise, and whichever of ε and noise is given replaces the other.
 
-    >>> privacy_settings(3.0, None, None, already=False)
+    >>> build_privacy_settings(3.0, None, None, already=False)
     ['privacy.epsilon=3.0', 'privacy.noise=null', 'privacy.unit=record']
     """
     wanted = {"epsilon": epsilon, "noise": noise} if (epsilon, noise) != (None, None) else {}
@@ -97,7 +99,7 @@ def privacy_settings(epsilon: float | None, noise: float | None, unit: str | Non
     return settings if chosen is None else [*settings, f"privacy.unit={chosen}"]
 
 
-def _note(moment: Moment) -> str:
+def _format_note(moment: TrainingProgress) -> str:
     """What is said beside the bar."""
     return f"epoch {moment.epoch} of {moment.epochs}, loss {moment.loss:.3f}"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from recollect.cli.fields import DeclaredField, given_of
+from recollect.cli.fields import DeclaredField, parse_given
 from recollect.errors import RecollectError
 
 LIMIT_PASSED = 1
@@ -24,12 +24,12 @@ class OptionGroup(dict[str, Any]):
     """Options that many verbs share: those of them that were given, by name."""
 
     @classmethod
-    def fields(cls) -> list[DeclaredField]:
+    def list_fields(cls) -> list[DeclaredField]:
         """The fields that become options."""
         raise NotImplementedError
 
 
-def verb(function: Callable[..., None]) -> Callable[..., None]:
+def wrap_verb(function: Callable[..., None]) -> Callable[..., None]:
     """The function as a command: groups of options are spread out, errors are reported.
 
     A parameter whose type is an `OptionGroup` becomes one option per field, so that options which many verbs share
@@ -37,20 +37,20 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
     """
     groups = {
         name: kind
-        for name, kind in _hints(function).items()
+        for name, kind in _get_hints(function).items()
         if isinstance(kind, type) and issubclass(kind, OptionGroup)
     }
 
     @functools.wraps(function)
     def command(**options: Any) -> None:
-        with_status(functools.partial(_call, function, groups, options))
+        run_with_status(functools.partial(_call, function, groups, options))
 
     command.__doc__ = unwrap(inspect.getdoc(function) or "")
     command.__signature__ = inspect.Signature(_spread(function, groups))  # type: ignore[attr-defined]
     return command
 
 
-def with_status(work: Callable[[], None]) -> None:
+def run_with_status(work: Callable[[], None]) -> None:
     """Do the work; an error becomes one message and the status that stands for it."""
     try:
         work()
@@ -75,17 +75,17 @@ def complain(message: str) -> None:
     sys.stderr.write(f"recollect: {message}\n")
 
 
-def _hints(function: Any) -> dict[str, Any]:
+def _get_hints(function: Any) -> dict[str, Any]:
     """The annotations of a function, resolved, `Annotated` kept."""
     return typing.get_type_hints(function, include_extras=True)
 
 
 def _spread(function: Callable[..., None], groups: Mapping[str, type[OptionGroup]]) -> list[inspect.Parameter]:
     """The parameters of the command: those of the function, each group replaced by its fields."""
-    hints, parameters = _hints(function), list[inspect.Parameter]()
+    hints, parameters = _get_hints(function), list[inspect.Parameter]()
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name in groups:
-            parameters += [each.parameter() for each in groups[parameter.name].fields()]
+            parameters += [each.build_parameter() for each in groups[parameter.name].list_fields()]
         else:
             parameters.append(parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY))
     return parameters
@@ -95,7 +95,7 @@ def _call(function: Callable[..., None], groups: Mapping[str, type[OptionGroup]]
     """Call the function with each group's options put together again."""
     given = dict(options)
     for name, group in groups.items():
-        fields = group.fields()
-        theirs = {each.name: given.pop(each.name) for each in fields}
-        given[name] = group(given_of(fields, theirs))
+        fields = group.list_fields()
+        group_options = {each.name: given.pop(each.name) for each in fields}
+        given[name] = group(parse_given(fields, group_options))
     function(**given)

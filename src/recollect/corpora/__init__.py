@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from recollect.corpora.artificial import artificial_users
 from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.columns import Columns
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import cohorts_of, folds, groups, halves, units_of
+from recollect.corpora.corpus_reader import read_corpus
 from recollect.corpora.members import Members, read_members
+from recollect.corpora.partitions import build_cohorts, draw_folds, draw_groups, draw_halves, list_units
 from recollect.corpora.record import Kind, Record
-from recollect.corpora.splitting import Split
+from recollect.corpora.segmentation import Split
 from recollect.corpora.summary import Summary
-from recollect.corpora.validating import read_corpus
+from recollect.corpora.user_assignment import assign_artificial_users
 
 __all__ = [
     "Cohorts",
@@ -23,12 +23,12 @@ __all__ = [
     "Split",
     "Summary",
     "Unit",
-    "artificial_users",
-    "cohorts_of",
-    "folds",
-    "groups",
-    "halves",
+    "assign_artificial_users",
+    "build_cohorts",
+    "draw_folds",
+    "draw_groups",
+    "draw_halves",
+    "list_units",
     "read_corpus",
     "read_members",
-    "units_of",
 ]

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recollect.checks import check_at_least
 from recollect.corpora.record import Record
 from recollect.errors import CorpusError
-from recollect.settings import at_least
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-STRINGS = ("id", "user", "text", "source", "target")
+STRING_COLUMNS = ("id", "user", "text", "source", "target")
 
 
-def batches_of(records: Iterable[Record], rows: int) -> Iterator[pa.RecordBatch]:
+def iter_batches(records: Iterable[Record], rows: int) -> Iterator[pa.RecordBatch]:
     """Batches of so many rows (the last may have fewer), all of one schema.
 
     The columns are id, user, text, source, target and label (a whole number, if the first label is one, else a
@@ -28,34 +28,34 @@ def batches_of(records: Iterable[Record], rows: int) -> Iterator[pa.RecordBatch]
         records: The records.
         rows: Rows in a batch.
     """
-    at_least(1, rows=rows)
+    check_at_least(1, rows=rows)
     remaining = iter(records)
     first = next(remaining, None)
     if first is None:
         return
-    schema = _schema(first)
+    schema = _infer_schema(first)
     remaining = chain([first], remaining)
-    while held := list(islice(remaining, rows)):
-        yield _batch(held, schema)
+    while chunk := list(islice(remaining, rows)):
+        yield _build_batch(chunk, schema)
 
 
-def _schema(first: Record) -> pa.Schema:
+def _infer_schema(first: Record) -> pa.Schema:
     """The columns of every batch, as the first record tells them."""
     import pyarrow as pa
 
     label = pa.int64() if isinstance(first.label, int) else pa.string()
-    fields = [*((name, pa.string()) for name in STRINGS), ("label", label)]
+    fields = [*((name, pa.string()) for name in STRING_COLUMNS), ("label", label)]
     if first.array is not None:
         fields.append(("array", pa.fixed_shape_tensor(pa.from_numpy_dtype(first.array.dtype), first.array.shape)))
     return pa.schema(fields)
 
 
-def _batch(records: list[Record], schema: pa.Schema) -> pa.RecordBatch:
+def _build_batch(records: list[Record], schema: pa.Schema) -> pa.RecordBatch:
     """One batch."""
     import pyarrow as pa
 
     try:
-        columns = [_column(records, field) for field in schema]
+        columns = [_build_column(records, field) for field in schema]
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise CorpusError(
             f"The records from {records[0].id!r} to {records[-1].id!r} are not all of one shape and type: {error}.",
@@ -65,7 +65,7 @@ def _batch(records: list[Record], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _column(records: list[Record], field: Any) -> Any:
+def _build_column(records: list[Record], field: Any) -> Any:
     """One column of a batch."""
     import pyarrow as pa
 

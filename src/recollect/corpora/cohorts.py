@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from recollect.checks import check_one_of, suggest_name
 from recollect.corpora.corpus import Corpus
 from recollect.errors import CorpusError
 from recollect.files import write_text
-from recollect.settings import did_you_mean, one_of
 
 Unit = Literal["user", "record"]
 VERSION: Literal[1] = 1
@@ -26,7 +26,7 @@ class Cohorts:
     """Which users (or records) trained which model.
 
     >>> cohorts = Cohorts.of({"target": ["ann", "bob"]}, units=["ann", "bob", "cid"], unit="user", corpus="…", seed=0)
-    >>> cohorts.members("target"), cohorts.others("target")
+    >>> cohorts.members("target"), cohorts.non_members("target")
     (('ann', 'bob'), ('cid',))
     """
 
@@ -55,73 +55,73 @@ class Cohorts:
             corpus: The digest of the corpus.
             seed: The seed with which the members were drawn.
         """
-        one_of(("user", "record"), unit=unit)
+        check_one_of(("user", "record"), unit=unit)
         ordered = tuple(sorted(set(units)))
-        place = {name: i for i, name in enumerate(ordered)}
+        index = {name: i for i, name in enumerate(ordered)}
         matrix = np.zeros((len(members), len(ordered)), dtype=np.bool_)
         for row, (model, chosen) in enumerate(members.items()):
             for name in chosen:
-                if name not in place:
+                if name not in index:
                     raise CorpusError(
                         f"The {unit} {name!r} of model {model!r} is not in the corpus.",
-                        do=f"{did_you_mean(name, ordered)}Divide the corpus again.",
+                        do=f"{suggest_name(name, ordered)}Divide the corpus again.",
                         code="unknown_member",
                     )
-                matrix[row, place[name]] = True
+                matrix[row, index[name]] = True
         return cls(unit=unit, corpus=corpus, seed=seed, units=ordered, models=tuple(members), matrix=matrix)
 
     @cached_property
-    def _row(self) -> dict[str, int]:
+    def _row_index(self) -> dict[str, int]:
         return {model: row for row, model in enumerate(self.models)}
 
-    def trained(self, model: str) -> NDArray[np.bool_]:
+    def member_mask(self, model: str) -> NDArray[np.bool_]:
         """For each unit, whether it trained the model."""
-        if model not in self._row:
+        if model not in self._row_index:
             raise CorpusError(
                 f"The cohorts know no model {model!r}.",
-                do=f"{did_you_mean(model, self.models)}They know: {', '.join(self.models)}.",
+                do=f"{suggest_name(model, self.models)}They know: {', '.join(self.models)}.",
                 code="unknown_model",
             )
-        row: NDArray[np.bool_] = self.matrix[self._row[model]]
+        row: NDArray[np.bool_] = self.matrix[self._row_index[model]]
         return row
 
     def members(self, model: str) -> tuple[str, ...]:
         """The units that trained the model, in ascending order."""
-        return tuple(self.units[i] for i in np.flatnonzero(self.trained(model)))
+        return tuple(self.units[i] for i in np.flatnonzero(self.member_mask(model)))
 
-    def others(self, model: str) -> tuple[str, ...]:
+    def non_members(self, model: str) -> tuple[str, ...]:
         """The units that did not train the model, in ascending order."""
-        return tuple(self.units[i] for i in np.flatnonzero(~self.trained(model)))
+        return tuple(self.units[i] for i in np.flatnonzero(~self.member_mask(model)))
 
-    def joined(self, more: Cohorts) -> Cohorts:
+    def join(self, other: Cohorts) -> Cohorts:
         """The models of both, of the same corpus divided by the same unit."""
-        if (self.corpus, self.unit) != (more.corpus, more.unit):
+        if (self.corpus, self.unit) != (other.corpus, other.unit):
             raise CorpusError(
                 "The cohorts belong to different corpora or units.",
                 do="Divide one corpus, and by one unit.",
                 code="different_corpora",
             )
-        twice = sorted(set(self.models).intersection(more.models))
-        if twice:
+        shared = sorted(set(self.models).intersection(other.models))
+        if shared:
             raise CorpusError(
-                f"Both cohorts hold a model {twice[0]!r}.", do="Rename one of them.", code="duplicate_model"
+                f"Both cohorts hold a model {shared[0]!r}.", do="Rename one of them.", code="duplicate_model"
             )
-        members = {name: cohorts.members(name) for cohorts in (self, more) for name in cohorts.models}
-        units = {*self.units, *more.units}
+        members = {name: cohorts.members(name) for cohorts in (self, other) for name in cohorts.models}
+        units = {*self.units, *other.units}
         return Cohorts.of(members, units=units, unit=self.unit, corpus=self.corpus, seed=self.seed)
 
-    def corpus_of(self, corpus: Corpus, model: str) -> Corpus:
+    def select_corpus(self, corpus: Corpus, model: str) -> Corpus:
         """The records that trained the model, in the order of the corpus.
 
         Args:
             corpus: The corpus that was divided; another one is refused by its digest.
             model: The model.
         """
-        self.check(corpus)
+        self.check_corpus(corpus)
         chosen, name = self.members(model), f"{corpus.name} ({model})"
-        return (corpus.of_users if self.unit == "user" else corpus.of_records)(chosen, name=name)
+        return (corpus.select_users if self.unit == "user" else corpus.select_records)(chosen, name=name)
 
-    def check(self, corpus: Corpus) -> None:
+    def check_corpus(self, corpus: Corpus) -> None:
         """Refuse a corpus that is not the one that was divided."""
         if corpus.digest != self.corpus:
             raise CorpusError(
@@ -132,8 +132,8 @@ class Cohorts:
 
     def save(self, path: Path) -> None:
         """Write the cohorts as JSON, whole or not at all, readable by the owner only."""
-        members = {model: np.flatnonzero(self.trained(model)).tolist() for model in self.models}
-        saved = _Saved(
+        members = {model: np.flatnonzero(self.member_mask(model)).tolist() for model in self.models}
+        saved = _CohortsFile(
             version=VERSION, unit=self.unit, corpus=self.corpus, seed=self.seed, units=list(self.units), models=members
         )
         write_text(path, saved.model_dump_json() + "\n")
@@ -142,7 +142,7 @@ class Cohorts:
     def load(cls, path: Path) -> Cohorts:
         """The cohorts that `save` wrote, checked."""
         try:
-            saved = _Saved.model_validate_json(path.read_bytes())
+            saved = _CohortsFile.model_validate_json(path.read_bytes())
         except OSError as error:
             raise CorpusError(
                 f"{path} cannot be read: {error.strerror}.", do="Give a saved cohorts.json.", code="unreadable_file"
@@ -151,7 +151,7 @@ class Cohorts:
             problem = error.errors()[0]
             where = ".".join(map(str, problem["loc"])) or "the file"
             raise CorpusError(
-                f"{path} holds no cohorts: {where}: {problem['msg']}.", do=_AGAIN, code="bad_cohorts"
+                f"{path} holds no cohorts: {where}: {problem['msg']}.", do=_ADVICE, code="bad_cohorts"
             ) from error
         return cls(
             unit=saved.unit,
@@ -159,14 +159,14 @@ class Cohorts:
             seed=saved.seed,
             units=tuple(saved.units),
             models=tuple(saved.models),
-            matrix=saved.matrix(path),
+            matrix=saved.build_matrix(path),
         )
 
 
-_AGAIN = "Give a file that Cohorts.save wrote, or divide the corpus again."
+_ADVICE = "Give a file that Cohorts.save wrote, or divide the corpus again."
 
 
-class _Saved(BaseModel):
+class _CohortsFile(BaseModel):
     """Cohorts as they lie in a file: members are places in the list of units, which keeps the file small."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -178,15 +178,15 @@ class _Saved(BaseModel):
     units: list[str]
     models: dict[str, list[int]]
 
-    def matrix(self, path: Path) -> NDArray[np.bool_]:
+    def build_matrix(self, path: Path) -> NDArray[np.bool_]:
         """Models × units, after a check that the places make sense."""
         if any(a >= b for a, b in zip(self.units, self.units[1:], strict=False)):
-            raise CorpusError(f"{path} holds units that are not in ascending order.", do=_AGAIN, code="bad_cohorts")
+            raise CorpusError(f"{path} holds units that are not in ascending order.", do=_ADVICE, code="bad_cohorts")
         matrix = np.zeros((len(self.models), len(self.units)), dtype=np.bool_)
-        for row, (model, places) in enumerate(self.models.items()):
-            if any(not 0 <= place < len(self.units) for place in places) or len(set(places)) < len(places):
+        for row, (model, indices) in enumerate(self.models.items()):
+            if any(not 0 <= index < len(self.units) for index in indices) or len(set(indices)) < len(indices):
                 raise CorpusError(
-                    f"{path} holds places in model {model!r} that no unit has.", do=_AGAIN, code="bad_cohorts"
+                    f"{path} holds places in model {model!r} that no unit has.", do=_ADVICE, code="bad_cohorts"
                 )
-            matrix[row, places] = True
+            matrix[row, indices] = True
         return matrix

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
-from recollect.corpora.batches import batches_of
+from recollect.corpora.batches import iter_batches
 from recollect.corpora.record import Record
 from recollect.corpora.summary import Summary, summarise
 from recollect.errors import CorpusError
@@ -26,13 +26,13 @@ class Corpus:
     """Starts a new pass over the records."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     """How many bad records were dropped, by reason (only with `skip_bad`)."""
-    known: Summary | None = field(default=None, repr=False)
+    known_summary: Summary | None = field(default=None, repr=False)
     """The summary, where a pass over the records has already been made."""
 
     @classmethod
     def of(cls, records: Iterable[Record], *, name: str = "in memory") -> Corpus:
         """A corpus of records that are already in memory."""
-        return cls(name, _Held(tuple(records)))
+        return cls(name, _RecordsInMemory(tuple(records)))
 
     def __iter__(self) -> Iterator[Record]:
         return self.open()
@@ -40,18 +40,18 @@ class Corpus:
     def __len__(self) -> int:
         return self.summary.size
 
-    def batches(self, rows: int = 1024) -> Iterator[pa.RecordBatch]:
+    def iter_batches(self, rows: int = 1024) -> Iterator[pa.RecordBatch]:
         """The records as Arrow batches of one schema: id, user, text, source, target, label (and array).
 
         Args:
             rows: Rows in a batch; the last may have fewer.
         """
-        return batches_of(self, rows)
+        return iter_batches(self, rows)
 
     @cached_property
     def summary(self) -> Summary:
         """Size, users, kind and digest, found in one pass and then remembered."""
-        return self.known or summarise(self)
+        return self.known_summary or summarise(self)
 
     @property
     def digest(self) -> str:
@@ -74,19 +74,19 @@ class Corpus:
             )
         return replace(self, open=self.open.with_column(column))
 
-    def keep(self, wanted: Callable[[Record], bool], *, name: str) -> Corpus:
-        """The records for which `wanted` holds, in the same order."""
-        return Corpus(name, _Kept(self, wanted), self.skipped)
+    def filter(self, condition: Callable[[Record], bool], *, name: str) -> Corpus:
+        """The records for which `condition` holds, in the same order."""
+        return Corpus(name, _FilteredRecords(self, condition), self.skipped)
 
-    def of_users(self, users: Collection[str], *, name: str | None = None) -> Corpus:
+    def select_users(self, users: Collection[str], *, name: str | None = None) -> Corpus:
         """The records of these users (of these records, in a corpus without users)."""
         chosen = frozenset(users)
-        return self.keep(_OwnedBy(chosen), name=name or f"{self.name} ({len(chosen)} users)")
+        return self.filter(_OwnedBy(chosen), name=name or f"{self.name} ({len(chosen)} users)")
 
-    def of_records(self, ids: Collection[str], *, name: str | None = None) -> Corpus:
+    def select_records(self, ids: Collection[str], *, name: str | None = None) -> Corpus:
         """The records with these ids, in the order of the corpus."""
         chosen = frozenset(ids)
-        return self.keep(_WithId(chosen), name=name or f"{self.name} ({len(chosen)} records)")
+        return self.filter(_WithId(chosen), name=name or f"{self.name} ({len(chosen)} records)")
 
 
 @runtime_checkable
@@ -104,7 +104,7 @@ class _HasColumns(Protocol):
 
 
 @dataclass(frozen=True)
-class _Held:
+class _RecordsInMemory:
     """Opens records that lie in memory."""
 
     records: tuple[Record, ...]
@@ -114,16 +114,16 @@ class _Held:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _FilteredRecords:
     """Opens those records of a corpus for which a condition holds."""
 
     corpus: Corpus
-    wanted: Callable[[Record], bool]
+    condition: Callable[[Record], bool]
 
     def __call__(self) -> Iterator[Record]:
-        return filter(self.wanted, self.corpus)
+        return filter(self.condition, self.corpus)
 
-    def with_column(self, column: str) -> _Kept:
+    def with_column(self, column: str) -> _FilteredRecords:
         """Opens the same records with one more column."""
         return replace(self, corpus=self.corpus.with_column(column))
 

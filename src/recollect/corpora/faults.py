@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from recollect.errors import CorpusError
 
-SKIP = "Correct the record, or skip bad ones with --skip-bad (skip_bad=True): they are counted and reported."
+SKIP_ADVICE = "Correct the record, or skip bad ones with --skip-bad (skip_bad=True): they are counted and reported."
 REASONS = {
     "bad_csv_row": "not CSV",
     "bad_json_line": "not JSON",
@@ -36,13 +36,13 @@ class Fault:
     """A key of `REASONS`: under it `Corpus.skipped` counts the record, and it is the code of the error."""
     found: str
     """What was found, as the end of a sentence that began with the file and line."""
-    do: str = SKIP
+    do: str = SKIP_ADVICE
     fatal: bool = False
     """Whether it stops the reading even where bad records are skipped."""
 
-    def error(self, place: str) -> CorpusError:
+    def to_error(self, location: str) -> CorpusError:
         """The error that names the place: file and line, or file and row."""
-        return CorpusError(f"{place}: {self.found}", do=self.do, code=self.reason)
+        return CorpusError(f"{location}: {self.found}", do=self.do, code=self.reason)
 
 
 def describe_reason(reason: str) -> str:
@@ -62,10 +62,10 @@ class FaultError(Exception):
         self.fault = fault
 
 
-def kind_of(value: object) -> str:
+def describe_type(value: object) -> str:
     """What a value is, in words that give nothing of it away: what a corpus holds is private.
 
-    >>> kind_of(3.5), kind_of(["a"]), kind_of(None)
+    >>> describe_type(3.5), describe_type(["a"]), describe_type(None)
     ('a number', 'a list', 'null')
     """
     kinds = {"bool": "a truth value", "int": "a number", "float": "a number", "str": "a string", "NoneType": "null"}
@@ -73,17 +73,17 @@ def kind_of(value: object) -> str:
     return kinds.get(name, f"a {name}")
 
 
-def excerpt(name: str, *, limit: int = 40) -> str:
+def quote_excerpt(name: str, *, limit: int = 40) -> str:
     """The beginning of a name, such as that of a column, harmless in a terminal.
 
-    >>> excerpt("a" * 50)
+    >>> quote_excerpt("a" * 50)
     "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…'"
     """
     return ascii(name[:limit] + "…" if len(name) > limit else name).replace("\\u2026", "…")
 
 
-def named(columns: Iterable[str]) -> str:
+def list_names(columns: Iterable[str]) -> str:
     """The columns that exist, for an error message."""
     names = sorted(columns)
-    shown = ", ".join(map(excerpt, names[:20]))
+    shown = ", ".join(map(quote_excerpt, names[:20]))
     return f"{shown} and {len(names) - 20} more" if len(names) > 20 else shown or "no columns"

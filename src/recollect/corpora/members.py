@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from recollect import labels
+from recollect.checks import check_one_of, suggest_name
 from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.faults import FaultError, excerpt, kind_of
+from recollect.corpora.faults import FaultError, describe_type, quote_excerpt
 from recollect.corpora.readers.memory import to_plain
 from recollect.corpora.record import Record
-from recollect.corpora.shaping import to_key
-from recollect.corpora.shards import unreadable
+from recollect.corpora.row_parser import to_key
+from recollect.corpora.shards import build_unreadable_error
 from recollect.digests import digest
 from recollect.errors import CorpusError
-from recollect.settings import did_you_mean, one_of
 
 Others = Literal["unknown", "non-members"]
 COLUMN = "column:"
@@ -47,11 +47,11 @@ class Members:
     """Those not in it."""
 
     def __post_init__(self) -> None:
-        one_of(("user", "record"), unit=self.unit)
+        check_one_of(("user", "record"), unit=self.unit)
         both = sorted(self.members & self.non_members)
         if both:
             raise CorpusError(
-                f"The {self.unit} {excerpt(both[0])} is given as a member and as a non-member"
+                f"The {self.unit} {quote_excerpt(both[0])} is given as a member and as a non-member"
                 + (f", and so are {len(both) - 1:,} more." if len(both) > 1 else "."),
                 do="Take it out of one of the two.",
                 code="member_and_non_member",
@@ -126,7 +126,7 @@ def read_members(
     Raises:
         CorpusError: An id does not occur in the corpus or stands in both lists, or a list is empty.
     """
-    one_of(("unknown", "non-members"), others=others)
+    check_one_of(("unknown", "non-members"), others=others)
     inside = None if members is None else _read(members, corpus, model, "members")
     outside = None if non_members is None else _read_non_members(non_members, corpus, model)
     known = _join(inside, outside, corpus)
@@ -186,8 +186,8 @@ def _is_json(given: MembersSource) -> bool:
 
 def _read_cohorts(cohorts: Cohorts, corpus: Corpus, model: str) -> Members:
     """Everybody, as the cohorts tell of this model."""
-    cohorts.check(corpus)
-    members, others = frozenset(cohorts.members(model)), frozenset(cohorts.others(model))
+    cohorts.check_corpus(corpus)
+    members, others = frozenset(cohorts.members(model)), frozenset(cohorts.non_members(model))
     return Members(unit=cohorts.unit, members=members, non_members=others)
 
 
@@ -224,8 +224,8 @@ def _parse_truth(record: Record, column: str, corpus: Corpus) -> bool | None:
     if isinstance(value, str) and value.strip().casefold() in _TRUTH:
         return _TRUTH[value.strip().casefold()]
     raise CorpusError(
-        f"The column {column!r} of record {excerpt(record.id)} in {corpus.name} is {kind_of(value)} that is neither "
-        "true nor false.",
+        f"The column {column!r} of record {quote_excerpt(record.id)} in {corpus.name} is {describe_type(value)} "
+        "that is neither true nor false.",
         do="Write true or false (1 or 0, yes or no), and nothing where it is unknown.",
         code="not_a_boolean",
     )
@@ -256,7 +256,7 @@ def _read_ids(path: Path) -> frozenset[str]:
     except FileNotFoundError as error:
         raise CorpusError(f"There is no file {path}.", do=_ACCEPTED, code="missing_file") from error
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise build_unreadable_error(path, error) from error
     except UnicodeDecodeError as error:
         raise CorpusError(f"{path} is not UTF-8.", do="Convert it to UTF-8.", code="not_utf8") from error
     return frozenset(line.strip() for line in lines if line.strip())
@@ -264,15 +264,15 @@ def _read_ids(path: Path) -> frozenset[str]:
 
 def _refuse_unknown(ids: frozenset[str], unit: Unit, corpus: Corpus) -> None:
     """Refuse ids that do not occur in the corpus."""
-    there = {record.owner if unit == "user" else record.id for record in corpus}
-    unknown = sorted(ids - there)
+    present = {record.owner if unit == "user" else record.id for record in corpus}
+    unknown = sorted(ids - present)
     if not unknown:
         return
-    name, do = unknown[0], did_you_mean(unknown[0], there)
+    name, do = unknown[0], suggest_name(unknown[0], present)
     if unit == "user" and any(record.id == name for record in corpus):
         do += "There is a record of that id, but ids are users' where the corpus has users. "
     raise CorpusError(
-        f"There is no {unit} {excerpt(name)} in {corpus.name}"
+        f"There is no {unit} {quote_excerpt(name)} in {corpus.name}"
         + (f", nor are there {len(unknown) - 1:,} others of those given." if len(unknown) > 1 else "."),
         do=f"{do}Give {unit}s of this corpus.",
         code="unknown_member",

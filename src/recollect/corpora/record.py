@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect import labels
-from recollect.digests import digest_of_framed, frame
+from recollect.digests import digest_framed, frame
 
 Kind = Literal["text", "pair", "labelled"]
 _TEXT, _SOURCE, _TARGET = (frame(header) for header in (labels.RECORD_TEXT, labels.RECORD_SOURCE, labels.RECORD_TARGET))
@@ -49,33 +49,33 @@ class Record:
         return self.id if self.user is None else self.user
 
     @property
-    def predicted(self) -> str:
+    def scored_text(self) -> str:
         """The text whose symbols a language model has to predict: the text, or the target of a pair."""
-        written = self.text if self.target is None else self.target
-        return written or ""
+        text = self.text if self.target is None else self.target
+        return text or ""
 
     @cached_property
     def digest(self) -> str:
         """The address of the content alone: the same text has the same digest whoever owns it."""
-        return digest_of_framed(self.framed())
+        return digest_framed(self.to_bytes())
 
-    def framed(self) -> bytes:
+    def to_bytes(self) -> bytes:
         """The content as bytes from which it could be told apart from any other: each part after its length."""
-        framed = b""
+        encoded = b""
         for header, text in ((_TEXT, self.text), (_SOURCE, self.source), (_TARGET, self.target)):
             if text is not None:
-                framed += header + frame(text.encode("utf-8", "surrogatepass"))
+                encoded += header + frame(text.encode("utf-8", "surrogatepass"))
         if self.label is not None:
-            framed += frame(f"{labels.RECORD_LABEL}{type(self.label).__name__}".encode())
-            framed += frame(str(self.label).encode("utf-8", "surrogatepass"))
+            encoded += frame(f"{labels.RECORD_LABEL}{type(self.label).__name__}".encode())
+            encoded += frame(str(self.label).encode("utf-8", "surrogatepass"))
         if self.array is not None:
             values = np.ascontiguousarray(self.array)
             header = f"{labels.RECORD_ARRAY}{values.dtype.str}:{values.shape}".encode()
-            framed += frame(header) + frame(values.tobytes())
-        return framed
+            encoded += frame(header) + frame(values.tobytes())
+        return encoded
 
     @classmethod
-    def of_fields(cls, fields: dict[str, Any]) -> Record:
+    def from_fields(cls, fields: dict[str, Any]) -> Record:
         """A record of fields that were already checked; six times as quick as naming them one by one.
 
         Fields that are missing have their default. The record keeps the dictionary: do not use it again.

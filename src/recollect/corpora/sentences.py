@@ -25,11 +25,11 @@ _HEADING = re.compile(r"[ \t]*[A-Z][\w ,/&'()-]{0,50}:")
 _BLANK_LINE = re.compile(r"[^\S\n]*(?:\n|$)")
 _LETTERS_AND_STOPS = re.compile(r"(?:\w\.)+\w$")
 
-WRAPPED = 50
+WRAP_WIDTH = 50
 """A line of fewer characters was ended on purpose, and not because the window was that narrow."""
 
 # These never end a sentence: a name, a number or the rest of the phrase follows.
-_NEVER = frozenset(
+_NEVER_FINAL = frozenset(
     re.findall(
         r"\S+",
         """dr mr mrs ms prof rev hon st mme mlle fr vs cf e.g i.e eg ie viz approx fig figs eq eqs nos vol pp ed eds
@@ -37,7 +37,7 @@ _NEVER = frozenset(
     )
 )
 # These end one if the next word begins with a capital letter.
-_SOMETIMES = frozenset(
+_SOMETIMES_FINAL = frozenset(
     re.findall(
         r"\S+",
         """etc inc ltd co corp jr sr esq ph.d a.m p.m am pm jan feb mar apr jun jul aug sep sept oct nov dec mon tue
@@ -47,75 +47,75 @@ _SOMETIMES = frozenset(
 )
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     r"""The sentences of a text, in order, without the white space around them.
 
-    >>> sentences("Dr. Hall gave 2.5 mg at 8 p.m. on Monday. Was it enough? Yes.")
+    >>> split_sentences("Dr. Hall gave 2.5 mg at 8 p.m. on Monday. Was it enough? Yes.")
     ['Dr. Hall gave 2.5 mg at 8 p.m. on Monday.', 'Was it enough?', 'Yes.']
-    >>> sentences("PLAN:\n1. Rest.\n2. Fluids as needed.")
+    >>> split_sentences("PLAN:\n1. Rest.\n2. Fluids as needed.")
     ['PLAN:', '1. Rest.', '2. Fluids as needed.']
     """
     found: list[str] = []
     start = 0
     cased = text.lower() != text
     for mark in _END.finditer(text):
-        if _ends(text, start, mark, cased=cased):
+        if _ends_sentence(text, start, mark, cased=cased):
             found.append(text[start : mark.end()].strip())
             start = mark.end()
     found.append(text[start:].strip())
     return [sentence for sentence in found if sentence]
 
 
-def _ends(text: str, start: int, mark: re.Match[str], *, cased: bool) -> bool:
+def _ends_sentence(text: str, start: int, mark: re.Match[str], *, cased: bool) -> bool:
     """Whether a sentence that began at `start` ends with this mark."""
     first = mark.group()[0]
     if first == "\n":
-        return _line_ends(text, start, mark.start())
+        return _is_final_line_break(text, start, mark.start())
     if first not in ".!?…" or mark.group() == ".,":
         return True
     if _LIST_MARK.match(text, start, mark.end()):
         return False
-    following = _following(text, mark.end())
+    following = _get_next_character(text, mark.end())
     if cased and following.islower():
         return False
     single = first == "." and not mark.group().startswith("..")
-    return not single or _stop_ends(text, start, mark.start(), following)
+    return not single or _is_final_stop(text, start, mark.start(), following)
 
 
-def _following(text: str, end: int) -> str:
+def _get_next_character(text: str, end: int) -> str:
     """The first character of the next word, or nothing at the end of the text."""
     opening = _SPACE_AND_OPENING.match(text, end)
     after = opening.end() if opening else end
     return text[after : after + 1]
 
 
-def _stop_ends(text: str, start: int, at: int, following: str) -> bool:
+def _is_final_stop(text: str, start: int, at: int, following: str) -> bool:
     """Whether the full stop at `at` ends a sentence, and not an abbreviation or an initial."""
-    word = _word_before(text, max(start, at - 20), at)
+    word = _get_previous_word(text, max(start, at - 20), at)
     lower = word.lower()
-    if lower in _NEVER:
+    if lower in _NEVER_FINAL:
         return False
     if lower == "no":
         return not following.isdigit()
-    if lower in _SOMETIMES:
+    if lower in _SOMETIMES_FINAL:
         return following.isupper()
     if len(word) == 1 and word.isalpha():
         return lower == "i"
     return not _LETTERS_AND_STOPS.match(word)
 
 
-def _word_before(text: str, start: int, at: int) -> str:
+def _get_previous_word(text: str, start: int, at: int) -> str:
     """The word that ends at `at`, without an opening quote or bracket."""
     words = text[start:at].split()
     return words[-1].lstrip("\"'“‘«([") if words else ""
 
 
-def _line_ends(text: str, start: int, at: int) -> bool:
+def _is_final_line_break(text: str, start: int, at: int) -> bool:
     """Whether the line break at `at` ends a sentence, and is not one that wraps a long line."""
     after = at + 1
     if _BLANK_LINE.match(text, after) or _LIST_ITEM.match(text, after) or _HEADING.match(text, after):
         return True
-    if _following(text, after).islower():
+    if _get_next_character(text, after).islower():
         return False
     line = text[max(start, text.rfind("\n", 0, at) + 1) : at]
-    return len(line.strip()) < WRAPPED
+    return len(line.strip()) < WRAP_WIDTH

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from recollect.checks import suggest_name
 from recollect.errors import CorpusError
-from recollect.settings import did_you_mean
 
 FORMATS = ("jsonl", "csv", "tsv", "tsv-plain", "parquet", "txt", "npz")
-PACKINGS = ("gz", "zst")
+COMPRESSIONS = ("gz", "zst")
 Stamp = tuple[int, int]
 
 
@@ -24,33 +24,33 @@ class Shard:
     path: str
     """The file; of what lies in memory, a name such as "DataFrame (120 rows)"."""
     format: str
-    packing: str = ""
+    compression: str = ""
     """How it is compressed: "gz", "zst" or not at all."""
     prefix: str = ""
     """What stands before the line number in ids: empty in a corpus of one file."""
     stamp: Stamp | None = None
     """Size and time of change when the corpus was named; None where there is no file."""
-    running: bool = False
+    running_text: bool = False
     """Whether a text file is one running text, instead of a record per line."""
     content: Any = field(default=None, repr=False, compare=False)
     """The rows themselves, where they lie in memory."""
 
     def check_unchanged(self) -> None:
         """Refuse a file that is not what it was when the corpus was named."""
-        if self.stamp is not None and stamp_of(Path(self.path)) != self.stamp:
+        if self.stamp is not None and read_stamp(Path(self.path)) != self.stamp:
             raise CorpusError(
                 f"{self.path} has changed since it was first read.", do="Read the corpus again.", code="file_changed"
             )
 
 
-def stamp_of(path: Path) -> Stamp:
+def read_stamp(path: Path) -> Stamp:
     """Size and time of change; an error if there is no file that can be read again and again."""
     try:
         status = path.stat()
     except FileNotFoundError as error:
-        raise missing_file(path) from error
+        raise build_missing_file_error(path) from error
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise build_unreadable_error(path, error) from error
     if not stat.S_ISREG(status.st_mode):
         raise CorpusError(
             f"{path} is not an ordinary file.",
@@ -62,7 +62,7 @@ def stamp_of(path: Path) -> Stamp:
     return status.st_size, status.st_mtime_ns
 
 
-def missing_file(path: Path) -> CorpusError:
+def build_missing_file_error(path: Path) -> CorpusError:
     """The error for a path where nothing is; it names what lies nearby."""
     folder = path.parent
     while not folder.is_dir() and folder != folder.parent:
@@ -70,12 +70,12 @@ def missing_file(path: Path) -> CorpusError:
     names = sorted(entry.name for entry in folder.iterdir()) if os.access(folder, os.R_OK) else []
     return CorpusError(
         f"There is no file {path}.",
-        do=f"{did_you_mean(path.name, names)}Looked in {folder.resolve()}.",
+        do=f"{suggest_name(path.name, names)}Looked in {folder.resolve()}.",
         code="missing_file",
     )
 
 
-def unreadable(path: Path | str, error: OSError) -> CorpusError:
+def build_unreadable_error(path: Path | str, error: OSError) -> CorpusError:
     """The error for a file that the system does not let us read."""
     return CorpusError(
         f"{path} cannot be read: {error.strerror or error}.",
@@ -84,57 +84,64 @@ def unreadable(path: Path | str, error: OSError) -> CorpusError:
     )
 
 
-def shards_of(ref: str | Path, *, format: str | None = None, running: bool = False) -> tuple[Shard, ...]:
+def find_shards(ref: str | Path, *, format: str | None = None, running_text: bool = False) -> tuple[Shard, ...]:
     """The files of a corpus in a stable order.
 
     Args:
         ref: A file, a folder of shards or a glob.
         format: The format of every file; by default each file's suffix says it.
-        running: Whether a text file is one running text.
+        running_text: Whether a text file is one running text.
     """
     path = Path(ref)
     if path.is_dir():
-        files, root = _in_folder(path, format), path
+        files, root = _list_folder(path, format), path
     elif glob.has_magic(str(ref)) and not path.exists():
-        files, root = _matching(str(ref)), _fixed_part(str(ref))
+        files, root = _match_glob(str(ref)), _get_fixed_folder(str(ref))
     else:
         files, root = [path], None
-    return tuple(_shard(file, root, format, running) for file in files)
+    return tuple(_build_shard(file, root, format, running_text) for file in files)
 
 
-def _shard(file: Path, root: Path | None, format: str | None, running: bool) -> Shard:
+def _build_shard(file: Path, root: Path | None, format: str | None, running_text: bool) -> Shard:
     """One file, its format and packing found out."""
-    stamp = stamp_of(file)
-    suffix, packing = suffixes(file.name)
+    stamp = read_stamp(file)
+    suffix, compression = parse_suffixes(file.name)
     if (format or suffix) not in FORMATS:
         raise CorpusError(
             f"The suffix of {file} does not say what it holds.",
-            do=f"{did_you_mean(suffix, FORMATS)}Say it with --file-format (format=…): {', '.join(FORMATS)}.",
+            do=f"{suggest_name(suffix, FORMATS)}Say it with --file-format (format=…): {', '.join(FORMATS)}.",
             code="unknown_format",
         )
     prefix = "" if root is None else f"{file.relative_to(root).as_posix()}:"
-    return Shard(path=str(file), format=format or suffix, packing=packing, prefix=prefix, stamp=stamp, running=running)
+    return Shard(
+        path=str(file),
+        format=format or suffix,
+        compression=compression,
+        prefix=prefix,
+        stamp=stamp,
+        running_text=running_text,
+    )
 
 
-def suffixes(name: str) -> tuple[str, str]:
+def parse_suffixes(name: str) -> tuple[str, str]:
     """Format and packing as the end of the name tells them.
 
-    >>> suffixes("notes.JSONL.gz"), suffixes("notes.txt"), suffixes("notes")
+    >>> parse_suffixes("notes.JSONL.gz"), parse_suffixes("notes.txt"), parse_suffixes("notes")
     (('jsonl', 'gz'), ('txt', ''), ('', ''))
     """
-    parts = name.lower().split(".")[1:]
-    packing = parts.pop() if parts and parts[-1] in PACKINGS else ""
-    return parts[-1] if parts else "", packing
+    endings = name.lower().split(".")[1:]
+    compression = endings.pop() if endings and endings[-1] in COMPRESSIONS else ""
+    return endings[-1] if endings else "", compression
 
 
-def _in_folder(folder: Path, format: str | None) -> list[Path]:
+def _list_folder(folder: Path, format: str | None) -> list[Path]:
     """The shards that lie in a folder, by name; files whose name begins with . or _ are not shards."""
     try:
         files = sorted(file for file in folder.iterdir() if file.is_file() and file.name[0] not in "._")
     except OSError as error:
-        raise unreadable(folder, error) from error
-    shards = [file for file in files if format or suffixes(file.name)[0] in FORMATS]
-    kinds = sorted({suffixes(file.name)[0] for file in shards})
+        raise build_unreadable_error(folder, error) from error
+    shards = [file for file in files if format or parse_suffixes(file.name)[0] in FORMATS]
+    kinds = sorted({parse_suffixes(file.name)[0] for file in shards})
     if not shards:
         endings = ", ".join(f".{name}" for name in FORMATS if name != "tsv-plain")
         raise CorpusError(
@@ -152,17 +159,17 @@ def _in_folder(folder: Path, format: str | None) -> list[Path]:
     return shards
 
 
-def _matching(pattern: str) -> list[Path]:
+def _match_glob(pattern: str) -> list[Path]:
     """The files that a glob matches, by path."""
     found = sorted(Path(name) for name in glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute globs too
     files = [path for path in found if path.is_file()]
     if not files:
         raise CorpusError(
-            f"No file matches {pattern}.", do=f"Looked below {_fixed_part(pattern).resolve()}.", code="no_match"
+            f"No file matches {pattern}.", do=f"Looked below {_get_fixed_folder(pattern).resolve()}.", code="no_match"
         )
     return files
 
 
-def _fixed_part(pattern: str) -> Path:
+def _get_fixed_folder(pattern: str) -> Path:
     """The nearest folder above the first part of a glob that may vary."""
     return next(folder for folder in Path(pattern).parents if not glob.has_magic(str(folder)))

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from recollect.errors import CorpusError
 
 Hashes = NDArray[np.uint64]
-RUN = 1 << 16
+RUN_LENGTH = 1 << 16
 """How many hashes are held in memory before they are sorted and written down."""
-SLICE = 1 << 19
+SLICE_LENGTH = 1 << 19
 """About how many are held while they are counted."""
 
 
@@ -30,7 +30,7 @@ def hash_number(text: str) -> int:
     return int.from_bytes(hash64(text), sys.byteorder)
 
 
-def spilled(file: IO[bytes] | None, values: NDArray[Any]) -> IO[bytes]:
+def append_values(file: IO[bytes] | None, values: NDArray[Any]) -> IO[bytes]:
     """The unnamed temporary file, made if there is none, with these values at its end.
 
     Raises:
@@ -63,10 +63,10 @@ class Spill:
     def add(self, text: str) -> None:
         """Take one string into account."""
         self._pending += hash64(text)
-        if len(self._pending) >= 8 * RUN:
-            self._write(self._run())
+        if len(self._pending) >= 8 * RUN_LENGTH:
+            self._write(self._take_run())
 
-    def _run(self) -> Hashes:
+    def _take_run(self) -> Hashes:
         """The pending hashes in order, each at most twice: that is enough to know that one came again."""
         run = np.sort(np.frombuffer(bytes(self._pending), dtype=np.uint64))
         self._pending.clear()
@@ -75,13 +75,13 @@ class Spill:
         return run[~third]
 
     def _write(self, run: Hashes) -> None:
-        self._file = spilled(self._file, run)
+        self._file = append_values(self._file, run)
         self._lengths.append(len(run))
 
-    def _slices(self) -> Iterator[Hashes]:
+    def _iter_slices(self) -> Iterator[Hashes]:
         """All hashes in ascending order, in slices that no hash crosses."""
         if self._pending or self._file is None:
-            last = self._run()
+            last = self._take_run()
             if self._file is None:
                 yield last
                 self._pending += last.tobytes()
@@ -90,25 +90,27 @@ class Spill:
         self._file.flush()
         stored = np.asarray(np.memmap(self._file, dtype=np.uint64, mode="r"))
         runs = np.split(stored, np.cumsum(self._lengths)[:-1])
-        parts = -(-len(stored) // SLICE)
+        count = -(-len(stored) // SLICE_LENGTH)
         starts = [0] * len(runs)
-        for part in range(1, parts + 1):
+        for index in range(1, count + 1):
             # the last border is no number of 64 bits, so the rest of each run is taken without a search
-            border = np.uint64(part * 2**64 // parts) if part < parts else None
+            border = np.uint64(index * 2**64 // count) if index < count else None
             ends = [len(run) if border is None else int(np.searchsorted(run, border)) for run in runs]
             yield np.sort(np.concatenate([run[a:b] for run, a, b in zip(runs, starts, ends, strict=True)]))
             starts = ends
 
-    def distinct(self) -> int:
+    def count_distinct(self) -> int:
         """How many different strings there were."""
-        return sum(len(hashes) and 1 + int(np.count_nonzero(hashes[1:] != hashes[:-1])) for hashes in self._slices())
+        return sum(
+            len(hashes) and 1 + int(np.count_nonzero(hashes[1:] != hashes[:-1])) for hashes in self._iter_slices()
+        )
 
-    def repeated(self) -> Iterator[Hashes]:
+    def iter_repeated(self) -> Iterator[Hashes]:
         """The hashes that came more than once, each once, slice by slice; slices without any are left out.
 
         Two strings may share a hash: whoever needs certainty compares the strings.
         """
-        for hashes in self._slices():
+        for hashes in self._iter_slices():
             again = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
             if len(again):
                 yield again

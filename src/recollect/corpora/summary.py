@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from recollect.corpora.record import Kind, Record
 from recollect.corpora.spill import Spill
-from recollect.digests import frame, hasher
+from recollect.digests import frame, new_hasher
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,28 +23,28 @@ class Summary:
     """The address of ids, users and contents in their order."""
 
 
-RECENT = 4096
+RECENT_USERS = 4096
 """How many users are remembered, so that those who write much are not hashed again and again."""
-_NOBODY = b"\xff" * 8
+_NO_USER = b"\xff" * 8
 
 
 def summarise(records: Iterable[Record]) -> Summary:
     """Size, users, kind and digest of some records."""
-    state, users, size = hasher(), Spill(), 0
+    state, users, size = new_hasher(), Spill(), 0
     kind: Kind | None = None
     recent: set[str] = set()
     for record in records:
         user = record.user
         state.update(
             frame(record.id.encode("utf-8", "surrogatepass"))
-            + (_NOBODY if user is None else frame(user.encode("utf-8", "surrogatepass")))
-            + frame(record.framed())
+            + (_NO_USER if user is None else frame(user.encode("utf-8", "surrogatepass")))
+            + frame(record.to_bytes())
         )
         size += 1
         kind = kind or record.kind
         if user is not None and user not in recent:
             users.add(user)
             recent.add(user)
-            if len(recent) == RECENT:
+            if len(recent) == RECENT_USERS:
                 recent.clear()
-    return Summary(size=size, users=users.distinct(), kind=kind or "text", digest=state.hexdigest())
+    return Summary(size=size, users=users.count_distinct(), kind=kind or "text", digest=state.hexdigest())

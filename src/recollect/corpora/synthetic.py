@@ -13,11 +13,11 @@ from functools import lru_cache
 from random import Random
 
 from recollect import labels
+from recollect.checks import check_at_least
 from recollect.corpora import phrases
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
-from recollect.settings import at_least
-from recollect.streams import seed_of
+from recollect.streams import derive_seed
 
 SECRET_EVERY = 10
 """Text 3 of a person tells their first secret, text 13 the second, and so on in turn."""
@@ -52,7 +52,7 @@ class Person:
 
 
 @lru_cache(maxsize=1)
-def _pools() -> dict[str, tuple[str, ...]]:
+def _build_pools() -> dict[str, tuple[str, ...]]:
     """Names, places and words of Faker, drawn once: asking it for each person would take most of the time."""
     from faker import Faker
 
@@ -70,13 +70,13 @@ def _pools() -> dict[str, tuple[str, ...]]:
     return {kind: tuple(dict.fromkeys(make() for _ in range(600))) for kind, make in makers.items()}
 
 
-def person(number: int, *, seed: int) -> Person:
+def make_person(number: int, *, seed: int) -> Person:
     """The person of that number, the same however many others there are.
 
-    >>> person(3, seed=0) == person(3, seed=0), person(3, seed=0).user
+    >>> make_person(3, seed=0) == make_person(3, seed=0), make_person(3, seed=0).user
     (True, 'person-3')
     """
-    pools, draw = _pools(), Random(seed_of(seed, labels.STREAM_PERSON, number))
+    pools, draw = _build_pools(), Random(derive_seed(seed, labels.STREAM_PERSON, number))
     first, last = draw.choice(pools["first"]), draw.choice(pools["last"])
     return Person(
         user=f"person-{number}",
@@ -94,14 +94,14 @@ def person(number: int, *, seed: int) -> Person:
         filler=draw.choice(phrases.FILLERS),
         ending=draw.choice(phrases.ENDINGS),
         shouts=draw.random() < 0.1,
-        secrets=_secrets(draw, f"{first}.{last}{number}@example.org".lower()),
+        secrets=_make_secrets(draw, f"{first}.{last}{number}@example.org".lower()),
     )
 
 
-def _secrets(draw: Random, email: str) -> dict[str, str]:
+def _make_secrets(draw: Random, email: str) -> dict[str, str]:
     """The secrets of one person."""
     return {
-        "card": _card(draw),
+        "card": _make_card(draw),
         "pin": f"{draw.randrange(10**4):04d}",
         "passcode": f"{draw.randrange(10**9):09d}",
         "phone": f"{draw.randint(201, 989)}-555-01{draw.randrange(100):02d}",
@@ -109,7 +109,7 @@ def _secrets(draw: Random, email: str) -> dict[str, str]:
     }
 
 
-def _card(draw: Random) -> str:
+def _make_card(draw: Random) -> str:
     """Sixteen digits with a valid check digit, of an issuer that does not exist."""
     body = f"9999{draw.randrange(10**11):011d}"
     doubled = sum(sum(divmod(int(digit) * 2, 10)) for digit in body[::2])
@@ -117,83 +117,83 @@ def _card(draw: Random) -> str:
     return " ".join(number[i : i + 4] for i in range(0, 16, 4))
 
 
-def people(count: int, *, seed: int) -> Iterator[Person]:
+def make_people(count: int, *, seed: int) -> Iterator[Person]:
     """The first `count` people, one by one."""
-    return (person(number, seed=seed) for number in range(count))
+    return (make_person(number, seed=seed) for number in range(count))
 
 
-def texts(*, people: int, each: int = 20, seed: int = 0) -> Corpus:
-    """Short texts in which people write about their lives, `each` by each of them, made as they are read.
+def make_texts(*, people: int, per_person: int = 20, seed: int = 0) -> Corpus:
+    """Short texts in which people write about their lives, `per_person` by each of them, made as they are read.
 
     Every tenth text tells a secret (see `SECRET_EVERY`).
 
     Args:
         people: How many people.
-        each: How many texts each of them writes.
+        per_person: How many texts each of them writes.
         seed: The seed of the run.
     """
-    return _corpus(labels.STREAM_TEXT, people, each, seed)
+    return _make_corpus(labels.STREAM_TEXT, people, per_person, seed)
 
 
-def pairs(*, people: int, each: int = 20, seed: int = 0) -> Corpus:
+def make_pairs(*, people: int, per_person: int = 20, seed: int = 0) -> Corpus:
     """Questions by a friend (source) and the person's answers (target), made as they are read.
 
     Args:
         people: How many people.
-        each: How many answers each of them gives.
+        per_person: How many answers each of them gives.
         seed: The seed of the run.
     """
-    return _corpus(labels.STREAM_PAIR, people, each, seed)
+    return _make_corpus(labels.STREAM_PAIR, people, per_person, seed)
 
 
 @dataclass(frozen=True)
-class _Made:
+class _SyntheticRecords:
     """Opens records that are made as they are read."""
 
-    what: str
+    kind: str
     people: int
-    each: int
+    per_person: int
     seed: int
 
     def __call__(self) -> Iterator[Record]:
-        make = {labels.STREAM_TEXT: _text, labels.STREAM_PAIR: _pair}[self.what]
+        make = {labels.STREAM_TEXT: _make_text, labels.STREAM_PAIR: _make_pair}[self.kind]
         for number in range(self.people):
-            who = person(number, seed=self.seed)
-            for j in range(self.each):
-                draw = Random(seed_of(self.seed, self.what, number, j))
+            who = make_person(number, seed=self.seed)
+            for j in range(self.per_person):
+                draw = Random(derive_seed(self.seed, self.kind, number, j))
                 fields = {"id": f"{who.user}/{j}", "user": who.user, **make(who, j, draw)}
-                yield Record.of_fields(fields)
+                yield Record.from_fields(fields)
 
 
-def _corpus(what: str, people: int, each: int, seed: int) -> Corpus:
+def _make_corpus(kind: str, people: int, per_person: int, seed: int) -> Corpus:
     """The corpus of what people write."""
-    at_least(1, people=people, each=each)
-    return Corpus(f"{what}s of {people} made-up people", _Made(what, people, each, seed))
+    check_at_least(1, people=people, each=per_person)
+    return Corpus(f"{kind}s of {people} made-up people", _SyntheticRecords(kind, people, per_person, seed))
 
 
-def _text(who: Person, j: int, draw: Random) -> dict[str, str]:
+def _make_text(who: Person, j: int, draw: Random) -> dict[str, str]:
     """One text: perhaps a greeting, a few sentences, perhaps a farewell, at times a secret."""
-    said = [_said(who, draw, phrases.STATEMENTS) for _ in range(draw.randint(1, 3))]
+    sentences = [_fill_template(who, draw, phrases.STATEMENTS) for _ in range(draw.randint(1, 3))]
     if draw.random() < 0.3:
-        said.insert(0, f"{who.greeting} {draw.choice(who.contacts)}")
+        sentences.insert(0, f"{who.greeting} {draw.choice(who.contacts)}")
     if draw.random() < 0.3:
-        said.append(f"{who.farewell}, {who.name.split()[0]}")
-    text = _styled(who, said)
+        sentences.append(f"{who.farewell}, {who.name.split()[0]}")
+    text = _apply_style(who, sentences)
     if j % SECRET_EVERY == 3:
         kind = list(who.secrets)[j // SECRET_EVERY % len(who.secrets)]
         text += f" {phrases.SECRETS[kind].format(secret=who.secrets[kind])}"
     return {"text": text}
 
 
-def _pair(who: Person, j: int, draw: Random) -> dict[str, str]:
+def _make_pair(who: Person, j: int, draw: Random) -> dict[str, str]:
     """One question and its answer, which has to do with it: both speak of the same word."""
     word = draw.choice(who.favourites)
-    asked = _said(who, draw, phrases.QUESTIONS, word)
-    said = [_said(who, draw, phrases.STATEMENTS, word) for _ in range(draw.randint(1, 2))]
-    return {"source": asked, "target": _styled(who, said)}
+    question = _fill_template(who, draw, phrases.QUESTIONS, word)
+    sentences = [_fill_template(who, draw, phrases.STATEMENTS, word) for _ in range(draw.randint(1, 2))]
+    return {"source": question, "target": _apply_style(who, sentences)}
 
 
-def _said(who: Person, draw: Random, patterns: tuple[str, ...], word: str | None = None) -> str:
+def _fill_template(who: Person, draw: Random, patterns: tuple[str, ...], word: str | None = None) -> str:
     """One pattern whose gaps are filled with the person's words; early favourites come more often."""
     return draw.choice(patterns).format(
         contact=draw.choice(who.contacts),
@@ -209,7 +209,7 @@ def _said(who: Person, draw: Random, patterns: tuple[str, ...], word: str | None
     )
 
 
-def _styled(who: Person, said: list[str]) -> str:
+def _apply_style(who: Person, sentences: list[str]) -> str:
     """Sentences ended as this person ends them."""
-    text = " ".join(f"{sentence}{who.ending}" for sentence in said)
+    text = " ".join(f"{sentence}{who.ending}" for sentence in sentences)
     return text.upper() if who.shouts else text

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from recollect.checks import check_at_least
 from recollect.execution.backend import Item, Outcome, Value, attempt
-from recollect.execution.crew import Crew
-from recollect.execution.threads import computing_with, threads_for
-from recollect.settings import at_least
+from recollect.execution.threads import divide_threads, use_threads
+from recollect.execution.worker_pool import WorkerPool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +24,9 @@ class LocalBackend:
     """Threads of each worker; 0 divides the cores among the workers."""
 
     def __post_init__(self) -> None:
-        at_least(1, workers=self.workers)
-        at_least(0, threads=self.threads)
-        object.__setattr__(self, "threads", self.threads or threads_for(self.workers))
+        check_at_least(1, workers=self.workers)
+        check_at_least(0, threads=self.threads)
+        object.__setattr__(self, "threads", self.threads or divide_threads(self.workers))
 
     def map(
         self, work: Callable[[Item], Value], items: Iterable[Item], *, threads: int | None = None
@@ -37,10 +37,10 @@ class LocalBackend:
         """
         threads = threads or self.threads
         if self.workers > 1:
-            with Crew(work, workers=self.workers, threads=threads) as crew:
-                yield from crew.outcomes(items)
+            with WorkerPool(work, workers=self.workers, threads=threads) as pool:
+                yield from pool.map(items)
             return
         for item in items:
-            with computing_with(threads):
+            with use_threads(threads):
                 outcome = attempt(work, item)
             yield outcome

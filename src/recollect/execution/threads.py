@@ -7,13 +7,19 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "RAYON_NUM_THREADS")
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "RAYON_NUM_THREADS",
+)
 
 
-def threads_for(workers: int) -> int:
+def divide_threads(workers: int) -> int:
     """Threads for each of several workers: the cores of this process, divided, and no more than the user allows.
 
-    >>> threads_for(workers=1_000_000)
+    >>> divide_threads(workers=1_000_000)
     1
     """
     allowed = os.environ.get("OMP_NUM_THREADS", "")
@@ -22,17 +28,17 @@ def threads_for(workers: int) -> int:
     return min(share, int(allowed)) if allowed.isdecimal() and int(allowed) > 0 else share
 
 
-def thread_settings(threads: int) -> dict[str, str]:
+def thread_variables(threads: int) -> dict[str, str]:
     """The environment variables that give a process this many threads, if set before torch is loaded.
 
-    >>> thread_settings(2)["OMP_NUM_THREADS"], thread_settings(1)["TOKENIZERS_PARALLELISM"]
+    >>> thread_variables(2)["OMP_NUM_THREADS"], thread_variables(1)["TOKENIZERS_PARALLELISM"]
     ('2', 'false')
     """
-    return {**dict.fromkeys(_COUNTS, str(threads)), "TOKENIZERS_PARALLELISM": str(threads > 1).lower()}
+    return {**dict.fromkeys(_THREAD_VARIABLES, str(threads)), "TOKENIZERS_PARALLELISM": str(threads > 1).lower()}
 
 
 @contextmanager
-def environment(settings: Mapping[str, str]) -> Iterator[None]:
+def set_environment(settings: Mapping[str, str]) -> Iterator[None]:
     """While this lasts, the environment also holds these settings; processes started meanwhile inherit them."""
     before = {name: os.environ.get(name) for name in settings}
     os.environ.update(settings)
@@ -47,12 +53,12 @@ def environment(settings: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def computing_with(threads: int) -> Iterator[None]:
+def use_threads(threads: int) -> Iterator[None]:
     """While this lasts, this process computes with so many threads."""
     # not imported: whoever runs no model should not wait for it
     torch = sys.modules.get("torch")
     before = torch.get_num_threads() if torch else None
-    with environment(thread_settings(threads)):
+    with set_environment(thread_variables(threads)):
         if torch and before != threads:
             torch.set_num_threads(threads)
         try:

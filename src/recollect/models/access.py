@@ -52,9 +52,9 @@ class Access:
 
     def covers(self, needed: Access) -> bool:
         """Whether a model with this access shows all that is needed."""
-        return not self.missing(needed)
+        return not self.list_missing(needed)
 
-    def missing(self, needed: Access) -> list[str]:
+    def list_missing(self, needed: Access) -> list[str]:
         """What is needed and not shown, in words; empty if nothing is missing."""
         gaps = []
         if self.k is not None and (needed.k is None or needed.k > self.k):
@@ -69,7 +69,7 @@ class Access:
             gaps.append("answers step by step")
         return gaps
 
-    def lowered(self, to: Access) -> Access:
+    def lower(self, to: Access) -> Access:
         """The weaker of both in every field: access can only be lowered."""
         shown = [k for k in (self.k, to.k) if k is not None]
         return Access(
@@ -94,7 +94,7 @@ Access.PROBABILITIES = Access(k=None, logprob="any", distribution=True, steps=Fa
 Access.FULL = Access(k=None, logprob="any", distribution=True, steps=True)
 
 
-class Shown(Protocol):
+class HasAccess(Protocol):
     """What `require` must know of a model."""
 
     @property
@@ -106,7 +106,7 @@ class Shown(Protocol):
         """The most it shows."""
 
 
-def require(needed: Access, model: Shown, *, audit: str, instead: str = "") -> None:
+def require(needed: Access, model: HasAccess, *, audit: str, instead: str = "") -> None:
     """Refuse a model that does not show what is needed; to be called before any cost.
 
     Args:
@@ -118,7 +118,7 @@ def require(needed: Access, model: Shown, *, audit: str, instead: str = "") -> N
     Raises:
         AccessError: Something is missing; the message names the audit, the need, the model and what would work.
     """
-    gaps = model.access.missing(needed)
+    gaps = model.access.list_missing(needed)
     if gaps:
         better = f"give a model that shows {' and '.join(gaps)}."
         raise AccessError(

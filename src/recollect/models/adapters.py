@@ -12,54 +12,62 @@ from recollect import labels
 from recollect.digests import Json
 from recollect.errors import MissingDependency, ModelError
 from recollect.models.clones import clone
-from recollect.models.digesting import meaningful
 from recollect.models.folders import read_settings
 from recollect.models.model import Kind
-from recollect.models.pretrained import Opened, kind_of, kind_of_class, quietly, read_config, read_network, some
-from recollect.models.refs import Adapted
+from recollect.models.model_digests import drop_volatile_keys
+from recollect.models.pretrained import (
+    LoadedNetwork,
+    abbreviate,
+    infer_kind,
+    infer_kind_of_class,
+    read_config,
+    read_network,
+    silence_libraries,
+)
+from recollect.models.refs import AdapterRef
 
 _TASKS: dict[str | None, Kind] = {"CAUSAL_LM": "causal", "SEQ_2_SEQ_LM": "seq2seq", "SEQ_CLS": "classifier"}
 
 
-def open_adapted(name: Adapted, folder: Path, own: Path, kind: Kind | None) -> Opened:
+def open_adapter(name: AdapterRef, folder: Path, adapter_folder: Path, kind: Kind | None) -> LoadedNetwork:
     """The base model with the adapter in place.
 
     Args:
         name: Base and adapter as the user named them.
         folder: Where the base lies.
-        own: Where the adapter lies.
+        adapter_folder: Where the adapter lies.
         kind: What it is to predict, where that is not to be read from the adapter.
 
     Raises:
         MissingDependency: peft is not installed.
         ModelError: The two do not belong together.
     """
-    peft, base, adapter = _peft(), str(name.base), str(name.adapter)
-    settings, config = read_settings(own / "adapter_config.json", adapter), read_config(folder, base)
-    kind = kind or _TASKS.get(settings.get("task_type")) or kind_of(config, base)
+    peft, base, adapter = _import_peft(), str(name.base), str(name.adapter)
+    settings, config = read_settings(adapter_folder / "adapter_config.json", adapter), read_config(folder, base)
+    kind = kind or _TASKS.get(settings.get("task_type")) or infer_kind(config, base)
     supplied = settings.get("modules_to_save") or []
     network = read_network(folder, base, config=config, kind=kind, supplied=supplied)
-    with quietly(str(name), "The adapter does not fit its base", code="adapter_misfit"):
-        whole = peft.PeftModel.from_pretrained(network, str(own))
-        stored = set(peft.load_peft_weights(str(own), device="cpu"))
-    _refuse_unfitting(whole, stored, adapter, base)
-    return Opened(
-        network=whole.get_base_model(),
+    with silence_libraries(str(name), "The adapter does not fit its base", code="adapter_misfit"):
+        peft_model = peft.PeftModel.from_pretrained(network, str(adapter_folder))
+        stored = set(peft.load_peft_weights(str(adapter_folder), device="cpu"))
+    _refuse_misfit(peft_model, stored, adapter, base)
+    return LoadedNetwork(
+        network=peft_model.get_base_model(),
         kind=kind,
-        folder=own if (own / "tokenizer_config.json").is_file() else folder,
-        notes={labels.MODEL_ADAPTER: _settings_that_matter(settings)},
-        weights=_weights_that_matter(whole.get_base_model(), whole.active_adapter),
+        folder=adapter_folder if (adapter_folder / "tokenizer_config.json").is_file() else folder,
+        notes={labels.MODEL_ADAPTER: _normalise_settings(settings)},
+        weights=_get_active_weights(peft_model.get_base_model(), peft_model.active_adapter),
     )
 
 
-def adapted_in_memory(whole: Any, name: str, kind: Kind | None) -> Opened:
+def open_adapter_in_memory(peft_model: Any, name: str, kind: Kind | None) -> LoadedNetwork:
     """A PEFT model as it is now, without changing it: the same weights and digest as BASE+ADAPTER from folders.
 
     Raises:
         ModelError: Its adapter is not what computes: switched off, merged, or one of several at once.
     """
-    _refuse_prompt_learning(whole, name)
-    status = whole.get_model_status()
+    _refuse_prompt_learning(peft_model, name)
+    status = peft_model.get_model_status()
     if status.enabled is not True or status.merged_adapters or len(status.active_adapters) != 1:
         raise ModelError(
             f"Of the adapters of model {name!r}, {status.active_adapters} are active and {status.merged_adapters} "
@@ -68,26 +76,26 @@ def adapted_in_memory(whole: Any, name: str, kind: Kind | None) -> Opened:
             code="adapter_not_active",
         )
     (active,) = status.active_adapters
-    copied = clone(whole, name=name)
+    copied = clone(peft_model, name=name)
     for other in set(copied.peft_config) - {active}:
         copied.delete_adapter(other)
-    settings, network = _settings_as_saved(copied, active), copied.get_base_model()
-    return Opened(
+    settings, network = _serialise_settings(copied, active), copied.get_base_model()
+    return LoadedNetwork(
         network=network,
-        kind=kind or _TASKS.get(settings.get("task_type")) or kind_of_class(network),
+        kind=kind or _TASKS.get(settings.get("task_type")) or infer_kind_of_class(network),
         folder=None,
-        notes={labels.MODEL_ADAPTER: _settings_that_matter(settings)},
-        weights=_weights_that_matter(network, active),
+        notes={labels.MODEL_ADAPTER: _normalise_settings(settings)},
+        weights=_get_active_weights(network, active),
     )
 
 
-def base_in_memory(whole: Any, name: str) -> Any:
+def remove_adapters(peft_model: Any, name: str) -> Any:
     """The network of a PEFT model without its adapters, which the PEFT model keeps."""
-    _refuse_prompt_learning(whole, name)
-    return clone(whole, name=name).unload()
+    _refuse_prompt_learning(peft_model, name)
+    return clone(peft_model, name=name).unload()
 
 
-def _weights_that_matter(network: Any, adapter: str) -> dict[str, Tensor]:
+def _get_active_weights(network: Any, adapter: str) -> dict[str, Tensor]:
     """The weights that compute, as if the adapter were called `default`.
 
     An adapter may bring layers of its own. Those that they stand in for compute nothing, and where the base has none
@@ -101,19 +109,19 @@ def _weights_that_matter(network: Any, adapter: str) -> dict[str, Tensor]:
     }
 
 
-def _settings_as_saved(whole: Any, active: str) -> dict[str, Any]:
+def _serialise_settings(peft_model: Any, active: str) -> dict[str, Any]:
     """The settings of an adapter as its folder would say them."""
-    settings = whole.peft_config[active]
+    settings = peft_model.peft_config[active]
     custom = {}
     if settings.task_type is None:
-        base = type(whole.get_base_model())
+        base = type(peft_model.get_base_model())
         custom = {"auto_mapping_dict": {"base_model_class": base.__name__, "parent_library": base.__module__}}
     with tempfile.TemporaryDirectory() as folder:
         settings.save_pretrained(folder, **custom)
         return read_settings(Path(folder) / "adapter_config.json", active)
 
 
-def _peft() -> Any:
+def _import_peft() -> Any:
     """The library of adapters."""
     try:
         import peft
@@ -126,9 +134,9 @@ def _peft() -> Any:
     return peft
 
 
-def _refuse_prompt_learning(whole: Any, adapter: str) -> None:
+def _refuse_prompt_learning(peft_model: Any, adapter: str) -> None:
     """Refuse adapters that lengthen the text."""
-    if whole.active_peft_config.is_prompt_learning:
+    if peft_model.active_peft_config.is_prompt_learning:
         raise ModelError(
             f"The adapter {adapter!r} puts learnt vectors before the text, so its tokens stand elsewhere.",
             do="Use an adapter that changes weights, such as LoRA.",
@@ -136,21 +144,21 @@ def _refuse_prompt_learning(whole: Any, adapter: str) -> None:
         )
 
 
-def _refuse_unfitting(whole: Any, stored: set[str], adapter: str, base: str) -> None:
+def _refuse_misfit(peft_model: Any, stored: set[str], adapter: str, base: str) -> None:
     """Refuse an adapter of which something was left out or made up, and those that lengthen the text."""
-    _refuse_prompt_learning(whole, adapter)
-    wanted = set(_peft().get_peft_model_state_dict(whole, save_embedding_layers=False))
+    _refuse_prompt_learning(peft_model, adapter)
+    wanted = set(_import_peft().get_peft_model_state_dict(peft_model, save_embedding_layers=False))
     # embeddings are stored beside the adapter when they were resized, whether or not it adapts them
-    left = sorted(name for name in stored - wanted if "embed" not in name and "lm_head" not in name)
+    surplus = sorted(name for name in stored - wanted if "embed" not in name and "lm_head" not in name)
     if missing := sorted(wanted - stored):
         raise ModelError(
-            f"The adapter {adapter!r} lacks weights for {base!r}: {some(missing)}.",
+            f"The adapter {adapter!r} lacks weights for {base!r}: {abbreviate(missing)}.",
             do=_OTHER_BASE,
             code="adapter_lacks_weights",
         )
-    if left:
+    if surplus:
         raise ModelError(
-            f"The base {base!r} has no place for weights of {adapter!r}: {some(left)}.",
+            f"The base {base!r} has no place for weights of {adapter!r}: {abbreviate(surplus)}.",
             do=_OTHER_BASE,
             code="adapter_of_another_base",
         )
@@ -159,8 +167,8 @@ def _refuse_unfitting(whole: Any, stored: set[str], adapter: str, base: str) -> 
 _OTHER_BASE = "Name the base that the adapter was trained on."
 
 
-def _settings_that_matter(settings: dict[str, Any]) -> Json:
+def _normalise_settings(settings: dict[str, Any]) -> Json:
     """The adapter's settings without notes; lists of names in order, for they were sets."""
-    kept = meaningful(settings)
+    kept = drop_volatile_keys(settings)
     assert isinstance(kept, dict)  # noqa: S101 - a mapping stays one
     return {key: sorted(value) if isinstance(value, list) else value for key, value in kept.items()}

@@ -42,7 +42,7 @@ class Answers:
     """Natural log-probability of the true symbol; NaN where this symbol's is not shown."""
     entropy: Floats | None
     """Of the whole predictive distribution, in nats."""
-    spread: Floats | None
+    logprob_std: Floats | None
     """Standard deviation of log-probability under that distribution, in nats."""
     logits: Floats | None = None
     """Classifiers only: one row of logits per record."""
@@ -56,19 +56,19 @@ class Answers:
         return int(self.offsets[-1])
 
     @cached_property
-    def place(self) -> dict[str, int]:
+    def index_of(self) -> dict[str, int]:
         """Where in `records` a record stands (for the first time), by digest."""
         return {record: i for i, record in reversed(list(enumerate(self.records)))}
 
     def __contains__(self, record: object) -> bool:
-        return record in self.place
+        return record in self.index_of
 
-    def rows_of(self, record: str) -> slice:
+    def get_rows(self, record: str) -> slice:
         """The rows of one record, by its digest."""
-        i = self.place[record]
+        i = self.index_of[record]
         return slice(int(self.offsets[i]), int(self.offsets[i + 1]))
 
-    def each(self, column: str) -> Iterator[NDArray[Any]]:
+    def iter_column(self, column: str) -> Iterator[NDArray[Any]]:
         """One array per record, in the order of `records`.
 
         Args:
@@ -80,30 +80,30 @@ class Answers:
 
     def select(self, records: Sequence[str]) -> Answers:
         """The answers of these records (by digest), in this order."""
-        places = np.array([self.place[record] for record in records], dtype=np.int64)
-        lengths = np.diff(self.offsets)[places]
+        indices = np.array([self.index_of[record] for record in records], dtype=np.int64)
+        lengths = np.diff(self.offsets)[indices]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        rows = np.repeat(self.offsets[places] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        rows = np.repeat(self.offsets[indices] - offsets[:-1], lengths) + np.arange(offsets[-1])
         columns = {name: None if value is None else value[rows] for name, value in self._columns().items()}
         return Answers(records=tuple(records), offsets=offsets, **columns)  # type: ignore[arg-type]
 
     @classmethod
-    def joined(cls, parts: Sequence[Answers]) -> Answers:
+    def concatenate(cls, pieces: Sequence[Answers]) -> Answers:
         """Several answers as one, in order; a record that comes again is taken the first time only."""
-        whole = cls(
-            records=tuple(record for part in parts for record in part.records),
-            offsets=np.concatenate([[0], np.cumsum(np.concatenate([np.diff(part.offsets) for part in parts]))]),
-            **{name: _stacked([getattr(part, name) for part in parts]) for name in parts[0]._columns()},
+        concatenated = cls(
+            records=tuple(record for piece in pieces for record in piece.records),
+            offsets=np.concatenate([[0], np.cumsum(np.concatenate([np.diff(piece.offsets) for piece in pieces]))]),
+            **{name: _concatenate_columns([getattr(piece, name) for piece in pieces]) for name in pieces[0]._columns()},
         )
-        distinct = tuple(dict.fromkeys(whole.records))
-        return whole if len(distinct) == len(whole) else whole.select(distinct)
+        distinct = tuple(dict.fromkeys(concatenated.records))
+        return concatenated if len(distinct) == len(concatenated) else concatenated.select(distinct)
 
     def _columns(self) -> dict[str, NDArray[Any] | None]:
         """The columns that have one value per row."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in {"records", "offsets"}}
 
 
-def _stacked(columns: Sequence[NDArray[Any] | None]) -> Any:
+def _concatenate_columns(columns: Sequence[NDArray[Any] | None]) -> Any:
     """Columns under each other; None if the model does not show them."""
     shown = [column for column in columns if column is not None]
     return np.concatenate(shown) if len(shown) == len(columns) else None

@@ -36,7 +36,7 @@ class Scaling:
         else:
             mean, std = 0.0, 1.0
         try:
-            scaling = cls(mean=_numbers(mean), std=_numbers(std))
+            scaling = cls(mean=_as_tuple(mean), std=_as_tuple(std))
         except (TypeError, ValueError):
             scaling = cls(std=(0.0,))
         if not np.isfinite([*scaling.mean, *scaling.std]).all() or min(scaling.std) <= 0:
@@ -47,12 +47,12 @@ class Scaling:
             )
         return scaling
 
-    def noted(self) -> Json:
+    def describe(self) -> Json:
         """For the model's digest, because its numbers depend on it."""
         return {labels.MODEL_SCALING_MEAN: self.mean, labels.MODEL_SCALING_STD: self.std}
 
 
-def _numbers(value: float | list[float]) -> tuple[float, ...]:
+def _as_tuple(value: float | list[float]) -> tuple[float, ...]:
     """One number or several, as a tuple."""
     return tuple(float(number) for number in np.atleast_1d(value))
 
@@ -72,8 +72,8 @@ class ArrayReader:
         """A reader for the model with this configuration."""
         size = getattr(config, "image_size", None)
         height, width = size if isinstance(size, list | tuple) else (size, size)
-        whole = None if height is None or width is None else (int(height), int(width))
-        return cls(scaling=scaling, channels=getattr(config, "num_channels", None), size=whole)
+        image_size = None if height is None or width is None else (int(height), int(width))
+        return cls(scaling=scaling, channels=getattr(config, "num_channels", None), size=image_size)
 
     def __call__(self, record: Record) -> NDArray[np.float32]:
         """The input, channels first.
@@ -84,7 +84,7 @@ class ArrayReader:
         Raises:
             CorpusError: The record has no array, or one that the model cannot read.
         """
-        values = _as_floats(record)
+        values = _get_floats(record)
         if values.ndim == 2:
             values = values[None]
         elif values.ndim == 3:
@@ -96,7 +96,7 @@ class ArrayReader:
                 code="array_dimensions",
             )
         self._refuse_misshapen(values, record)
-        return self._scaled(values)
+        return self._scale(values)
 
     def _refuse_misshapen(self, values: NDArray[np.float32], record: Record) -> None:
         """Refuse what the configuration rules out."""
@@ -112,7 +112,7 @@ class ArrayReader:
                 code="array_shape",
             )
 
-    def _scaled(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _scale(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """The values after mean and deviation."""
         shape = (-1,) + (1,) * (values.ndim - 1)
         mean = np.array(self.scaling.mean, dtype=np.float32).reshape(shape)
@@ -126,7 +126,7 @@ class ArrayReader:
         return np.ascontiguousarray((values - mean) / std)
 
 
-def _as_floats(record: Record) -> NDArray[np.float32]:
+def _get_floats(record: Record) -> NDArray[np.float32]:
     """The array of a record on the scale from 0 to 1."""
     if record.array is None:
         raise CorpusError(

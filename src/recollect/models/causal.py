@@ -11,13 +11,13 @@ from recollect.corpora.record import Record
 from recollect.errors import ModelError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
-from recollect.models.encoding import Encoder, text_of
-from recollect.models.left_to_right import Ids, Pass, PassReader, left_to_right
+from recollect.models.autoregression import Ids, Pass, PassScorer, build_answers
 from recollect.models.model import Kind, Question
 from recollect.models.pretrained import Pretrained
-from recollect.models.spelling import spelling_of
-from recollect.models.stepping import TreeStepper
-from recollect.models.windows import reading_width, windows
+from recollect.models.token_spelling import get_spelling
+from recollect.models.tokenization import Encoder, get_text
+from recollect.models.tree_stepper import TreeStepper
+from recollect.models.windows import get_window_width, plan_windows
 
 
 class Causal:
@@ -47,9 +47,9 @@ class Causal:
         network, tokenizer = pretrained.network, pretrained.tokenizer
         self.tokenizer = tokenizer
         self._network, self._encode = network, Encoder(tokenizer)
-        self._before = np.array(self._encode.before or start_symbol(pretrained.card, tokenizer), dtype=np.int64)
-        self._width = reading_width(network, question, name=self.name)
-        self._passes = PassReader(network, name=self.name, padding=tokenizer.pad_token_id or 0)
+        self._before = np.array(self._encode.prefix_ids or get_start_token(pretrained.card, tokenizer), dtype=np.int64)
+        self._width = get_window_width(network, question, name=self.name)
+        self._passes = PassScorer(network, name=self.name, padding=tokenizer.pad_token_id or 0)
 
     @property
     def budget(self) -> int:
@@ -67,45 +67,45 @@ class Causal:
             CorpusError: A record has no text.
         """
         distinct = {record.digest: record for record in records}
-        texts = self._encode([text_of(record) for record in distinct.values()])
-        passes = [each for text in texts for each in self._read(text.ids)]
+        texts = self._encode([get_text(record) for record in distinct.values()])
+        passes = [each for text in texts for each in self._plan_passes(text.ids)]
         unseen = 0 if len(self._before) else 1
-        return left_to_right(tuple(distinct), texts, unseen, self._passes.numbers(passes))
+        return build_answers(tuple(distinct), texts, unseen, self._passes.score_passes(passes))
 
     def stepper(self, *, memory: int | None = None) -> TreeStepper:
         """The model walked symbol by symbol, keeping at most so many bytes of what it remembers between steps."""
         return TreeStepper(
             self._network,
             lambda text: [*self._before, *self._encode([text])[0].ids],
-            spelling=lambda: spelling_of(self.tokenizer),
+            spelling=lambda: get_spelling(self.tokenizer),
             longest=self._width,
             memory=memory,
         )
 
-    def _read(self, ids: Ids) -> Iterator[Pass]:
+    def _plan_passes(self, ids: Ids) -> Iterator[Pass]:
         """The passes in which one text is read: its last token is predicted but need not be read."""
-        whole = np.concatenate([self._before, ids])
+        token_ids = np.concatenate([self._before, ids])
         first = max(1, len(self._before))
-        for window in windows(len(whole) - 1, self._width):
+        for window in plan_windows(len(token_ids) - 1, self._width):
             begin = max(first, window.begin + window.skip + 1)
             if begin <= window.end:
-                yield Pass(read=whole[window.begin : window.end], follow=whole[begin : window.end + 1])
+                yield Pass(input_ids=token_ids[window.begin : window.end], target_ids=token_ids[begin : window.end + 1])
 
 
-def start_symbol(card: Mapping[str, Any], tokenizer: Any) -> list[int]:
+def get_start_token(card: Mapping[str, Any], tokenizer: Any) -> list[int]:
     """The symbol that the model's card says stood before every text in training, if it names one.
 
     Raises:
         ModelError: The tokenizer does not know it.
     """
-    named = card.get("start_symbol")
-    if named is None:
+    start = card.get("start_symbol")
+    if start is None:
         return []
-    number = named if isinstance(named, int) else tokenizer.get_vocab().get(named)
-    if number is None or not 0 <= number < len(tokenizer):
+    token_id = start if isinstance(start, int) else tokenizer.get_vocab().get(start)
+    if token_id is None or not 0 <= token_id < len(tokenizer):
         raise ModelError(
-            f"The card of the model names the start symbol {named!r}, which its tokenizer does not know.",
+            f"The card of the model names the start symbol {start!r}, which its tokenizer does not know.",
             do="Put the symbol that every text began with in training into card.json, or take the entry out.",
             code="unknown_start_token",
         )
-    return [number]
+    return [token_id]

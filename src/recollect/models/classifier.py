@@ -12,20 +12,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from recollect.checks import suggest_name
 from recollect.corpora.record import Record
 from recollect.errors import CorpusError, ModelError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.arrays import ArrayReader, Scaling
-from recollect.models.batching import Budget, Indices, out_of_memory, padded
-from recollect.models.encoding import Encoder, text_of
+from recollect.models.batches import Indices, TokenBudget, is_out_of_memory, pad
 from recollect.models.model import Kind, Question
 from recollect.models.pretrained import Pretrained
-from recollect.models.symbols import four_numbers
-from recollect.models.windows import context_length
-from recollect.settings import did_you_mean
+from recollect.models.token_scores import score_tokens
+from recollect.models.tokenization import Encoder, get_text
+from recollect.models.windows import get_context_length
 
-VALUES_AT_ONCE = 2**20
+MAX_VALUES = 2**20
 """Numbers in one batch of arrays: some 1,300 images of 28×28, some 7 of 224×224 in colour."""
 
 
@@ -66,9 +66,9 @@ class Classifier:
             CorpusError: A record has no label, one that the model does not know, or an input that it cannot read.
         """
         distinct = list({record.digest: record for record in records}.values())
-        symbols = torch.tensor([self._labels.number(record) for record in distinct], dtype=torch.int64)
-        logits = self._inputs.logits(distinct, len(self._labels))
-        numbers = four_numbers(logits.double(), symbols)
+        labels = torch.tensor([self._labels.get_index(record) for record in distinct], dtype=torch.int64)
+        logits = self._inputs.compute_logits(distinct, len(self._labels))
+        scores = score_tokens(logits.double(), labels)
         rows, kind = len(distinct), logits.numpy().dtype
         zeros = np.zeros(rows, dtype=np.int32)
         return Answers(
@@ -79,10 +79,10 @@ class Classifier:
             start=zeros,
             end=zeros,
             known=np.ones(rows, dtype=np.bool_),
-            rank=numbers.rank,
-            logprob=numbers.logprob.astype(kind),
-            entropy=numbers.entropy.astype(kind),
-            spread=numbers.spread.astype(kind),
+            rank=scores.rank,
+            logprob=scores.logprob.astype(kind),
+            entropy=scores.entropy.astype(kind),
+            logprob_std=scores.logprob_std.astype(kind),
             logits=logits.numpy(),
         )
 
@@ -107,7 +107,7 @@ class _Labels:
     def __len__(self) -> int:
         return self._count
 
-    def number(self, record: Record) -> int:
+    def get_index(self, record: Record) -> int:
         """Which output stands for the record's label: by name or, where no name is a number, by number from 0."""
         label, name = record.label, str(record.label)
         number = self._numbers.get(name, -1)
@@ -120,7 +120,7 @@ class _Labels:
         by_number = "" if self._numeric else f", or numbers from 0 to {self._count - 1}"
         raise CorpusError(
             f"Record {record.id!r} has {has}, which the model does not know.",
-            do=f"{did_you_mean(name, self._numbers)}It knows {known}{by_number}.",
+            do=f"{suggest_name(name, self._numbers)}It knows {known}{by_number}.",
             code="unknown_label",
         )
 
@@ -128,9 +128,9 @@ class _Labels:
 class _Inputs(Protocol):
     """How records become logits."""
 
-    budget: Budget
+    budget: TokenBudget
 
-    def logits(self, records: Sequence[Record], classes: int) -> Tensor:
+    def compute_logits(self, records: Sequence[Record], classes: int) -> Tensor:
         """One row per record, on the processor, in single or double precision."""
 
 
@@ -142,30 +142,30 @@ class _Arrays:
         scaling = Scaling.of(pretrained.card, pretrained.preprocessing, pretrained.name)
         self._read = ArrayReader.of(pretrained.network.config, scaling)
         self._main = self._network.main_input_name
-        self.budget = Budget(VALUES_AT_ONCE)
+        self.budget = TokenBudget(MAX_VALUES)
 
-    def logits(self, records: Sequence[Record], classes: int) -> Tensor:
+    def compute_logits(self, records: Sequence[Record], classes: int) -> Tensor:
         """One row per record."""
-        found = _empty(len(records), classes, self._network)
+        found = _allocate_logits(len(records), classes, self._network)
         shapes: dict[tuple[int, ...], list[int]] = {}
-        for place, record in enumerate(records):
-            shapes.setdefault(() if record.array is None else record.array.shape, []).append(place)
-        for shape, places in shapes.items():
-            sizes = np.full(len(places), max(1, math.prod(shape)), dtype=np.int64)
-            ask = partial(self._ask, [records[place] for place in places])
-            for batch, rows in self.budget.each(sizes, ask):
-                found[torch.tensor(places)[torch.from_numpy(batch)]] = rows
+        for index, record in enumerate(records):
+            shapes.setdefault(() if record.array is None else record.array.shape, []).append(index)
+        for shape, indices in shapes.items():
+            sizes = np.full(len(indices), max(1, math.prod(shape)), dtype=np.int64)
+            run = partial(self._run_batch, [records[index] for index in indices])
+            for batch, rows in self.budget.map_batches(sizes, run):
+                found[torch.tensor(indices)[torch.from_numpy(batch)]] = rows
         return found
 
     @torch.inference_mode()
-    def _ask(self, records: Sequence[Record], batch: Indices) -> Tensor:
+    def _run_batch(self, records: Sequence[Record], batch: Indices) -> Tensor:
         """The logits of some records of one shape."""
         values = torch.from_numpy(np.stack([self._read(records[i]) for i in batch]))
         placed = values.to(self._network.device, self._network.dtype)
         try:
-            return _settled(self._network(**{self._main: placed}).logits)
+            return _to_cpu(self._network(**{self._main: placed}).logits)
         except (RuntimeError, ValueError) as error:
-            if out_of_memory(error):
+            if is_out_of_memory(error):
                 raise
             raise CorpusError(
                 f"The model cannot read the array of record {records[int(batch[0])].id!r}: {error}",
@@ -180,22 +180,24 @@ class _Texts:
     def __init__(self, pretrained: Pretrained) -> None:
         self._network, self._name = pretrained.network, pretrained.name
         self._encode = Encoder(pretrained.tokenizer)
-        self._longest = context_length(pretrained.network, pretrained.tokenizer)
+        self._longest = get_context_length(pretrained.network, pretrained.tokenizer)
         self._padding: int | None = self._network.config.get_text_config().pad_token_id
-        self.budget = Budget.of(pretrained.network)
+        self.budget = TokenBudget.of(pretrained.network)
 
-    def logits(self, records: Sequence[Record], classes: int) -> Tensor:
+    def compute_logits(self, records: Sequence[Record], classes: int) -> Tensor:
         """One row per record."""
-        found = _empty(len(records), classes, self._network)
-        inputs = self._inputs(records)
-        for batch, rows in self.budget.each([len(ids) for ids in inputs], lambda batch: self._ask(inputs, batch)):
+        found = _allocate_logits(len(records), classes, self._network)
+        inputs = self._build_inputs(records)
+        for batch, rows in self.budget.map_batches(
+            [len(ids) for ids in inputs], lambda batch: self._run_batch(inputs, batch)
+        ):
             found[torch.from_numpy(batch)] = rows
         return found
 
-    def _inputs(self, records: Sequence[Record]) -> list[NDArray[np.int64]]:
+    def _build_inputs(self, records: Sequence[Record]) -> list[NDArray[np.int64]]:
         """The symbols of each text, with the special ones around it."""
-        before, after = self._encode.before, self._encode.after
-        encoded = self._encode([text_of(record) for record in records])
+        before, after = self._encode.prefix_ids, self._encode.suffix_ids
+        encoded = self._encode([get_text(record) for record in records])
         inputs = [np.concatenate([before, text.ids, after]).astype(np.int64) for text in encoded]
         for record, ids in zip(records, inputs, strict=True):
             if not len(ids):
@@ -210,12 +212,12 @@ class _Texts:
         return inputs
 
     @torch.inference_mode()
-    def _ask(self, inputs: list[NDArray[np.int64]], batch: Indices) -> Tensor:
+    def _run_batch(self, inputs: list[NDArray[np.int64]], batch: Indices) -> Tensor:
         """The logits of some texts, padded on the right."""
         if self._padding is None:
             # some models then take the last symbol as the end of the text: no padding, one by one
             return torch.cat([self._forward(torch.from_numpy(inputs[i])[None], None) for i in batch])
-        return self._forward(*padded([inputs[i] for i in batch], self._padding))
+        return self._forward(*pad([inputs[i] for i in batch], self._padding))
 
     def _forward(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         """The logits of texts that are ready."""
@@ -223,14 +225,14 @@ class _Texts:
         inputs: dict[str, Any] = {"input_ids": ids.to(device)}
         if mask is not None:
             inputs["attention_mask"] = mask.to(device)
-        return _settled(self._network(**inputs).logits)
+        return _to_cpu(self._network(**inputs).logits)
 
 
-def _empty(rows: int, classes: int, network: Any) -> Tensor:
+def _allocate_logits(rows: int, classes: int, network: Any) -> Tensor:
     """Room for logits, in double precision only if the model computes in it."""
     return torch.empty(rows, classes, dtype=torch.float64 if network.dtype == torch.float64 else torch.float32)
 
 
-def _settled(logits: Tensor) -> Tensor:
+def _to_cpu(logits: Tensor) -> Tensor:
     """Logits as they are kept."""
     return logits.cpu() if logits.dtype == torch.float64 else logits.float().cpu()

@@ -46,7 +46,7 @@ def clone(network: Any, *, name: str, dtype: torch.dtype | None = None, device: 
             do="Save it with save_pretrained and give the folder.",
             code="cannot_be_copied",
         ) from error
-    copied.register_forward_pre_hook(_Unchanged(shared, name))
+    copied.register_forward_pre_hook(_ChangeGuard(shared, name))
     return copied.eval()
 
 
@@ -64,7 +64,7 @@ def refuse_absent(network: Any, name: str) -> None:
         )
 
 
-class _Unchanged:
+class _ChangeGuard:
     """A hook before every pass that refuses to go on once a shared weight was changed in place, as training does."""
 
     def __init__(self, shared: Sequence[Tensor], name: str) -> None:

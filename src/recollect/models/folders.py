@@ -11,15 +11,15 @@ from typing import Any
 
 from recollect.errors import ModelError
 from recollect.files import read_json
-from recollect.models.refs import HUB, Adapted, Checkpoint, Folder, Hub, parse_checkpoint
+from recollect.models.refs import HUB, AdapterRef, Checkpoint, FolderRef, HubRef, parse_checkpoint
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 """Files that hold weights, or say which files do; the pickled ones are read as tensors only."""
 ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 
-_DESCRIBING = ["*.json", "*.txt", "*.model", "*.jinja"]
-_PICKLED = ["pytorch_model*.bin", "adapter_model.bin"]
-_ELSEWHERE = ["*/*", "consolidated*"]
+_DESCRIPTION_FILES = ["*.json", "*.txt", "*.model", "*.jinja"]
+_PICKLE_FILES = ["pytorch_model*.bin", "adapter_model.bin"]
+_IGNORED_FILES = ["*/*", "consolidated*"]
 """Other formats of the same weights, which some repositories hold in subfolders or twice."""
 
 
@@ -27,7 +27,7 @@ _ELSEWHERE = ["*/*", "consolidated*"]
 class Files:
     """Where the files of a model lie."""
 
-    name: Checkpoint | Adapted
+    name: Checkpoint | AdapterRef
     """What the user named."""
     folder: Path
     """Configuration, weights and, unless the adapter brings its own, tokenizer."""
@@ -42,55 +42,55 @@ class Files:
         return str(self.name)
 
 
-def locate(name: Checkpoint | Adapted) -> Files:
+def locate(name: Checkpoint | AdapterRef) -> Files:
     """The files of a model, fetched from the hub where that is meant.
 
     Raises:
         ModelError: They are not there; the message says what is there instead.
     """
-    if not isinstance(name, Adapted):
-        folder = model_folder(name)
-        return Files(name=name, folder=folder, revision=_commit(name, folder))
-    folder, adapter = model_folder(name.base), adapter_folder(name.adapter)
-    commits = [_commit(name.base, folder) or "", _commit(name.adapter, adapter) or ""]
+    if not isinstance(name, AdapterRef):
+        folder = find_model_folder(name)
+        return Files(name=name, folder=folder, revision=_get_commit(name, folder))
+    folder, adapter = find_model_folder(name.base), find_adapter_folder(name.adapter)
+    commits = [_get_commit(name.base, folder) or "", _get_commit(name.adapter, adapter) or ""]
     return Files(name=name, folder=folder, adapter=adapter, revision="+".join(commits) if any(commits) else None)
 
 
-def _commit(name: Checkpoint, folder: Path) -> str | None:
+def _get_commit(name: Checkpoint, folder: Path) -> str | None:
     """The commit of a snapshot of the hub; its folder is called so."""
-    return folder.name if isinstance(name, Hub) else None
+    return folder.name if isinstance(name, HubRef) else None
 
 
-def model_folder(name: Checkpoint) -> Path:
+def find_model_folder(name: Checkpoint) -> Path:
     """The folder of a whole model: configuration and weights.
 
     Raises:
         ModelError: There is none; the message says what is there instead.
     """
-    folder, ref = _folder(name), str(name)
+    folder, ref = _resolve_folder(name), str(name)
     _refuse_without(folder, "config.json", ref)
     if (folder / "adapter_config.json").is_file():
         raise ModelError(
             f"The folder {ref!r} holds an adapter, not a whole model.",
-            do=_as_adapter(folder, ref),
+            do=_suggest_adapter_name(folder, ref),
             code="adapter_without_base",
         )
     _refuse_without_weights(folder, WEIGHTS, ref)
     return folder
 
 
-def checkpoint_folder(text: str) -> Path:
-    """The folder of a whole model that a string names; see `parse_checkpoint` and `model_folder`."""
-    return model_folder(parse_checkpoint(text))
+def find_checkpoint_folder(text: str) -> Path:
+    """The folder of a whole model that a string names; see `parse_checkpoint` and `find_model_folder`."""
+    return find_model_folder(parse_checkpoint(text))
 
 
-def adapter_folder(name: Checkpoint) -> Path:
+def find_adapter_folder(name: Checkpoint) -> Path:
     """The folder of a PEFT adapter.
 
     Raises:
         ModelError: There is none; the message says what is there instead.
     """
-    folder, ref = _folder(name), str(name)
+    folder, ref = _resolve_folder(name), str(name)
     if not (folder / "adapter_config.json").is_file():
         raise ModelError(
             f"The folder {ref!r} holds no adapter: it has no adapter_config.json.",
@@ -119,31 +119,31 @@ def read_settings(path: Path, ref: str) -> dict[str, Any]:
         ) from error
 
 
-def _folder(name: Checkpoint) -> Path:
+def _resolve_folder(name: Checkpoint) -> Path:
     """The folder itself, or the one that the hub's files were put into."""
-    return name.path if isinstance(name, Folder) else _fetched(name)
+    return name.path if isinstance(name, FolderRef) else _fetch(name)
 
 
-def _fetched(model: Hub) -> Path:
+def _fetch(model: HubRef) -> Path:
     """The files of a hub repository, fetched unless the cache has them."""
     from huggingface_hub import snapshot_download, try_to_load_from_cache
     from huggingface_hub.errors import HfHubHTTPError
 
-    fetch = partial(snapshot_download, model.name, revision=model.revision, ignore_patterns=_ELSEWHERE)
+    fetch = partial(snapshot_download, model.name, revision=model.revision, ignore_patterns=_IGNORED_FILES)
     try:
-        folder = fetch(allow_patterns=[*_DESCRIBING, "*.safetensors"])
+        folder = fetch(allow_patterns=[*_DESCRIPTION_FILES, "*.safetensors"])
         if not any(Path(folder).glob("*.safetensors")):
-            folder = fetch(allow_patterns=[*_DESCRIBING, *_PICKLED])
+            folder = fetch(allow_patterns=[*_DESCRIPTION_FILES, *_PICKLE_FILES])
     except (OSError, HfHubHTTPError) as error:
         # a cache that another program filled holds what that program needed: it may be enough
         for file in ("config.json", "adapter_config.json"):
             if isinstance(cached := try_to_load_from_cache(model.name, file, revision=model.revision), str):
                 return Path(cached).parent
-        raise _unreachable(model, error) from error
+        raise _build_unreachable_error(model, error) from error
     return Path(folder)
 
 
-def _unreachable(model: Hub, error: Exception) -> ModelError:
+def _build_unreachable_error(model: HubRef, error: Exception) -> ModelError:
     """Why a model of the hub cannot be had, and how to get it here."""
     from huggingface_hub import constants
 
@@ -162,8 +162,8 @@ def _refuse_without(folder: Path, name: str, ref: str) -> None:
     if (folder / name).is_file():
         return
     if (folder / "adapter_config.json").is_file():
-        do = _as_adapter(folder, ref)
-    elif inner := sorted((path.parent.name for path in folder.glob(f"*/{name}")), key=_number):
+        do = _suggest_adapter_name(folder, ref)
+    elif inner := sorted((path.parent.name for path in folder.glob(f"*/{name}")), key=_get_checkpoint_number):
         do = f"Did you mean {os.path.join(ref, inner[-1])!r}?"  # noqa: PTH118 - spelled as the user did
     elif (folder / "manifest.json").is_file():
         do = f"If it is an answer store, write 'recorded:{ref}'."
@@ -172,7 +172,7 @@ def _refuse_without(folder: Path, name: str, ref: str) -> None:
     raise ModelError(f"The folder {ref!r} holds no model: it has no {name}.", do=do, code="no_model_in_folder")
 
 
-def _number(name: str) -> tuple[int, str]:
+def _get_checkpoint_number(name: str) -> tuple[int, str]:
     """Sorts checkpoint-900 before checkpoint-1000."""
     return int("".join(filter(str.isdecimal, name)) or 0), name
 
@@ -190,7 +190,7 @@ def _refuse_without_weights(folder: Path, names: tuple[str, ...], ref: str) -> N
     )
 
 
-def _as_adapter(folder: Path, ref: str) -> str:
+def _suggest_adapter_name(folder: Path, ref: str) -> str:
     """How to name an adapter with its base."""
     written = (folder / "adapter_config.json").read_text(encoding="utf-8", errors="replace")
     base = re.search(r'"base_model_name_or_path":\s*"([^"]+)"', written)

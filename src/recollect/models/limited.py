@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from recollect.checks import check_between
 from recollect.corpora.record import Record
 from recollect.errors import AccessError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.model import Kind, Model, Question
-from recollect.settings import between
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Limited:
     model: Model
     access: Access
     """What it still shows."""
-    least: float | None = None
+    min_probability: float | None = None
     """The probability below which it shows nothing; None if it shows all it may."""
 
     @property
@@ -53,36 +53,40 @@ class Limited:
 
     def answer(self, records: Sequence[Record]) -> Answers:
         """What it still shows about these records."""
-        return weakened(self.model.answer(records), self.access, least=self.least)
+        return weaken(self.model.answer(records), self.access, min_probability=self.min_probability)
 
 
-def limited(model: Model, access: Access, *, least: float | None = None) -> Limited:
+def limited(model: Model, access: Access, *, min_probability: float | None = None) -> Limited:
     """The model, showing at most this: fields are only ever lowered.
 
     Args:
         model: Any model, itself limited or not.
         access: The most it may show; where the model shows less already, it stays so.
-        least: A probability below which a symbol is not shown at all, as in keyboards that suggest nothing
+        min_probability: A probability below which a symbol is not shown at all, as in keyboards that suggest nothing
             rather than something unlikely (Inan et al. 2021, footnote 3).
 
     Raises:
-        AccessError: `least` is given for a model whose probabilities are not known.
+        AccessError: `min_probability` is given for a model whose probabilities are not known.
     """
-    if least is not None:
-        between(0, 1, least=least)
+    if min_probability is not None:
+        check_between(0, 1, least=min_probability)
         if model.access.logprob == "none":
             raise AccessError(
                 f"A limit on probability cannot be set on model {model.name!r}, which shows {model.access}.",
                 do="Leave it out, or limit the model as it was before its probabilities were taken away.",
                 code="probabilities_unknown",
             )
-    shown = replace(model.access.lowered(access), steps=False)
+    shown = replace(model.access.lower(access), steps=False)
     if isinstance(model, Limited):
-        return Limited(model.model, shown, max((p for p in (model.least, least) if p is not None), default=None))
-    return Limited(model, shown, least)
+        return Limited(
+            model.model,
+            shown,
+            max((p for p in (model.min_probability, min_probability) if p is not None), default=None),
+        )
+    return Limited(model, shown, min_probability)
 
 
-def weakened(answers: Answers, access: Access, *, least: float | None = None) -> Answers:
+def weaken(answers: Answers, access: Access, *, min_probability: float | None = None) -> Answers:
     """The answers as a model with this access would have given them; the stored ones are left as they are.
 
     A symbol that is not shown has rank 0. Its log-probability is missing too unless that of any symbol is shown.
@@ -90,18 +94,18 @@ def weakened(answers: Answers, access: Access, *, least: float | None = None) ->
     Args:
         answers: What a model showed that shows at least as much.
         access: What is shown.
-        least: A probability below which nothing is shown.
+        min_probability: A probability below which nothing is shown.
     """
     hidden = np.zeros(answers.rows, dtype=np.bool_) if access.k is None else answers.rank > access.k
-    unlikely = np.zeros(answers.rows, dtype=np.bool_)
-    if least is not None and answers.logprob is not None:
+    below_minimum = np.zeros(answers.rows, dtype=np.bool_)
+    if min_probability is not None and answers.logprob is not None:
         # not "<": a log-probability that is missing was not shown before either
-        unlikely = ~(answers.logprob >= math.log(least))
-    rank = np.where(hidden | unlikely, 0, answers.rank).astype(np.int32)
+        below_minimum = ~(answers.logprob >= math.log(min_probability))
+    rank = np.where(hidden | below_minimum, 0, answers.rank).astype(np.int32)
     logprob = None if access.logprob == "none" else answers.logprob
     if logprob is not None:
-        missing = unlikely if access.logprob == "any" else rank == 0
+        missing = below_minimum if access.logprob == "any" else rank == 0
         logprob = np.where(missing, np.nan, logprob).astype(logprob.dtype)
     if access.distribution:
         return replace(answers, rank=rank, logprob=logprob)
-    return replace(answers, rank=rank, logprob=logprob, entropy=None, spread=None, logits=None)
+    return replace(answers, rank=rank, logprob=logprob, entropy=None, logprob_std=None, logits=None)

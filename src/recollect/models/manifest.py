@@ -13,20 +13,20 @@ from typing import Any
 from recollect.errors import RecollectError, StoreError
 from recollect.files import read_json, write_json
 from recollect.models.access import Access
-from recollect.models.model import SCORING_REVISION, Kind, Model, Question, address
+from recollect.models.model import SCORING_REVISION, Kind, Model, Question, compute_address
 
 MANIFEST = "manifest.json"
 FORMAT = 1
 """Raised when the layout of a store changes."""
-BLOCK = 1024
+BLOCK_SIZE = 1024
 """Records per shard: enough to sort by length within, few enough that a killed run loses little."""
-_NOTED = ("recollect", "numpy", "pyarrow", "torch", "transformers", "tokenizers")
+_NOTED_PACKAGES = ("recollect", "numpy", "pyarrow", "torch", "transformers", "tokenizers")
 
 
-def installed(packages: Iterable[str]) -> dict[str, str]:
+def get_versions(packages: Iterable[str]) -> dict[str, str]:
     """The versions of those packages that are installed: stored answers are read and kept without torch, too.
 
-    >>> installed(["no-such-package"])
+    >>> get_versions(["no-such-package"])
     {}
     """
     found = {}
@@ -53,22 +53,22 @@ class Manifest:
     question: Question
     access: Access
     """The most the model shows, which is what the store holds."""
-    block: int = BLOCK
+    block: int = BLOCK_SIZE
     """Records per shard."""
     budget: int | None = None
     """Tokens read at once; None for models that have no such number."""
     threads: int = 1
     """Threads of each process that computes."""
     revision: int = SCORING_REVISION
-    versions: Mapping[str, str] = field(default_factory=lambda: installed(_NOTED))
+    versions: Mapping[str, str] = field(default_factory=lambda: get_versions(_NOTED_PACKAGES))
     """What was installed; noted only, because a number that may change raises `SCORING_REVISION`."""
     format: int = FORMAT
 
     @classmethod
-    def of(cls, model: Model, *, threads: int, block: int = BLOCK) -> Manifest:
+    def of(cls, model: Model, *, threads: int, block: int = BLOCK_SIZE) -> Manifest:
         """The manifest of a store for this model."""
         return cls(
-            address=address(model),
+            address=compute_address(model),
             name=model.name,
             digest=model.digest,
             kind=model.kind,
@@ -81,7 +81,7 @@ class Manifest:
         )
 
     @property
-    def double(self) -> bool:
+    def is_double(self) -> bool:
         """Whether numbers are kept in double precision: only if the model computes in it."""
         return self.question.precision == "float64"
 
@@ -103,21 +103,21 @@ class Manifest:
                 do="Check the path.",
                 code="no_answer_store",
             )
-        again = f"Delete '{folder}', and the model will be asked again."
+        advice = f"Delete '{folder}', and the model will be asked again."
         try:
             written = read_json(path)
             if written["format"] != FORMAT:
                 found = f"The answer store '{folder}' has format {written['format']}; this version reads {FORMAT}."
-                raise StoreError(found, do=again, code="store_format")
-            return cls._from(written)
+                raise StoreError(found, do=advice, code="store_format")
+            return cls._parse(written)
         except StoreError:
             raise
         except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError, RecollectError) as error:
             raise StoreError(
-                f"The manifest '{path}' cannot be read: {error}", do=f"It is damaged. {again}", code="manifest_damaged"
+                f"The manifest '{path}' cannot be read: {error}", do=f"It is damaged. {advice}", code="manifest_damaged"
             ) from error
 
     @classmethod
-    def _from(cls, written: dict[str, Any]) -> Manifest:
+    def _parse(cls, written: dict[str, Any]) -> Manifest:
         """A manifest from what `write` wrote."""
         return cls(**{**written, "question": Question(**written["question"]), "access": Access(**written["access"])})

@@ -15,8 +15,7 @@ from recollect.corpora.record import Record
 from recollect.errors import ModelError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
-from recollect.models.batching import Budget, padded
-from recollect.models.encoding import Encoded, Encoder, text_of
+from recollect.models.batches import TokenBudget, pad
 from recollect.models.model import Kind, Question
 from recollect.models.neighbours import Substitutes
 from recollect.models.patterns import (
@@ -27,16 +26,17 @@ from recollect.models.patterns import (
     PATTERN,
     RECORD,
     Table,
-    all_reads,
-    hidden,
-    pattern_count,
-    pattern_size,
+    count_hidden,
+    count_patterns,
+    draw_hidden,
+    plan_reads,
     ragged_arange,
 )
 from recollect.models.pretrained import Pretrained
-from recollect.models.symbols import Numbers, SymbolReader
-from recollect.models.trimming import Ending
-from recollect.models.windows import reading_width
+from recollect.models.row_selection import RowSelector
+from recollect.models.token_scores import TokenScorer, TokenScores
+from recollect.models.tokenization import EncodedText, Encoder, get_text
+from recollect.models.windows import get_window_width
 
 
 class Masked:
@@ -68,16 +68,20 @@ class Masked:
         self._padding: int = tokenizer.pad_token_id or 0
         self._encode = Encoder(tokenizer)
         self._network, self._device = pretrained.network, pretrained.network.device
-        probe = torch.tensor([[*self._encode.before, self._mask, *self._encode.after]], device=self._device)
-        self._reader = SymbolReader(pretrained.network, {"input_ids": probe})
-        self._ending = Ending(pretrained.network)
-        self._width = self._room(reading_width(pretrained.network, question, name=self.name, tokenizer=tokenizer))
-        self._budget = Budget.of(pretrained.network, vocabulary=0 if self._reader.fast else self._reader.vocabulary)
+        probe = torch.tensor([[*self._encode.prefix_ids, self._mask, *self._encode.suffix_ids]], device=self._device)
+        self._reader = TokenScorer(pretrained.network, {"input_ids": probe})
+        self._ending = RowSelector(pretrained.network)
+        self._width = self._get_room(
+            get_window_width(pretrained.network, question, name=self.name, tokenizer=tokenizer)
+        )
+        self._budget = TokenBudget.of(
+            pretrained.network, vocabulary=0 if self._reader.skips_full_logits else self._reader.vocabulary
+        )
         self._substitutes = Substitutes(
             network=pretrained.network,
             tokenizer=tokenizer,
             encode=self._encode,
-            budget=Budget.of(pretrained.network, vocabulary=self._reader.vocabulary),
+            budget=TokenBudget.of(pretrained.network, vocabulary=self._reader.vocabulary),
             width=self._width,
         )
 
@@ -97,41 +101,43 @@ class Masked:
             CorpusError: A record has no text.
         """
         texts = _Texts.of(list({record.digest: record for record in records}.values()), self._encode)
-        reads = all_reads(texts.digests, texts.sizes, self._width, self.question)
+        reads = plan_reads(texts.digests, texts.sizes, self._width, self.question)
         rows = _Rows(texts, self.question)
-        lengths = reads[:, END] - reads[:, BEGIN] + self._encode.added
-        for batch, found in self._budget.each(lengths, lambda batch: self._ask(texts, reads[batch])):
+        lengths = reads[:, END] - reads[:, BEGIN] + self._encode.special_token_count
+        for batch, found in self._budget.map_batches(lengths, lambda batch: self._score_batch(texts, reads[batch])):
             rows.put(reads[batch], *found)
-        return rows.answers()
+        return rows.build_answers()
 
     def embed(self, records: Sequence[Record]) -> NDArray[np.float64]:
         """One row per record: the last layer at the first symbol ([CLS], where the tokenizer has it).
 
         Of a text that is longer than the model reads, its beginning counts.
         """
-        before, after = (np.array(marks, dtype=np.int64) for marks in (self._encode.before, self._encode.after))
-        texts = [text.ids[: self._width] for text in self._encode([text_of(record) for record in records])]
+        before, after = (
+            np.array(marks, dtype=np.int64) for marks in (self._encode.prefix_ids, self._encode.suffix_ids)
+        )
+        texts = [text.ids[: self._width] for text in self._encode([get_text(record) for record in records])]
         read = [np.concatenate([before, ids, after]) for ids in texts]
         points = np.empty((len(read), int(self._network.config.hidden_size)))
 
         def first(batch: NDArray[np.int64]) -> NDArray[np.float64]:
-            ids, mask = (each.to(self._device) for each in padded([read[i] for i in batch], self._padding))
+            ids, mask = (each.to(self._device) for each in pad([read[i] for i in batch], self._padding))
             with torch.inference_mode():
                 output = self._network(input_ids=ids, attention_mask=mask, output_hidden_states=True)
             found: NDArray[np.float64] = output.hidden_states[-1][:, 0].double().cpu().numpy()
             return found
 
-        for batch, found in self._budget.each([len(ids) for ids in read], first):
+        for batch, found in self._budget.map_batches([len(ids) for ids in read], first):
             points[batch] = found
         return points
 
     def neighbours(self, texts: Sequence[str], count: int) -> list[list[str]]:
         """For each text up to `count` others that differ in one symbol: the likeliest that is not the text's own."""
-        return self._substitutes.of(texts, count)
+        return self._substitutes.generate(texts, count)
 
-    def _room(self, width: int | None) -> int | None:
+    def _get_room(self, width: int | None) -> int | None:
         """How many ordinary symbols are read at once, when so many with the special ones are."""
-        added = self._encode.added
+        added = self._encode.special_token_count
         if width is not None and width < added + 2:
             raise ModelError(
                 f"A window of {width} symbols leaves no room: the tokenizer of {self.name!r} adds {added}.",
@@ -140,31 +146,31 @@ class Masked:
             )
         return None if width is None else width - added
 
-    def _ask(self, texts: _Texts, reads: Table) -> tuple[NDArray[np.int64], Numbers]:
+    def _score_batch(self, texts: _Texts, reads: Table) -> tuple[NDArray[np.int64], TokenScores]:
         """The places that are scored in these reads, one read after the other, and their numbers."""
-        before, after = self._encode.before, self._encode.after
-        lengths = reads[:, END] - reads[:, BEGIN] + self._encode.added
+        before, after = self._encode.prefix_ids, self._encode.suffix_ids
+        lengths = reads[:, END] - reads[:, BEGIN] + self._encode.special_token_count
         ids = np.full((len(reads), int(lengths.max())), self._padding, dtype=np.int64)
         ids[:, : len(before)] = before
         scored, cells = [], []
         for row, (record, pattern, begin, end, first, last) in zip(ids, reads.tolist(), strict=True):
-            places = hidden(texts.digests[record], int(texts.sizes[record]), pattern, self.question)
+            positions = draw_hidden(texts.digests[record], int(texts.sizes[record]), pattern, self.question)
             window = row[len(before) : len(before) + end - begin]
-            window[:] = texts.ids(record)[begin:end]
-            window[places[(places >= begin) & (places < end)] - begin] = self._mask
+            window[:] = texts.get_ids(record)[begin:end]
+            window[positions[(positions >= begin) & (positions < end)] - begin] = self._mask
             row[len(before) + end - begin :][: len(after)] = after
-            scored.append(places[first:last])
+            scored.append(positions[first:last])
             cells.append(len(before) + scored[-1] - begin)
         counts = reads[:, LAST] - reads[:, FIRST]
-        asked = np.concatenate(cells) + np.repeat(np.arange(len(reads)) * ids.shape[1], counts)
-        places = np.concatenate(scored)
-        symbols = texts.at(texts.encoded.ids, np.repeat(reads[:, RECORD], counts), places)
+        rows_scored = np.concatenate(cells) + np.repeat(np.arange(len(reads)) * ids.shape[1], counts)
+        positions = np.concatenate(scored)
+        true_ids = texts.take(texts.encoded.ids, np.repeat(reads[:, RECORD], counts), positions)
         mask = (np.arange(ids.shape[1]) < lengths[:, None]).astype(np.int64)
-        inputs = {"input_ids": self._placed(ids), "attention_mask": self._placed(mask)}
-        with self._ending.only(self._placed(asked)) as rows:
-            return places, self._reader.read(inputs, rows, self._placed(symbols))
+        inputs = {"input_ids": self._to_device(ids), "attention_mask": self._to_device(mask)}
+        with self._ending.select_rows(self._to_device(rows_scored)) as rows:
+            return positions, self._reader.score(inputs, rows, self._to_device(true_ids))
 
-    def _placed(self, values: NDArray[np.int64]) -> Tensor:
+    def _to_device(self, values: NDArray[np.int64]) -> Tensor:
         """Values on the model's device."""
         return torch.from_numpy(values).to(self._device)
 
@@ -176,25 +182,27 @@ class _Texts:
     digests: tuple[str, ...]
     sizes: NDArray[np.int64]
     """How many ordinary symbols each text has."""
-    encoded: Encoded
+    encoded: EncodedText
     """All texts as one."""
-    begins: NDArray[np.int64]
+    starts: NDArray[np.int64]
     """Where each text begins in it."""
 
     @classmethod
     def of(cls, records: Sequence[Record], encode: Encoder) -> _Texts:
         """The texts of these records."""
-        texts = encode([text_of(record) for record in records])
+        texts = encode([get_text(record) for record in records])
         sizes = np.array([len(text) for text in texts], dtype=np.int64)
-        return cls(tuple(record.digest for record in records), sizes, Encoded.joined(texts), np.cumsum(sizes) - sizes)
+        return cls(
+            tuple(record.digest for record in records), sizes, EncodedText.concatenate(texts), np.cumsum(sizes) - sizes
+        )
 
-    def ids(self, record: int) -> NDArray[np.int64]:
+    def get_ids(self, record: int) -> NDArray[np.int64]:
         """The symbols of one record."""
-        return self.encoded.ids[self.begins[record] : self.begins[record] + self.sizes[record]]
+        return self.encoded.ids[self.starts[record] : self.starts[record] + self.sizes[record]]
 
-    def at(self, column: NDArray[Any], records: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[Any]:
+    def take(self, column: NDArray[Any], records: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[Any]:
         """What stands in a column at these places of these records."""
-        found: NDArray[Any] = column[self.begins[records] + places]
+        found: NDArray[Any] = column[self.starts[records] + positions]
         return found
 
 
@@ -203,33 +211,33 @@ class _Rows:
 
     def __init__(self, texts: _Texts, question: Question) -> None:
         self._texts = texts
-        self._hides = np.array([pattern_size(int(size), question) for size in texts.sizes], dtype=np.int64)
-        patterns = np.array([pattern_count(int(size), question) for size in texts.sizes], dtype=np.int64)
+        self._hides = np.array([count_hidden(int(size), question) for size in texts.sizes], dtype=np.int64)
+        patterns = np.array([count_patterns(int(size), question) for size in texts.sizes], dtype=np.int64)
         self._counts = patterns * self._hides
         self._offsets = np.concatenate([[0], np.cumsum(self._counts)]).astype(np.int64)
         self._position = np.zeros(self._offsets[-1], dtype=np.int32)
-        self._numbers = Numbers.empty(len(self._position), double=question.precision == "float64")
+        self._numbers = TokenScores.allocate(len(self._position), double=question.precision == "float64")
 
-    def put(self, reads: Table, places: NDArray[np.int64], numbers: Numbers) -> None:
+    def put(self, reads: Table, positions: NDArray[np.int64], scores: TokenScores) -> None:
         """Keep what was found in some reads."""
         counts = reads[:, LAST] - reads[:, FIRST]
         begins = self._offsets[reads[:, RECORD]] + reads[:, PATTERN] * self._hides[reads[:, RECORD]] + reads[:, FIRST]
         rows = np.repeat(begins, counts) + ragged_arange(counts)
-        self._position[rows] = places
-        self._numbers.put(rows, numbers)
+        self._position[rows] = positions
+        self._numbers.put(rows, scores)
 
-    def answers(self) -> Answers:
+    def build_answers(self) -> Answers:
         """All rows, with where in the text they stand."""
         texts = self._texts
         record = np.repeat(np.arange(len(self._counts)), self._counts)
-        here = ragged_arange(self._counts) // np.repeat(np.maximum(self._hides, 1), self._counts)
+        pattern = ragged_arange(self._counts) // np.repeat(np.maximum(self._hides, 1), self._counts)
         return Answers(
             records=texts.digests,
             offsets=self._offsets,
-            pattern=here.astype(np.int32),
+            pattern=pattern.astype(np.int32),
             position=self._position,
-            start=texts.at(texts.encoded.start, record, self._position),
-            end=texts.at(texts.encoded.end, record, self._position),
-            known=texts.at(texts.encoded.known, record, self._position),
+            start=texts.take(texts.encoded.start, record, self._position),
+            end=texts.take(texts.encoded.end, record, self._position),
+            known=texts.take(texts.encoded.known, record, self._position),
             **vars(self._numbers),
         )

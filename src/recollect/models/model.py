@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect import labels
+from recollect.checks import check_at_least, check_between
 from recollect.corpora.record import Record
 from recollect.digests import Json, digest
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.kinds import Kind as Kind  # noqa: PLC0414 - part of what this module offers
 from recollect.models.kinds import Precision as Precision  # noqa: PLC0414
-from recollect.models.spelling import Spelling
-from recollect.settings import at_least, between
+from recollect.models.token_spelling import Spelling
 
 SCORING_REVISION = 1
 """Raised by hand whenever a change may move a number: old answers are then asked again."""
@@ -40,10 +40,10 @@ class Question:
     precision: Precision = "float32"
 
     def __post_init__(self) -> None:
-        at_least(1, patterns=self.patterns)
-        between(0, 1, masked=self.masked)
+        check_at_least(1, patterns=self.patterns)
+        check_between(0, 1, masked=self.masked)
         if self.window is not None:
-            at_least(2, window=self.window)
+            check_at_least(2, window=self.window)
 
 
 @runtime_checkable
@@ -74,12 +74,12 @@ class Model(Protocol):
         """What it shows about these records, in their order."""
 
 
-def address(model: Model) -> str:
+def compute_address(model: Model) -> str:
     """Where the answers of this model to its question are kept: a digest of all that they depend on."""
-    return digest(model.digest, model.kind, question_key(model.question), SCORING_REVISION)
+    return digest(model.digest, model.kind, build_question_key(model.question), SCORING_REVISION)
 
 
-def question_key(question: Question) -> dict[str, Json]:
+def build_question_key(question: Question) -> dict[str, Json]:
     """The question as addresses hash it: under frozen labels, whatever its fields are called."""
     return {
         labels.QUESTION_WINDOW: question.window,
@@ -105,7 +105,7 @@ class Frontier:
         return Frontier(self.nodes[np.asarray(rows, dtype=np.int64)])
 
     @staticmethod
-    def joined(parts: Sequence[Frontier]) -> Frontier:
+    def concatenate(parts: Sequence[Frontier]) -> Frontier:
         """The nodes of several frontiers as one."""
         return Frontier(np.concatenate([part.nodes for part in parts]))
 
@@ -120,7 +120,7 @@ class Stepper(Protocol):
     def spelling(self) -> Spelling:
         """How its symbols are spelled."""
 
-    def symbols(self, text: str) -> list[int]:
+    def encode(self, text: str) -> list[int]:
         """The symbols of a prefix as `start` reads it, with those that stand before every text."""
 
     def start(self, prefix: str | Sequence[int], *, source: str | Sequence[int] | None = None) -> Frontier:
@@ -133,7 +133,7 @@ class Stepper(Protocol):
         self,
         state: Frontier,
         parents: Sequence[int],
-        symbols: Sequence[int],
+        token_ids: Sequence[int],
         *,
         among: Sequence[int] | None = None,
         last: NDArray[np.bool_] | None = None,
@@ -143,15 +143,15 @@ class Stepper(Protocol):
         Nobody will go on from the new nodes that are marked as `last`, so nothing of them need be kept.
         """
 
-    def below(self, state: Frontier, parents: Sequence[int], symbols: Sequence[int]) -> Frontier:
+    def add_children(self, state: Frontier, parents: Sequence[int], token_ids: Sequence[int]) -> Frontier:
         """The new nodes that `step` would give, unread."""
 
-    def following(self, state: Frontier, *, among: Sequence[int] | None = None) -> NDArray[Any]:
+    def score_next(self, state: Frontier, *, among: Sequence[int] | None = None) -> NDArray[Any]:
         """Log-probabilities of what may follow these nodes [nodes, among]."""
 
 
 @runtime_checkable
-class Walkable(Model, Protocol):
+class Steppable(Model, Protocol):
     """A model whose access shows `steps`."""
 
     def stepper(self, *, memory: int | None = None) -> Stepper:
@@ -159,7 +159,7 @@ class Walkable(Model, Protocol):
 
 
 @runtime_checkable
-class Embedding(Protocol):
+class Embedder(Protocol):
     """A model that turns texts into points, so that texts of like meaning lie close together."""
 
     def embed(self, records: Sequence[Record]) -> NDArray[np.float64]:
@@ -167,7 +167,7 @@ class Embedding(Protocol):
 
 
 @runtime_checkable
-class Perturbing(Protocol):
+class Perturber(Protocol):
     """What writes texts that say almost the same."""
 
     def neighbours(self, texts: Sequence[str], count: int) -> list[list[str]]:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from recollect import labels
-from recollect.models.batching import Budget, padded
-from recollect.models.encoding import Encoded, Encoder
+from recollect.models.batches import TokenBudget, pad
+from recollect.models.tokenization import EncodedText, Encoder
 from recollect.streams import stream
 
-CONTINUES = "##"
+CONTINUATION_PREFIX = "##"
 """How word pieces are marked that go on with a word."""
 
 
@@ -27,39 +27,44 @@ class Substitutes:
     network: Any
     tokenizer: Any
     encode: Encoder
-    budget: Budget
+    budget: TokenBudget
     width: int | None
     """How many ordinary symbols are read at once; only the first so many are changed."""
 
-    def of(self, texts: Sequence[str], count: int) -> list[list[str]]:
+    def generate(self, texts: Sequence[str], count: int) -> list[list[str]]:
         """For each text up to `count` others; fewer if it has fewer symbols. The same whatever the batches."""
         encoded = self.encode(texts)
-        places = [_places(text, symbols, self.width, count) for text, symbols in zip(texts, encoded, strict=True)]
-        asked = [(i, place) for i, drawn in enumerate(places) for place in drawn]
-        before, after = (np.array(marks, dtype=np.int64) for marks in (self.encode.before, self.encode.after))
+        positions = [
+            _draw_positions(text, encoded_text, self.width, count)
+            for text, encoded_text in zip(texts, encoded, strict=True)
+        ]
+        masked_at = [(i, position) for i, drawn in enumerate(positions) for position in drawn]
+        before, after = (np.array(marks, dtype=np.int64) for marks in (self.encode.prefix_ids, self.encode.suffix_ids))
         read = []
-        for i, place in asked:
+        for i, position in masked_at:
             ids = encoded[i].ids[: self.width].copy()
-            ids[place] = self.tokenizer.mask_token_id
+            ids[position] = self.tokenizer.mask_token_id
             read.append(np.concatenate([before, ids, after]))
-        chosen = np.zeros(len(asked), dtype=np.int64)
-        ask = self._asking(read, [(encoded[i].ids[place], len(before) + place) for i, place in asked])
-        for batch, found in self.budget.each([len(ids) for ids in read], ask):
+        chosen = np.zeros(len(masked_at), dtype=np.int64)
+        score = self._build_scorer(
+            read, [(encoded[i].ids[position], len(before) + position) for i, position in masked_at]
+        )
+        for batch, found in self.budget.map_batches([len(ids) for ids in read], score):
             chosen[batch] = found
         changed: list[list[str]] = [[] for _ in texts]
-        for (i, place), symbol in zip(asked, chosen.tolist(), strict=True):
-            changed[i].append(self._put(texts[i], encoded[i], place, symbol))
+        for (i, position), token_id in zip(masked_at, chosen.tolist(), strict=True):
+            changed[i].append(self._replace_token(texts[i], encoded[i], position, token_id))
         return changed
 
-    def _asking(
+    def _build_scorer(
         self, read: Sequence[NDArray[np.int64]], hidden: Sequence[tuple[int, int]]
     ) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
         """What finds the likeliest symbols for a batch, that are not those which were hidden."""
-        continues = self._continues
+        continues = self._is_continuation
         banned = torch.tensor(self.tokenizer.all_special_ids)
 
         def likeliest(batch: NDArray[np.int64]) -> NDArray[np.int64]:
-            ids, mask = (each.to(self.network.device) for each in padded([read[i] for i in batch], 0))
+            ids, mask = (each.to(self.network.device) for each in pad([read[i] for i in batch], 0))
             own = torch.tensor([int(hidden[i][0]) for i in batch])
             with torch.inference_mode():
                 logits: Tensor = self.network(input_ids=ids, attention_mask=mask).logits
@@ -73,22 +78,22 @@ class Substitutes:
         return likeliest
 
     @property
-    def _continues(self) -> Tensor:
+    def _is_continuation(self) -> Tensor:
         """Which symbols go on with a word, or begin with a space; by their number."""
         written = self.tokenizer.convert_ids_to_tokens(list(range(len(self.tokenizer))))
-        return torch.tensor([str(each).startswith((CONTINUES, "Ġ", "▁")) for each in written])
+        return torch.tensor([str(each).startswith((CONTINUATION_PREFIX, "Ġ", "▁")) for each in written])
 
-    def _put(self, text: str, symbols: Encoded, place: int, symbol: int) -> str:
+    def _replace_token(self, text: str, encoded_text: EncodedText, position: int, token_id: int) -> str:
         """The text with another symbol in that place."""
-        start, end = int(symbols.start[place]), int(symbols.end[place])
-        written = str(self.tokenizer.decode([symbol])).removeprefix(CONTINUES)
+        start, end = int(encoded_text.start[position]), int(encoded_text.end[position])
+        written = str(self.tokenizer.decode([token_id])).removeprefix(CONTINUATION_PREFIX)
         if not text[start:end].startswith(" "):
             written = written.lstrip(" ")
         return text[:start] + written + text[end:]
 
 
-def _places(text: str, symbols: Encoded, width: int | None, count: int) -> list[int]:
+def _draw_positions(text: str, encoded_text: EncodedText, width: int | None, count: int) -> list[int]:
     """Up to so many different places of a text, drawn by what it says."""
-    room = len(symbols) if width is None else min(width, len(symbols))
+    room = len(encoded_text) if width is None else min(width, len(encoded_text))
     drawn: list[int] = stream(0, labels.STREAM_NEIGHBOURS, text).permutation(room)[:count].tolist()
     return sorted(drawn)

@@ -30,7 +30,7 @@ class Tree:
         return self._column(0)
 
     @property
-    def symbol(self) -> NDArray[np.int32]:
+    def token(self) -> NDArray[np.int32]:
         """The symbol that leads from the parent to the node."""
         return self._column(1)
 
@@ -44,15 +44,15 @@ class Tree:
         """Which of the starts the node comes from."""
         return self._column(3)
 
-    def plant(self, symbol: int, origin: int) -> Nodes:
+    def add_root(self, token_id: int, origin: int) -> Nodes:
         """A new root."""
-        return self._append(np.array([[-1], [symbol], [0], [origin]]))
+        return self._append(np.array([[-1], [token_id], [0], [origin]]))
 
-    def grow(self, parents: Nodes, symbols: NDArray[np.int64]) -> Nodes:
+    def add_children(self, parents: Nodes, token_ids: NDArray[np.int64]) -> Nodes:
         """New nodes, one below each parent."""
-        return self._append(np.stack([parents, symbols, self.depth[parents] + 1, self.origin[parents]]))
+        return self._append(np.stack([parents, token_ids, self.depth[parents] + 1, self.origin[parents]]))
 
-    def lines(self, nodes: NDArray[np.integer[Any]], count: int) -> Nodes:
+    def get_paths(self, nodes: NDArray[np.integer[Any]], count: int) -> Nodes:
         """The last so many nodes on the way to each node, itself last [nodes, count]; −1 before a root."""
         line = np.full((len(nodes), count), -1, dtype=np.int64)
         for i in range(count - 1, -1, -1):
@@ -76,7 +76,7 @@ class Tree:
         return np.arange(begin, size)
 
 
-class Memory:
+class StateCache:
     """What a model remembers of nodes, in large tensors, up to a limit: then the oldest is overwritten."""
 
     def __init__(self, limit: int) -> None:
@@ -84,22 +84,22 @@ class Memory:
         self._limit = limit
         self._kept: Rows = ()
         self._next = 0
-        self._place = np.full(1024, -1, dtype=np.int64)
+        self._slot_of = np.full(1024, -1, dtype=np.int64)
         """Where in the tensors a node's row lies; −1 if it is not there."""
         self._owner = np.empty(0, dtype=np.int64)
         """Whose row lies there; −1 for nobody's."""
 
-    def holds(self, nodes: Nodes) -> NDArray[np.bool_]:
+    def contains(self, nodes: Nodes) -> NDArray[np.bool_]:
         """Which nodes are remembered; −1 is none."""
-        return (nodes >= 0) & (self._places(nodes) >= 0)
+        return (nodes >= 0) & (self._get_slots(nodes) >= 0)
 
-    def take(self, nodes: Nodes) -> Rows:
+    def get(self, nodes: Nodes) -> Rows:
         """Their rows, shaped like `nodes`; all must be remembered."""
-        places = torch.from_numpy(self._place[nodes.ravel()])
-        rows = (kept.index_select(0, places.to(kept.device)) for kept in self._kept)
+        slots = torch.from_numpy(self._slot_of[nodes.ravel()])
+        rows = (kept.index_select(0, slots.to(kept.device)) for kept in self._kept)
         return tuple(row.view(*nodes.shape, *row.shape[1:]) for row in rows)
 
-    def keep(self, nodes: Nodes, rows: Rows) -> None:
+    def put(self, nodes: Nodes, rows: Rows) -> None:
         """Remember these nodes, each given once, at the cost of the oldest."""
         if not len(nodes):
             return
@@ -115,24 +115,24 @@ class Memory:
             span = slice(self._next, self._next + part)
             for kept, row in zip(self._kept, rows, strict=True):
                 kept[span] = row[:part]
-            self._enter(nodes[:part], span)
+            self._register(nodes[:part], span)
             nodes, rows = nodes[part:], tuple(row[part:] for row in rows)
             self._next = span.stop % capacity
 
-    def _enter(self, nodes: Nodes, span: slice) -> None:
+    def _register(self, nodes: Nodes, span: slice) -> None:
         """Note whose rows lie here now; what lay here is forgotten, and so is an older row of the same node."""
         before = self._owner[span]
-        self._place[before[before >= 0]] = -1
-        self._places(nodes)
-        older = self._place[nodes]
+        self._slot_of[before[before >= 0]] = -1
+        self._get_slots(nodes)
+        older = self._slot_of[nodes]
         self._owner[older[older >= 0]] = -1
         self._owner[span] = nodes
-        self._place[nodes] = np.arange(span.start, span.stop)
+        self._slot_of[nodes] = np.arange(span.start, span.stop)
 
-    def _places(self, nodes: Nodes) -> NDArray[np.int64]:
+    def _get_slots(self, nodes: Nodes) -> NDArray[np.int64]:
         """Where these nodes lie."""
-        missing = int(nodes.max(initial=-1)) + 1 - len(self._place)
+        missing = int(nodes.max(initial=-1)) + 1 - len(self._slot_of)
         if missing > 0:
-            room = np.full(max(missing, len(self._place)), -1, dtype=np.int64)
-            self._place = np.concatenate([self._place, room])
-        return self._place[nodes]
+            room = np.full(max(missing, len(self._slot_of)), -1, dtype=np.int64)
+            self._slot_of = np.concatenate([self._slot_of, room])
+        return self._slot_of[nodes]

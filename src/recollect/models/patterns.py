@@ -24,49 +24,49 @@ RECORD, PATTERN, BEGIN, END, FIRST, LAST = range(6)
 the pattern's places are scored in it (the last excluded)."""
 
 
-def pattern_count(symbols: int, question: Question) -> int:
+def count_patterns(token_count: int, question: Question) -> int:
     """How many patterns a text of so many ordinary symbols gets; an empty text gets none.
 
-    >>> pattern_count(7, Question(patterns=20)), pattern_count(7, Question(one_by_one=True))
+    >>> count_patterns(7, Question(patterns=20)), count_patterns(7, Question(one_by_one=True))
     (20, 7)
     """
-    if question.one_by_one or not symbols:
-        return symbols
+    if question.one_by_one or not token_count:
+        return token_count
     return question.patterns
 
 
-def pattern_size(symbols: int, question: Question) -> int:
+def count_hidden(token_count: int, question: Question) -> int:
     """How many of so many ordinary symbols one pattern hides.
 
-    >>> pattern_size(20, Question(masked=0.15)), pattern_size(21, Question(masked=0.15))
+    >>> count_hidden(20, Question(masked=0.15)), count_hidden(21, Question(masked=0.15))
     (3, 4)
     """
     if question.one_by_one:
-        return min(1, symbols)
+        return min(1, token_count)
     # as a fraction, because 0.07 * 100 is above 7
-    return math.ceil(Fraction(str(question.masked)) * symbols)
+    return math.ceil(Fraction(str(question.masked)) * token_count)
 
 
-def hidden(record: str, symbols: int, pattern: int, question: Question) -> NDArray[np.int64]:
+def draw_hidden(record: str, token_count: int, pattern: int, question: Question) -> NDArray[np.int64]:
     """The places that one pattern hides, in order.
 
     Args:
         record: The digest of the record: the pattern depends on it, on the seed and on nothing else.
-        symbols: How many ordinary symbols its text has.
+        token_count: How many ordinary symbols its text has.
         pattern: Which pattern, from 0.
         question: How the model is asked.
 
-    >>> hidden("any", 3, 2, Question(one_by_one=True)).tolist()
+    >>> draw_hidden("any", 3, 2, Question(one_by_one=True)).tolist()
     [2]
     """
     if question.one_by_one:
         return np.array([pattern], dtype=np.int64)
     # the smallest of random numbers, rather than a library's choice, whose algorithm may change
-    draws = stream(question.mask_seed, labels.STREAM_MASK, record, pattern).random(symbols)
-    return np.sort(np.argsort(draws, kind="stable")[: pattern_size(symbols, question)])
+    draws = stream(question.mask_seed, labels.STREAM_MASK, record, pattern).random(token_count)
+    return np.sort(np.argsort(draws, kind="stable")[: count_hidden(token_count, question)])
 
 
-def all_reads(records: Sequence[str], sizes: NDArray[np.int64], width: int | None, question: Question) -> Table:
+def plan_reads(records: Sequence[str], sizes: NDArray[np.int64], width: int | None, question: Question) -> Table:
     """Every read that the records need [reads, 6].
 
     A text that is longer than a window is read in windows that overlap by half, and a place is scored in the window
@@ -80,32 +80,34 @@ def all_reads(records: Sequence[str], sizes: NDArray[np.int64], width: int | Non
         question: How the model is asked.
     """
     fits = np.ones(len(sizes), dtype=np.bool_) if width is None else sizes <= width
-    counts = np.array([pattern_count(int(size), question) for size in sizes], dtype=np.int64)
-    hides = np.array([pattern_size(int(size), question) for size in sizes], dtype=np.int64)
-    whole = np.repeat(np.arange(len(sizes)), np.where(fits, counts, 0))
-    table = np.zeros((len(whole), 6), dtype=np.int64)
-    table[:, RECORD], table[:, PATTERN] = whole, ragged_arange(np.where(fits, counts, 0))
-    table[:, END], table[:, LAST] = sizes[whole], hides[whole]
-    parts = [table]
+    counts = np.array([count_patterns(int(size), question) for size in sizes], dtype=np.int64)
+    hides = np.array([count_hidden(int(size), question) for size in sizes], dtype=np.int64)
+    whole_records = np.repeat(np.arange(len(sizes)), np.where(fits, counts, 0))
+    table = np.zeros((len(whole_records), 6), dtype=np.int64)
+    table[:, RECORD], table[:, PATTERN] = whole_records, ragged_arange(np.where(fits, counts, 0))
+    table[:, END], table[:, LAST] = sizes[whole_records], hides[whole_records]
+    tables = [table]
     for record in np.flatnonzero(~fits).tolist():
         size = int(sizes[record])
         for pattern in range(counts[record]):
-            windows = windowed(hidden(records[record], size, pattern, question), size, int(width or size))
-            parts.append(np.insert(windows, 0, [[record], [pattern]], axis=1))
-    return np.concatenate(parts)
+            windows = split_into_windows(
+                draw_hidden(records[record], size, pattern, question), size, int(width or size)
+            )
+            tables.append(np.insert(windows, 0, [[record], [pattern]], axis=1))
+    return np.concatenate(tables)
 
 
-def windowed(places: NDArray[np.int64], size: int, width: int) -> Table:
+def split_into_windows(positions: NDArray[np.int64], size: int, width: int) -> Table:
     """In which windows of a long text these places are scored [windows, 4]: begin, end, first, last.
 
-    >>> windowed(np.array([0, 3, 9]), size=10, width=4).tolist()
+    >>> split_into_windows(np.array([0, 3, 9]), size=10, width=4).tolist()
     [[0, 4, 0, 1], [2, 6, 1, 2], [6, 10, 2, 3]]
     """
     step = max(1, width // 2)
     begins = np.append(np.arange(0, size - width, step), size - width)
     # halfway between two neighbouring middles, the later window takes over
     borders = (begins[1:] + begins[:-1] + width) / 2
-    last = np.append(np.searchsorted(places, borders), len(places))
+    last = np.append(np.searchsorted(positions, borders), len(positions))
     first = np.append(0, last[:-1])
     table = np.stack([begins, begins + width, first, last], axis=1)
     return table[first < last]

@@ -22,16 +22,16 @@ from recollect.digests import Json
 from recollect.errors import ModelError
 from recollect.models.model import Kind, Precision
 
-_AUTO: dict[Kind, tuple[str, str]] = {
+_AUTO_CLASSES: dict[Kind, tuple[str, str]] = {
     "causal": ("AutoModelForCausalLM", "MODEL_FOR_CAUSAL_LM_MAPPING"),
     "masked": ("AutoModelForMaskedLM", "MODEL_FOR_MASKED_LM_MAPPING"),
     "seq2seq": ("AutoModelForSeq2SeqLM", "MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING"),
     "classifier": ("AutoModelForSequenceClassification", "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING"),
 }
 """What loads each kind, and where `transformers` lists the architectures of that kind."""
-_ARRAYS = ("AutoModelForImageClassification", "MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING")
+_ARRAY_CLASSES = ("AutoModelForImageClassification", "MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING")
 """The same for classifiers of arrays."""
-_UNREADABLE = (
+_LOAD_ERRORS = (
     OSError,
     ValueError,
     RuntimeError,
@@ -65,7 +65,7 @@ class Pretrained:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opened:
+class LoadedNetwork:
     """A model as it lies in its folder or in memory: in the precision that it is stored in."""
 
     network: Any
@@ -78,27 +78,27 @@ class Opened:
     """Its weights under the names that they have in a folder, if these are not the network's own."""
 
 
-def open_model(folder: Path, ref: str, kind: Kind | None) -> Opened:
+def open_model(folder: Path, ref: str, kind: Kind | None) -> LoadedNetwork:
     """The model that lies in one folder."""
     config = read_config(folder, ref)
-    kind = kind or kind_of(config, ref)
-    return Opened(network=read_network(folder, ref, config=config, kind=kind), kind=kind, folder=folder)
+    kind = kind or infer_kind(config, ref)
+    return LoadedNetwork(network=read_network(folder, ref, config=config, kind=kind), kind=kind, folder=folder)
 
 
 def read_config(folder: Path, ref: str) -> Any:
     """The configuration of the model in this folder; code that lies beside it is never run."""
-    with quietly(ref, "Its configuration cannot be read", code="config_unreadable"):
+    with silence_libraries(ref, "Its configuration cannot be read", code="config_unreadable"):
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
 
 
-def kind_of(config: Any, ref: str) -> Kind:
+def infer_kind(config: Any, ref: str) -> Kind:
     """What a model predicts, by the name of its architecture.
 
     Raises:
         ModelError: The name does not say, or the model has no output layer.
     """
-    kinds = [kind for kind, (_, listing) in _AUTO.items() if _lists(listing, config)]
-    if _lists(_ARRAYS[1], config):
+    kinds = [kind for kind, (_, listing) in _AUTO_CLASSES.items() if _is_listed(listing, config)]
+    if _is_listed(_ARRAY_CLASSES[1], config):
         kinds.append("classifier")
     if "seq2seq" in kinds and getattr(config, "is_encoder_decoder", False):
         return "seq2seq"  # BART and its kin are listed as masked models too
@@ -107,12 +107,12 @@ def kind_of(config: Any, ref: str) -> Kind:
     named = f"is a {' and '.join(config.architectures)}" if config.architectures else "does not name its architecture"
     raise ModelError(
         f"The model {ref!r} {named}, which does not say what it predicts.",
-        do=f"Say it with --as (kind=): {', '.join(_AUTO)}. A model without an output layer cannot be asked.",
+        do=f"Say it with --as (kind=): {', '.join(_AUTO_CLASSES)}. A model without an output layer cannot be asked.",
         code="unknown_kind",
     )
 
 
-def kind_of_class(network: Any) -> Kind:
+def infer_kind_of_class(network: Any) -> Kind:
     """What a model in memory predicts, by its class.
 
     Raises:
@@ -120,10 +120,10 @@ def kind_of_class(network: Any) -> Kind:
     """
     config, name = copy(network.config), type(network).__name__
     config.architectures = [name]
-    return kind_of(config, name)
+    return infer_kind(config, name)
 
 
-def _lists(listing: str, config: Any) -> bool:
+def _is_listed(listing: str, config: Any) -> bool:
     """Whether `transformers` lists the architecture that the configuration names."""
     listed = getattr(transformers, listing).get(type(config), ())
     classes = listed if isinstance(listed, tuple) else (listed,)
@@ -132,9 +132,9 @@ def _lists(listing: str, config: Any) -> bool:
 
 def reads_arrays(config: Any, kind: Kind) -> bool:
     """Whether a model reads arrays rather than texts: the image classifiers."""
-    if kind != "classifier" or _lists(_AUTO["classifier"][1], config):
+    if kind != "classifier" or _is_listed(_AUTO_CLASSES["classifier"][1], config):
         return False
-    return type(config) in getattr(transformers, _ARRAYS[1])
+    return type(config) in getattr(transformers, _ARRAY_CLASSES[1])
 
 
 def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: Collection[str] = ()) -> Any:
@@ -151,8 +151,8 @@ def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: C
         ModelError: The files are damaged, or some weights would have to be made up: a model with an output layer
             drawn at random answers, but its numbers mean nothing.
     """
-    auto = getattr(transformers, (_ARRAYS if reads_arrays(config, kind) else _AUTO[kind])[0])
-    with quietly(ref, f"It cannot be loaded as a {kind} model", code="weights_unreadable"):
+    auto = getattr(transformers, (_ARRAY_CLASSES if reads_arrays(config, kind) else _AUTO_CLASSES[kind])[0])
+    with silence_libraries(ref, f"It cannot be loaded as a {kind} model", code="weights_unreadable"):
         network, found = auto.from_pretrained(
             folder,
             config=config,
@@ -167,7 +167,7 @@ def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: C
     )
     if wrong:
         raise ModelError(
-            f"The weights of {ref!r} do not fit its config.json: {some(wrong)}.",
+            f"The weights of {ref!r} do not fit its config.json: {abbreviate(wrong)}.",
             do="Save the model again, whole.",
             code="weights_misfit",
         )
@@ -175,7 +175,7 @@ def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: C
     missing = sorted(name for name in found["missing_keys"] if not set(name.split(".")) & set(supplied))
     if missing:
         raise ModelError(
-            f"The model {ref!r} lacks weights that a {kind} model needs: {some(missing)}.",
+            f"The model {ref!r} lacks weights that a {kind} model needs: {abbreviate(missing)}.",
             do="They would be drawn at random, and its answers would mean nothing. "
             "Give a model that was trained with them, or say with --as (kind=) what it predicts.",
             code="missing_weights",
@@ -189,7 +189,7 @@ def read_tokenizer(folder: Path, ref: str) -> Any:
     Raises:
         ModelError: There is none, or it is of the kind that cannot say where in the text a symbol stands.
     """
-    with quietly(ref, "Its tokenizer cannot be loaded", code="tokenizer_unreadable"):
+    with silence_libraries(ref, "Its tokenizer cannot be loaded", code="tokenizer_unreadable"):
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     # without its files, transformers makes up an empty tokenizer of the model's family
     files = {"tokenizer.json", *type(tokenizer).vocab_files_names.values()}
@@ -234,13 +234,13 @@ def refuse_foreign(tokenizer: Any, network: Any, ref: str) -> None:
         )
 
 
-def settled(network: Any, precision: Precision, device: torch.device) -> Any:
+def settle(network: Any, precision: Precision, device: torch.device) -> Any:
     """The model ready to be asked: evaluation mode, precision, device, nothing to be trained."""
     return network.eval().requires_grad_(False).to(device=device, dtype=getattr(torch, precision))
 
 
 @contextmanager
-def quietly(ref: str, what: str, *, code: str) -> Iterator[None]:
+def silence_libraries(ref: str, what: str, *, code: str) -> Iterator[None]:
     """Silence the libraries while they load, and turn what they raise into one clear error."""
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
@@ -249,10 +249,10 @@ def quietly(ref: str, what: str, *, code: str) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except _UNREADABLE as error:
-        said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    except _LOAD_ERRORS as error:
+        message = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise ModelError(
-            f"The model {ref!r} could not be loaded. {what}: {said}",
+            f"The model {ref!r} could not be loaded. {what}: {message}",
             do="Only architectures that transformers knows are read; code from a model's folder is never run.",
             code=code,
         ) from error
@@ -262,6 +262,6 @@ def quietly(ref: str, what: str, *, code: str) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def some(names: list[str]) -> str:
+def abbreviate(names: list[str]) -> str:
     """The first few of many names."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

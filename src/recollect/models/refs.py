@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from recollect.checks import suggest_name
 from recollect.errors import ModelError
-from recollect.settings import did_you_mean
 
 HUB = "hf:"
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
@@ -25,7 +25,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Folder:
+class FolderRef:
     """A folder on this machine that `save_pretrained` wrote."""
 
     text: str
@@ -40,7 +40,7 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class Hub:
+class HubRef:
     """A model of the Hugging Face hub."""
 
     name: str
@@ -52,18 +52,18 @@ class Hub:
 
 
 @dataclass(frozen=True)
-class Adapted:
+class AdapterRef:
     """A PEFT adapter on its base."""
 
-    base: Folder | Hub
-    adapter: Folder | Hub
+    base: FolderRef | HubRef
+    adapter: FolderRef | HubRef
 
     def __str__(self) -> str:
         return f"{self.base}+{self.adapter}"
 
 
 @dataclass(frozen=True)
-class GgufFile:
+class GgufRef:
     """A quantised model in one file."""
 
     text: str
@@ -73,7 +73,7 @@ class GgufFile:
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordingRef:
     """An answer store that is replayed."""
 
     text: str
@@ -89,7 +89,7 @@ class Recording:
 
 
 @dataclass(frozen=True)
-class OwnCode:
+class CodeRef:
     """A model that the user's own code makes."""
 
     module: str
@@ -100,7 +100,7 @@ class OwnCode:
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class EndpointRef:
     """A model that an inference server shows."""
 
     url: str
@@ -111,34 +111,34 @@ class Endpoint:
         return f"{self.url}#{self.name}"
 
 
-Checkpoint = Folder | Hub
+Checkpoint = FolderRef | HubRef
 """A whole model: configuration, weights and tokenizer."""
-ModelName = Checkpoint | Adapted | GgufFile | Recording | OwnCode | Endpoint
+ModelName = Checkpoint | AdapterRef | GgufRef | RecordingRef | CodeRef | EndpointRef
 
 
 def parse_model(text: str) -> ModelName:
     """What a model string names.
 
     >>> parse_model("hf:EleutherAI/pythia-70m@step3000")
-    Hub(name='EleutherAI/pythia-70m', revision='step3000')
+    HubRef(name='EleutherAI/pythia-70m', revision='step3000')
     >>> parse_model("python:my_models:shop_bot")
-    OwnCode(module='my_models', factory='shop_bot')
+    CodeRef(module='my_models', factory='shop_bot')
 
     Raises:
         ModelError: It names nothing that is there, or breaks the grammar.
     """
     scheme, _, rest = text.partition(":")
     if scheme == "recorded":
-        return Recording(rest)
+        return RecordingRef(rest)
     if scheme == "python":
-        return _own_code(text, rest)
+        return _parse_code(text, rest)
     if scheme in {"http", "https"}:
-        return _endpoint(text)
+        return _parse_endpoint(text)
     if (parts := _split(text)) is not None:
-        return Adapted(_checkpoint(parts[0]), _checkpoint(parts[1]))
-    if text.lower().endswith(".gguf") and _found(text) == "file":
-        return GgufFile(text)
-    return _checkpoint(text)
+        return AdapterRef(_parse_part(parts[0]), _parse_part(parts[1]))
+    if text.lower().endswith(".gguf") and _probe_path(text) == "file":
+        return GgufRef(text)
+    return _parse_part(text)
 
 
 def parse_checkpoint(text: str) -> Checkpoint:
@@ -148,7 +148,7 @@ def parse_checkpoint(text: str) -> Checkpoint:
         ModelError: It names nothing that is there, or something else than a folder or a model of the hub.
     """
     found = parse_model(text)
-    if not isinstance(found, Folder | Hub):
+    if not isinstance(found, FolderRef | HubRef):
         raise ModelError(
             f"The model {text!r} is not a checkpoint whose weights can be read as they are.",
             do=f"Give its folder, or {HUB}NAME.",
@@ -157,10 +157,10 @@ def parse_checkpoint(text: str) -> Checkpoint:
     return found
 
 
-def natural_reference(text: str) -> str | None:
+def get_natural_reference(text: str) -> str | None:
     """The model that an adapted model is naturally compared with: its base; None for any other model.
 
-    >>> natural_reference("hf:gpt2+runs/lora")
+    >>> get_natural_reference("hf:gpt2+runs/lora")
     'hf:gpt2'
     """
     parts = None if text.startswith(("recorded:", "python:", "http:", "https:")) else _split(text)
@@ -169,19 +169,19 @@ def natural_reference(text: str) -> str | None:
 
 def _split(text: str) -> tuple[str, str] | None:
     """Base and adapter, where the string has both: a folder's own name may hold a '+', too."""
-    if "+" not in text or _found(text) is not None:
+    if "+" not in text or _probe_path(text) is not None:
         return None
-    pairs = [(text[:place], text[place + 1 :]) for place, letter in enumerate(text) if letter == "+"]
+    pairs = [(text[:index], text[index + 1 :]) for index, letter in enumerate(text) if letter == "+"]
     found = [pair for pair in pairs if _is_named(pair[1])] or [pair for pair in pairs if _is_named(pair[0])][-1:]
     return found[0] if found else None
 
 
 def _is_named(text: str) -> bool:
     """Whether this is a folder that is there, or the hub's."""
-    return text.startswith(HUB) or _found(text) == "folder"
+    return text.startswith(HUB) or _probe_path(text) == "folder"
 
 
-def _found(text: str) -> Literal["folder", "file"] | None:
+def _probe_path(text: str) -> Literal["folder", "file"] | None:
     """What lies at a path; None also for what can be no path at all."""
     try:
         path = Path(text).expanduser()
@@ -190,20 +190,20 @@ def _found(text: str) -> Literal["folder", "file"] | None:
         return None
 
 
-def _checkpoint(text: str) -> Checkpoint:
+def _parse_part(text: str) -> Checkpoint:
     """A folder that is there, or a name that says it is the hub's."""
     if text.startswith(HUB):
-        return _hub(text)
-    found = _found(text)
+        return _parse_hub(text)
+    found = _probe_path(text)
     if found == "folder":
-        return Folder(text)
+        return FolderRef(text)
     if found == "file":
         do = f"Give its folder: {str(Path(text).parent)!r}."
         raise ModelError(f"The model {text!r} is a file.", do=do, code="model_is_a_file")
-    raise _absent(text)
+    raise _build_absent_error(text)
 
 
-def _hub(text: str) -> Hub:
+def _parse_hub(text: str) -> HubRef:
     """The name and revision of a model of the hub."""
     name, mark, revision = text.removeprefix(HUB).partition("@")
     if not _HUB_NAME.fullmatch(name) or (mark and not _REVISION.fullmatch(revision)):
@@ -212,20 +212,20 @@ def _hub(text: str) -> Hub:
             do=f"Write {HUB}NAME or {HUB}OWNER/NAME, with @REVISION behind it to pin a branch, tag or commit.",
             code="invalid_hub_name",
         )
-    return Hub(name, revision or None)
+    return HubRef(name, revision or None)
 
 
-def _own_code(text: str, target: str) -> OwnCode:
+def _parse_code(text: str, target: str) -> CodeRef:
     """The module and the function that makes the model."""
     module, _, factory = target.partition(":")
     if not module or not factory:
         raise ModelError(
             f"The model {text!r} names no factory.", do="Write python:package.module:factory.", code="no_factory_named"
         )
-    return OwnCode(module, factory)
+    return CodeRef(module, factory)
 
 
-def _endpoint(text: str) -> Endpoint:
+def _parse_endpoint(text: str) -> EndpointRef:
     """The address of a server and the name of its model."""
     found = _ENDPOINT.fullmatch(text)
     if found is None:
@@ -234,27 +234,29 @@ def _endpoint(text: str) -> Endpoint:
             do="Write its address and the name of the model: http://host:port/v1#NAME.",
             code="invalid_endpoint",
         )
-    return Endpoint(found[1], found[2])
+    return EndpointRef(found[1], found[2])
 
 
-def _absent(text: str) -> ModelError:
+def _build_absent_error(text: str) -> ModelError:
     """Why a name that is neither a folder nor the hub's is no model, what is there, and what may have been meant."""
     parent = str(Path(text).parent)
-    beside = _folders_in(parent)
-    if beside is None:
-        there = f"There is no folder {parent!r} either."
+    siblings = _list_folders(parent)
+    if siblings is None:
+        listing = f"There is no folder {parent!r} either."
     else:
-        more = f" and {len(beside) - _SHOWN} more" if len(beside) > _SHOWN else ""
-        there = f"The folders in {parent!r}: {', '.join(beside[:_SHOWN])}{more}." if beside else f"{parent!r} has none."
-    near = did_you_mean(text, [str(Path(parent) / name) for name in beside or ()])
+        more = f" and {len(siblings) - _SHOWN} more" if len(siblings) > _SHOWN else ""
+        listing = (
+            f"The folders in {parent!r}: {', '.join(siblings[:_SHOWN])}{more}." if siblings else f"{parent!r} has none."
+        )
+    near = suggest_name(text, [str(Path(parent) / name) for name in siblings or ()])
     hub = f"A model of the Hugging Face hub is named {HUB}{text}." if _HUB_NAME.fullmatch(text) else ""
     do = f"{near}{hub}".strip() or "Check the path."
-    return ModelError(f"There is no model folder {text!r}. {there}", do=do, code="no_such_model")
+    return ModelError(f"There is no model folder {text!r}. {listing}", do=do, code="no_such_model")
 
 
-def _folders_in(text: str) -> list[str] | None:
+def _list_folders(text: str) -> list[str] | None:
     """The names of the folders in a folder, those apart that are hidden; None if there is no such folder."""
-    if _found(text) != "folder":
+    if _probe_path(text) != "folder":
         return None
     try:
         inside = list(Path(text).expanduser().iterdir())

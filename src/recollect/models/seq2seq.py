@@ -12,14 +12,14 @@ from recollect.corpora.record import Record
 from recollect.errors import CorpusError, ModelError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
-from recollect.models.batching import Indices, padded
-from recollect.models.encoding import Encoder
-from recollect.models.left_to_right import Inputs, Pass, PassReader, left_to_right
+from recollect.models.autoregression import Inputs, Pass, PassScorer, build_answers
+from recollect.models.batches import Indices, pad
 from recollect.models.model import Kind, Question
 from recollect.models.pretrained import Pretrained
-from recollect.models.spelling import spelling_of
-from recollect.models.stepping import TreeStepper
-from recollect.models.windows import context_length
+from recollect.models.token_spelling import get_spelling
+from recollect.models.tokenization import Encoder
+from recollect.models.tree_stepper import TreeStepper
+from recollect.models.windows import get_context_length
 
 
 class Seq2Seq:
@@ -48,11 +48,11 @@ class Seq2Seq:
         self.tokenizer = tokenizer
         self._network, self._device = network, network.device
         self._sources, self._targets = Encoder(tokenizer), Encoder(tokenizer, target=True)
-        self._start = np.array([_decoder_start(network, self.name), *self._targets.before], dtype=np.int64)
-        self._longest = context_length(network)
+        self._start = np.array([_get_decoder_start(network, self.name), *self._targets.prefix_ids], dtype=np.int64)
+        self._longest = get_context_length(network)
         self._padding: int = tokenizer.pad_token_id or 0
         source = {"input_ids": torch.tensor([[0, 1]], device=self._device)}
-        self._passes = PassReader(network, name=self.name, padding=self._padding, beside=source)
+        self._passes = PassScorer(network, name=self.name, padding=self._padding, encoder_inputs=source)
 
     @property
     def budget(self) -> int:
@@ -71,38 +71,40 @@ class Seq2Seq:
             ModelError: A source or a target is longer than the model reads.
         """
         distinct = {record.digest: record for record in records}
-        pairs = [_pair(record) for record in distinct.values()]
-        before, after = self._sources.before, self._sources.after
+        pairs = [_get_pair(record) for record in distinct.values()]
+        before, after = self._sources.prefix_ids, self._sources.suffix_ids
         sources = [
             np.concatenate([before, source.ids, after]).astype(np.int64)
             for source in self._sources([source for source, _ in pairs])
         ]
         targets = self._targets([target for _, target in pairs])
-        passes = [Pass(read=np.concatenate([self._start, target.ids[:-1]]), follow=target.ids) for target in targets]
+        passes = [
+            Pass(input_ids=np.concatenate([self._start, target.ids[:-1]]), target_ids=target.ids) for target in targets
+        ]
         for record, source, each in zip(distinct.values(), sources, passes, strict=True):
             self._refuse_unreadable(record, "source", len(source))
-            self._refuse_unreadable(record, "target", len(each.read))
-        asked = [i for i, each in enumerate(passes) if len(each.follow)]
+            self._refuse_unreadable(record, "target", len(each.input_ids))
+        scored = [i for i, each in enumerate(passes) if len(each.target_ids)]
 
         def beside(batch: Indices) -> Inputs:
-            ids, mask = padded([sources[asked[i]] for i in batch], self._padding)
+            ids, mask = pad([sources[scored[i]] for i in batch], self._padding)
             return {"input_ids": ids.to(self._device), "attention_mask": mask.to(self._device)}
 
-        numbers = self._passes.numbers(
-            [passes[i] for i in asked],
-            beside=beside,
-            costs=[2 * max(len(sources[i]), len(passes[i].read)) for i in asked],
+        numbers = self._passes.score_passes(
+            [passes[i] for i in scored],
+            encoder_inputs=beside,
+            costs=[2 * max(len(sources[i]), len(passes[i].input_ids)) for i in scored],
         )
-        return left_to_right(tuple(distinct), targets, 0, numbers)
+        return build_answers(tuple(distinct), targets, 0, numbers)
 
     def stepper(self, *, memory: int | None = None) -> TreeStepper:
         """The model walked symbol by symbol, keeping at most so many bytes of what it remembers between steps."""
-        before, after = self._sources.before, self._sources.after
+        before, after = self._sources.prefix_ids, self._sources.suffix_ids
         return TreeStepper(
             self._network,
             lambda target: [*self._start, *self._targets([target])[0].ids],
             encode_source=lambda source: [*before, *self._sources([source])[0].ids, *after],
-            spelling=lambda: spelling_of(self.tokenizer),
+            spelling=lambda: get_spelling(self.tokenizer),
             longest=self._longest,
             memory=memory,
         )
@@ -122,7 +124,7 @@ class Seq2Seq:
             )
 
 
-def _pair(record: Record) -> tuple[str, str]:
+def _get_pair(record: Record) -> tuple[str, str]:
     """Source and target of a record that has both."""
     if record.source is None or record.target is None:
         raise CorpusError(
@@ -133,7 +135,7 @@ def _pair(record: Record) -> tuple[str, str]:
     return record.source, record.target
 
 
-def _decoder_start(network: Any, name: str) -> int:
+def _get_decoder_start(network: Any, name: str) -> int:
     """The symbol that the decoder reads first."""
     for config in (network.config, getattr(network, "generation_config", None)):
         start = getattr(config, "decoder_start_token_id", None)

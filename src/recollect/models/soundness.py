@@ -24,16 +24,19 @@ def refuse_unsound(answers: Answers, access: Access, *, model: str) -> None:
     Raises:
         ModelError: Something contradicts something; the message names it all, the code the first.
     """
-    faults = [*_shape_faults(answers)] or [*_access_faults(answers, access), *_number_faults(answers, access)]
+    faults = [*_find_shape_faults(answers)] or [
+        *_find_access_faults(answers, access),
+        *_find_number_faults(answers, access),
+    ]
     if faults:
         raise ModelError(
-            f"The answers of model {model!r} cannot be right: {'; '.join(said for _, said in faults)}.",
+            f"The answers of model {model!r} cannot be right: {'; '.join(message for _, message in faults)}.",
             do="This is a fault of the code that asks the model (an adapter, or code of your own): see Answers.",
             code=faults[0][0],
         )
 
 
-def _shape_faults(answers: Answers) -> Iterator[_Fault]:
+def _find_shape_faults(answers: Answers) -> Iterator[_Fault]:
     """Records, offsets and columns that do not belong together."""
     if any(not _DIGEST.fullmatch(record) for record in answers.records):
         yield "not_a_digest", "a record is not named by its digest"
@@ -43,15 +46,15 @@ def _shape_faults(answers: Answers) -> Iterator[_Fault]:
     if len(offsets) != len(answers.records) + 1 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
         yield "offsets_misfit", "the offsets do not divide the rows among the records"
         return
-    for name in ("pattern", "position", "start", "end", "known", "rank", "logprob", "entropy", "spread", "logits"):
+    for name in ("pattern", "position", "start", "end", "known", "rank", "logprob", "entropy", "logprob_std", "logits"):
         column = getattr(answers, name)
         if column is not None and len(column) != offsets[-1]:
             yield "column_length", f"{name} has {len(column)} rows instead of {offsets[-1]}"
 
 
-def _access_faults(answers: Answers, access: Access) -> Iterator[_Fault]:
+def _find_access_faults(answers: Answers, access: Access) -> Iterator[_Fault]:
     """Columns that the access does not show, or shows and are missing."""
-    shown = {"logprob": access.logprob != "none", "entropy": access.distribution, "spread": access.distribution}
+    shown = {"logprob": access.logprob != "none", "entropy": access.distribution, "logprob_std": access.distribution}
     for name, due in shown.items():
         if (getattr(answers, name) is not None) != due:
             code, is_there = ("column_missing", "missing") if due else ("column_not_shown", "there")
@@ -60,7 +63,7 @@ def _access_faults(answers: Answers, access: Access) -> Iterator[_Fault]:
         yield "column_not_shown", f"logits are there though the model shows {access}"
 
 
-def _number_faults(answers: Answers, access: Access) -> Iterator[_Fault]:
+def _find_number_faults(answers: Answers, access: Access) -> Iterator[_Fault]:
     """Numbers outside what they can be."""
     highest = np.iinfo(np.int32).max if access.k is None else access.k
     if ((answers.rank < (access.k is None)) | (answers.rank > highest)).any():
@@ -72,7 +75,7 @@ def _number_faults(answers: Answers, access: Access) -> Iterator[_Fault]:
             yield "logprob_above_zero", "a log-probability lies above 0"
         if access.logprob == "any" and np.isnan(answers.logprob).any():
             yield "logprob_missing", "a log-probability is missing though that of any symbol is shown"
-    if answers.entropy is not None and answers.spread is not None:
-        both = np.concatenate([answers.entropy, answers.spread])
+    if answers.entropy is not None and answers.logprob_std is not None:
+        both = np.concatenate([answers.entropy, answers.logprob_std])
         if not (both > -_ROUNDING).all():
             yield "entropy_negative", "an entropy or a spread is negative or missing"

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from recollect.corpora.record import Record
 from recollect.errors import RecollectWarning, StoreError
-from recollect.files import private_folder
+from recollect.files import make_private_folder
 from recollect.models.access import Access
 from recollect.models.answers import Answers
-from recollect.models.limited import weakened
+from recollect.models.limited import weaken
 from recollect.models.manifest import Manifest
-from recollect.models.shards import SUFFIX, Digests, no_answers, packed, read_shard, records_in
+from recollect.models.shards import SUFFIX, Digests, build_empty_answers, pack_digests, read_record_digests, read_shard
 
-Some = TypeVar("Some")
-AT_HAND = 4
+Item = TypeVar("Item")
+CACHED_SHARDS = 4
 """Shards kept in memory: neighbours in a corpus lie in the same shard or the next."""
 
 
@@ -37,7 +37,7 @@ class AnswerStore:
     manifest: Manifest
     access: Access
     """What is shown to the reader: at most what the store holds."""
-    least: float | None = None
+    min_probability: float | None = None
     """The probability below which nothing is shown to the reader."""
 
     @classmethod
@@ -50,22 +50,22 @@ class AnswerStore:
         manifest = Manifest.read(folder)
         return cls(folder, manifest, manifest.access)
 
-    def limited(self, access: Access, *, least: float | None = None) -> AnswerStore:
+    def limited(self, access: Access, *, min_probability: float | None = None) -> AnswerStore:
         """The same store, read as a model that shows less would have answered."""
-        most = max((p for p in (self.least, least) if p is not None), default=None)
-        return replace(self, access=self.access.lowered(access), least=most)
+        strictest = max((p for p in (self.min_probability, min_probability) if p is not None), default=None)
+        return replace(self, access=self.access.lower(access), min_probability=strictest)
 
     def __len__(self) -> int:
         return len(self._index.records)
 
     def __contains__(self, record: Record) -> bool:
-        return bool(self.has(packed([record.digest]))[0])
+        return bool(self.contains(pack_digests([record.digest]))[0])
 
-    def has(self, digests: Digests) -> NDArray[np.bool_]:
+    def contains(self, digests: Digests) -> NDArray[np.bool_]:
         """Which of these records have been answered."""
         return self._index.find(digests) >= 0
 
-    def answers(self, records: Iterable[Record]) -> Answers:
+    def get_answers(self, records: Iterable[Record]) -> Answers:
         """The answers to these records, each once, in their order.
 
         Raises:
@@ -73,40 +73,42 @@ class AnswerStore:
         """
         distinct = {record.digest: record for record in records}
         digests = list(distinct)
-        places = self._index.find(packed(digests))
-        if (places < 0).any():
-            lost = [record.id for record, place in zip(distinct.values(), places, strict=True) if place < 0]
+        indices = self._index.find(pack_digests(digests))
+        if (indices < 0).any():
+            lost = [record.id for record, index in zip(distinct.values(), indices, strict=True) if index < 0]
             raise StoreError(
                 f"{len(lost)} of {len(digests)} records are not in the answer store '{self.folder}', "
                 f"such as the record {lost[0]!r}.",
                 do="Ask the model about them first (recollect score).",
                 code="not_scored",
             )
-        shards = self._index.shards[places]
+        shards = self._index.shards[indices]
         parts = [
             self._shard(shard).select([digests[i] for i in np.flatnonzero(shards == shard)])
             for shard in np.unique(shards).tolist()
         ]
-        found = Answers.joined(parts).select(digests) if parts else no_answers(double=self.manifest.double)
-        return weakened(found, self.access, least=self.least)
+        found = (
+            Answers.concatenate(parts).select(digests) if parts else build_empty_answers(double=self.manifest.is_double)
+        )
+        return weaken(found, self.access, min_probability=self.min_probability)
 
-    def each(self, records: Iterable[Record]) -> Iterator[tuple[list[Record], Answers]]:
+    def iter_blocks(self, records: Iterable[Record]) -> Iterator[tuple[list[Record], Answers]]:
         """The records block by block with their answers, in bounded memory.
 
         Fast for records in the order in which they were asked, or some of them in that order: each shard is then
         read about once.
         """
-        for block in blocks(records, self.manifest.block):
-            yield block, self.answers(block)
+        for block in split_into_blocks(records, self.manifest.block):
+            yield block, self.get_answers(block)
 
     def __iter__(self) -> Iterator[Answers]:
         """All answers, shard by shard, each record once, in an order that depends on the content alone."""
         for shard in range(len(self._index.paths)):
             part = self._shard(shard)
-            chosen = self._index.shards[self._index.find(packed(part.records))] == shard
+            chosen = self._index.shards[self._index.find(pack_digests(part.records))] == shard
             if not chosen.all():
                 part = part.select([part.records[i] for i in np.flatnonzero(chosen)])
-            yield weakened(part, self.access, least=self.least)
+            yield weaken(part, self.access, min_probability=self.min_probability)
 
     @cached_property
     def _index(self) -> _Index:
@@ -116,7 +118,7 @@ class AnswerStore:
     @cached_property
     def _shard(self) -> Callable[[int], Answers]:
         """Reads a shard by its number, unless it is still at hand."""
-        return lru_cache(AT_HAND)(lambda shard: read_shard(self._index.paths[shard], self.manifest.address))
+        return lru_cache(CACHED_SHARDS)(lambda shard: read_shard(self._index.paths[shard], self.manifest.address))
 
 
 @dataclass(frozen=True)
@@ -133,24 +135,24 @@ class _Index:
     def of(cls, folder: Path, address: str) -> _Index:
         """The index of all shards in this folder."""
         paths = tuple(sorted(folder.glob(f"*{SUFFIX}")))
-        held = [records_in(path, address) for path in paths]
+        held = [read_record_digests(path, address) for path in paths]
         shards = np.repeat(np.arange(len(paths), dtype=np.int32), [len(records) for records in held])
-        records, first = np.unique(np.concatenate([packed([]), *held]), return_index=True)
+        records, first = np.unique(np.concatenate([pack_digests([]), *held]), return_index=True)
         return cls(paths, records, shards[first])
 
     def find(self, digests: Digests) -> NDArray[np.int64]:
         """The place of each record in `records`; -1 where it is not there."""
         if not len(self.records):
             return np.full(len(digests), -1, dtype=np.int64)
-        places = np.searchsorted(self.records, digests)
-        here = self.records[np.minimum(places, len(self.records) - 1)] == digests
-        return np.where(here, places, -1)
+        indices = np.searchsorted(self.records, digests)
+        matches = self.records[np.minimum(indices, len(self.records) - 1)] == digests
+        return np.where(matches, indices, -1)
 
 
 @contextmanager
-def filling(folder: Path) -> Iterator[None]:
+def lock_store(folder: Path) -> Iterator[None]:
     """While this lasts, nobody else fills the store in this folder; what a killed run left half-written is cleared."""
-    private_folder(folder)
+    make_private_folder(folder)
     path = folder / ".lock"
     path.touch(mode=0o600)
     with path.open("w") as lock:
@@ -164,10 +166,10 @@ def filling(folder: Path) -> Iterator[None]:
         yield
 
 
-def blocks(items: Iterable[Some], size: int) -> Iterator[list[Some]]:
+def split_into_blocks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """The items, so many at a time.
 
-    >>> list(blocks("abcde", 2))
+    >>> list(split_into_blocks("abcde", 2))
     [['a', 'b'], ['c', 'd'], ['e']]
     """
     left = iter(items)

@@ -23,7 +23,7 @@ class Window:
     skip: int
 
 
-def windows(size: int, width: int | None) -> list[Window]:
+def plan_windows(size: int, width: int | None) -> list[Window]:
     """Windows of half a window's stride, in which what follows each symbol is predicted exactly once.
 
     The first window predicts from the beginning; every later one predicts only what the one before it did not
@@ -34,7 +34,7 @@ def windows(size: int, width: int | None) -> list[Window]:
         width: How many can be read at once; None for any number: then it is one pass, because a pass that forgot
             what came before would give other numbers.
 
-    >>> [(w.begin, w.end, w.skip) for w in windows(9, 4)]
+    >>> [(w.begin, w.end, w.skip) for w in plan_windows(9, 4)]
     [(0, 4, 0), (2, 6, 2), (4, 8, 2), (6, 9, 2)]
     """
     if width is None or size <= width:
@@ -47,7 +47,7 @@ def windows(size: int, width: int | None) -> list[Window]:
     return found
 
 
-def context_length(network: Any, tokenizer: Any = None) -> int | None:
+def get_context_length(network: Any, tokenizer: Any = None) -> int | None:
     """How many symbols the model can read at once; None if there is no limit (recurrent models, relative positions).
 
     Args:
@@ -68,13 +68,13 @@ def context_length(network: Any, tokenizer: Any = None) -> int | None:
     return min(int(longest) - max(unused, default=0), int(stated) if stated < UNLIMITED else UNLIMITED)
 
 
-def reading_width(network: Any, question: Question, *, name: str, tokenizer: Any = None) -> int | None:
+def get_window_width(network: Any, question: Question, *, name: str, tokenizer: Any = None) -> int | None:
     """How many symbols are read at once: what the question says, within what the model can.
 
     Raises:
         ModelError: The question wants more than the model can read.
     """
-    longest = context_length(network, tokenizer)
+    longest = get_context_length(network, tokenizer)
     if longest is not None and question.window is not None and question.window > longest:
         raise ModelError(
             f"A window of {question.window} tokens was asked for; the model {name!r} reads at most {longest}.",

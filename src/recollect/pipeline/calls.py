@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.audits.registry import AUDITS, find_verb
+from recollect.checks import suggest_name
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.members import Members, collect_ids
-from recollect.documents import changes
+from recollect.documents import parse_overrides
 from recollect.errors import PlanError
-from recollect.pipeline.completion import with_card_claim, with_natural_reference
+from recollect.pipeline.completion import add_card_claim, add_natural_reference
 from recollect.pipeline.limits import Limit
 from recollect.pipeline.objects import Objects, find_origin, reference
 from recollect.pipeline.plan import Plan, make_audit
 from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef, RecipeRef
 from recollect.recipes.recipe import Recipe
 from recollect.results.result import About
-from recollect.settings import did_you_mean
 from recollect.signals.evidence import AUDITED, REFERENCE, TARGET
 
 if TYPE_CHECKING:
@@ -64,24 +64,30 @@ class Call:
         """The names of its settings."""
         return frozenset(each.name for each in dataclasses.fields(AUDITS.load(self.audit)))
 
-    def plan(self, objects: Objects, **running: Any) -> Plan:
+    def build_plan(self, objects: Objects, **running: Any) -> Plan:
         """The plan that the call amounts to; nothing is loaded but objects in memory.
 
         Args:
             objects: Turns objects into models and corpora.
             running: Seed, work folder, workers and threads of the plan.
         """
-        refuse_unknown({**self.given, **({} if self.corpus is None else {"corpus": self.corpus})}, self._known())
-        scored, read, run = self._pick(MODEL_OPTIONS), self._pick(CORPUS_OPTIONS), self._pick(RUN_OPTIONS)
-        tokenizer = run.get("tokenizer")
-        models = {TARGET: objects.model(self.model, scored, tokenizer)}
-        corpora = {} if self.corpus is None else {AUDITED: objects.corpus(self.corpus, read)}
+        refuse_unknown(
+            {**self.given, **({} if self.corpus is None else {"corpus": self.corpus})}, self._list_arguments()
+        )
+        model_options, corpus_options, run_options = (
+            self._pick(MODEL_OPTIONS),
+            self._pick(CORPUS_OPTIONS),
+            self._pick(RUN_OPTIONS),
+        )
+        tokenizer = run_options.get("tokenizer")
+        models = {TARGET: objects.model(self.model, model_options, tokenizer)}
+        corpora = {} if self.corpus is None else {AUDITED: objects.corpus(self.corpus, corpus_options)}
         files = dict[str, Path]()
-        for role, kind, value in self._roles():
+        for role, kind, value in self._list_roles():
             if kind == "model":
-                models[role] = objects.model(value, scored, tokenizer)
+                models[role] = objects.model(value, model_options, tokenizer)
             elif kind == "corpus":
-                corpora[role] = objects.corpus(value, read)
+                corpora[role] = objects.corpus(value, corpus_options)
             else:
                 files[role] = to_path(role, value)
         if tokenizer is not None and all(isinstance(model, ModelRef) for model in models.values()):
@@ -91,17 +97,17 @@ class Call:
                 code="tokenizer_not_wanted",
             )
         settings = {name: self.given[name] for name in self.settings if name in self.given}
-        known, recipe = _members(self._pick(MEMBERS_OPTIONS)), self.given.get("recipe")
+        known, recipe = _build_members(self._pick(MEMBERS_OPTIONS)), self.given.get("recipe")
         return Plan(
-            audit=with_card_claim(make_audit(self.audit, settings), self._described(models[TARGET])),
-            models=with_natural_reference(models, self.verb, lambda: objects.base(self.model, scored, tokenizer)),
+            audit=add_card_claim(make_audit(self.audit, settings), self._described(models[TARGET])),
+            models=add_natural_reference(models, self.verb, lambda: objects.base(self.model, model_options, tokenizer)),
             corpora=corpora,
             cohorts={AUDITED: known} if isinstance(known, Path | Cohorts) else {},
             members=None if isinstance(known, Path | Cohorts) else known,
             files=files,
             recipe=recipe if isinstance(recipe, Recipe) else name_recipe(recipe, self.given.get("set")),
-            limits=_limits(run.get("fail_if")),
-            about=_about(run.get("about")),
+            limits=_limits(run_options.get("fail_if")),
+            about=_build_about(run_options.get("about")),
             **running,
         )
 
@@ -114,16 +120,16 @@ class Call:
         """Those of the given arguments that have these names."""
         return {name: self.given[name] for name in names if self.given.get(name) is not None}
 
-    def _roles(self) -> list[tuple[str, str, Any]]:
+    def _list_roles(self) -> list[tuple[str, str, Any]]:
         """What plays which role, with the kind of each: one as it is, several with numbers."""
         return [
             (name, declared.kind, each)
             for role, declared in self.verb.roles.items()
             if role not in (TARGET, AUDITED) and self.given.get(role) is not None
-            for name, each in _numbered(role, declared, self.given[role])
+            for name, each in _number_models(role, declared, self.given[role])
         ]
 
-    def _known(self) -> frozenset[str]:
+    def _list_arguments(self) -> frozenset[str]:
         """The names of all arguments."""
         roles = frozenset(self.verb.roles) - {TARGET, AUDITED}
         reads = any(role.kind == "corpus" for role in self.verb.roles.values())
@@ -133,7 +139,7 @@ class Call:
         return known | (MEMBERS_OPTIONS if self.verb.members else frozenset())
 
 
-def _numbered(role: str, declared: Role, value: Any) -> list[tuple[str, Any]]:
+def _number_models(role: str, declared: Role, value: Any) -> list[tuple[str, Any]]:
     """The models of one role: one as it is, several with numbers."""
     many = list(value) if declared.many and isinstance(value, list | tuple) else [value]
     if role == REFERENCE and len(many) == 1:
@@ -156,29 +162,29 @@ def refuse_unknown(given: Mapping[str, Any], known: Iterable[str]) -> None:
         if name not in names:
             raise PlanError(
                 f"There is no argument {name!r}.",
-                do=f"{did_you_mean(name, names)}Known: {', '.join(names)}.",
+                do=f"{suggest_name(name, names)}Known: {', '.join(names)}.",
                 code="unknown_argument",
             )
 
 
-def _members(chosen: Mapping[str, Any]) -> MembersRef | Members | Path | Cohorts | None:
+def _build_members(chosen: Mapping[str, Any]) -> MembersRef | Members | Path | Cohorts | None:
     """Who is known to be in the training set; of cohorts, where they are, or themselves."""
-    whole = next((each for each in chosen.values() if isinstance(each, Members | Cohorts)), None)
-    if whole is not None:
+    stated_members = next((each for each in chosen.values() if isinstance(each, Members | Cohorts)), None)
+    if stated_members is not None:
         if len(chosen) > 1 or "members" not in chosen:
             raise PlanError(
-                f"{type(whole).__name__} tell of members and non-members, and more is said of non-members.",
+                f"{type(stated_members).__name__} tell of members and non-members, and more is said of non-members.",
                 do="Give them as members= and nothing else.",
                 code="needless_non_members",
             )
-        return whole
-    listed = reference(MembersRef, {name: _ids(name, value) for name, value in chosen.items()})
+        return stated_members
+    listed = reference(MembersRef, {name: _normalise_ids(name, value) for name, value in chosen.items()})
     if listed.members is None and listed.non_members is None:
         return None
     return listed if listed.cohorts is None else listed.cohorts
 
 
-def _ids(name: str, value: Any) -> Any:
+def _normalise_ids(name: str, value: Any) -> Any:
     """Ids as a plan keeps them: where they stand, or themselves in an order that is always the same."""
     if name == "others" or isinstance(value, str | Path):
         return str(value)
@@ -191,7 +197,7 @@ def name_recipe(recipe: str | Path | None, changed: Any) -> RecipeRef | None:
     Raises:
         PlanError: Changes are given, and no recipe; or there is no such recipe or setting.
     """
-    settings = dict(changes(changed or {}))
+    settings = dict(parse_overrides(changed or {}))
     if recipe is None and settings:
         raise PlanError(
             "--set (set=) changes a recipe, and none is given.",
@@ -229,7 +235,7 @@ def _limits(value: Any) -> tuple[Limit, ...]:
     return tuple(map(Limit.parse, written))
 
 
-def _about(value: Any) -> About | None:
+def _build_about(value: Any) -> About | None:
     """What the audit is about."""
     if value is None or isinstance(value, About):
         return value

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.audits.audit import Audit
 from recollect.models.model import Model
-from recollect.models.refs import natural_reference
+from recollect.models.refs import get_natural_reference
 from recollect.pipeline.refs import ModelRef
 from recollect.signals.evidence import REFERENCE, TARGET
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from recollect.audits.verb import Verb
 
 
-def with_natural_reference(
+def add_natural_reference(
     models: Mapping[str, Any], verb: Verb, find_base: Callable[[], Model | None] = lambda: None
 ) -> dict[str, Any]:
     """The models; an adapter's own base is its reference where the audit compares with one and none is given.
@@ -35,11 +35,11 @@ def with_natural_reference(
     if not isinstance(target, ModelRef):
         base = find_base()
         return dict(models) if base is None else {**models, REFERENCE: base}
-    name = natural_reference(target.model)
+    name = get_natural_reference(target.model)
     return dict(models) if name is None else {**models, REFERENCE: target.model_copy(update={"model": name})}
 
 
-def with_card_claim(audit: Audit, target: Any) -> Audit:
+def add_card_claim(audit: Audit, target: Any) -> Audit:
     """The audit; what it compares with and is not given of a claim (ε, δ and unit) is what the model's card states."""
     settings: Any = audit
     if not hasattr(settings, "claimed_epsilon") or not isinstance(target, ModelRef):

@@ -14,7 +14,7 @@ from recollect.errors import RecollectError
 from recollect.models.model import Model
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.sources import Sources
-from recollect.recipes.trial import seconds_to_train
+from recollect.recipes.layout_trial import estimate_seconds
 from recollect.signals.evidence import TARGET, Evidence
 
 SAMPLE = 8
@@ -28,7 +28,7 @@ class Forecast:
     audit: str
     trained: Mapping[str, int]
     """How many models are trained, by the corpus that they are trained on."""
-    asked: int
+    records_scored: int
     """Records that all models together are asked about."""
     queries: int
     """Records that the target is asked about."""
@@ -39,21 +39,21 @@ class Forecast:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Impossible:
+class ImpossibleAudit:
     """An audit that cannot be run as planned."""
 
     audit: str
     error: RecollectError
 
 
-def forecast_all(plans: Iterable[Plan], sources: Sources) -> list[Forecast | Impossible]:
+def forecast_all(plans: Iterable[Plan], sources: Sources) -> list[Forecast | ImpossibleAudit]:
     """What each plan will cost, or why it cannot be run."""
-    found: list[Forecast | Impossible] = []
+    found: list[Forecast | ImpossibleAudit] = []
     for plan in plans:
         try:
             found.append(forecast(plan, sources))
         except RecollectError as error:
-            found.append(Impossible(audit=plan.audit.name, error=error))
+            found.append(ImpossibleAudit(audit=plan.audit.name, error=error))
     return found
 
 
@@ -65,43 +65,48 @@ def forecast(plan: Plan, sources: Sources | None = None) -> Forecast:
         PlanError: Something is missing from the plan.
     """
     first = plan.refuse_incomplete()
-    given = plan.evidence(sources)
+    given = plan.load_evidence(sources)
     refuse_impossible(plan.audit, given, first)
     needs = plan.audit.needs(given)
     corpora = {**given.corpora, **needs.corpora}
     trained = {
-        part: len([name for name in cohorts.models if name not in given.models])
-        for part, cohorts in needs.train.items()
+        role: len([name for name in cohorts.models if name not in given.models])
+        for role, cohorts in needs.train.items()
     }
     # what only the first answers can say, or whether it is needed at all
-    later = {part: count for part, count in needs.fleet.items() if not given.playing(part) and plan.recipe is not None}
+    later = {
+        role: count for role, count in needs.fleet.items() if not given.models_of_role(role) and plan.recipe is not None
+    }
     later = {} if any(trained.values()) else later
-    asked = {(model, part): len(corpora[part]) for model, part in needs.ask if part in corpora}
+    record_counts = {(model, role): len(corpora[role]) for model, role in needs.score if role in corpora}
     return Forecast(
         audit=plan.audit.name,
-        trained={part: count for part, count in trained.items() if count},
-        asked=sum(asked.values()),
-        queries=sum(count for (model, _), count in asked.items() if model == TARGET),
-        seconds=_asking(given, corpora, asked) + _training(plan, needs, corpora, given),
+        trained={role: count for role, count in trained.items() if count},
+        records_scored=sum(record_counts.values()),
+        queries=sum(count for (model, _), count in record_counts.items() if model == TARGET),
+        seconds=_estimate_scoring_seconds(given, corpora, record_counts)
+        + _estimate_training_seconds(plan, needs, corpora, given),
         later=later,
     )
 
 
-def _asking(given: Evidence, corpora: Mapping[str, Corpus], asked: Mapping[tuple[str, str], int]) -> float:
+def _estimate_scoring_seconds(
+    given: Evidence, corpora: Mapping[str, Corpus], record_counts: Mapping[tuple[str, str], int]
+) -> float:
     """How long asking takes: models that are still to be trained are taken to be as fast as the target."""
     found, known = 0.0, dict[tuple[str, str], float]()
-    for (name, part), count in asked.items():
+    for (name, role), count in record_counts.items():
         model = given.models.get(name, given.models.get(TARGET))
         if model is None or not count:
             continue
-        key = name if name in given.models else TARGET, part
+        key = name if name in given.models else TARGET, role
         if key not in known:
-            known[key] = _per_record(model, corpora[part])
+            known[key] = _measure_seconds_per_record(model, corpora[role])
         found += known[key] * count
     return found
 
 
-def _per_record(model: Model, corpus: Corpus) -> float:
+def _measure_seconds_per_record(model: Model, corpus: Corpus) -> float:
     """Seconds that a model takes for a record, from a few; the first call, which warms up, does not count."""
     records = list(islice(iter(corpus), SAMPLE))
     model.answer(records[:1])
@@ -110,13 +115,13 @@ def _per_record(model: Model, corpus: Corpus) -> float:
     return (time.monotonic() - began) / len(records)
 
 
-def _training(plan: Plan, needs: Needs, corpora: Mapping[str, Corpus], given: Evidence) -> float:
+def _estimate_training_seconds(plan: Plan, needs: Needs, corpora: Mapping[str, Corpus], given: Evidence) -> float:
     """How long training takes, from a few steps of one model."""
     found = 0.0
-    for part, cohorts in needs.train.items():
+    for role, cohorts in needs.train.items():
         new = [name for name in cohorts.models if name not in given.models]
-        recipe = plan.loaded_recipe()
+        recipe = plan.load_recipe()
         if new and recipe is not None:
-            one = cohorts.corpus_of(corpora[part], new[0])
-            found += len(new) * seconds_to_train(recipe, one)
+            one = cohorts.select_corpus(corpora[role], new[0])
+            found += len(new) * estimate_seconds(recipe, one)
     return found

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from recollect.checks import suggest_name
 from recollect.errors import PlanError
 from recollect.results.result import Finding, LimitCheck, Result
-from recollect.settings import did_you_mean
 
 _LIMIT = re.compile(
     r"\s*(?P<name>[a-z][a-z0-9_.\-]*?)(?:\.(?P<end>lower|upper))?\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>\S+)\s*"
@@ -40,7 +40,7 @@ class Limit:
             PlanError: It is not written as a limit.
         """
         found = _LIMIT.fullmatch(text)
-        bound = _number(found["bound"]) if found else None
+        bound = _parse_number(found["bound"]) if found else None
         if found is None or bound is None:
             raise PlanError(
                 f"{text!r} is no limit.",
@@ -62,14 +62,14 @@ class Limit:
     def check(self, result: Result) -> LimitCheck:
         """Whether the result keeps the limit; where it has no such finding, that is not known."""
         try:
-            value = self._value(self._finding(result))
+            value = self._get_value(self._get_finding(result))
         except PlanError as error:
             return LimitCheck(limit=str(self), status="not_judged", reason=f"{error.found} {error.do}".strip())
         exceeded = _SIGNS[self.sign](value, self.bound)
         finite = value if math.isfinite(value) else None
         return LimitCheck(limit=str(self), status="exceeded" if exceeded else "kept", value=finite)
 
-    def _finding(self, result: Result) -> Finding:
+    def _get_finding(self, result: Result) -> Finding:
         """The finding that is meant."""
         findings = {finding.name: finding for finding in result.findings}
         if self.name in findings:
@@ -83,11 +83,11 @@ class Limit:
         known = f"There are: {', '.join(findings)}." if findings else "There are none."
         raise PlanError(
             f"The limit {str(self)!r} cannot be judged: the {result.audit} audit has no finding {self.name!r}.",
-            do=f"{did_you_mean(self.name, findings)}{known}",
+            do=f"{suggest_name(self.name, findings)}{known}",
             code="no_such_finding",
         )
 
-    def _value(self, finding: Finding) -> float:
+    def _get_value(self, finding: Finding) -> float:
         """What is compared with the bound; an open end lies infinitely far out."""
         if self.end is None:
             return finding.value
@@ -108,7 +108,7 @@ def check_limits(limits: Iterable[Limit], result: Result) -> tuple[LimitCheck, .
     return tuple(limit.check(result) for limit in limits)
 
 
-def _number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     """The finite number in a text."""
     try:
         number = float(text)

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.validating import read_corpus
+from recollect.corpora.corpus_reader import read_corpus
 from recollect.errors import PlanError
-from recollect.models.loading import load_model, natural_reference
+from recollect.models.loader import load_model, natural_reference
 from recollect.models.model import Model
 from recollect.pipeline.refs import CorpusRef, ModelRef
 

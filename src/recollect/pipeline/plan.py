@@ -15,6 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from recollect.audits.audit import Audit, Needs
 from recollect.audits.registry import AUDITS
 from recollect.audits.rounds import refuse_missing
+from recollect.checks import check_at_least, suggest_name
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.members import Members, read_members
@@ -25,9 +26,8 @@ from recollect.pipeline.limits import Limit
 from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef, RecipeRef
 from recollect.pipeline.sources import Sources
 from recollect.recipes.recipe import Recipe
-from recollect.results.masking import shown_settings
 from recollect.results.result import About
-from recollect.settings import at_least, did_you_mean
+from recollect.results.text_masks import mask_settings
 from recollect.signals.evidence import AUDITED, Evidence
 
 OWN = "with"
@@ -63,7 +63,7 @@ class Plan:
     """Which system is audited, for whom and why."""
 
     def __post_init__(self) -> None:
-        at_least(1, **{name: n for name in ("workers", "threads") if (n := getattr(self, name)) is not None})
+        check_at_least(1, **{name: n for name in ("workers", "threads") if (n := getattr(self, name)) is not None})
 
     @property
     def roles(self) -> frozenset[str]:
@@ -82,7 +82,7 @@ class Plan:
         untrained = {
             role: count
             for role, count in needs.fleet.items()
-            if not given.playing(role) and not given.playing(needs.instead.get(role, role))
+            if not given.models_of_role(role) and not given.models_of_role(needs.instead.get(role, role))
         }
         if untrained and self.recipe is None:
             wanted = " and ".join(f"{count} {role} model{'s' * (count > 1)}" for role, count in untrained.items())
@@ -93,7 +93,7 @@ class Plan:
             )
         return needs
 
-    def evidence(self, sources: Sources | None = None) -> Evidence:
+    def load_evidence(self, sources: Sources | None = None) -> Evidence:
         """What is given, read and loaded; what is quickly refused comes first.
 
         Args:
@@ -103,10 +103,10 @@ class Plan:
         for path in self.files.values():
             if not path.is_file():
                 raise PlanError(f"There is no file {str(path)!r}.", do="Check the path.", code="no_such_file")
-        corpora = {role: known.corpus(source) for role, source in self.corpora.items()}
-        cohorts = {role: _checked(source, role, corpora) for role, source in self.cohorts.items()}
-        members = self._members(corpora)
-        models = {role: known.model(source) for role, source in self.models.items()}
+        corpora = {role: known.read_corpus(source) for role, source in self.corpora.items()}
+        cohorts = {role: _load_cohorts(source, role, corpora) for role, source in self.cohorts.items()}
+        members = self._read_members(corpora)
+        models = {role: known.load_model(source) for role, source in self.models.items()}
         return Evidence(
             models=models,
             corpora=corpora,
@@ -117,11 +117,11 @@ class Plan:
             seed=self.seed,
         )
 
-    def loaded_recipe(self) -> Recipe | None:
+    def load_recipe(self) -> Recipe | None:
         """The recipe itself."""
         return self.recipe.load() if isinstance(self.recipe, RecipeRef) else self.recipe
 
-    def _members(self, corpora: Mapping[str, Corpus]) -> Members | None:
+    def _read_members(self, corpora: Mapping[str, Corpus]) -> Members | None:
         """Who is known to be a member, checked against the audited corpus."""
         given = self.members
         if given is None or isinstance(given, Members):
@@ -163,7 +163,7 @@ def read_setting(audit: str, name: str, value: Any) -> Any:
     if name not in known:
         raise PlanError(
             f"the {audit} audit has no setting {name!r}.",
-            do=f"{did_you_mean(str(name), [*known, OWN])}It has: {', '.join(known)}.",
+            do=f"{suggest_name(str(name), [*known, OWN])}It has: {', '.join(known)}.",
             code="unknown_setting",
         )
     try:
@@ -177,30 +177,30 @@ def read_setting(audit: str, name: str, value: Any) -> Any:
         ) from None
 
 
-def settings_of(audit: Audit) -> dict[str, Any]:
+def collect_settings(audit: Audit) -> dict[str, Any]:
     """All settings of an audit, defaults included; documents among them, which may hold secrets, by their digest."""
     if not dataclasses.is_dataclass(audit):
         return {}
-    settings: dict[str, Any] = plain({each.name: getattr(audit, each.name) for each in dataclasses.fields(audit)})
+    settings: dict[str, Any] = to_plain({each.name: getattr(audit, each.name) for each in dataclasses.fields(audit)})
     return settings
 
 
-def told_settings(audit: Audit) -> dict[str, Any]:
+def collect_masked_settings(audit: Audit) -> dict[str, Any]:
     """All settings of an audit as its result tells them: private text is masked if the audit is not to show text."""
-    settings = settings_of(audit)
-    return shown_settings(settings, show_text=settings.get("show_text") is not False)
+    settings = collect_settings(audit)
+    return mask_settings(settings, show_text=settings.get("show_text") is not False)
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """A value as JSON and YAML have it.
 
-    >>> plain({"file": Path("a.jsonl"), "fpr": (0.01, 0.1)})
+    >>> to_plain({"file": Path("a.jsonl"), "fpr": (0.01, 0.1)})
     {'file': 'a.jsonl', 'fpr': [0.01, 0.1]}
     """
-    return json.loads(json.dumps(value, default=_plain))
+    return json.loads(json.dumps(value, default=_encode_plain))
 
 
-def _plain(value: Any) -> Any:
+def _encode_plain(value: Any) -> Any:
     """What JSON does not know, in its words."""
     if isinstance(value, PurePath):
         return str(value)
@@ -215,13 +215,13 @@ def _plain(value: Any) -> Any:
     )
 
 
-def digest_of(cohorts: Cohorts) -> str:
+def digest_cohorts(cohorts: Cohorts) -> str:
     """The address of which units each model was trained on."""
     members = {model: list(cohorts.members(model)) for model in cohorts.models}
     return digest(cohorts.corpus, cohorts.unit, list(cohorts.units), members)
 
 
-def _checked(source: Cohorts | Path, role: str, corpora: Mapping[str, Corpus]) -> Cohorts:
+def _load_cohorts(source: Cohorts | Path, role: str, corpora: Mapping[str, Corpus]) -> Cohorts:
     """The cohorts themselves, of the very corpus that is given."""
     cohorts = source if isinstance(source, Cohorts) else Cohorts.load(source)
     if role not in corpora:
@@ -230,5 +230,5 @@ def _checked(source: Cohorts | Path, role: str, corpora: Mapping[str, Corpus]) -
             do="Give the corpus too.",
             code="cohorts_of_nothing",
         )
-    cohorts.check(corpora[role])
+    cohorts.check_corpus(corpora[role])
     return cohorts

@@ -11,17 +11,17 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from recollect.audits.registry import AUDITS
-from recollect.pipeline.plan import OWN, plain
+from recollect.pipeline.plan import OWN, to_plain
 from recollect.pipeline.planfile import Given, PlanFile
 
-PUBLISHED = Path(str(files("recollect.pipeline"))) / "plan.schema.json"
+SCHEMA_PATH = Path(str(files("recollect.pipeline"))) / "plan.schema.json"
 """The schema that editors may rely on; a test keeps it equal to the generated one."""
 
 
-def schema() -> dict[str, Any]:
+def build_schema() -> dict[str, Any]:
     """The JSON Schema of a plan file, with the settings of all audits of ours.
 
-    >>> schema()["$id"]
+    >>> build_schema()["$id"]
     'urn:recollect:plan:2'
     """
     described = PlanFile.model_json_schema()
@@ -32,7 +32,7 @@ def schema() -> dict[str, Any]:
         settings = TypeAdapter(AUDITS.load(name)).json_schema()
         for each in dataclasses.fields(AUDITS.load(name)):
             if each.default_factory is not dataclasses.MISSING:
-                settings["properties"][each.name]["default"] = plain(each.default_factory())
+                settings["properties"][each.name]["default"] = to_plain(each.default_factory())
         definitions |= settings.pop("$defs", {})
         settings.pop("required", None)
         settings["properties"] = {**settings.get("properties", {}), OWN: {"$ref": "#/$defs/Given"}}
@@ -48,4 +48,4 @@ def schema() -> dict[str, Any]:
 
 def publish() -> None:
     """Write the schema; to be done after every change of the models or of an audit's settings."""
-    PUBLISHED.write_text(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    SCHEMA_PATH.write_text(json.dumps(build_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -17,11 +17,12 @@ from pydantic_core import ErrorDetails
 
 from recollect.audits.audit import Audit
 from recollect.audits.registry import AUDITS, find_verb
-from recollect.documents import Document, Overrides, changes, put
+from recollect.checks import suggest_name
+from recollect.documents import Document, Overrides, parse_overrides, set_at_path
 from recollect.errors import PlanError
-from recollect.pipeline.completion import with_card_claim, with_natural_reference
+from recollect.pipeline.completion import add_card_claim, add_natural_reference
 from recollect.pipeline.limits import Limit
-from recollect.pipeline.plan import OWN, Plan, digest_of, make_audit, plain, read_setting, settings_of
+from recollect.pipeline.plan import OWN, Plan, collect_settings, digest_cohorts, make_audit, read_setting, to_plain
 from recollect.pipeline.refs import (
     CorpusName,
     CorpusRef,
@@ -31,18 +32,17 @@ from recollect.pipeline.refs import (
     ModelRef,
     RecipeName,
     RecipeRef,
-    resolved,
+    resolve_name,
 )
 from recollect.recipes.recipe import Recipe
 from recollect.results.result import About
-from recollect.settings import did_you_mean
 from recollect.signals.evidence import AUDITED, TARGET
 
 OBJECT = "object"
 """The key under which a written plan names what was in memory only."""
 Section = TypeVar("Section", bound=BaseModel)
 _HINT = "Write `models:`, `corpora:` and `audits:`; examples/ has plans for the common cases."
-RENAMED = {
+NEW_NAMES = {
     **{("corpora", name): f"{name}_column" for name in ("user", "text", "source", "target", "label", "id")},
     ("corpora", "format"): "file_format",
     ("models", "top_k"): "shows_top_k",
@@ -102,7 +102,7 @@ SECTIONS: dict[str, type[BaseModel]] = {"models": ModelRef, "corpora": CorpusRef
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planned:
+class PlannedRun:
     """What a plan file asks for."""
 
     plans: tuple[Plan, ...]
@@ -111,7 +111,7 @@ class Planned:
     """The run folder."""
 
 
-def read_plan(path: Path, overrides: Overrides = (), *, only: Collection[str] = ()) -> Planned:
+def read_plan(path: Path, overrides: Overrides = (), *, only: Collection[str] = ()) -> PlannedRun:
     """The plans in a file.
 
     Args:
@@ -131,13 +131,13 @@ def read_plan(path: Path, overrides: Overrides = (), *, only: Collection[str] = 
             f"The plan {str(path)!r} cannot be read: {error.strerror}.", do="Check the path.", code="no_such_plan"
         ) from error
     written = Document.read(text, name=path.name, do=_HINT)
-    for key, value in changes(overrides):
-        put(written.settings, key.split("."), value)
-    if any("\0" in word for word in _words(written.settings)):
+    for key, value in parse_overrides(overrides):
+        set_at_path(written.settings, key.split("."), value)
+    if any("\0" in word for word in _iter_words(written.settings)):
         raise PlanError(
             f"{path.name} holds a NUL sign, which no name of a file can have.", do="Take it out.", code="nul_in_plan"
         )
-    return _Reader(document=written, home=path.parent).planned(path, frozenset(only))
+    return _Reader(document=written, home=path.parent).read_plans(path, frozenset(only))
 
 
 def write_plan(plans: Sequence[Plan], *, out: Path | None = None) -> str:
@@ -147,7 +147,7 @@ def write_plan(plans: Sequence[Plan], *, out: Path | None = None) -> str:
     """
     first = plans[0]
     document = {
-        "audits": {plan.audit.name: {**settings_of(plan.audit), OWN: _given(plan)} for plan in plans},
+        "audits": {plan.audit.name: {**collect_settings(plan.audit), OWN: _describe_inputs(plan)} for plan in plans},
         "limits": {plan.audit.name: [str(limit) for limit in plan.limits] for plan in plans if plan.limits},
         "seed": first.seed,
         "work": str(first.work.absolute()),
@@ -157,51 +157,51 @@ def write_plan(plans: Sequence[Plan], *, out: Path | None = None) -> str:
         "about": None if first.about is None else first.about.model_dump(exclude_none=True),
     }
     kept = {key: value for key, value in document.items() if value not in (None, {})}
-    return yaml.safe_dump(plain(kept), sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(to_plain(kept), sort_keys=False, allow_unicode=True)
 
 
-def _given(plan: Plan) -> dict[str, Any]:
+def _describe_inputs(plan: Plan) -> dict[str, Any]:
     """What is given to one audit, as a file says it."""
     members = plan.members
     known: dict[str, Any] = {}
     if isinstance(members, MembersRef):
-        known = members.placed(Path.cwd()).model_dump(exclude_defaults=True)
+        known = members.resolve_paths(Path.cwd()).model_dump(exclude_defaults=True)
     elif members is not None:
         known = {"members": {OBJECT: "members", "digest": members.digest}}
     given = {
-        "models": {role: _named(source) for role, source in plan.models.items()},
-        "corpora": {role: _named(source) for role, source in plan.corpora.items()},
-        "cohorts": {role: _named(source) for role, source in plan.cohorts.items()},
+        "models": {role: _describe_source(source) for role, source in plan.models.items()},
+        "corpora": {role: _describe_source(source) for role, source in plan.corpora.items()},
+        "cohorts": {role: _describe_source(source) for role, source in plan.cohorts.items()},
         **known,
         "files": {role: str(path.absolute()) for role, path in plan.files.items()},
-        "recipe": None if plan.recipe is None else _named(plan.recipe),
+        "recipe": None if plan.recipe is None else _describe_source(plan.recipe),
     }
     return {key: value for key, value in given.items() if value not in (None, {})}
 
 
-def _named(source: Any) -> Any:
+def _describe_source(source: Any) -> Any:
     """A model, corpus, cohorts or recipe as a file names it; an object that was never named, by its digest."""
     if isinstance(source, Recipe):
         return RecipeRef.of(source).model_dump(exclude_defaults=True)
     if isinstance(source, str):
-        return resolved(source, Path.cwd())
+        return resolve_name(source, Path.cwd())
     if isinstance(source, Path):
         return str(source.absolute())
     if isinstance(source, ModelRef | CorpusRef | RecipeRef):
-        written = source.placed(Path.cwd()).model_dump(exclude_defaults=True)
+        written = source.resolve_paths(Path.cwd()).model_dump(exclude_defaults=True)
         name = {"ModelRef": "model", "CorpusRef": "corpus", "RecipeRef": "recipe"}[type(source).__name__]
         return written[name] if list(written) == [name] else written
-    address = source.digest if hasattr(source, "digest") else digest_of(source)
+    address = source.digest if hasattr(source, "digest") else digest_cohorts(source)
     return {OBJECT: getattr(source, "name", "cohorts"), "digest": address}
 
 
-def _words(settings: Any) -> Iterator[str]:
+def _iter_words(settings: Any) -> Iterator[str]:
     """All names and texts in settings."""
     if isinstance(settings, str):
         yield settings
     elif isinstance(settings, dict | list):
         for each in settings.items() if isinstance(settings, dict) else settings:
-            yield from _words(list(each) if isinstance(each, tuple) else each)
+            yield from _iter_words(list(each) if isinstance(each, tuple) else each)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,10 +212,10 @@ class _Reader:
     home: Path
     """The folder that paths are relative to."""
 
-    def planned(self, path: Path, only: frozenset[str]) -> Planned:
+    def read_plans(self, path: Path, only: frozenset[str]) -> PlannedRun:
         """All plans."""
         self._refuse_objects(self.document.settings, ())
-        file = self._checked(PlanFile, self.document.settings, ())
+        file = self._validate(PlanFile, self.document.settings, ())
         self._refuse_unknown(only or file.audits)
         wanted = {name: settings for name, settings in file.audits.items() if not only or name in only}
         if missing := sorted(only.difference(file.audits)):
@@ -226,80 +226,80 @@ class _Reader:
             )
         if strange := sorted(file.limits.keys() - file.audits.keys()):
             raise PlanError(
-                f"{self.document.place(['limits', strange[0]])}: limits are set for an audit that is not planned.",
-                do=f"{did_you_mean(strange[0], file.audits)}Planned: {', '.join(file.audits)}.",
+                f"{self.document.locate(['limits', strange[0]])}: limits are set for an audit that is not planned.",
+                do=f"{suggest_name(strange[0], file.audits)}Planned: {', '.join(file.audits)}.",
                 code="limits_of_nothing",
             )
-        plans = tuple(self._plan(file, name, settings or {}) for name, settings in wanted.items())
+        plans = tuple(self._build_plan(file, name, settings or {}) for name, settings in wanted.items())
         out = self.home / file.out if file.out is not None else path.with_name(f"{path.stem}-run")
-        return Planned(plans=plans, out=out)
+        return PlannedRun(plans=plans, out=out)
 
-    def _plan(self, file: PlanFile, name: str, settings: dict[str, Any]) -> Plan:
+    def _build_plan(self, file: PlanFile, name: str, settings: dict[str, Any]) -> Plan:
         """The plan of one audit."""
-        own = self._checked(Given, settings.get(OWN) or {}, ("audits", name, OWN))
+        own = self._validate(Given, settings.get(OWN) or {}, ("audits", name, OWN))
         rest = {key: value for key, value in settings.items() if key != OWN}
         recipe = own.recipe or file.recipe
         # whose data is in the training set is known of one corpus, and not of another that has its role in this audit
-        apart = AUDITED in own.corpora
+        has_own_corpus = AUDITED in own.corpora
         cohorts = {role: ref for role, ref in file.cohorts.items() if role not in own.corpora} | own.cohorts
-        says = own.members is not None or own.non_members is not None or own.others != "unknown"
-        known = own if says or apart else file
+        states_members = own.members is not None or own.non_members is not None or own.others != "unknown"
+        known = own if states_members or has_own_corpus else file
         members = MembersRef(members=known.members, non_members=known.non_members, others=known.others)
-        members = members.placed(self.home)
+        members = members.resolve_paths(self.home)
         if members.cohorts is not None:
             cohorts[AUDITED] = str(members.cohorts)
         stated = members.cohorts is None and (members.members is not None or members.non_members is not None)
-        models = {role: ref.placed(self.home) for role, ref in {**file.models, **own.models}.items()}
-        audit = self._audit(name, rest)
+        models = {role: ref.resolve_paths(self.home) for role, ref in {**file.models, **own.models}.items()}
+        audit = self._build_audit(name, rest)
         if TARGET in models:
-            audit = with_card_claim(audit, models[TARGET])
-            models = with_natural_reference(models, find_verb(name))
+            audit = add_card_claim(audit, models[TARGET])
+            models = add_natural_reference(models, find_verb(name))
         return Plan(
             audit=audit,
             models=models,
-            corpora={role: ref.placed(self.home) for role, ref in {**file.corpora, **own.corpora}.items()},
-            cohorts={role: Path(resolved(ref, self.home)) for role, ref in cohorts.items()},
+            corpora={role: ref.resolve_paths(self.home) for role, ref in {**file.corpora, **own.corpora}.items()},
+            cohorts={role: Path(resolve_name(ref, self.home)) for role, ref in cohorts.items()},
             members=members if stated else None,
-            files={role: Path(resolved(ref, self.home)) for role, ref in {**file.files, **own.files}.items()},
-            recipe=None if recipe is None else recipe.placed(self.home),
+            files={role: Path(resolve_name(ref, self.home)) for role, ref in {**file.files, **own.files}.items()},
+            recipe=None if recipe is None else recipe.resolve_paths(self.home),
             seed=file.seed,
             work=self.home / file.work,
             workers=file.workers,
             threads=file.threads,
-            limits=tuple(self._limits(file.limits.get(name, ()), name)),
+            limits=tuple(self._parse_limits(file.limits.get(name, ()), name)),
             about=file.about,
         )
 
-    def _audit(self, name: str, settings: dict[str, Any]) -> Audit:
+    def _build_audit(self, name: str, settings: dict[str, Any]) -> Audit:
         """The audit with its settings."""
         for key, value in settings.items():
-            with self._at("audits", name, str(key)):
+            with self._locate_errors("audits", name, str(key)):
                 read_setting(name, key, value)
-        with self._at("audits", name):
+        with self._locate_errors("audits", name):
             return make_audit(name, settings)
 
-    def _limits(self, limits: Sequence[str], audit: str) -> list[Limit]:
+    def _parse_limits(self, limits: Sequence[str], audit: str) -> list[Limit]:
         """The limits of an audit."""
         found = []
-        for place, limit in enumerate(limits):
-            with self._at("limits", audit, str(place)):
+        for index, limit in enumerate(limits):
+            with self._locate_errors("limits", audit, str(index)):
                 found.append(Limit.parse(limit))
         return found
 
     @contextmanager
-    def _at(self, *path: str) -> Iterator[None]:
+    def _locate_errors(self, *path: str) -> Iterator[None]:
         """Whatever is refused inside is said to stand in this place of the file."""
         try:
             yield
         except PlanError as error:
-            raise PlanError(f"{self.document.place(path)}: {error.found}", do=error.do, code=error.code) from error
+            raise PlanError(f"{self.document.locate(path)}: {error.found}", do=error.do, code=error.code) from error
 
     def _refuse_objects(self, settings: Any, path: tuple[str, ...]) -> None:
         """Refuse a plan that was written of objects in memory: their contents are not in it."""
         if isinstance(settings, Mapping):
             if OBJECT in settings and "digest" in settings:
                 raise PlanError(
-                    f"{self.document.place(path)}: {'.'.join(path)} was an object in memory "
+                    f"{self.document.locate(path)}: {'.'.join(path)} was an object in memory "
                     f"({settings[OBJECT]!r}), and a file cannot bring it back.",
                     do="Save it to a file or folder and name that here, or run the audit from Python again.",
                     code="plan_with_objects",
@@ -312,43 +312,43 @@ class _Reader:
         for name in audits:
             if name not in AUDITS.names:
                 raise PlanError(
-                    f"{self.document.place(['audits', name])}: there is no audit {name!r}.",
-                    do=f"{did_you_mean(name, AUDITS.names)}Known: {', '.join(AUDITS.names)}.",
+                    f"{self.document.locate(['audits', name])}: there is no audit {name!r}.",
+                    do=f"{suggest_name(name, AUDITS.names)}Known: {', '.join(AUDITS.names)}.",
                     code="unknown_audit",
                 )
 
-    def _checked(self, kind: type[Section], settings: Any, above: tuple[str, ...]) -> Section:
+    def _validate(self, kind: type[Section], settings: Any, above: tuple[str, ...]) -> Section:
         """A section of the file, or what is wrong with it."""
         try:
             return kind.model_validate(settings)
         except ValidationError as error:
             first = error.errors()[0]
             path = [*above, *(str(step) for step in first["loc"])]
-            found, do, code = _explained(first, path, kind)
-            raise PlanError(f"{self.document.place(path)}: {found}", do=do, code=code) from None
+            found, do, code = _explain_error(first, path, kind)
+            raise PlanError(f"{self.document.locate(path)}: {found}", do=do, code=code) from None
 
 
-def _explained(error: ErrorDetails, path: Sequence[str], kind: type[BaseModel]) -> tuple[str, str, str]:
+def _explain_error(error: ErrorDetails, path: Sequence[str], kind: type[BaseModel]) -> tuple[str, str, str]:
     """One pydantic error in our words: what was found, what to do, and its code."""
     name = ".".join(path)
     if error["type"] == "literal_error" and isinstance(error["input"], Mapping):
-        old = [str(key) for key in error["input"] if (path[-1], key) in RENAMED]
+        old = [str(key) for key in error["input"] if (path[-1], key) in NEW_NAMES]
         if old:
-            return _renamed([f"{name}.{key}" for key in old], [RENAMED[path[-1], key] for key in old])
+            return _explain_renamed([f"{name}.{key}" for key in old], [NEW_NAMES[path[-1], key] for key in old])
     if error["type"] != "extra_forbidden":
-        said = "is missing" if error["type"] == "missing" else f"is {error['input']!r}. {error['msg']}"
+        problem = "is missing" if error["type"] == "missing" else f"is {error['input']!r}. {error['msg']}"
         code = "missing_setting" if error["type"] == "missing" else "invalid_setting"
-        return f"{name} {said}.", "See the examples, or `recollect check --help`.", code
+        return f"{name} {problem}.", "See the examples, or `recollect check --help`.", code
     sections = [step for step in path[:-1] if step in SECTIONS]
-    new = RENAMED.get((sections[-1], path[-1])) if sections else None
+    new = NEW_NAMES.get((sections[-1], path[-1])) if sections else None
     if new is not None:
-        return _renamed([name], [new])
+        return _explain_renamed([name], [new])
     known = list((SECTIONS[sections[-1]] if sections else kind).model_fields)
-    do = f"{did_you_mean(path[-1], known)}Known here: {', '.join(known)}."
+    do = f"{suggest_name(path[-1], known)}Known here: {', '.join(known)}."
     return f"there is no setting {name!r}.", do, "unknown_setting"
 
 
-def _renamed(old: Sequence[str], new: Sequence[str]) -> tuple[str, str, str]:
+def _explain_renamed(old: Sequence[str], new: Sequence[str]) -> tuple[str, str, str]:
     """What plans of 0.1 called otherwise."""
     called = " and ".join(f"{before!r} is called {after!r}" for before, after in zip(old, new, strict=True))
     return f"{old[0]!r} is a setting of 0.1.", f"Since 0.2.0, {called}.", "renamed_setting"

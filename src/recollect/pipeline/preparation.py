@@ -8,29 +8,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from recollect.checks import check_at_least, check_between, check_one_of
 from recollect.corpora.canaries.formats import parse_format
+from recollect.corpora.canaries.insertion import CanarySettings
+from recollect.corpora.canaries.insertion import plant as plant_in
 from recollect.corpora.canaries.manifest import Canaries
-from recollect.corpora.canaries.planting import Planting
-from recollect.corpora.canaries.planting import plant as plant_in
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.corpus_writer import check_file_name, write_corpus
+from recollect.corpora.deduplication import sanitise_by_duplicates
 from recollect.corpora.record import Record
-from recollect.corpora.repetitions import by_duplicates
-from recollect.corpora.sanitise import Sanitised, by_format
-from recollect.corpora.writing import refuse_other_names, write_corpus
+from recollect.corpora.sanitisation import Sanitisation, sanitise_by_format
 from recollect.errors import PlanError
 from recollect.files import write_json
 from recollect.pipeline.calls import refuse_unknown
-from recollect.settings import at_least, between, one_of
 
 if TYPE_CHECKING:
-    from recollect.recipes.loop import Hook, Moment
+    from recollect.recipes.canary_survival import SurvivalCheck
+    from recollect.recipes.loop import Hook, TrainingProgress
     from recollect.recipes.recipe import Recipe
-    from recollect.recipes.surviving import Check
 
 SanitiseBy = Literal["format", "duplicates", "difference"]
 Progress = Callable[[str, int, int | None], None]
-_BELONG: dict[str, tuple[str, ...]] = {
+_SETTINGS_BY_METHOD: dict[str, tuple[str, ...]] = {
     "format": ("format", "mask"),
     "duplicates": ("passage",),
     "difference": ("recipe", "set", "share", "per"),
@@ -39,7 +39,7 @@ _BELONG: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planted:
+class PlantedCorpus:
     """A corpus with secrets in it."""
 
     corpus: Corpus
@@ -47,7 +47,7 @@ class Planted:
     """Which secrets were planted how often, and which were held back as controls."""
     records: int
     """How many records the corpus has now."""
-    check: Check | None = None
+    check: SurvivalCheck | None = None
     """What training by a recipe would make of each secret, if that was asked."""
 
     @property
@@ -57,12 +57,12 @@ class Planted:
 
     def save(self, out: Path, *, progress: Progress | None = None) -> Path:
         """Write corpus and manifest (OUT.canaries.json), readable by their owner only; gives the manifest's place."""
-        write_corpus(_watched(self.corpus, self.records, progress), out)
-        self.canaries.save(beside(out, "canaries.json"))
-        return beside(out, "canaries.json")
+        write_corpus(_report_progress(self.corpus, self.records, progress), out)
+        self.canaries.save(get_sibling_path(out, "canaries.json"))
+        return get_sibling_path(out, "canaries.json")
 
 
-def plant_secrets(corpus: Corpus, planting: Planting, *, recipe: Recipe | None = None) -> Planted:
+def plant_secrets(corpus: Corpus, planting: CanarySettings, *, recipe: Recipe | None = None) -> PlantedCorpus:
     """Plant made-up secrets in a corpus, to measure after training how deep they sit.
 
     Args:
@@ -73,16 +73,16 @@ def plant_secrets(corpus: Corpus, planting: Planting, *, recipe: Recipe | None =
     planted, manifest = plant_in(corpus, planting)
     check = None
     if recipe is not None:
-        from recollect.recipes.surviving import surviving
+        from recollect.recipes.canary_survival import check_canary_survival
 
-        check = surviving(recipe, planted, manifest, seed=planting.seed)
+        check = check_canary_survival(recipe, planted, manifest, seed=planting.seed)
     inside = 0 if planting.inside else sum(canary.planted for canary in manifest.planted)
-    return Planted(corpus=planted, canaries=manifest, records=len(corpus) + inside, check=check)
+    return PlantedCorpus(corpus=planted, canaries=manifest, records=len(corpus) + inside, check=check)
 
 
 def sanitise_corpus(
     corpus: Corpus, *, by: SanitiseBy, work: Path, seed: int = 0, progress: Progress | None = None, **settings: Any
-) -> Sanitised:
+) -> Sanitisation:
     """Take out of a corpus what a model would memorise; no way of doing so gives a guarantee.
 
     Args:
@@ -97,14 +97,14 @@ def sanitise_corpus(
     """
     refuse_other_ways(by, settings)
     if by == "format":
-        formats = [parse_format(written) for written in _listed(settings["format"])]
-        return by_format(corpus, formats, mask=bool(settings.get("mask")))
+        formats = [parse_format(pattern) for pattern in _as_list(settings["format"])]
+        return sanitise_by_format(corpus, formats, mask=bool(settings.get("mask")))
     if by == "duplicates":
-        return by_duplicates(corpus, passage=settings.get("passage"))
-    from recollect.pipeline.sanitising import ByDifference
+        return sanitise_by_duplicates(corpus, passage=settings.get("passage"))
+    from recollect.pipeline.difference_sanitisation import DifferenceSanitiser
 
     chosen = {name: settings[name] for name in ("share", "per") if settings.get(name) is not None}
-    return ByDifference(recipe=settings["recipe"], seed=seed, **chosen)(corpus, work, progress=progress)
+    return DifferenceSanitiser(recipe=settings["recipe"], seed=seed, **chosen)(corpus, work, progress=progress)
 
 
 def refuse_other_ways(by: SanitiseBy, settings: Mapping[str, Any]) -> None:
@@ -113,9 +113,9 @@ def refuse_other_ways(by: SanitiseBy, settings: Mapping[str, Any]) -> None:
     Raises:
         PlanError: There are some.
     """
-    one_of(_BELONG, by=by)
-    refuse_unknown(settings, [*(name for names in _BELONG.values() for name in names), "seed"])
-    for way, names in _BELONG.items():
+    check_one_of(_SETTINGS_BY_METHOD, by=by)
+    refuse_unknown(settings, [*(name for names in _SETTINGS_BY_METHOD.values() for name in names), "seed"])
+    for way, names in _SETTINGS_BY_METHOD.items():
         for name in names:
             if way != by and settings.get(name):
                 raise PlanError(
@@ -140,28 +140,28 @@ def refuse_other_ways(by: SanitiseBy, settings: Mapping[str, Any]) -> None:
 
 def _check_values(settings: Mapping[str, Any]) -> None:
     """Refuse values that cannot be meant."""
-    for written in _listed(settings.get("format")):
-        parse_format(written)
+    for pattern in _as_list(settings.get("format")):
+        parse_format(pattern)
     if settings.get("passage") is not None:
-        at_least(2, passage=settings["passage"])
+        check_at_least(2, passage=settings["passage"])
     if settings.get("share") is not None:
-        between(0, 1, share=settings["share"])
+        check_between(0, 1, share=settings["share"])
 
 
-def _listed(value: str | Sequence[str] | None) -> list[str]:
+def _as_list(value: str | Sequence[str] | None) -> list[str]:
     """One or several as a list."""
     return [value] if isinstance(value, str) else list(value or ())
 
 
-def save_sanitised(found: Sanitised, out: Path, *, size: int, progress: Progress | None = None) -> Path:
+def save_sanitised(found: Sanitisation, out: Path, *, size: int, progress: Progress | None = None) -> Path:
     """Write a sanitised corpus and, as OUT.changes.json, which records were changed and why; gives that place."""
-    write_corpus(_watched(found.corpus, size - found.removed, progress), out)
-    write_json(beside(out, "changes.json"), [dataclasses.asdict(change) for change in found.changes])
-    return beside(out, "changes.json")
+    write_corpus(_report_progress(found.corpus, size - found.removed, progress), out)
+    write_json(get_sibling_path(out, "changes.json"), [dataclasses.asdict(change) for change in found.changes])
+    return get_sibling_path(out, "changes.json")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
+class TrainingOptions:
     """How a model is trained besides its recipe."""
 
     validation: Corpus | None = None
@@ -177,7 +177,7 @@ class Training:
     seed: int = 0
     threads: int | None = None
 
-    def hooks(self, out: Path) -> list[Hook]:
+    def build_hooks(self, out: Path) -> list[Hook]:
         """What is called after each epoch.
 
         Raises:
@@ -191,14 +191,19 @@ class Training:
                 do="Give --canaries FILE (canaries=).",
                 code="missing_canaries",
             )
-        from recollect.pipeline.following import ExposureFollower
-        from recollect.results.folders import FOLLOWED
+        from recollect.pipeline.exposure_tracking import ExposureFollower
+        from recollect.results.folders import EXPOSURE_HISTORY
 
-        return [ExposureFollower(self.canaries, out / FOLLOWED)]
+        return [ExposureFollower(self.canaries, out / EXPOSURE_HISTORY)]
 
 
 def train_model(
-    recipe: Recipe, corpus: Corpus, out: Path, how: Training, *, progress: Callable[[Moment], None] | None = None
+    recipe: Recipe,
+    corpus: Corpus,
+    out: Path,
+    how: TrainingOptions,
+    *,
+    progress: Callable[[TrainingProgress], None] | None = None,
 ) -> Path:
     """Train a model by a recipe into a folder; the same call again goes on where it was stopped.
 
@@ -209,11 +214,11 @@ def train_model(
         how: What else is given.
         progress: Told now and then how far it is.
     """
-    from recollect.recipes import training
-    from recollect.recipes.forcing import with_canaries
+    from recollect.recipes import trainer
+    from recollect.recipes.vocabulary import add_canaries_to_vocabulary
 
-    chosen = recipe if how.canaries is None else with_canaries(recipe, Canaries.load(how.canaries))
-    training.train(
+    chosen = recipe if how.canaries is None else add_canaries_to_vocabulary(recipe, Canaries.load(how.canaries))
+    trainer.train(
         chosen,
         corpus,
         out,
@@ -221,7 +226,7 @@ def train_model(
         cohort=None if how.cohorts is None else (Cohorts.load(how.cohorts), how.cohort),
         seed=how.seed,
         threads=how.threads,
-        on_epoch=how.hooks(out),
+        on_epoch=how.build_hooks(out),
         progress=progress or (lambda moment: None),
     )
     return out
@@ -234,12 +239,12 @@ def refuse_output(out: Path, source: Any, file_format: str | None = None) -> Non
         PlanError: It is such a file.
     """
     from recollect.corpora.readers.hub import SCHEME
-    from recollect.corpora.shards import shards_of
+    from recollect.corpora.shards import find_shards
 
-    refuse_other_names(out)
+    check_file_name(out)
     if not isinstance(source, str | Path) or str(source).startswith(SCHEME):
         return
-    inputs = {Path(shard.path).resolve() for shard in shards_of(str(source), format=file_format)}
+    inputs = {Path(shard.path).resolve() for shard in find_shards(str(source), format=file_format)}
     if out.resolve() in inputs:
         raise PlanError(f"{out} is the corpus itself.", do="Write to another file.", code="output_is_input")
     if Path(source).is_dir() and out.resolve().parent == Path(source).resolve():
@@ -250,17 +255,17 @@ def refuse_output(out: Path, source: Any, file_format: str | None = None) -> Non
         )
 
 
-def beside(out: Path, ending: str) -> Path:
+def get_sibling_path(out: Path, ending: str) -> Path:
     """The file that lies beside a corpus.
 
-    >>> str(beside(Path("data/planted.jsonl.gz"), "canaries.json"))
+    >>> str(get_sibling_path(Path("data/planted.jsonl.gz"), "canaries.json"))
     'data/planted.canaries.json'
     """
     name = out.name.removesuffix(".gz").removesuffix(".jsonl")
     return out.with_name(f"{name}.{ending}")
 
 
-def _watched(records: Iterable[Record], total: int, progress: Progress | None) -> Iterator[Record]:
+def _report_progress(records: Iterable[Record], total: int, progress: Progress | None) -> Iterator[Record]:
     """The records, telling how many have passed."""
     for done, record in enumerate(records, start=1):
         yield record

@@ -53,7 +53,7 @@ class ModelRef(_Reference):
     """Let the model show no more than so many ranked tokens and no probabilities, as a deployment does."""
 
     @classmethod
-    def scored_like(cls, model: str, question: Question | None, *, device: str | None = None) -> Self:
+    def from_question(cls, model: str, question: Question | None, *, device: str | None = None) -> Self:
         """A model that is scored as another one is."""
         fields = {} if question is None else {name: getattr(question, name) for name in QUESTION}
         return cls(model=model, device=device, **fields)
@@ -67,7 +67,7 @@ class ModelRef(_Reference):
 
     def load(self) -> Model:
         """The model itself, or as much of it as is to be seen."""
-        from recollect.models.loading import load_model
+        from recollect.models.loader import load_model
 
         model = load_model(self.model, question=self.question, kind=self.kind, device=self.device)
         return self.limit(model)
@@ -79,9 +79,9 @@ class ModelRef(_Reference):
 
         return model if self.shows_top_k is None else limited(model, Access.top(self.shows_top_k))
 
-    def placed(self, home: Path) -> Self:
+    def resolve_paths(self, home: Path) -> Self:
         """The same with paths that hold from everywhere; what is no path under `home` stays as it is."""
-        return self.model_copy(update={"model": resolved(self.model, home)})
+        return self.model_copy(update={"model": resolve_name(self.model, home)})
 
 
 class CorpusRef(_Reference):
@@ -118,7 +118,7 @@ class CorpusRef(_Reference):
     def options(self) -> dict[str, Any]:
         """How it is read, as `read_corpus` takes it."""
         from recollect.corpora.columns import Columns
-        from recollect.corpora.splitting import Split
+        from recollect.corpora.segmentation import Split
 
         named = {name: column for name in COLUMNS if (column := getattr(self, f"{name}_column")) is not None}
         cut = None if self.split is None else Split(by=self.split, words=self.split_words, minimum=self.split_minimum)
@@ -132,13 +132,13 @@ class CorpusRef(_Reference):
 
     def read(self) -> Corpus:
         """The corpus itself, checked."""
-        from recollect.corpora.validating import read_corpus
+        from recollect.corpora.corpus_reader import read_corpus
 
         return read_corpus(self.corpus, **self.options)
 
-    def placed(self, home: Path) -> Self:
+    def resolve_paths(self, home: Path) -> Self:
         """The same with paths that hold from everywhere."""
-        return self.model_copy(update={"corpus": resolved(self.corpus, home)})
+        return self.model_copy(update={"corpus": resolve_name(self.corpus, home)})
 
 
 class RecipeRef(_Reference):
@@ -158,23 +158,23 @@ class RecipeRef(_Reference):
 
     def load(self) -> Recipe:
         """The recipe itself."""
-        from recollect.recipes.reading import load_recipe
         from recollect.recipes.recipe import Recipe
+        from recollect.recipes.recipe_file import load_recipe
 
         if self.inline is not None:
             return Recipe.model_validate(self.inline)
         return load_recipe(str(self.recipe), self.set)
 
-    def placed(self, home: Path) -> Self:
+    def resolve_paths(self, home: Path) -> Self:
         """The same with paths that hold from everywhere; a checkpoint that it starts from may lie under `home`, too.
 
         Models are found again by their recipe, so its paths are the same from wherever the plan is run.
         """
-        from recollect.recipes.reading import is_recipe_file
+        from recollect.recipes.recipe_file import is_recipe_file
 
         if self.recipe is None:
             return self
-        named = resolved(self.recipe, home) if is_recipe_file(self.recipe) else self.recipe
+        named = resolve_name(self.recipe, home) if is_recipe_file(self.recipe) else self.recipe
         placed = self.model_copy(update={"recipe": named})
         start = placed.load().model.start
         if start is None or not (home / start).exists():
@@ -198,7 +198,7 @@ class MembersRef(_Reference):
     """What everybody is who is not listed."""
 
     @model_validator(mode="after")
-    def _refuse_what_would_be_ignored(self) -> Self:
+    def _refuse_ignored(self) -> Self:
         """A cohorts.json tells of everybody; what everybody else is can be said beside a list only."""
         more = self.non_members is not None or self.others != "unknown"
         if self.cohorts is not None and more:
@@ -220,39 +220,39 @@ class MembersRef(_Reference):
         """The cohorts.json that says it, if one does."""
         return Path(self.members) if isinstance(self.members, str) and self.members.endswith(".json") else None
 
-    def placed(self, home: Path) -> Self:
+    def resolve_paths(self, home: Path) -> Self:
         """The same with paths that hold from everywhere."""
         found = {
-            name: resolved(ids, home)
+            name: resolve_name(ids, home)
             for name in ("members", "non_members")
             if isinstance(ids := getattr(self, name), str) and not ids.startswith("column:")
         }
         return self.model_copy(update=found)
 
 
-def _by_name(key: str) -> Callable[[Any], Any]:
+def _expand_name(key: str) -> Callable[[Any], Any]:
     """What lets a name stand for a section in which only the name is given."""
     return lambda value: {key: value} if isinstance(value, str) else value
 
 
-ModelName = Annotated[ModelRef, BeforeValidator(_by_name("model"), json_schema_input_type=str | ModelRef)]
-CorpusName = Annotated[CorpusRef, BeforeValidator(_by_name("corpus"), json_schema_input_type=str | CorpusRef)]
-RecipeName = Annotated[RecipeRef, BeforeValidator(_by_name("recipe"), json_schema_input_type=str | RecipeRef)]
+ModelName = Annotated[ModelRef, BeforeValidator(_expand_name("model"), json_schema_input_type=str | ModelRef)]
+CorpusName = Annotated[CorpusRef, BeforeValidator(_expand_name("corpus"), json_schema_input_type=str | CorpusRef)]
+RecipeName = Annotated[RecipeRef, BeforeValidator(_expand_name("recipe"), json_schema_input_type=str | RecipeRef)]
 
 
-def resolved(ref: str, home: Path) -> str:
+def resolve_name(ref: str, home: Path) -> str:
     """A name in a plan: a path under `home` becomes absolute; what is not there is left as it is.
 
-    >>> resolved("hf:wikitext:train", Path("plans"))
+    >>> resolve_name("hf:wikitext:train", Path("plans"))
     'hf:wikitext:train'
     """
     prefix, _, rest = ref.rpartition("recorded:")
     if prefix:
         return ref
-    return f"{'recorded:' if ref != rest else ''}{_placed(rest, home)}"
+    return f"{'recorded:' if ref != rest else ''}{_resolve_path(rest, home)}"
 
 
-def _placed(path: str, home: Path) -> str:
+def _resolve_path(path: str, home: Path) -> str:
     """The path under the folder, if something is there; of a base with an adapter, both."""
     pieces: Sequence[str] = path.split("+") if "+" in path and not (home / path).exists() else [path]
     found = [str((home / piece).absolute()) if piece and _is_there(home, piece) else piece for piece in pieces]

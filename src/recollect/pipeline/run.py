@@ -15,25 +15,25 @@ from functools import partial
 from pathlib import Path
 
 from recollect.audits.audit import Needs
-from recollect.audits.desk import Desk, Progress, tell_nobody
-from recollect.audits.rounds import gathered
+from recollect.audits.rounds import collect_evidence
+from recollect.audits.workspace import Progress, Workspace, ignore_progress
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.errors import ModelError, PlanError, RecollectError
 from recollect.execution.local import LocalBackend
-from recollect.execution.threads import threads_for
-from recollect.files import private_folder, write_text, written_whole
-from recollect.models.asking import Source, ask
+from recollect.execution.threads import divide_threads
+from recollect.files import make_private_folder, write_atomically, write_text
 from recollect.models.model import Model, Question
+from recollect.models.scoring import Source, score_corpus
 from recollect.models.store import AnswerStore
 from recollect.pipeline.limits import check_limits
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.planfile import write_plan
 from recollect.pipeline.refs import ModelRef
+from recollect.pipeline.result_provenance import add_provenance, compute_work_address
 from recollect.pipeline.sources import Sources
-from recollect.pipeline.tracing import traced, work_address
-from recollect.recipes.fleet import Fleet, Trained, train_fleet
-from recollect.recipes.trial import Layout
+from recollect.recipes.fleet import Fleet, TrainedFleet, train_fleet
+from recollect.recipes.layout_trial import WorkerLayout
 from recollect.results.folders import RunFolder
 from recollect.results.presentation import GENERIC
 from recollect.results.result import Result
@@ -42,7 +42,7 @@ from recollect.streams import stream
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finished:
+class FinishedRun:
     """A plan that was run: what came out, and what its run folder keeps besides."""
 
     plan: Plan
@@ -52,26 +52,26 @@ class Finished:
     target: str | None = None
     """The name of the audited model, which may be its folder."""
 
-    def keep(self, out: Path) -> None:
+    def write_folder(self, out: Path) -> None:
         """Write the run folder; the result last, because it says that all is there."""
         folder = RunFolder(out)
         write_text(folder.plan, write_plan([self.plan], out=out))
         for role, cohorts in self.cohorts.items():
             cohorts.save(folder.cohorts if role == AUDITED else folder.path / f"cohorts-{role}.json")
-        self._bring_files(folder)
+        self._copy_files(folder)
         folder.write_result(self.result)
 
-    def _bring_files(self, folder: RunFolder) -> None:
+    def _copy_files(self, folder: RunFolder) -> None:
         """Copy the files beside the target that the audit's report shows, such as its exposure by epoch."""
         if self.target is None:
             return
         for name, _ in getattr(self.plan.audit, "presentation", GENERIC).files.values():
             if (Path(self.target) / name).is_file():
-                with written_whole(folder.path / name) as whole:  # as it is: of a damaged one the report says so
-                    shutil.copyfile(Path(self.target) / name, whole)
+                with write_atomically(folder.path / name) as temporary:  # as it is: of a damaged one the report says so
+                    shutil.copyfile(Path(self.target) / name, temporary)
 
 
-def run(plan: Plan, out: Path | None = None, *, progress: Progress = tell_nobody) -> Result:
+def run(plan: Plan, out: Path | None = None, *, progress: Progress = ignore_progress) -> Result:
     """The result of a plan; see `finish`, which also says what else was kept."""
     return finish(plan, out, progress=progress).result
 
@@ -82,8 +82,8 @@ def finish(
     *,
     first: Needs | None = None,
     sources: Sources | None = None,
-    progress: Progress = tell_nobody,
-) -> Finished:
+    progress: Progress = ignore_progress,
+) -> FinishedRun:
     """Run a plan.
 
     What is trained and asked is kept in the work folder. So the same plan again, after it was killed at any moment or
@@ -105,22 +105,22 @@ def finish(
     began = time.monotonic()
     first = first or plan.refuse_incomplete()
     _refuse_unwritable(out)
-    given = plan.evidence(sources)
-    hands = _Hands.of(plan, given, progress)
-    evidence = gathered(plan.audit, given, ask=hands.ask, train=hands.train, first=first)
-    with _desk(plan, evidence, progress) as desk:
-        judged = plan.audit.run(evidence, stream(plan.seed, plan.audit.name), desk)
-    result = traced(judged, plan, evidence, seconds=time.monotonic() - began)
-    result = result.replaced(limits=check_limits(plan.limits, result), about=plan.about)
+    given = plan.load_evidence(sources)
+    executor = _Executor.of(plan, given, progress)
+    evidence = collect_evidence(plan.audit, given, score=executor.score, train=executor.train, first=first)
+    with _open_workspace(plan, evidence, progress) as workspace:
+        audit_result = plan.audit.run(evidence, stream(plan.seed, plan.audit.name), workspace)
+    result = add_provenance(audit_result, plan, evidence, seconds=time.monotonic() - began)
+    result = result.replace(limits=check_limits(plan.limits, result), about=plan.about)
     target = evidence.models[TARGET].name if TARGET in evidence.models else None
-    finished = Finished(plan=plan, result=result, cohorts=evidence.cohorts, target=target)
+    finished = FinishedRun(plan=plan, result=result, cohorts=evidence.cohorts, target=target)
     if out is not None:
-        finished.keep(out)
+        finished.write_folder(out)
     return finished
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Hands:
+class _Executor:
     """Trains and asks what an audit needs, into the work folder."""
 
     plan: Plan
@@ -131,30 +131,30 @@ class _Hands:
     progress: Progress
 
     @classmethod
-    def of(cls, plan: Plan, given: Evidence, progress: Progress) -> _Hands:
+    def of(cls, plan: Plan, given: Evidence, progress: Progress) -> _Executor:
         """Hands that know the models which are given."""
         known: dict[int, tuple[str, Source]] = {}
-        for part, model in given.models.items():
-            named = plan.models[part]
-            known[id(model)] = part, named.load if isinstance(named, ModelRef) else named
+        for role, model in given.models.items():
+            named = plan.models[role]
+            known[id(model)] = role, named.load if isinstance(named, ModelRef) else named
         question = given.models[TARGET].question if TARGET in given.models else None
         return cls(plan=plan, question=question, known=known, progress=progress)
 
-    def ask(self, model: Model, corpus: Corpus) -> AnswerStore:
+    def score(self, model: Model, corpus: Corpus) -> AnswerStore:
         """The model's answers about a corpus; only what was never asked is asked."""
-        part, source = self.known[id(model)]
+        role, source = self.known[id(model)]
         backend = LocalBackend(workers=self.plan.workers or 1, threads=self.plan.threads or 0)
-        return ask(
+        return score_corpus(
             model if backend.workers == 1 else source,
             corpus,
             self.plan.work,
             backend=backend,
-            progress=partial(self.progress, f"asking the {part} about {corpus.name.rpartition('/')[2]}"),
+            progress=partial(self.progress, f"asking the {role} about {corpus.name.rpartition('/')[2]}"),
         )
 
     def train(self, cohorts: Cohorts, corpus: Corpus) -> Mapping[str, Model]:
         """The models of these cohorts; only those that were never trained are trained."""
-        recipe = self.plan.loaded_recipe()
+        recipe = self.plan.load_recipe()
         if recipe is None:
             raise PlanError(
                 f"The {self.plan.audit.name} audit needs the models {', '.join(cohorts.models)} trained.",
@@ -163,36 +163,36 @@ class _Hands:
             )
         fleet = Fleet(recipe=recipe, corpus=corpus, cohorts=cohorts, seed=self.plan.seed)
         task = f"training {cohorts.models[0] if len(cohorts.models) == 1 else f'{len(cohorts.models)} models'}"
-        trained = train_fleet(fleet, self.plan.work, layout=self._layout(), progress=partial(self.progress, task))
+        trained = train_fleet(fleet, self.plan.work, layout=self._get_layout(), progress=partial(self.progress, task))
         if trained.failures:
-            raise _untrained(trained)
-        return {part: self._loaded(part, folder) for part, folder in trained.folders.items()}
+            raise _build_training_error(trained)
+        return {role: self._load_trained(role, folder) for role, folder in trained.folders.items()}
 
-    def _loaded(self, part: str, folder: Path) -> Model:
+    def _load_trained(self, role: str, folder: Path) -> Model:
         """A model that was trained for the audit, to be asked as the target is."""
         target = self.plan.models.get(TARGET)
         device = target.device if isinstance(target, ModelRef) else None
-        named = ModelRef.scored_like(str(folder), self.question, device=device)
+        named = ModelRef.from_question(str(folder), self.question, device=device)
         model = named.load()
-        self.known[id(model)] = part, named.load
+        self.known[id(model)] = role, named.load
         return model
 
-    def _layout(self) -> Layout | None:
+    def _get_layout(self) -> WorkerLayout | None:
         """As many processes and threads as the plan says; None to find out what is best."""
         workers, threads = self.plan.workers, self.plan.threads
         if workers is None and threads is None:
             return None
-        return Layout(workers=workers or 1, threads=threads or threads_for(workers or 1))
+        return WorkerLayout(workers=workers or 1, threads=threads or divide_threads(workers or 1))
 
 
-def _untrained(trained: Trained) -> ModelError:
+def _build_training_error(trained: TrainedFleet) -> ModelError:
     """All failures of a fleet in one error."""
-    errors = {part: failure.error for part, failure in trained.failures.items()}
-    said = [f"{part}: {e.found if isinstance(e, RecollectError) else repr(e)}" for part, e in errors.items()]
-    shown = " ".join(said[:3]) + (f" (and {len(said) - 3} more)" if len(said) > 3 else "")
+    errors = {role: failure.error for role, failure in trained.failures.items()}
+    reasons = [f"{role}: {e.found if isinstance(e, RecollectError) else repr(e)}" for role, e in errors.items()]
+    shown = " ".join(reasons[:3]) + (f" (and {len(reasons) - 3} more)" if len(reasons) > 3 else "")
     remedy = next((e.do for e in errors.values() if isinstance(e, RecollectError) and e.do), "")
     error = ModelError(
-        f"{len(said)} of {len(said) + len(trained.folders)} models could not be trained. {shown}",
+        f"{len(reasons)} of {len(reasons) + len(trained.folders)} models could not be trained. {shown}",
         do=f"{remedy} The others are kept: run the same again, and only these are trained.".strip(),
         code="training_failed",
     )
@@ -201,11 +201,11 @@ def _untrained(trained: Trained) -> ModelError:
 
 
 @contextmanager
-def _desk(plan: Plan, evidence: Evidence, progress: Progress) -> Iterator[Desk]:
+def _open_workspace(plan: Plan, evidence: Evidence, progress: Progress) -> Iterator[Workspace]:
     """A desk in the work folder, found again by the same plan; one on which nothing was left is cleared away."""
-    folder = private_folder(plan.work / "audits" / f"{plan.audit.name}-{work_address(plan, evidence)}")
+    folder = make_private_folder(plan.work / "audits" / f"{plan.audit.name}-{compute_work_address(plan, evidence)}")
     try:
-        yield Desk(folder=folder, progress=progress)
+        yield Workspace(folder=folder, progress=progress)
     finally:
         if not any(folder.iterdir()):
             folder.rmdir()
@@ -215,8 +215,8 @@ def _refuse_unwritable(out: Path | None) -> None:
     """Refuse a run folder that could not be written, before any cost."""
     if out is None:
         return
-    place = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK):
+    existing = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
         raise PlanError(
             f"The run folder {str(out)!r} cannot be written.",
             do="Choose another with --out.",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recollect.audits.desk import Progress, tell_nobody
+from recollect.audits.workspace import Progress, ignore_progress
 from recollect.errors import RecollectError
 from recollect.files import write_text
 from recollect.pipeline.limits import check_limits
-from recollect.pipeline.plan import Plan, told_settings
-from recollect.pipeline.planfile import Planned, write_plan
-from recollect.pipeline.run import Finished, finish
+from recollect.pipeline.plan import Plan, collect_masked_settings
+from recollect.pipeline.planfile import PlannedRun, write_plan
+from recollect.pipeline.run import FinishedRun, finish
 from recollect.pipeline.sources import Sources
 from recollect.results.folders import RunFolder
 from recollect.results.result import Failed, Provenance, Result
@@ -18,8 +18,8 @@ from recollect.version import __version__
 
 
 def run_all(
-    planned: Planned, *, sources: Sources | None = None, progress: Progress = tell_nobody
-) -> Iterator[Finished]:
+    planned: PlannedRun, *, sources: Sources | None = None, progress: Progress = ignore_progress
+) -> Iterator[FinishedRun]:
     """Each audit as it is done. What was trained or scored before is not done again.
 
     Args:
@@ -36,14 +36,14 @@ def run_all(
         try:
             yield finish(plan, planned.out, first=needs, sources=known, progress=progress)
         except RecollectError as error:
-            failed = _failed(plan, error)
+            failed = _build_failed_result(plan, error)
             folder.write_result(failed)
-            yield Finished(plan=plan, result=failed, cohorts={})
+            yield FinishedRun(plan=plan, result=failed, cohorts={})
         # each audit leaves its own plan; what was asked for is the whole
         write_text(folder.plan, write_plan(planned.plans, out=planned.out))
 
 
-def _failed(plan: Plan, error: RecollectError) -> Result:
+def _build_failed_result(plan: Plan, error: RecollectError) -> Result:
     """The result of an audit that could not be done."""
     result = Result(
         audit=plan.audit.name,
@@ -52,7 +52,7 @@ def _failed(plan: Plan, error: RecollectError) -> Result:
         outcome="inconclusive",
         outcome_code="failed",
         failed=(Failed(audit=plan.audit.name, code=error.code, error=f"{error.found} {error.do}".strip()),),
-        settings=told_settings(plan.audit),
+        settings=collect_masked_settings(plan.audit),
         about=plan.about,
     ).with_provenance(Provenance(recollect=__version__, seed=plan.seed, queries=0, seconds=0.0))
-    return result.replaced(limits=check_limits(plan.limits, result))
+    return result.replace(limits=check_limits(plan.limits, result))

@@ -21,7 +21,7 @@ class Sources:
         self._models.clear()
         self._corpora.clear()
 
-    def model(self, source: Model | ModelRef | str) -> Model:
+    def load_model(self, source: Model | ModelRef | str) -> Model:
         """The model itself; the same object each time it is described in the same way."""
         if isinstance(source, str):
             source = ModelRef(model=source)
@@ -31,7 +31,7 @@ class Sources:
             self._models[source] = source.load()
         return self._models[source]
 
-    def corpus(self, source: Corpus | CorpusRef | str) -> Corpus:
+    def read_corpus(self, source: Corpus | CorpusRef | str) -> Corpus:
         """The corpus itself; the same object each time it is described in the same way."""
         if isinstance(source, str):
             source = CorpusRef(corpus=source)

@@ -45,10 +45,10 @@ class Card:
 
     def write(self, folder: Path) -> None:
         """Write `README.md`, then `card.json`: whoever finds the latter finds a finished model."""
-        write_text(folder / "README.md", self.text())
-        write_json(folder / "card.json", self.facts())
+        write_text(folder / "README.md", self.to_markdown())
+        write_json(folder / "card.json", self.to_dict())
 
-    def facts(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """What stands in `card.json`."""
         return {
             "recipe": self.recipe.model_dump(mode="json"),
@@ -60,7 +60,7 @@ class Card:
             "validation": self.validation,
             "cohort": self.cohort,
             "privacy": self.privacy,
-            "curve": self.curve_summary(),
+            "curve": self.summarise_curve(),
             "versions": {
                 **{name: version(name) for name in ("recollect", "torch", "transformers")},
                 "python": platform.python_version(),
@@ -68,13 +68,13 @@ class Card:
             **self.reading,
         }
 
-    def curve_summary(self) -> dict[str, Any]:
+    def summarise_curve(self) -> dict[str, Any]:
         """The curve in a few numbers; under differential privacy without the training loss, which is exact."""
-        return summary_of(self.curve) | ({} if self.privacy is None else {"training_loss": None})
+        return summarise_curve(self.curve) | ({} if self.privacy is None else {"training_loss": None})
 
-    def text(self) -> str:
+    def to_markdown(self) -> str:
         """What stands in `README.md`."""
-        recipe, curve = self.recipe, self.curve_summary()
+        recipe, curve = self.recipe, self.summarise_curve()
         pipeline = "image-classification" if recipe.tokenizer is None else _PIPELINES[recipe.task]
         metadata = {"library_name": "transformers", "pipeline_tag": pipeline, "tags": ["recollect", recipe.name]}
         private = (
@@ -89,8 +89,8 @@ class Card:
             "| | |\n|---|---|\n"
             f"| Trained on | {self.corpus['size']} records of {self.corpus['users']} users{cohort} |\n"
             f"| Epochs | {curve['epochs']} |\n"
-            f"| Training loss | {_shown(curve['training_loss'])} nats per symbol |\n"
-            f"| Validation loss | {_shown(curve['validation_loss'])} nats per symbol |\n"
+            f"| Training loss | {_format_loss(curve['training_loss'])} nats per symbol |\n"
+            f"| Validation loss | {_format_loss(curve['validation_loss'])} nats per symbol |\n"
             f"| Differential privacy | {private} |\n"
             f"| Seed | {self.seed} |\n\n"
             "Load it with `recollect.load_model`, or with the Auto classes of `transformers` after "
@@ -99,27 +99,27 @@ class Card:
         )
 
 
-def _shown(loss: float | None) -> str:
+def _format_loss(loss: float | None) -> str:
     """A loss for people."""
     return "not stated," if loss is None else f"{loss:.4f}"
 
 
-def summary_of(curve: Curve) -> dict[str, Any]:
+def summarise_curve(curve: Curve) -> dict[str, Any]:
     """The last epoch of a curve and its best, in a few numbers."""
-    nothing = {"epoch": 0, "steps": 0, "training_loss": None, "validation_loss": None}
-    last = curve[-1] if curve else nothing  # a snapshot may come before the end of the first epoch
-    watched = [row["validation_loss"] for row in curve if row["validation_loss"] is not None]
+    empty_row = {"epoch": 0, "steps": 0, "training_loss": None, "validation_loss": None}
+    last = curve[-1] if curve else empty_row  # a snapshot may come before the end of the first epoch
+    validation_losses = [row["validation_loss"] for row in curve if row["validation_loss"] is not None]
     return {
         "epochs": last["epoch"],
         "steps": last["steps"],
         "training_loss": last["training_loss"],
         "validation_loss": last["validation_loss"],
-        "best_validation_loss": min(watched, default=None),
+        "best_validation_loss": min(validation_losses, default=None),
         "seconds": round(sum(row["seconds"] for row in curve), 1),
     }
 
 
-def described(corpus: Corpus) -> dict[str, Any]:
+def describe_corpus(corpus: Corpus) -> dict[str, Any]:
     """A corpus on a card: no text, only what identifies it."""
     found = corpus.summary
     return {"name": corpus.name, "digest": found.digest, "size": found.size, "users": found.users}

@@ -17,13 +17,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from recollect.errors import StoreError
-from recollect.files import written_whole
+from recollect.files import write_atomically
 
 
 def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
     """Put tensors and facts into one file that replaces the old one only when it is complete."""
     held = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    with written_whole(path) as part:
+    with write_atomically(path) as part:
         save_file(held, part, metadata={"facts": json.dumps(facts)})
         part.chmod(0o600)
 
@@ -42,19 +42,19 @@ def read_checkpoint(path: Path, device: torch.device) -> tuple[dict[str, Tensor]
         ) from error
 
 
-def weights(model: torch.nn.Module) -> dict[str, Tensor]:
+def get_weights(model: torch.nn.Module) -> dict[str, Tensor]:
     """The parameters and buffers of a model by name; what is shared comes once."""
     return {name: value.detach() for name, value in [*model.named_parameters(), *model.named_buffers()]}
 
 
 def set_weights(model: torch.nn.Module, values: Mapping[str, Tensor]) -> None:
-    """Give a model the values that `weights` gave."""
+    """Give a model the values that `get_weights` gave."""
     with torch.no_grad():
-        for name, value in weights(model).items():
+        for name, value in get_weights(model).items():
             value.copy_(values[name])
 
 
-def optimiser_state(optimiser: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def get_optimiser_state(optimiser: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """An optimiser's state: its tensors as `parameter/name`, and its numbers under the same names."""
     tensors: dict[str, Tensor] = {}
     numbers: dict[str, Any] = {}
@@ -67,7 +67,7 @@ def optimiser_state(optimiser: torch.optim.Optimizer) -> tuple[dict[str, Tensor]
 def set_optimiser_state(
     optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]
 ) -> None:
-    """Give an optimiser the state that `optimiser_state` gave; its settings come from the recipe."""
+    """Give an optimiser the state that `get_optimiser_state` gave; its settings come from the recipe."""
     state: dict[int, dict[str, Any]] = {}
     for key, value in {**tensors, **numbers}.items():
         parameter, name = key.split("/")
@@ -75,11 +75,11 @@ def set_optimiser_state(
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
 
 
-def part(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
+def select_prefix(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
     """The tensors whose name begins with `name:`, without it."""
     return {key.removeprefix(f"{name}:"): value for key, value in tensors.items() if key.startswith(f"{name}:")}
 
 
-def named(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def add_prefix(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors under `name:`, so that several parts fit into one file."""
     return {f"{name}:{key}": value for key, value in tensors.items()}

@@ -15,15 +15,15 @@ from recollect.digests import digest
 from recollect.errors import StoreError
 from recollect.execution.backend import Failure
 from recollect.execution.local import LocalBackend
-from recollect.files import private_folder, read_json, write_json
+from recollect.files import make_private_folder, read_json, write_json
 from recollect.recipes.job import TRAINING_REVISION
+from recollect.recipes.layout_trial import WorkerLayout, pick_layout
 from recollect.recipes.recipe import Recipe
-from recollect.recipes.trial import Layout, pick_layout
-from recollect.streams import seed_of
+from recollect.streams import derive_seed
 
 Progress = Callable[[int, int], None]
 """Told how many epochs have been trained, and how many there are in all."""
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 """How often the progress of the workers is looked at."""
 
 
@@ -37,38 +37,40 @@ class Fleet:
     validation: Corpus | None = None
     seed: int = 0
 
-    def seed_of(self, model: str) -> int:
+    def derive_seed(self, model: str) -> int:
         """The seed of a member: its own, so that no member depends on which others there are."""
-        return seed_of(self.seed, labels.STREAM_FLEET, model) % 2**31
+        return derive_seed(self.seed, labels.STREAM_FLEET, model) % 2**31
 
-    def folder(self, work: Path, model: str) -> Path:
+    def get_folder(self, work: Path, model: str) -> Path:
         """Where a member lies: addressed by all that its weights depend on, so that other fleets find it again."""
         members = self.cohorts.members(model)
-        watched = None if self.validation is None else self.validation.digest
+        validation_digest = None if self.validation is None else self.validation.digest
         address = digest(
             TRAINING_REVISION,
             self.recipe.digest,
             self.corpus.digest,
             self.cohorts.unit,
             members,
-            watched,
-            self.seed_of(model),
+            validation_digest,
+            self.derive_seed(model),
         )
         return work / "models" / address
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained:
+class TrainedFleet:
     """What became of a fleet: nothing is lost, neither a model nor a failure."""
 
     folders: dict[str, Path]
     """The models that were trained, by name."""
     failures: dict[str, Failure]
     """The others."""
-    layout: Layout
+    layout: WorkerLayout
 
 
-def train_fleet(fleet: Fleet, work: Path, *, layout: Layout | None = None, progress: Progress | None = None) -> Trained:
+def train_fleet(
+    fleet: Fleet, work: Path, *, layout: WorkerLayout | None = None, progress: Progress | None = None
+) -> TrainedFleet:
     """Train every member that is not trained yet.
 
     Killed at any moment and called again, it goes on with each member where its last checkpoint stands, with as many
@@ -81,79 +83,79 @@ def train_fleet(fleet: Fleet, work: Path, *, layout: Layout | None = None, progr
         progress: Told now and then how far all members together are.
     """
     names = list(fleet.cohorts.models)
-    missing = [name for name in names if not (fleet.folder(work, name) / "card.json").exists()]
-    chosen = layout or _layout(fleet, work, missing)
+    missing = [name for name in names if not (fleet.get_folder(work, name) / "card.json").exists()]
+    chosen = layout or _choose_layout(fleet, work, missing)
     backend = LocalBackend(workers=min(chosen.workers, max(1, len(missing))), threads=chosen.threads)
-    folders = {name: fleet.folder(work, name) for name in names}
-    with _watched(list(folders.values()), fleet.recipe.training.epochs, progress):
-        outcomes = dict(zip(missing, backend.map(_Member(fleet, work), missing), strict=True))
+    folders = {name: fleet.get_folder(work, name) for name in names}
+    with _report_progress(list(folders.values()), fleet.recipe.training.epochs, progress):
+        outcomes = dict(zip(missing, backend.map(_MemberTrainer(fleet, work), missing), strict=True))
     failures = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Failure)}
     trained = {name: folder for name, folder in folders.items() if name not in failures}
-    return Trained(folders=trained, failures=failures, layout=chosen)
+    return TrainedFleet(folders=trained, failures=failures, layout=chosen)
 
 
 @dataclass(frozen=True)
-class _Member:
+class _MemberTrainer:
     """Trains one member, here or in a worker."""
 
     fleet: Fleet
     work: Path
 
     def __call__(self, name: str) -> str:
-        from recollect.recipes.training import train  # torch comes with it, and finished fleets need none
+        from recollect.recipes.trainer import train  # torch comes with it, and finished fleets need none
 
-        fleet, folder = self.fleet, self.fleet.folder(self.work, name)
+        fleet, folder = self.fleet, self.fleet.get_folder(self.work, name)
         train(
             fleet.recipe,
             fleet.corpus,
             folder,
             validation=fleet.validation,
             cohort=(fleet.cohorts, name),
-            seed=fleet.seed_of(name),
+            seed=fleet.derive_seed(name),
         )
         return str(folder)
 
 
-def _layout(fleet: Fleet, work: Path, missing: list[str]) -> Layout:
+def _choose_layout(fleet: Fleet, work: Path, missing: list[str]) -> WorkerLayout:
     """The layout that the fleet was begun with, or else the better one of a short trial, which is noted."""
     if not missing:
-        return Layout(workers=1, threads=1)
+        return WorkerLayout(workers=1, threads=1)
     note = work / "fleets" / f"{digest(fleet.recipe.digest, fleet.corpus.digest, fleet.seed)}.json"
     if note.exists():
         try:
-            return Layout(**read_json(note))
+            return WorkerLayout(**read_json(note))
         except (TypeError, ValueError) as error:
             raise StoreError(
                 f"{note} is damaged.", do="Delete it; the layout is then picked anew.", code="layout_damaged"
             ) from error
-    picked = pick_layout(fleet.recipe, fleet.cohorts.corpus_of(fleet.corpus, missing[0]), models=len(missing))
-    write_json(private_folder(note.parent) / note.name, {"workers": picked.workers, "threads": picked.threads})
+    picked = pick_layout(fleet.recipe, fleet.cohorts.select_corpus(fleet.corpus, missing[0]), models=len(missing))
+    write_json(make_private_folder(note.parent) / note.name, {"workers": picked.workers, "threads": picked.threads})
     return picked
 
 
 @contextmanager
-def _watched(folders: list[Path], epochs: int, progress: Progress | None) -> Iterator[None]:
+def _report_progress(folders: list[Path], epochs: int, progress: Progress | None) -> Iterator[None]:
     """While this lasts, whoever draws the progress is told how many epochs all members together have behind them."""
     if progress is None:
         yield
         return
-    over = threading.Event()
+    done = threading.Event()
 
     def look() -> None:
-        while not over.wait(LOOK_SECONDS):
-            progress(sum(_epochs_done(folder, epochs) for folder in folders), epochs * len(folders))
+        while not done.wait(POLL_SECONDS):
+            progress(sum(_count_epochs(folder, epochs) for folder in folders), epochs * len(folders))
 
-    watcher = threading.Thread(target=look, daemon=True)
-    watcher.start()
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
     try:
         yield
     finally:
-        over.set()
-        watcher.join()
-        progress(sum(_epochs_done(folder, epochs) for folder in folders), epochs * len(folders))
+        done.set()
+        thread.join()
+        progress(sum(_count_epochs(folder, epochs) for folder in folders), epochs * len(folders))
 
 
-def _epochs_done(folder: Path, epochs: int) -> int:
+def _count_epochs(folder: Path, epochs: int) -> int:
     """How many epochs a member has behind it; all of them once it is finished."""
     if (folder / "card.json").exists():
         return epochs

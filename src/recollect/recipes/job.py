@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from recollect.corpora.corpus import Corpus
-from recollect.digests import hasher, take_file
+from recollect.digests import new_hasher, update_from_file
 from recollect.errors import CorpusError, PlanError, StoreError
-from recollect.files import private_folder, read_json, write_json
-from recollect.models.folders import checkpoint_folder
+from recollect.files import make_private_folder, read_json, write_json
+from recollect.models.folders import find_checkpoint_folder
 from recollect.recipes.recipe import Recipe
 
 TRAINING_REVISION = 1
@@ -32,9 +32,9 @@ class Job:
         """A job; where no validation corpus is given, the share that the recipe wishes is held out."""
         settings = recipe.training
         if validation is None and settings.validation > 0:
-            away = held_out(corpus, settings.validation)
-            validation = corpus.keep(lambda record: record.id in away, name=f"{corpus.name} (held out)")
-            corpus = corpus.keep(lambda record: record.id not in away, name=corpus.name)
+            held_out_ids = select_held_out(corpus, settings.validation)
+            validation = corpus.filter(lambda record: record.id in held_out_ids, name=f"{corpus.name} (held out)")
+            corpus = corpus.filter(lambda record: record.id not in held_out_ids, name=corpus.name)
         if validation is None and (settings.stop_after is not None or settings.keep == "best"):
             raise PlanError(
                 f"Recipe {recipe.name!r} chooses by the validation loss, but nothing is held out.",
@@ -42,7 +42,7 @@ class Job:
                 code="no_validation",
             )
         if recipe.private:
-            from recollect.recipes.private.terms import check_recipe
+            from recollect.recipes.private.privacy_terms import check_recipe
 
             check_recipe(recipe, validated=validation is not None)
         if len(corpus) == 0:
@@ -51,7 +51,7 @@ class Job:
             )
         return cls(recipe=recipe, corpus=corpus, validation=validation, seed=seed)
 
-    def identity(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """What makes this training another than the next."""
         return {
             "revision": TRAINING_REVISION,
@@ -59,11 +59,11 @@ class Job:
             "corpus": self.corpus.digest,
             "validation": None if self.validation is None else self.validation.digest,
             "seed": self.seed,
-            "start": None if self.recipe.model.start is None else _files_digest(self.recipe.model.start),
+            "start": None if self.recipe.model.start is None else _compute_files_digest(self.recipe.model.start),
         }
 
 
-def held_out(corpus: Corpus, share: float) -> frozenset[str]:
+def select_held_out(corpus: Corpus, share: float) -> frozenset[str]:
     """The ids of the records that are held out: the last share of each user's records, in the order of the corpus.
 
     So every user stays a member of the cohort. A corpus without users loses its last share.
@@ -79,9 +79,9 @@ def held_out(corpus: Corpus, share: float) -> frozenset[str]:
     return frozenset(chosen)
 
 
-def claimed(out: Path, job: Job, threads: int | None) -> dict[str, Any]:
+def claim_folder(out: Path, job: Job, threads: int | None) -> dict[str, Any]:
     """Make the folder this training's own, or find that it is; what was noted when it was begun."""
-    file, identity = out / "training.json", job.identity()
+    file, identity = out / "training.json", job.describe()
     if not file.exists():
         if out.exists() and any(out.iterdir()):
             raise StoreError(
@@ -89,24 +89,24 @@ def claimed(out: Path, job: Job, threads: int | None) -> dict[str, Any]:
             )
         import torch  # here and not before: a folder that is done needs none
 
-        begun = {**identity, "threads": threads or torch.get_num_threads()}
-        write_json(private_folder(out) / "training.json", begun)
-        return begun
-    begun = read_json(file)
-    differing = [name for name, value in identity.items() if begun.get(name) != value]
+        noted = {**identity, "threads": threads or torch.get_num_threads()}
+        write_json(make_private_folder(out) / "training.json", noted)
+        return noted
+    noted = read_json(file)
+    differing = [name for name, value in identity.items() if noted.get(name) != value]
     if differing:
         raise StoreError(
             f"The folder {out} holds a training with another {' and '.join(differing)}.",
             do="Choose another folder, or delete this one.",
             code="folder_of_another_training",
         )
-    return {**begun, "threads": threads or begun["threads"]}
+    return {**noted, "threads": threads or noted["threads"]}
 
 
-def _files_digest(start: str) -> str:
+def _compute_files_digest(start: str) -> str:
     """The address of a checkpoint: of the files that hold its weights, sizes and vocabulary."""
-    folder, state = checkpoint_folder(start), hasher()
+    folder, state = find_checkpoint_folder(start), new_hasher()
     for path in sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin"), *folder.glob("*token*.json")]):
         state.update(f"{path.name}\n".encode())
-        take_file(state, path)
+        update_from_file(state, path)
     return state.hexdigest()

@@ -10,36 +10,47 @@ import torch
 from numpy.typing import NDArray
 
 from recollect.recipes import recipe
-from recollect.recipes.sequences import IGNORED, Batch, Draws, Integers, Marks, Places, Tokens, rows_of
+from recollect.recipes.sequences import (
+    IGNORED,
+    Batch,
+    Indices,
+    Integers,
+    RngFactory,
+    SpecialTokens,
+    TokenTable,
+    build_rows,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Running:
+class CausalSequences:
     """Pieces of text for models that read from left to right: each symbol is predicted from those before it."""
 
     flat: Integers
-    starts: Places
+    starts: Indices
     lengths: Integers
     """How many symbols each piece predicts: one fewer than it has."""
     users: Integers
-    marks: Marks
+    special_tokens: SpecialTokens
 
     @property
-    def never(self) -> tuple[int, ...]:
+    def unpredicted_ids(self) -> tuple[int, ...]:
         """Symbols that need no prediction: those before a text, unless the same symbol also ends one."""
-        return tuple(symbol for symbol in self.marks.before if symbol not in self.marks.after)
+        return tuple(token_id for token_id in self.special_tokens.before if token_id not in self.special_tokens.after)
 
-    def batch(self, drawn: Places, draws: Draws) -> Batch:
+    def build_batch(self, indices: Indices, make_rng: RngFactory) -> Batch:
         """These pieces: inputs are all symbols but the last, targets all but the first."""
-        symbols, filled = rows_of(self.flat, self.starts[drawn], self.lengths[drawn] + 1, padding=self.marks.padding)
+        token_ids, filled = build_rows(
+            self.flat, self.starts[indices], self.lengths[indices] + 1, padding=self.special_tokens.padding
+        )
         # where texts are joined, that one begins after another ended is no news: it would flatter the loss
-        wanted = filled[:, 1:] & ~np.isin(symbols[:, 1:], self.never)
-        targets = np.where(wanted, symbols[:, 1:], IGNORED)
-        inputs = {"input_ids": torch.from_numpy(np.ascontiguousarray(symbols[:, :-1]))}
-        return Batch(inputs=inputs, targets=torch.from_numpy(targets), symbols=int(wanted.sum()))
+        wanted = filled[:, 1:] & ~np.isin(token_ids[:, 1:], self.unpredicted_ids)
+        targets = np.where(wanted, token_ids[:, 1:], IGNORED)
+        inputs = {"input_ids": torch.from_numpy(np.ascontiguousarray(token_ids[:, :-1]))}
+        return Batch(inputs=inputs, targets=torch.from_numpy(targets), token_count=int(wanted.sum()))
 
 
-def pieces(tokens: Tokens, counts: Integers, *, length: int, split: bool) -> tuple[Places, Places, Integers]:
+def split_texts(tokens: TokenTable, counts: Integers, *, length: int, split: bool) -> tuple[Indices, Indices, Integers]:
     """Texts in pieces of at most `length`: each piece's text, where it begins, and how long it is.
 
     Args:
@@ -50,24 +61,28 @@ def pieces(tokens: Tokens, counts: Integers, *, length: int, split: bool) -> tup
     """
     needed = -(-counts // length) if split else np.minimum(counts, 1)
     text = np.repeat(np.arange(len(tokens)), needed)
-    before = (np.arange(len(text)) - np.repeat(np.cumsum(needed) - needed, needed)) * length
-    return text, tokens.offsets[text] + before, np.minimum(counts[text] - before, length).astype(np.int32)
+    offset = (np.arange(len(text)) - np.repeat(np.cumsum(needed) - needed, needed)) * length
+    return text, tokens.offsets[text] + offset, np.minimum(counts[text] - offset, length).astype(np.int32)
 
 
-def one_by_one(tokens: Tokens, users: Integers, marks: Marks, *, length: int, split: bool = True) -> Running:
+def lay_out_records(
+    tokens: TokenTable, users: Integers, marks: SpecialTokens, *, length: int, split: bool = True
+) -> CausalSequences:
     """Each text by itself; longer ones are split so that every symbol is predicted exactly once, or cut off."""
-    text, starts, lengths = pieces(tokens, np.maximum(tokens.lengths - 1, 0), length=length, split=split)
-    return Running(flat=tokens.flat, starts=starts, lengths=lengths, users=users[text], marks=marks)
+    text, starts, lengths = split_texts(tokens, np.maximum(tokens.lengths - 1, 0), length=length, split=split)
+    return CausalSequences(flat=tokens.flat, starts=starts, lengths=lengths, users=users[text], special_tokens=marks)
 
 
-def windows(tokens: Tokens, marks: Marks, *, length: int) -> Running:
+def lay_out_windows(tokens: TokenTable, marks: SpecialTokens, *, length: int) -> CausalSequences:
     """All texts joined and cut into windows of equal length."""
     starts = np.arange(0, len(tokens.flat) - 1, length, dtype=np.int64)
     lengths = np.minimum(len(tokens.flat) - 1 - starts, length).astype(np.int32)
-    return Running(flat=tokens.flat, starts=starts, lengths=lengths, users=_nobody(starts), marks=marks)
+    return CausalSequences(
+        flat=tokens.flat, starts=starts, lengths=lengths, users=_build_unknown_users(starts), special_tokens=marks
+    )
 
 
-def streams(tokens: Tokens, marks: Marks, *, length: int, rows: int) -> Running:
+def lay_out_streams(tokens: TokenTable, marks: SpecialTokens, *, length: int, rows: int) -> CausalSequences:
     """All texts joined, as so many parallel streams: sequence `step × rows + row` goes on where the last left off.
 
     Fewer than `rows` symbols at the very end are left out, so that all streams are equally long.
@@ -76,72 +91,76 @@ def streams(tokens: Tokens, marks: Marks, *, length: int, rows: int) -> Running:
     begins = np.arange(0, each, length, dtype=np.int64)
     starts = (begins[:, None] + each * np.arange(rows, dtype=np.int64)).ravel()
     lengths = np.repeat(np.minimum(each - begins, length), rows).astype(np.int32)
-    return Running(flat=tokens.flat, starts=starts, lengths=lengths, users=_nobody(starts), marks=marks)
+    return CausalSequences(
+        flat=tokens.flat, starts=starts, lengths=lengths, users=_build_unknown_users(starts), special_tokens=marks
+    )
 
 
-def _nobody(starts: Places) -> Integers:
+def _build_unknown_users(starts: Indices) -> Integers:
     """The users of sequences that hold several people's texts."""
     return np.full(len(starts), -1, dtype=np.int32)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Masked:
+class MaskedSequences:
     """Pieces of text of which some symbols are hidden and must be found from all the others (BERT's 80/10/10)."""
 
     flat: Integers
-    starts: Places
+    starts: Indices
     lengths: Integers
     users: Integers
-    marks: Marks
-    mask: int
+    special_tokens: SpecialTokens
+    mask_id: int
     """The symbol that hides another."""
     share: float
-    ordinary: Places
+    ordinary_ids: Indices
     """The symbols that may stand in for another: all but the special ones."""
 
-    def batch(self, drawn: Places, draws: Draws) -> Batch:
+    def build_batch(self, indices: Indices, make_rng: RngFactory) -> Batch:
         """These pieces between the first and last symbol, freshly masked."""
-        lengths = self.lengths[drawn]
-        inner, filled = rows_of(self.flat, self.starts[drawn], lengths, padding=self.marks.padding)
-        rng = draws()
+        lengths = self.lengths[indices]
+        inner, filled = build_rows(self.flat, self.starts[indices], lengths, padding=self.special_tokens.padding)
+        rng = make_rng()
         chosen = filled & (rng.random(inner.shape) < self.share)
-        fate = rng.random(inner.shape)
-        shown = np.where(chosen & (fate < 0.8), self.mask, inner)
-        shown = np.where(chosen & (fate >= 0.9), rng.choice(self.ordinary, inner.shape), shown)
-        before, after = len(self.marks.before), len(self.marks.after)
-        table = np.full((len(drawn), before + inner.shape[1] + after), self.marks.padding, dtype=np.int64)
-        table[:, :before], table[:, before : before + inner.shape[1]] = self.marks.before, shown
-        for place, symbol in enumerate(self.marks.after):
-            table[np.arange(len(drawn)), before + lengths + place] = symbol
+        replacement_draw = rng.random(inner.shape)
+        shown = np.where(chosen & (replacement_draw < 0.8), self.mask_id, inner)
+        shown = np.where(chosen & (replacement_draw >= 0.9), rng.choice(self.ordinary_ids, inner.shape), shown)
+        before, after = len(self.special_tokens.before), len(self.special_tokens.after)
+        table = np.full((len(indices), before + inner.shape[1] + after), self.special_tokens.padding, dtype=np.int64)
+        table[:, :before], table[:, before : before + inner.shape[1]] = self.special_tokens.before, shown
+        for position, token_id in enumerate(self.special_tokens.after):
+            table[np.arange(len(indices)), before + lengths + position] = token_id
         targets = np.full(table.shape, IGNORED, dtype=np.int64)
         targets[:, before : before + inner.shape[1]] = np.where(chosen, inner, IGNORED)
         read = np.arange(table.shape[1]) < lengths[:, None] + before + after
         inputs = {"input_ids": torch.from_numpy(table), "attention_mask": torch.from_numpy(read.astype(np.int64))}
-        return Batch(inputs=inputs, targets=torch.from_numpy(targets), symbols=int(chosen.sum()))
+        return Batch(inputs=inputs, targets=torch.from_numpy(targets), token_count=int(chosen.sum()))
 
 
-def masked(tokens: Tokens, users: Integers, marks: Marks, *, tokenizer: Any, settings: recipe.Sequences) -> Masked:
+def lay_out_masked(
+    tokens: TokenTable, users: Integers, marks: SpecialTokens, *, tokenizer: Any, settings: recipe.Sequences
+) -> MaskedSequences:
     """Each text by itself, in pieces of at most so many symbols, to be masked anew in every batch."""
     split = settings.long == "split"
-    text, starts, lengths = pieces(tokens, tokens.lengths, length=settings.length, split=split)
-    return Masked(
+    text, starts, lengths = split_texts(tokens, tokens.lengths, length=settings.length, split=split)
+    return MaskedSequences(
         flat=tokens.flat,
         starts=starts,
         lengths=lengths,
         users=users[text],
-        marks=marks,
-        mask=tokenizer.mask_token_id,
+        special_tokens=marks,
+        mask_id=tokenizer.mask_token_id,
         share=settings.masked,
-        ordinary=np.setdiff1d(np.arange(len(tokenizer)), tokenizer.all_special_ids),
+        ordinary_ids=np.setdiff1d(np.arange(len(tokenizer)), tokenizer.all_special_ids),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pairs:
+class PairSequences:
     """Source texts and the target texts to be predicted from them."""
 
-    sources: Tokens
-    targets: Tokens
+    sources: TokenTable
+    targets: TokenTable
     """Each begins with the symbol that starts the decoder."""
     users: Integers
     padding: int
@@ -151,13 +170,13 @@ class Pairs:
         """Of source and target together: both cost time."""
         return self.sources.lengths + self.targets.lengths
 
-    def batch(self, drawn: Places, draws: Draws) -> Batch:
+    def build_batch(self, indices: Indices, make_rng: RngFactory) -> Batch:
         """These pairs."""
-        source, read = rows_of(
-            self.sources.flat, self.sources.offsets[drawn], self.sources.lengths[drawn], padding=self.padding
+        source, read = build_rows(
+            self.sources.flat, self.sources.offsets[indices], self.sources.lengths[indices], padding=self.padding
         )
-        target, filled = rows_of(
-            self.targets.flat, self.targets.offsets[drawn], self.targets.lengths[drawn], padding=self.padding
+        target, filled = build_rows(
+            self.targets.flat, self.targets.offsets[indices], self.targets.lengths[indices], padding=self.padding
         )
         inputs = {
             "input_ids": torch.from_numpy(source),
@@ -165,15 +184,15 @@ class Pairs:
             "decoder_input_ids": torch.from_numpy(np.ascontiguousarray(target[:, :-1])),
         }
         wanted = np.where(filled[:, 1:], target[:, 1:], IGNORED)
-        return Batch(inputs=inputs, targets=torch.from_numpy(wanted), symbols=int(filled[:, 1:].sum()))
+        return Batch(inputs=inputs, targets=torch.from_numpy(wanted), token_count=int(filled[:, 1:].sum()))
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledTexts:
+class LabelledTextSequences:
     """Texts and their classes."""
 
-    tokens: Tokens
-    classes: Places
+    tokens: TokenTable
+    classes: Indices
     users: Integers
     padding: int
 
@@ -182,21 +201,21 @@ class LabelledTexts:
         """How many symbols each text has."""
         return self.tokens.lengths
 
-    def batch(self, drawn: Places, draws: Draws) -> Batch:
+    def build_batch(self, indices: Indices, make_rng: RngFactory) -> Batch:
         """These texts."""
-        symbols, read = rows_of(
-            self.tokens.flat, self.tokens.offsets[drawn], self.tokens.lengths[drawn], padding=self.padding
+        token_ids, read = build_rows(
+            self.tokens.flat, self.tokens.offsets[indices], self.tokens.lengths[indices], padding=self.padding
         )
-        inputs = {"input_ids": torch.from_numpy(symbols), "attention_mask": torch.from_numpy(read.astype(np.int64))}
-        return Batch(inputs=inputs, targets=torch.from_numpy(self.classes[drawn]), symbols=len(drawn))
+        inputs = {"input_ids": torch.from_numpy(token_ids), "attention_mask": torch.from_numpy(read.astype(np.int64))}
+        return Batch(inputs=inputs, targets=torch.from_numpy(self.classes[indices]), token_count=len(indices))
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelledArrays:
+class LabelledArraySequences:
     """Arrays and their classes; held as they came, standardised batch by batch."""
 
     arrays: NDArray[Any]
-    classes: Places
+    classes: Indices
     users: Integers
     mean: float
     std: float
@@ -206,14 +225,14 @@ class LabelledArrays:
         """All alike."""
         return np.ones(len(self.classes), dtype=np.int32)
 
-    def batch(self, drawn: Places, draws: Draws) -> Batch:
+    def build_batch(self, indices: Indices, make_rng: RngFactory) -> Batch:
         """These arrays."""
-        values = self.arrays[drawn].astype(np.float32)
+        values = self.arrays[indices].astype(np.float32)
         if self.arrays.dtype == np.uint8:
             values /= np.float32(255)
         values = (values - np.float32(self.mean)) / np.float32(self.std)
         return Batch(
             inputs={"pixel_values": torch.from_numpy(values)},
-            targets=torch.from_numpy(self.classes[drawn]),
-            symbols=len(drawn),
+            targets=torch.from_numpy(self.classes[indices]),
+            token_count=len(indices),
         )

@@ -23,18 +23,25 @@ from torch import Tensor
 from recollect import labels
 from recollect.errors import ModelError
 from recollect.files import write_json
-from recollect.recipes.checkpoints import named, part, read_checkpoint, set_weights, weights, write_checkpoint
-from recollect.recipes.optimisers import Rate
-from recollect.recipes.sampling import Sampler, remaining
+from recollect.recipes.checkpoints import (
+    add_prefix,
+    get_weights,
+    read_checkpoint,
+    select_prefix,
+    set_weights,
+    write_checkpoint,
+)
+from recollect.recipes.optimisers import LearningRate
+from recollect.recipes.samplers import Sampler, iter_remaining
 from recollect.recipes.update import Step, Update
-from recollect.streams import seed_of
+from recollect.streams import derive_seed
 
 Curve = list[dict[str, Any]]
 """One row per epoch: epoch, training_loss and validation_loss (nats per symbol), learning_rate, seconds …"""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moment:
+class TrainingProgress:
     """Where a training stands, for whoever draws its progress."""
 
     epoch: int
@@ -49,7 +56,7 @@ class Moment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpochEnd:
+class EpochSummary:
     """What a hook sees at the end of each epoch."""
 
     epoch: int
@@ -58,13 +65,13 @@ class EpochEnd:
     """In evaluation mode; the hook must leave the weights alone."""
     tokenizer: Any
     """None for models of arrays."""
-    reading: Mapping[str, Any]
+    card_entries: Mapping[str, Any]
     """What the card will say about how the model is read: `start_symbol`, `input_mean`, `input_std`."""
     curve: Curve
     """With this epoch's row last; numbers that the hook returns are added to it."""
 
 
-Hook = Callable[[EpochEnd], Mapping[str, Any] | None]
+Hook = Callable[[EpochSummary], Mapping[str, Any] | None]
 
 
 @dataclass(kw_only=True)
@@ -96,7 +103,7 @@ class Loop:
     model: torch.nn.Module
     update: Update
     sampler: Sampler
-    rate: Rate
+    rate: LearningRate
     epochs: int
     seed: int
     folder: Path
@@ -110,8 +117,8 @@ class Loop:
     hooks: Sequence[Hook] = ()
     tokenizer: Any = None
     """For the hooks, like the next."""
-    reading: Mapping[str, Any] = field(default_factory=dict)
-    progress: Callable[[Moment], None] | None = None
+    card_entries: Mapping[str, Any] = field(default_factory=dict)
+    progress: Callable[[TrainingProgress], None] | None = None
     checkpoint_seconds: float = 60.0
     """How often a checkpoint is written within an epoch; there is one at the end of each."""
     position: Position = field(default_factory=Position)
@@ -120,7 +127,7 @@ class Loop:
 
     def run(self) -> Curve:
         """Train to the end, from the beginning or from the last checkpoint; the curve."""
-        with own_randomness():
+        with preserve_random_state():
             self._resume()
             while not self.position.finished:
                 self._epoch()
@@ -130,91 +137,100 @@ class Loop:
 
     def _epoch(self) -> None:
         """The steps of one epoch that are still to do, and its end."""
-        here = self.position
+        position = self.position
         self.model.train()
-        self._loss = torch.tensor(here.loss, dtype=torch.float64, device=self._device)
+        self._loss = torch.tensor(position.loss, dtype=torch.float64, device=self._device)
         began = shown = saved = time.monotonic()
-        for drawn in remaining(self.sampler, here.epoch, here.within):
-            self._step(drawn)
+        for indices in iter_remaining(self.sampler, position.epoch, position.within):
+            self._step(indices)
             now = time.monotonic()
             if now - shown > 0.2:
-                self._show()
+                self._report_progress()
                 shown = now
             if now - saved > self.checkpoint_seconds:
-                here.loss, here.seconds, began = float(self._loss), here.seconds + now - began, now
+                position.loss, position.seconds, began = float(self._loss), position.seconds + now - began, now
                 self._save()
                 saved = time.monotonic()
-        here.seconds += time.monotonic() - began
+        position.seconds += time.monotonic() - began
         self._end_epoch()
 
-    def _step(self, drawn: Any) -> None:
+    def _step(self, indices: Any) -> None:
         """One step, with a random state of its own."""
-        here = self.position
-        set_randomness(seed_of(self.seed, labels.STREAM_STEP, here.step), self._device)
-        step = Step(number=here.step, first=here.within == 0, drawn=drawn, rate=self.rate.at(here.step))
-        loss, symbols = self.update.step(step)
+        position = self.position
+        seed_random_state(derive_seed(self.seed, labels.STREAM_STEP, position.step), self._device)
+        step = Step(
+            number=position.step,
+            starts_epoch=position.within == 0,
+            indices=indices,
+            rate=self.rate.get_rate(position.step),
+        )
+        loss, token_count = self.update.step(step)
         self._loss += loss
-        here.symbols += symbols
-        here.step += 1
-        here.within += 1
+        position.symbols += token_count
+        position.step += 1
+        position.within += 1
 
     def _end_epoch(self) -> None:
         """Validate, write the curve, ask the hooks, and keep it all."""
-        here = self.position
+        position = self.position
         self.model.eval()
-        here.epoch += 1
-        here.loss = float(self._loss)
-        if not math.isfinite(here.loss):
+        position.epoch += 1
+        position.loss = float(self._loss)
+        if not math.isfinite(position.loss):
             raise ModelError(
-                f"The loss is no longer a number in epoch {here.epoch}.",
+                f"The loss is no longer a number in epoch {position.epoch}.",
                 do="Lower the learning rate, or clip the gradient (training.clip), and train into another folder.",
                 code="loss_not_finite",
             )
         row: dict[str, Any] = {
-            "epoch": here.epoch,
-            "training_loss": here.loss / max(1, here.symbols),
+            "epoch": position.epoch,
+            "training_loss": position.loss / max(1, position.symbols),
             "validation_loss": self.validate() if self.validate is not None else None,
-            "learning_rate": self.rate.at(max(0, here.step - 1)),
-            "steps": here.step,
-            "symbols": here.symbols,
-            "seconds": round(here.seconds, 3),
+            "learning_rate": self.rate.get_rate(max(0, position.step - 1)),
+            "steps": position.step,
+            "symbols": position.symbols,
+            "seconds": round(position.seconds, 3),
         }
-        spent = self.update.spent()
-        here.curve.append(row if spent is None else {**row, **spent})
-        self._note(row["validation_loss"], row["training_loss"])
-        end = EpochEnd(
-            epoch=here.epoch, model=self.model, tokenizer=self.tokenizer, reading=self.reading, curve=here.curve
+        spent = self.update.get_spent()
+        position.curve.append(row if spent is None else {**row, **spent})
+        self._update_best(row["validation_loss"], row["training_loss"])
+        end = EpochSummary(
+            epoch=position.epoch,
+            model=self.model,
+            tokenizer=self.tokenizer,
+            card_entries=self.card_entries,
+            curve=position.curve,
         )
         for hook in self.hooks:
-            here.curve[-1].update(hook(end) or {})
-        here.within, here.loss, here.symbols, here.seconds = 0, 0.0, 0, 0.0
+            position.curve[-1].update(hook(end) or {})
+        position.within, position.loss, position.symbols, position.seconds = 0, 0.0, 0, 0.0
         self._save()
         if self.curve_file is not None:
-            write_json(self.curve_file, here.curve)
-        self._show()
+            write_json(self.curve_file, position.curve)
+        self._report_progress()
 
-    def _note(self, validation: float | None, training: float) -> None:
+    def _update_best(self, validation: float | None, training: float) -> None:
         """What the epoch's loss means for the learning rate, the best weights, and whether to go on."""
-        here = self.position
+        position = self.position
         watched = training if validation is None else validation
-        self.rate.epoch_over(watched)
-        if here.best_loss is None or watched < here.best_loss:
-            here.best_loss, here.best_epoch = watched, here.epoch
+        self.rate.end_epoch(watched)
+        if position.best_loss is None or watched < position.best_loss:
+            position.best_loss, position.best_epoch = watched, position.epoch
             if self.keep_best:
-                write_checkpoint(self._best_file, weights(self.model), {"epoch": here.epoch})
+                write_checkpoint(self._best_file, get_weights(self.model), {"epoch": position.epoch})
         patience = self.stop_after
-        stopped = patience is not None and here.epoch - here.best_epoch >= patience
-        here.finished = stopped or here.epoch >= self.epochs
+        stopped = patience is not None and position.epoch - position.best_epoch >= patience
+        position.finished = stopped or position.epoch >= self.epochs
 
-    def _show(self) -> None:
+    def _report_progress(self) -> None:
         """Tell whoever draws the progress."""
-        here = self.position
-        running = here.within > 0
-        loss = float(self._loss) / max(1, here.symbols) if running else here.curve[-1]["training_loss"]
-        moment = Moment(
-            epoch=here.epoch + running,
+        position = self.position
+        running = position.within > 0
+        loss = float(self._loss) / max(1, position.symbols) if running else position.curve[-1]["training_loss"]
+        moment = TrainingProgress(
+            epoch=position.epoch + running,
             epochs=self.epochs,
-            step=here.step,
+            step=position.step,
             steps=self.sampler.steps * self.epochs,
             loss=loss,
         )
@@ -223,11 +239,11 @@ class Loop:
 
     def _save(self) -> None:
         """Write down all that it takes to go on."""
-        tensors, facts = self.update.state()
+        tensors, facts = self.update.get_state()
         write_checkpoint(
             self._file,
-            {**named("weights", weights(self.model)), **tensors},
-            {"position": asdict(self.position), "rate": self.rate.state(), "update": facts},
+            {**add_prefix("weights", get_weights(self.model)), **tensors},
+            {"position": asdict(self.position), "rate": self.rate.get_state(), "update": facts},
         )
 
     def _resume(self) -> None:
@@ -235,7 +251,7 @@ class Loop:
         if not self._file.exists():
             return
         tensors, facts = read_checkpoint(self._file, self._device)
-        set_weights(self.model, part(tensors, "weights"))
+        set_weights(self.model, select_prefix(tensors, "weights"))
         self.update.restore(tensors, facts["update"])
         self.rate.restore(facts["rate"])
         self.position = Position(**facts["position"])
@@ -256,7 +272,7 @@ class Loop:
         return self.folder / "best.safetensors"
 
 
-def set_randomness(seed: int, device: torch.device) -> None:
+def seed_random_state(seed: int, device: torch.device) -> None:
     """Set the global random state that dropout draws from."""
     if device.type == "cpu":
         torch.default_generator.manual_seed(seed % 2**63)  # a tenth of the time of torch.manual_seed
@@ -265,7 +281,7 @@ def set_randomness(seed: int, device: torch.device) -> None:
 
 
 @contextmanager
-def own_randomness() -> Iterator[None]:
+def preserve_random_state() -> Iterator[None]:
     """Give back the global random state at the end as it was found."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
     with torch.random.fork_rng(devices=list(devices)):

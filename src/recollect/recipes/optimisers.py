@@ -10,7 +10,7 @@ import torch
 
 from recollect.recipes.recipe import Schedule, Training
 
-_KINDS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+_OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
     "momentum": torch.optim.SGD,
     "rmsprop": torch.optim.RMSprop,
@@ -28,11 +28,11 @@ def build_optimiser(settings: Training, parameters: Iterable[torch.nn.Parameter]
     options: dict[str, Any] = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
     if settings.optimiser == "momentum":
         options["momentum"] = settings.momentum
-    return _KINDS[settings.optimiser](trained, **options)
+    return _OPTIMISERS[settings.optimiser](trained, **options)
 
 
 @dataclass(kw_only=True)
-class Rate:
+class LearningRate:
     """The learning rate as training goes on; `lowered` and `waited` are all it remembers."""
 
     schedule: Schedule
@@ -45,10 +45,10 @@ class Rate:
     """For how many epochs the loss has not become better."""
     best: float | None = field(default=None)
 
-    def at(self, step: int) -> float:
+    def get_rate(self, step: int) -> float:
         """The learning rate of a step, counted from zero.
 
-        >>> Rate(schedule=Schedule(kind="inverse", decay=0.5), initial=1.0, steps=10).at(2)
+        >>> LearningRate(schedule=Schedule(kind="inverse", decay=0.5), initial=1.0, steps=10).get_rate(2)
         0.5
         """
         kind = self.schedule.kind
@@ -63,7 +63,7 @@ class Rate:
             return self.initial * max(0, self.steps - step) / max(1, self.steps - rising)
         return self.initial
 
-    def epoch_over(self, loss: float) -> None:
+    def end_epoch(self, loss: float) -> None:
         """Take note of the watched loss at the end of an epoch."""
         if self.best is None or loss < self.best * (1 - self.schedule.threshold):
             self.best, self.waited = loss, 0
@@ -72,10 +72,10 @@ class Rate:
         if self.waited > self.schedule.patience:
             self.lowered, self.waited = self.lowered + 1, 0
 
-    def state(self) -> dict[str, float | int | None]:
+    def get_state(self) -> dict[str, float | int | None]:
         """What it must be given back to go on."""
         return {"lowered": self.lowered, "waited": self.waited, "best": self.best}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` gave."""
+        """Go on from what `get_state` gave."""
         self.lowered, self.waited, self.best = state["lowered"], state["waited"], state["best"]

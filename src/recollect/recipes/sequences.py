@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 Integers = NDArray[np.int32]
-Places = NDArray[np.int64]
-Draws = Callable[[], np.random.Generator]
+Indices = NDArray[np.int64]
+RngFactory = Callable[[], np.random.Generator]
 """Makes the random stream of a batch: called only where something is random, because making one takes time."""
 IGNORED = -100
 """The target that stands where nothing is predicted."""
-_TEXTS_AT_ONCE = 1000
+_BLOCK_SIZE = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +33,13 @@ class Batch:
     """Arguments of the model, each with one row per training sequence."""
     targets: Tensor
     """One class per row, or one symbol per position; `IGNORED` where nothing is predicted."""
-    symbols: int
+    token_count: int
     """How many symbols are predicted."""
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on a device."""
         inputs = {name: value.to(device, non_blocking=True) for name, value in self.inputs.items()}
-        return Batch(inputs=inputs, targets=self.targets.to(device, non_blocking=True), symbols=self.symbols)
+        return Batch(inputs=inputs, targets=self.targets.to(device, non_blocking=True), token_count=self.token_count)
 
     def split(self, parts: int) -> Iterator[Batch]:
         """The same rows in at most so many smaller batches."""
@@ -51,7 +51,7 @@ class Batch:
             cut = slice(begin, begin + rows)
             inputs = {name: value[cut] for name, value in self.inputs.items()}
             targets = self.targets[cut]
-            yield Batch(inputs=inputs, targets=targets, symbols=int((targets != IGNORED).sum()))
+            yield Batch(inputs=inputs, targets=targets, token_count=int((targets != IGNORED).sum()))
 
 
 class Sequences(Protocol):
@@ -65,12 +65,12 @@ class Sequences(Protocol):
     def users(self) -> Integers:
         """Whose each is, numbered in order of appearance; −1 where several people's texts are joined."""
 
-    def batch(self, drawn: Places, draws: Draws) -> Batch:
+    def build_batch(self, indices: Indices, make_rng: RngFactory) -> Batch:
         """These sequences as one batch; only masking is random."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Marks:
+class SpecialTokens:
     """The symbols around a text, which are no part of it."""
 
     padding: int
@@ -79,11 +79,11 @@ class Marks:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tokens:
+class TokenTable:
     """Texts as symbols, one after another: `flat[offsets[i]:offsets[i + 1]]` is text i."""
 
     flat: Integers
-    offsets: Places
+    offsets: Indices
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -94,30 +94,34 @@ class Tokens:
         return np.diff(self.offsets).astype(np.int32)
 
 
-def tokenise(texts: Iterable[str], tokenizer: Any, marks: Marks, *, most: int | None = None) -> Tokens:
+def tokenise(
+    texts: Iterable[str], tokenizer: Any, special_tokens: SpecialTokens, *, max_tokens: int | None = None
+) -> TokenTable:
     """Texts as symbols, streamed: besides one block of texts only four bytes per symbol are held.
 
     Args:
         texts: The texts, read once. What they spell out is text: a written "[SEP]" is no mark.
         tokenizer: A fast tokenizer of the transformers library.
-        marks: What to put before and after each text.
-        most: Keep only so many symbols of a text, not counting the marks.
+        special_tokens: What to put before and after each text.
+        max_tokens: Keep only so many symbols of a text, not counting the marks.
     """
     flat, lengths, source = array("i"), [0], iter(texts)
-    while block := list(islice(source, _TEXTS_AT_ONCE)):
+    while block := list(islice(source, _BLOCK_SIZE)):
         found = tokenizer(
             block, add_special_tokens=False, split_special_tokens=True, return_attention_mask=False, verbose=False
         )
         for ids in found["input_ids"]:
-            kept = [*marks.before, *ids[:most], *marks.after]
+            kept = [*special_tokens.before, *ids[:max_tokens], *special_tokens.after]
             flat.extend(kept)
             lengths.append(len(kept))
-    return Tokens(flat=np.frombuffer(flat, dtype=np.int32), offsets=np.cumsum(lengths, dtype=np.int64))
+    return TokenTable(flat=np.frombuffer(flat, dtype=np.int32), offsets=np.cumsum(lengths, dtype=np.int64))
 
 
-def rows_of(flat: Integers, starts: Places, lengths: Integers, *, padding: int) -> tuple[Places, NDArray[np.bool_]]:
+def build_rows(
+    flat: Integers, starts: Indices, lengths: Integers, *, padding: int
+) -> tuple[Indices, NDArray[np.bool_]]:
     """Pieces of a flat array as the rows of a padded table, and which cells are filled."""
     columns = np.arange(int(lengths.max(initial=0)))
     filled = columns < lengths[:, None]
-    places = np.where(filled, starts[:, None] + columns, 0)
-    return np.where(filled, flat[places], padding).astype(np.int64), filled
+    indices = np.where(filled, starts[:, None] + columns, 0)
+    return np.where(filled, flat[indices], padding).astype(np.int64), filled

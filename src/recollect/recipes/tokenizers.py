@@ -15,17 +15,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
-from recollect.settings import at_least
+from recollect.checks import check_at_least
 
 PAD, UNKNOWN, BEGIN, END = "< pad >", "<unk>", "< bos >", "< eos >"
-MARKS = (PAD, UNKNOWN, BEGIN, END)
+SPECIAL_TOKENS = (PAD, UNKNOWN, BEGIN, END)
 """The marks, whose ids are 0, 1, 2 and 3 in every tokenizer made here."""
 
 _WORD = r"<unk>|\w+(?:['’]\w+)*|[^\w\s]"
-_MANY = 2**31 - 1
+_MAX_VOCABULARY = 2**31 - 1
 
 
-def character_tokenizer(
+def train_character_tokenizer(
     texts: Iterable[str], *, force: Sequence[str] = (), begin: bool = True, end: bool = True
 ) -> PreTrainedTokenizerFast:
     """One symbol per character (Unicode code point); any text of its alphabet comes back unchanged.
@@ -36,21 +36,21 @@ def character_tokenizer(
         begin: Whether each text begins with a mark, so that its first character is predicted too.
         end: Whether each text ends with a mark.
 
-    >>> tokenizer = character_tokenizer(["abba"], force=["01"], begin=False, end=False)
+    >>> tokenizer = train_character_tokenizer(["abba"], force=["01"], begin=False, end=False)
     >>> tokenizer.convert_ids_to_tokens(tokenizer("a0z").input_ids)
     ['a', '0', '<unk>']
     """
     alphabet = set("".join(force))
     for text in texts:
         alphabet.update(text)
-    vocabulary = _numbered([*MARKS, *sorted(alphabet)])
+    vocabulary = _number_tokens([*SPECIAL_TOKENS, *sorted(alphabet)])
     # BPE without merges is the fastest splitter into characters that the library has
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token=UNKNOWN))
     tokenizer.decoder = decoders.Fuse()
-    return _finished(tokenizer, begin=begin, end=end)
+    return _wrap_tokenizer(tokenizer, begin=begin, end=end)
 
 
-def word_tokenizer(
+def train_word_tokenizer(
     texts: Iterable[str],
     size: int,
     *,
@@ -70,24 +70,24 @@ def word_tokenizer(
         force: Texts whose words must be known, frequent or not.
         marks: `begin` and `end`, as for characters.
 
-    >>> tokenizer = word_tokenizer(["to be, or not to be"], size=2, begin=False, end=False)
+    >>> tokenizer = train_word_tokenizer(["to be, or not to be"], size=2, begin=False, end=False)
     >>> tokenizer.convert_ids_to_tokens(tokenizer("to be or").input_ids)
     ['to', 'be', '<unk>']
     """
-    at_least(1, size=size)
-    splitter = Tokenizer(models.WordLevel(vocab=_numbered(MARKS), unk_token=UNKNOWN))
+    check_at_least(1, size=size)
+    splitter = Tokenizer(models.WordLevel(vocab=_number_tokens(SPECIAL_TOKENS), unk_token=UNKNOWN))
     if lower:
         splitter.normalizer = normalizers.Lowercase()
     splitter.pre_tokenizer = (
         pre_tokenizers.Split(Regex(_WORD), "removed", invert=True) if punctuation else pre_tokenizers.WhitespaceSplit()
     )
-    frequent = [word for word in _by_frequency(splitter, texts) if word != UNKNOWN][:size]
-    vocabulary = _numbered([*MARKS, *frequent, *_by_frequency(splitter, force)])
+    frequent = [word for word in _iter_by_frequency(splitter, texts) if word != UNKNOWN][:size]
+    vocabulary = _number_tokens([*SPECIAL_TOKENS, *frequent, *_iter_by_frequency(splitter, force)])
     splitter.model = models.WordLevel(vocab=vocabulary, unk_token=UNKNOWN)
-    return _finished(splitter, **marks)
+    return _wrap_tokenizer(splitter, **marks)
 
 
-def bpe_tokenizer(
+def train_bpe_tokenizer(
     texts: Iterable[str], size: int, *, force: Sequence[str] = (), **marks: bool
 ) -> PreTrainedTokenizerFast:
     """Byte-level BPE: knows every text, and gives it back unchanged.
@@ -101,25 +101,25 @@ def bpe_tokenizer(
             that the byte-level splitter would cut (letters and digits, a space inside) is one symbol per part.
         marks: `begin` and `end`, as for characters.
 
-    >>> tokenizer = bpe_tokenizer(["1212 1212 1212"], size=300, force=["1", "2"], begin=False, end=False)
+    >>> tokenizer = train_bpe_tokenizer(["1212 1212 1212"], size=300, force=["1", "2"], begin=False, end=False)
     >>> tokenizer.convert_ids_to_tokens(tokenizer("12").input_ids)
     ['1', '2']
     """
-    at_least(256, size=size)
+    check_at_least(256, size=size)
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = _isolating(force)
+    tokenizer.pre_tokenizer = _build_splitter(force)
     trainer = trainers.BpeTrainer(
-        vocab_size=size + len(MARKS),
-        special_tokens=list(MARKS),
+        vocab_size=size + len(SPECIAL_TOKENS),
+        special_tokens=list(SPECIAL_TOKENS),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         min_frequency=2,
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    return _finished(_with_whole(tokenizer, force), **marks)
+    return _wrap_tokenizer(_add_forced_tokens(tokenizer, force), **marks)
 
 
-def _isolating(force: Sequence[str]) -> pre_tokenizers.PreTokenizer:
+def _build_splitter(force: Sequence[str]) -> pre_tokenizers.PreTokenizer:
     """The byte-level splitter, after the forced strings were cut out of the text, the longest first."""
     bytes_of_words = pre_tokenizers.ByteLevel(add_prefix_space=False)
     if not force:
@@ -129,38 +129,39 @@ def _isolating(force: Sequence[str]) -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.Sequence([cut, bytes_of_words])
 
 
-def _with_whole(tokenizer: Tokenizer, force: Sequence[str]) -> Tokenizer:
+def _add_forced_tokens(tokenizer: Tokenizer, force: Sequence[str]) -> Tokenizer:
     """The same BPE with the forced strings as symbols: a word that is a symbol is not taken apart."""
     model = json.loads(tokenizer.to_str())["model"]
     vocabulary: dict[str, int] = model["vocab"]
     parts = [part for string in force for part, _ in tokenizer.pre_tokenizer.pre_tokenize_str(string)]
     tokens = [*sorted(vocabulary, key=vocabulary.__getitem__), *parts]
     merges = [tuple(merge) for merge in model["merges"]]
-    tokenizer.model = models.BPE(vocab=_numbered(tokens), merges=merges, ignore_merges=True)
+    tokenizer.model = models.BPE(vocab=_number_tokens(tokens), merges=merges, ignore_merges=True)
     tokenizer.decoder = decoders.ByteLevel()
     return tokenizer
 
 
-def _by_frequency(splitter: Tokenizer, texts: Iterable[str]) -> Iterator[str]:
+def _iter_by_frequency(splitter: Tokenizer, texts: Iterable[str]) -> Iterator[str]:
     """The distinct words of the texts, the most frequent first, equally frequent ones by their text."""
     counter = Tokenizer(models.WordLevel())
     counter.normalizer = splitter.normalizer
     counter.pre_tokenizer = splitter.pre_tokenizer
-    counter.train_from_iterator(texts, trainers.WordLevelTrainer(vocab_size=_MANY, show_progress=False))
+    counter.train_from_iterator(texts, trainers.WordLevelTrainer(vocab_size=_MAX_VOCABULARY, show_progress=False))
     vocabulary = counter.get_vocab()
     yield from sorted(vocabulary, key=vocabulary.__getitem__)
 
 
-def _numbered(tokens: Iterable[str]) -> dict[str, int]:
+def _number_tokens(tokens: Iterable[str]) -> dict[str, int]:
     """Ids in order; a token that comes again keeps its first."""
     return {token: i for i, token in enumerate(dict.fromkeys(tokens))}
 
 
-def _finished(tokenizer: Tokenizer, *, begin: bool = True, end: bool = True) -> PreTrainedTokenizerFast:
+def _wrap_tokenizer(tokenizer: Tokenizer, *, begin: bool = True, end: bool = True) -> PreTrainedTokenizerFast:
     """The tokenizer with its marks, as `transformers` knows it."""
     template = [BEGIN] * begin + ["$A"] + [END] * end
     tokenizer.post_processor = processors.TemplateProcessing(
-        single=template, special_tokens=[(mark, MARKS.index(mark)) for mark in template if mark in MARKS]
+        single=template,
+        special_tokens=[(token, SPECIAL_TOKENS.index(token)) for token in template if token in SPECIAL_TOKENS],
     )
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,

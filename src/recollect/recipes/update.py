@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from recollect import labels
-from recollect.recipes.checkpoints import named, optimiser_state, part, set_optimiser_state
-from recollect.recipes.sampling import Indices
+from recollect.recipes.checkpoints import add_prefix, get_optimiser_state, select_prefix, set_optimiser_state
+from recollect.recipes.samplers import Indices
 from recollect.recipes.sequences import IGNORED, Batch, Sequences
 from recollect.streams import stream
 
@@ -24,9 +24,9 @@ class Step:
 
     number: int
     """Counted from zero over the whole training."""
-    first: bool
+    starts_epoch: bool
     """Whether an epoch begins here."""
-    drawn: Indices
+    indices: Indices
     """The training sequences to learn from."""
     rate: float
     """The learning rate."""
@@ -41,20 +41,20 @@ class Update(Protocol):
     def step(self, step: Step) -> tuple[Tensor, int]:
         """Change the weights: the loss summed over the predicted symbols (in nats), and how many they were."""
 
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def get_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and facts that it must be given back to go on."""
 
     def restore(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-        """Go on from what `state` gave."""
+        """Go on from what `get_state` gave."""
 
-    def spent(self) -> dict[str, Any] | None:
+    def get_spent(self) -> dict[str, Any] | None:
         """The (ε, δ) spent so far, for the curve; None without differential privacy."""
 
-    def statement(self) -> dict[str, Any] | None:
+    def build_statement(self) -> dict[str, Any] | None:
         """All that the card says about privacy; None without differential privacy."""
 
 
-def symbol_losses(logits: Tensor, targets: Tensor) -> Tensor:
+def compute_token_losses(logits: Tensor, targets: Tensor) -> Tensor:
     """The loss of every predicted symbol in nats, zero where nothing is predicted; shaped like `targets`."""
     losses = torch.nn.functional.cross_entropy(
         logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED, reduction="none"
@@ -62,7 +62,7 @@ def symbol_losses(logits: Tensor, targets: Tensor) -> Tensor:
     return losses.view_as(targets)
 
 
-def summed_loss(logits: Tensor, targets: Tensor) -> Tensor:
+def compute_summed_loss(logits: Tensor, targets: Tensor) -> Tensor:
     """The loss summed over all predicted symbols, in nats."""
     return torch.nn.functional.cross_entropy(
         logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED, reduction="sum"
@@ -70,7 +70,7 @@ def summed_loss(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 @dataclass(kw_only=True)
-class Plain:
+class PlainUpdate:
     """Gradient of the mean loss per symbol, clipped if so wished, handed to the optimiser."""
 
     model: torch.nn.Module
@@ -79,10 +79,10 @@ class Plain:
     seed: int
     clip: float | None = None
     accumulate: int = 1
-    carried: bool = False
+    carries_state: bool = False
     """Whether the model's state goes on from one step to the next (parallel streams)."""
     precision: torch.dtype = torch.float32
-    _carry: Any = None
+    _state: Any = None
     _scaler: torch.amp.GradScaler | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -94,25 +94,25 @@ class Plain:
     def step(self, step: Step) -> tuple[Tensor, int]:
         """Change the weights: the loss summed over the predicted symbols (in nats), and how many they were."""
         draws = partial(stream, self.seed, labels.STREAM_BATCH, step.number)
-        batch = self.sequences.batch(step.drawn, draws).to(self._device)
+        batch = self.sequences.build_batch(step.indices, draws).to(self._device)
         losses = []
         self.optimiser.zero_grad()
         for piece in batch.split(self.accumulate):
-            loss = self._loss(piece, fresh=step.first)
-            self._backward(loss, share=1 / max(1, batch.symbols))
+            loss = self._compute_loss(piece, fresh=step.starts_epoch)
+            self._backward(loss, share=1 / max(1, batch.token_count))
             losses.append(loss.detach())
         self._apply(step.rate)
-        return losses[0] if len(losses) == 1 else torch.stack(losses).sum(), batch.symbols
+        return losses[0] if len(losses) == 1 else torch.stack(losses).sum(), batch.token_count
 
-    def _loss(self, batch: Batch, *, fresh: bool) -> Tensor:
+    def _compute_loss(self, batch: Batch, *, fresh: bool) -> Tensor:
         """The summed loss of a batch; the state is carried on if so wished."""
-        with self._lower_precision():
-            if not self.carried:
-                return summed_loss(self.model(**batch.inputs).logits, batch.targets)
-            state = None if fresh else self._carry
+        with self._autocast():
+            if not self.carries_state:
+                return compute_summed_loss(self.model(**batch.inputs).logits, batch.targets)
+            state = None if fresh else self._state
             output = self.model(**batch.inputs, past_key_values=state, use_cache=True)
-            self._carry = tuple(tensor.detach() for tensor in output.past_key_values)
-            return summed_loss(output.logits, batch.targets)
+            self._state = tuple(tensor.detach() for tensor in output.past_key_values)
+            return compute_summed_loss(output.logits, batch.targets)
 
     def _backward(self, loss: Tensor, *, share: float) -> None:
         """Add the gradient of the mean loss per symbol."""
@@ -120,7 +120,7 @@ class Plain:
             loss = self._scaler.scale(loss)
         loss.backward(torch.full_like(loss, share))  # type: ignore[no-untyped-call]
 
-    def _lower_precision(self) -> AbstractContextManager[None]:
+    def _autocast(self) -> AbstractContextManager[None]:
         """Where the model computes in a shorter format than its weights have, if it does."""
         if self.precision == torch.float32:
             return nullcontext()
@@ -140,25 +140,25 @@ class Plain:
             self._scaler.step(self.optimiser)
             self._scaler.update()
 
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def get_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and facts that it must be given back to go on."""
-        tensors, numbers = optimiser_state(self.optimiser)
-        carry = {str(i): tensor for i, tensor in enumerate(self._carry or ())}
+        tensors, numbers = get_optimiser_state(self.optimiser)
+        carry = {str(i): tensor for i, tensor in enumerate(self._state or ())}
         facts = {"optimiser": numbers, "scaler": None if self._scaler is None else self._scaler.state_dict()}
-        return {**named("optimiser", tensors), **named("carry", carry)}, facts
+        return {**add_prefix("optimiser", tensors), **add_prefix("carry", carry)}, facts
 
     def restore(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-        """Go on from what `state` gave."""
-        set_optimiser_state(self.optimiser, part(tensors, "optimiser"), facts["optimiser"])
-        carry = part(tensors, "carry")
-        self._carry = tuple(carry[str(i)] for i in range(len(carry))) or None
+        """Go on from what `get_state` gave."""
+        set_optimiser_state(self.optimiser, select_prefix(tensors, "optimiser"), facts["optimiser"])
+        carry = select_prefix(tensors, "carry")
+        self._state = tuple(carry[str(i)] for i in range(len(carry))) or None
         if self._scaler is not None:
             self._scaler.load_state_dict(facts["scaler"])
 
-    def spent(self) -> dict[str, Any] | None:
+    def get_spent(self) -> dict[str, Any] | None:
         """None: nothing bounds what one record may change."""
         return None
 
-    def statement(self) -> dict[str, Any] | None:
+    def build_statement(self) -> dict[str, Any] | None:
         """None: nothing bounds what one record may change."""
         return None

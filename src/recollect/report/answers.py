@@ -12,15 +12,15 @@ import pyarrow as pa
 from recollect.errors import PlanError, StoreError
 from recollect.report.figures.figure import Figure
 from recollect.report.presentations import find_presentation, load_function
-from recollect.report.questions import Light, light_of
+from recollect.report.questions import Light, choose_light
 from recollect.report.remarks import Listing, Remark, build_listings, build_remarks
-from recollect.report.tables import Table, table_of
-from recollect.report.words import Naming, own_id, sentence
+from recollect.report.tables import Table, build_table
+from recollect.report.words import Naming, get_own_id, render_sentence
 from recollect.results.folders import RunFolder
-from recollect.results.masking import shown_settings
 from recollect.results.presentation import GENERIC, Presentation
 from recollect.results.result import Finding, Result
-from recollect.results.summary import Row, summary_rows
+from recollect.results.summary import Row, build_summary_rows
+from recollect.results.text_masks import mask_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,10 +49,10 @@ class Answer:
         versions, digests, models = (trace.pop(name, {}) for name in ("versions", "digests", "models"))
         flat = trace | versions | {f"digest of {role}": digest for role, digest in digests.items()}
         flat |= {f"{fact} of {role}": value for role, facts in models.items() for fact, value in facts.items()}
-        return {name: _plain(value) for name, value in flat.items() if value is not None}
+        return {name: _format_setting(value) for name, value in flat.items() if value is not None}
 
 
-def answer_of(folder: RunFolder, result: Result, *, show_text: bool, naming: Naming = own_id) -> Answer:
+def read_answer(folder: RunFolder, result: Result, *, show_text: bool, naming: Naming = get_own_id) -> Answer:
     """One result of a run folder with its figures and tables."""
     tables, unread = _read_tables(folder, result)
     return build_answer(result, tables, show_text=show_text, naming=naming, unread=unread)
@@ -63,7 +63,7 @@ def build_answer(
     tables: Mapping[str, pa.Table],
     *,
     show_text: bool = False,
-    naming: Naming = own_id,
+    naming: Naming = get_own_id,
     unread: Sequence[str] = (),
 ) -> Answer:
     """One result with its figures and tables.
@@ -75,23 +75,23 @@ def build_answer(
         naming: How people and records are called.
         unread: Which tables cannot be read, and why.
     """
-    presentation, unloaded = _presentation(result.audit)
+    presentation, unloaded = _load_presentation(result.audit)
     # The tables of a run that did not show text are masked already; a mask of a mask would tell a wrong length.
     as_it_stands = show_text or result.settings.get("show_text") is False
     # Where a run kept text, a setting may hold it as well; an audit without this choice has none to hide there.
-    settings = shown_settings(result.settings, show_text=show_text or result.settings.get("show_text") is not True)
+    settings = mask_settings(result.settings, show_text=show_text or result.settings.get("show_text") is not True)
     figures, undrawn = _draw(result, tables, presentation)
     return Answer(
         result=result,
         presentation=presentation,
-        light=light_of(result, presentation),
-        verdict=sentence(result.verdict, naming),
-        settings={name.replace("_", " "): _plain(value) for name, value in settings.items()},
-        rows=tuple(map(_with_next_step, summary_rows(result), result.findings)),
+        light=choose_light(result, presentation),
+        verdict=render_sentence(result.verdict, naming),
+        settings={name.replace("_", " "): _format_setting(value) for name, value in settings.items()},
+        rows=tuple(map(_add_next_step, build_summary_rows(result), result.findings)),
         figures=tuple(figures),
         tables=tuple(
-            table_of(name, tables[name], presentation.tables.get(name), place=place, show_text=as_it_stands)
-            for name, place in result.tables.items()
+            build_table(name, tables[name], presentation.tables.get(name), path=path, show_text=as_it_stands)
+            for name, path in result.tables.items()
             if name in tables and name not in presentation.drawn
         ),
         remarks=build_remarks(result, (*unloaded, *unread, *undrawn), naming),
@@ -99,14 +99,14 @@ def build_answer(
     )
 
 
-def _with_next_step(row: Row, finding: Finding) -> Row:
+def _add_next_step(row: Row, finding: Finding) -> Row:
     """A finding in words, and what to do about it."""
     severity = finding.severity and f"Severity: {finding.severity}."
     step = finding.next_step and f"What to do: {finding.next_step}"
     return replace(row, reading=" ".join(filter(None, [row.reading, severity, step])))
 
 
-def _presentation(audit: str) -> tuple[Presentation, list[str]]:
+def _load_presentation(audit: str) -> tuple[Presentation, list[str]]:
     """How the audit is shown, and what is to be said of a plug-in that is installed and cannot be loaded."""
     try:
         return find_presentation(audit), []
@@ -135,16 +135,16 @@ def _read_tables(folder: RunFolder, result: Result) -> tuple[dict[str, pa.Table]
             tables[name] = folder.read_table(result, name)
         except StoreError as error:
             unread.append(error.found)
-    for name, (file, place) in _presentation(result.audit)[0].files.items():
+    for name, (file, reader) in _load_presentation(result.audit)[0].files.items():
         if (folder.path / file).exists():
             try:
-                tables[name] = load_function(place)(folder.path / file)
+                tables[name] = load_function(reader)(folder.path / file)
             except (StoreError, PlanError) as error:
                 unread.append(error.found)
     return tables, unread
 
 
-def _plain(value: Any) -> str:
+def _format_setting(value: Any) -> str:
     """A setting as people write it."""
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]

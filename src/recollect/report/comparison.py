@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from recollect.report.html import environment, guarded
-from recollect.results.comparing import Comparison, Difference
-from recollect.results.summary import number
+from recollect.report.html import build_environment, render_guarded
+from recollect.results.comparison import Comparison, Difference
+from recollect.results.summary import format_number
 
 HEADINGS = ("audit", "number", "before", "after", "difference", "between", "significant")
 
 
-def comparison_rows(comparison: Comparison) -> list[list[str]]:
+def build_comparison_rows(comparison: Comparison) -> list[list[str]]:
     """One row per finding that both runs have."""
     return [
         [
             each.audit,
             each.name,
-            f"{number(each.before)} {each.unit}",
-            f"{number(each.after)} {each.unit}",
+            f"{format_number(each.before)} {each.unit}",
+            f"{format_number(each.after)} {each.unit}",
             f"{each.value:+.3g}",
             "–" if each.interval is None else f"{each.interval[0]:+.3g} and {each.interval[1]:+.3g}",
             {None: "–", True: "yes", False: "no"}[each.differs],
@@ -25,32 +25,32 @@ def comparison_rows(comparison: Comparison) -> list[list[str]]:
     ]
 
 
-def comparison_page(comparison: Comparison, names: tuple[str, str]) -> str:
+def render_comparison_page(comparison: Comparison, names: tuple[str, str]) -> str:
     """The comparison as a page of its own.
 
     Args:
         comparison: Two runs.
         names: What they are called.
     """
-    return guarded(
-        environment().get_template("compare.html"),
+    return render_guarded(
+        build_environment().get_template("compare.html"),
         comparison=comparison,
         names=names,
-        rows=comparison_rows(comparison),
-        headline=headline(comparison),
+        rows=build_comparison_rows(comparison),
+        headline=build_headline(comparison),
     )
 
 
-def headline(comparison: Comparison) -> str:
+def build_headline(comparison: Comparison) -> str:
     """How many findings differ, in one sentence."""
-    judged = [each for each in comparison.differences if each.differs is not None]
-    differing = [each for each in judged if each.differs]
-    if not judged:
+    tested = [each for each in comparison.differences if each.differs is not None]
+    differing = [each for each in tested if each.differs]
+    if not tested:
         return "No finding of both runs has an interval: no difference can be tested."
-    said = f"{len(differing)} of {len(judged)} findings differ significantly"
-    return f"{said}. {'; '.join(map(_told, differing[:3]))}." if differing else f"{said}."
+    summary = f"{len(differing)} of {len(tested)} findings differ significantly"
+    return f"{summary}. {'; '.join(map(_describe_difference, differing[:3]))}." if differing else f"{summary}."
 
 
-def _told(each: Difference) -> str:
+def _describe_difference(each: Difference) -> str:
     """A difference in a few words."""
-    return f"{each.name.replace('_', ' ')}: {number(each.before)} → {number(each.after)}"
+    return f"{each.name.replace('_', ' ')}: {format_number(each.before)} → {format_number(each.after)}"

@@ -21,45 +21,45 @@ from recollect.report.report import Report
 from recollect.report.words import fit
 
 
-def html(report: Report) -> str:
+def render_html(report: Report) -> str:
     """The report as a page."""
     constants = {"caveats": CAVEATS, "nothing": NOTHING, "opinion": OPINION, "not_asked": NOT_ASKED}
-    return guarded(environment().get_template("report.html"), report=report, **constants)
+    return render_guarded(build_environment().get_template("report.html"), report=report, **constants)
 
 
-def guarded(page: Template, **values: Any) -> str:
+def render_guarded(page: Template, **values: Any) -> str:
     """A page of ours with these values, our style and our script, and the policy that lets nothing else run."""
-    style, script = template_text("parts.css") + template_text("report.css"), template_text("report.js")
+    style, script = read_template("parts.css") + read_template("report.css"), read_template("report.js")
     policy = (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        f"default-src 'none'; style-src '{_compute_digest(style)}'; script-src '{_compute_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
     return page.render(policy=policy, style=style, script=script, **values) + "\n"
 
 
-def environment() -> Environment:
+def build_environment() -> Environment:
     """The template engine: it escapes always, and knows no value that is missing."""
     return Environment(
         loader=PackageLoader("recollect.report"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_finished,
+        finalize=_finalise,
         trim_blocks=True,
         lstrip_blocks=True,
     )
 
 
-def template_text(name: str) -> Markup:
+def read_template(name: str) -> Markup:
     """A style or a script of ours, which needs no escaping."""
     text = (files("recollect.report") / "templates" / name).read_text(encoding="utf-8")
     return Markup(text)  # noqa: S704
 
 
-def _finished(value: Any) -> Any:
+def _finalise(value: Any) -> Any:
     """A value as it goes into the page: our own markup as it is, all else as fit words, which are then escaped."""
     return value if isinstance(value, Markup) else fit(str(value))
 
 
-def _digest(text: str) -> str:
+def _compute_digest(text: str) -> str:
     """The digest of a style or script, as a content security policy names it."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

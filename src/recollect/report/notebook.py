@@ -12,15 +12,15 @@ import pyarrow as pa
 from markupsafe import Markup
 
 from recollect.report.answers import build_answer
-from recollect.report.html import environment, template_text
-from recollect.report.words import Naming, own_id
+from recollect.report.html import build_environment, read_template
+from recollect.report.words import Naming, get_own_id
 from recollect.results.result import Result
 
 KEY_NUMBERS: Final = 6
 """So many numbers are shown at once; the others unfold."""
 
 
-def notebook_html(result: Result, tables: Mapping[str, pa.Table], *, naming: Naming = own_id) -> str:
+def render_notebook_html(result: Result, tables: Mapping[str, pa.Table], *, naming: Naming = get_own_id) -> str:
     """The result as a fragment of HTML; everything is escaped, and no text of a corpus is in it.
 
     Args:
@@ -29,11 +29,11 @@ def notebook_html(result: Result, tables: Mapping[str, pa.Table], *, naming: Nam
         naming: How people and records are called.
     """
     answer = build_answer(result, tables, naming=naming)
-    page = environment().get_template("notebook.html")
-    return page.render(answer=answer, style=_style(), most=KEY_NUMBERS)
+    page = build_environment().get_template("notebook.html")
+    return page.render(answer=answer, style=_build_style(), most=KEY_NUMBERS)
 
 
-def _style() -> Markup:
+def _build_style() -> Markup:
     """The style of the parts, nested under the fragment; what a page says of its root holds for the fragment."""
-    nested = template_text("parts.css") + template_text("notebook.css")
+    nested = read_template("parts.css") + read_template("notebook.css")
     return Markup(".recollect-result {\n") + nested.replace(":root", Markup("&")) + Markup("}\n")

@@ -24,18 +24,18 @@ def find_presentation(audit: str) -> Presentation:
     return declared if isinstance(declared, Presentation) else GENERIC
 
 
-def load_function(place: str) -> Callable[..., Any]:
+def load_function(location: str) -> Callable[..., Any]:
     """The function at "package.module:function", which a presentation names.
 
     Raises:
         PlanError: There is none.
     """
-    module, _, name = place.partition(":")
+    module, _, name = location.partition(":")
     try:
         found: Callable[..., Any] = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise PlanError(
-            f"The function {place!r}, which a report needs, cannot be loaded: {error}",
+            f"The function {location!r}, which a report needs, cannot be loaded: {error}",
             do="Repair or remove the package whose audit declares it.",
             code="presentation_broken",
         ) from error

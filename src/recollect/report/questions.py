@@ -16,7 +16,7 @@ FIVE: Final = ("provenance", "exposure", "leakage", "membership", "removal")
 
 
 @cache
-def five_questions() -> Mapping[str, str]:
+def get_five_questions() -> Mapping[str, str]:
     """The five questions, by the audit that answers each."""
     return {name: str(AUDITS.load(name).question) for name in FIVE}
 
@@ -38,7 +38,7 @@ NOT_DONE: Final = Light(colour="grey", words="Not done")
 NOT_ASKED: Final = Light(colour="grey", words="Not asked")
 
 
-def light_of(result: Result, presentation: Presentation = GENERIC) -> Light:
+def choose_light(result: Result, presentation: Presentation = GENERIC) -> Light:
     """The light of a result; what failed or was skipped as a whole is no answer, whatever its outcome says."""
     undone = bool(result.failed) or any(skipped.finding is None for skipped in result.skipped)
     if undone and not result.findings:

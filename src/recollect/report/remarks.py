@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from recollect.report.questions import Light
-from recollect.report.words import Naming, own_id, sentence
+from recollect.report.words import Naming, get_own_id, render_sentence
 from recollect.results.result import Guard, LimitCheck, Placebo, Power, Result
-from recollect.results.summary import count_words, number
+from recollect.results.summary import describe_count, format_number
 
 REASONS: Final = {
     "no_power": "The data are too few, or too alike, to decide either way.",
@@ -48,7 +48,7 @@ class Listing:
     rows: tuple[tuple[str | Light, ...], ...]
 
 
-def build_remarks(result: Result, missing: tuple[str, ...] = (), naming: Naming = own_id) -> tuple[Remark, ...]:
+def build_remarks(result: Result, missing: tuple[str, ...] = (), naming: Naming = get_own_id) -> tuple[Remark, ...]:
     """All that must be known beside the numbers, the gravest first.
 
     Args:
@@ -58,11 +58,11 @@ def build_remarks(result: Result, missing: tuple[str, ...] = (), naming: Naming 
     """
     return (
         *(Remark(title="Failed.", text=each.error, warning=True) for each in result.failed),
-        *_outcome(result),
-        *_guard(result.guard),
-        *_placebo(result.placebo),
+        *_explain_outcome(result),
+        *_describe_guard(result.guard),
+        *_describe_placebo(result.placebo),
         *(
-            Remark(title=f"Withheld: {each.finding} ({count_words(each.code)}).", text=each.reason, warning=True)
+            Remark(title=f"Withheld: {each.finding} ({describe_count(each.code)}).", text=each.reason, warning=True)
             for each in result.withheld
         ),
         *(
@@ -70,9 +70,9 @@ def build_remarks(result: Result, missing: tuple[str, ...] = (), naming: Naming 
             for each in result.skipped
         ),
         *(Remark(title="Something is missing.", text=words, warning=True) for words in missing),
-        *_power(result.power),
-        *(Remark(title="Note.", text=sentence(note.text, naming)) for note in result.notes),
-        *(Remark(title="Left out:", text=f"{n:,} ({count_words(why)})") for why, n in result.dropped.items()),
+        *_describe_power(result.power),
+        *(Remark(title="Note.", text=render_sentence(note.text, naming)) for note in result.notes),
+        *(Remark(title="Left out:", text=f"{n:,} ({describe_count(why)})") for why, n in result.dropped.items()),
     )
 
 
@@ -82,7 +82,8 @@ def build_listings(result: Result) -> tuple[Listing, ...]:
         caption="Limits that were set",
         headings=("Limit", "Pass or fail", "Value", "Why not judged"),
         rows=tuple(
-            (each.limit, LIMITS[each.status], _figure(each.value), each.reason or "–") for each in result.limits
+            (each.limit, LIMITS[each.status], _format_optional(each.value), each.reason or "–")
+            for each in result.limits
         ),
     )
     compared = Listing(
@@ -90,10 +91,10 @@ def build_listings(result: Result) -> tuple[Listing, ...]:
         headings=("Compared by", "Comparable", "p", "Effect", "What it means"),
         rows=tuple(
             (
-                count_words(each.name),
+                describe_count(each.name),
                 COMPARABLE[each.comparable],
-                _figure(each.p_value),
-                _figure(each.effect),
+                _format_optional(each.p_value),
+                _format_optional(each.effect),
                 each.text,
             )
             for each in (() if result.guard is None else result.guard.checks)
@@ -110,13 +111,13 @@ def describe_limit(limit: LimitCheck) -> str:
     """
     if limit.status == "not_judged":
         return f"the limit {limit.limit} could not be judged: {limit.reason or 'no reason is given.'}"
-    return f"the limit {limit.limit} was {limit.status}: {_figure(limit.value)}."
+    return f"the limit {limit.limit} was {limit.status}: {_format_optional(limit.value)}."
 
 
-def _outcome(result: Result) -> Iterator[Remark]:
+def _explain_outcome(result: Result) -> Iterator[Remark]:
     """Why there is no answer, how grave it is, and what to do."""
     if result.outcome_code is not None:
-        own = f"{count_words(result.outcome_code).capitalize()}."
+        own = f"{describe_count(result.outcome_code).capitalize()}."
         yield Remark(title="Why it is inconclusive.", text=REASONS.get(result.outcome_code, own))
     if result.severity is not None:
         yield Remark(title="Severity:", text=result.severity)
@@ -124,7 +125,7 @@ def _outcome(result: Result) -> Iterator[Remark]:
         yield Remark(title="What to do.", text=result.next_step)
 
 
-def _guard(guard: Guard | None) -> Iterator[Remark]:
+def _describe_guard(guard: Guard | None) -> Iterator[Remark]:
     """Whether the audited and the controls are comparable."""
     if guard is None:
         return
@@ -135,39 +136,41 @@ def _guard(guard: Guard | None) -> Iterator[Remark]:
         yield Remark(title="Not comparable.", text=text, warning=True)
 
 
-def _placebo(placebo: Placebo | None) -> Iterator[Remark]:
+def _describe_placebo(placebo: Placebo | None) -> Iterator[Remark]:
     """How often controls in the place of the audited were accused."""
     if placebo is None:
         return
-    said = list[str]()
+    sentences = list[str]()
     if placebo.false_alarm_rate is not None:
         low_high = "" if placebo.interval is None else " ({:.1%} to {:.1%})".format(*placebo.interval)
-        said.append(
+        sentences.append(
             f"Controls in the place of the audited were accused in {placebo.false_alarm_rate:.1%}{low_high} of "
             f"{placebo.runs:,} runs."
         )
     if placebo.reason is not None:
-        said.append(placebo.reason)
+        sentences.append(placebo.reason)
     status = {"passed": "passed", "failed": "failed", "not_run": "not run"}[placebo.status]
-    yield Remark(title=f"Placebo test {status}.", text=" ".join(said), warning=placebo.status == "failed")
+    yield Remark(title=f"Placebo test {status}.", text=" ".join(sentences), warning=placebo.status == "failed")
 
 
-def _power(power: Power | None) -> Iterator[Remark]:
+def _describe_power(power: Power | None) -> Iterator[Remark]:
     """What this design could have found at all."""
     if power is None:
         return
-    said = list[str]()
+    sentences = list[str]()
     if power.smallest_p is not None:
-        said.append(f"The smallest p-value that this design can give is {number(power.smallest_p)}.")
+        sentences.append(f"The smallest p-value that this design can give is {format_number(power.smallest_p)}.")
     if power.minimum_detectable_effect is not None:
         unit = f" {power.effect_unit}" if power.effect_unit else ""
-        said.append(f"The smallest effect that it can detect is {number(power.minimum_detectable_effect)}{unit}.")
+        sentences.append(
+            f"The smallest effect that it can detect is {format_number(power.minimum_detectable_effect)}{unit}."
+        )
     if power.needed:
-        said.append(f"Needed: {', '.join(f'{n:,} {count_words(name)}' for name, n in power.needed.items())}.")
-    if said:
-        yield Remark(title="Power.", text=" ".join(said))
+        sentences.append(f"Needed: {', '.join(f'{n:,} {describe_count(name)}' for name, n in power.needed.items())}.")
+    if sentences:
+        yield Remark(title="Power.", text=" ".join(sentences))
 
 
-def _figure(value: float | None) -> str:
+def _format_optional(value: float | None) -> str:
     """A number, or a dash for none."""
-    return "–" if value is None else number(value)
+    return "–" if value is None else format_number(value)

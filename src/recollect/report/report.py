@@ -8,20 +8,20 @@ from typing import Final
 
 from recollect.errors import StoreError
 from recollect.report.annex import MATTERS, Evidence, build_annex
-from recollect.report.answers import Answer, answer_of
-from recollect.report.questions import FIVE, NOT_DONE, five_questions
+from recollect.report.answers import Answer, read_answer
+from recollect.report.questions import FIVE, NOT_DONE, get_five_questions
 from recollect.report.remarks import describe_limit
-from recollect.report.subject import subject_of
-from recollect.report.words import Naming, own_id
+from recollect.report.subject import build_subject
+from recollect.report.words import Naming, get_own_id
 from recollect.results.folders import RunFolder
 from recollect.results.result import Result
 
-COUNTED: Final = {"red": "evidence found", "green": "none found", "amber": "inconclusive", "grey": "not done"}
+HEADLINE_WORDS: Final = {"red": "evidence found", "green": "none found", "amber": "inconclusive", "grey": "not done"}
 """What a headline says of the audits with each light."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class QuestionAnswers:
     """One question, and the answers to it; none, if it was not asked."""
 
     question: str
@@ -32,7 +32,7 @@ class Asked:
 class Report:
     """All that a report says."""
 
-    asked: tuple[Asked, ...]
+    questions: tuple[QuestionAnswers, ...]
     """The five questions, then those of plug-ins."""
     subject: dict[str, str]
     """What was audited."""
@@ -46,20 +46,22 @@ class Report:
         """How much was examined, and what came out."""
         colours = [answer.light.colour for answer in self.answers]
         counted = [
-            f"{COUNTED[colour]} in {colours.count(colour)} audit{'s' * (colours.count(colour) > 1)}"
+            f"{HEADLINE_WORDS[colour]} in {colours.count(colour)} audit{'s' * (colours.count(colour) > 1)}"
             for colour in dict.fromkeys(colours)
         ]
         # an audit that was not done has examined nothing
-        known = sum(any(a.light != NOT_DONE for a in each.answers) for each in self.asked[: len(FIVE)])
+        known = sum(any(a.light != NOT_DONE for a in each.answers) for each in self.questions[: len(FIVE)])
         return f"{known} of {len(FIVE)} questions examined: {', '.join(counted)}."
 
     @property
     def answers(self) -> tuple[Answer, ...]:
         """All answers, in the order of their questions."""
-        return tuple(answer for each in self.asked for answer in each.answers)
+        return tuple(answer for each in self.questions for answer in each.answers)
 
 
-def gathered(folder: RunFolder, *, show_text: bool | Collection[str] = False, naming: Naming = own_id) -> Report:
+def build_report(
+    folder: RunFolder, *, show_text: bool | Collection[str] = False, naming: Naming = get_own_id
+) -> Report:
     """The report of a run folder.
 
     Args:
@@ -77,28 +79,28 @@ def gathered(folder: RunFolder, *, show_text: bool | Collection[str] = False, na
         )
     showing = show_text if not isinstance(show_text, bool) else results if show_text else ()
     answers = {
-        name: answer_of(folder, result, show_text=name in showing, naming=naming) for name, result in results.items()
+        name: read_answer(folder, result, show_text=name in showing, naming=naming) for name, result in results.items()
     }
-    asked, subject = _asked(answers), subject_of(folder, results)
-    in_order = [answer for each in asked for answer in each.answers]
+    questions, subject = _group_by_question(answers), build_subject(folder, results)
+    in_order = [answer for each in questions for answer in each.answers]
     return Report(
-        asked=asked,
+        questions=questions,
         subject=subject,
-        warnings=(*_warnings(results, subject), *_unknown_matters(in_order)),
-        untested=_untested(asked, results),
+        warnings=(*_list_warnings(results, subject), *_list_unknown_matters(in_order)),
+        untested=_list_untested(questions, results),
         annex=tuple(build_annex(in_order)),
     )
 
 
-def _asked(answers: Mapping[str, Answer]) -> tuple[Asked, ...]:
+def _group_by_question(answers: Mapping[str, Answer]) -> tuple[QuestionAnswers, ...]:
     """The five questions with their answers, then all other questions with theirs."""
-    heads = {name: _head(name, answers) for name in answers}
+    heads = {name: _find_head(name, answers) for name in answers}
     questions = {
-        **five_questions(),
+        **get_five_questions(),
         **{head: answers[head].result.question for head in heads.values() if head not in FIVE},
     }
     return tuple(
-        Asked(
+        QuestionAnswers(
             question=question,
             # the audit whose question it is comes before those that support it
             answers=tuple(
@@ -109,30 +111,30 @@ def _asked(answers: Mapping[str, Answer]) -> tuple[Asked, ...]:
     )
 
 
-def _head(name: str, answers: Mapping[str, Answer]) -> str:
+def _find_head(name: str, answers: Mapping[str, Answer]) -> str:
     """The audit under whose question an answer stands: its own, or the one that it supports."""
     other = answers[name].presentation.supports
     has_question = other in FIVE or (other in answers and not answers[other].presentation.supports)
     return other if has_question else name
 
 
-def _warnings(results: Mapping[str, Result], subject: Mapping[str, str]) -> tuple[str, ...]:
+def _list_warnings(results: Mapping[str, Result], subject: Mapping[str, str]) -> tuple[str, ...]:
     """What a reader must know before reading on."""
     models = {result.provenance.model for result in results.values() if result.provenance and result.provenance.model}
-    said, named = [], len({words for name, words in subject.items() if name.startswith("target model")})
+    warnings, named = [], len({words for name, words in subject.items() if name.startswith("target model")})
     if len(models) > 1:
         whose = "the plan names them above" if named >= len(models) else "the names are those of the last run"
-        said.append(
+        warnings.append(
             f"The results in this folder are about {len(models)} different models, and {whose}. "
             "Read each answer with the digests beneath it."
         )
     for name, result in results.items():
-        said += [f"{name}: {failed.error}" for failed in result.failed]
-        said += [f"{name}: {describe_limit(limit)}" for limit in result.limits if limit.status != "kept"]
-    return tuple(said)
+        warnings += [f"{name}: {failed.error}" for failed in result.failed]
+        warnings += [f"{name}: {describe_limit(limit)}" for limit in result.limits if limit.status != "kept"]
+    return tuple(warnings)
 
 
-def _unknown_matters(answers: Iterable[Answer]) -> list[str]:
+def _list_unknown_matters(answers: Iterable[Answer]) -> list[str]:
     """What an audit wants to be evidence for, and the annex has not."""
     known = {matter.id for matter in MATTERS}
     return [
@@ -143,12 +145,12 @@ def _unknown_matters(answers: Iterable[Answer]) -> list[str]:
     ]
 
 
-def _untested(asked: tuple[Asked, ...], results: Mapping[str, Result]) -> tuple[str, ...]:
+def _list_untested(questions: tuple[QuestionAnswers, ...], results: Mapping[str, Result]) -> tuple[str, ...]:
     """Limits of the audits, what failed, was skipped or is withheld, and questions nobody asked; each once."""
-    said = [each for result in results.values() for each in result.untested]
-    said += [f"Failed: the {each.audit} audit." for result in results.values() for each in result.failed]
+    untested = [each for result in results.values() for each in result.untested]
+    untested += [f"Failed: the {each.audit} audit." for result in results.values() for each in result.failed]
     for name, result in results.items():
-        said += [f"Skipped: {each.finding or name}. {each.reason}" for each in result.skipped]
-        said += [f"Withheld: {each.finding}. {each.reason}" for each in result.withheld]
-    said += [f"Not asked: {each.question}" for each in asked if not each.answers]
-    return tuple(dict.fromkeys(said))
+        untested += [f"Skipped: {each.finding or name}. {each.reason}" for each in result.skipped]
+        untested += [f"Withheld: {each.finding}. {each.reason}" for each in result.withheld]
+    untested += [f"Not asked: {each.question}" for each in questions if not each.answers]
+    return tuple(dict.fromkeys(untested))

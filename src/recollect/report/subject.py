@@ -20,41 +20,49 @@ ABOUT: Final = {
 """What is known about an audit, in words, by its field."""
 
 
-def subject_of(folder: RunFolder, results: Mapping[str, Result]) -> dict[str, str]:
+def build_subject(folder: RunFolder, results: Mapping[str, Result]) -> dict[str, str]:
     """What was audited: each thing by its name."""
     traces = [result.provenance for result in results.values() if result.provenance is not None]
-    plan = _plan(folder)
-    own = {audit: _own(settings) for audit, settings in _parts(plan.get("audits")).items() if audit in results}
-    said = _about(results)
-    said |= {f"{part} model": name for part, name in _names(plan.get("models")).items()}
-    said |= {f"{part} model of {audit}": name for audit in own for part, name in _names(own[audit]["models"]).items()}
-    said |= {"digest of the target model": _only({trace.model for trace in traces if trace.model})}
-    said |= {f"{part} corpus": name for part, name in _names(plan.get("corpora")).items()}
-    said |= {f"{part} corpus of {audit}": name for audit in own for part, name in _names(own[audit]["corpora"]).items()}
-    said |= {"digest of the corpus": _only({trace.corpus for trace in traces if trace.corpus})}
-    said |= {"audits": ", ".join(results), "made with": _versions(results)}
-    return {name: words for name, words in said.items() if words}
+    plan = _read_plan(folder)
+    own = {
+        audit: _get_own_sections(settings)
+        for audit, settings in _get_section(plan.get("audits")).items()
+        if audit in results
+    }
+    subject = _collect_about(results)
+    subject |= {f"{role} model": name for role, name in _list_names(plan.get("models")).items()}
+    subject |= {
+        f"{role} model of {audit}": name for audit in own for role, name in _list_names(own[audit]["models"]).items()
+    }
+    subject |= {"digest of the target model": _get_shared_digest({trace.model for trace in traces if trace.model})}
+    subject |= {f"{role} corpus": name for role, name in _list_names(plan.get("corpora")).items()}
+    subject |= {
+        f"{role} corpus of {audit}": name for audit in own for role, name in _list_names(own[audit]["corpora"]).items()
+    }
+    subject |= {"digest of the corpus": _get_shared_digest({trace.corpus for trace in traces if trace.corpus})}
+    subject |= {"audits": ", ".join(results), "made with": _list_versions(results)}
+    return {name: words for name, words in subject.items() if words}
 
 
-def _about(results: Mapping[str, Result]) -> dict[str, str]:
+def _collect_about(results: Mapping[str, Result]) -> dict[str, str]:
     """The audited system, for whom and when, as the results tell; all answers, where they differ."""
-    told = [result.about for result in results.values() if result.about is not None]
-    given = {words: [getattr(each, field) for each in told] for field, words in ABOUT.items()}
+    stated = [result.about for result in results.values() if result.about is not None]
+    given = {words: [getattr(each, field) for each in stated] for field, words in ABOUT.items()}
     return {words: "; ".join(dict.fromkeys(filter(None, values))) for words, values in given.items()}
 
 
-def _only(digests: set[str]) -> str:
+def _get_shared_digest(digests: set[str]) -> str:
     """The digest that all answers share; where they have several, each answer names its own."""
     return next(iter(digests)) if len(digests) == 1 else ""
 
 
-def _versions(results: Mapping[str, Result]) -> str:
+def _list_versions(results: Mapping[str, Result]) -> str:
     """The versions of Recollect that made the results."""
     versions = {result.provenance.recollect for result in results.values() if result.provenance is not None}
     return ", ".join(f"Recollect {version}" for version in sorted(versions))
 
 
-def _plan(folder: RunFolder) -> dict[str, Any]:
+def _read_plan(folder: RunFolder) -> dict[str, Any]:
     """The last plan of the run folder; a report can do without it."""
     try:
         plan = yaml.safe_load(folder.plan.read_text(encoding="utf-8"))
@@ -63,24 +71,24 @@ def _plan(folder: RunFolder) -> dict[str, Any]:
     return plan if isinstance(plan, dict) else {}
 
 
-def _parts(section: Any) -> dict[Any, Any]:
+def _get_section(section: Any) -> dict[Any, Any]:
     """A section of a plan; a damaged one is empty."""
     return section if isinstance(section, dict) else {}
 
 
-def _own(settings: Any) -> dict[str, Any]:
+def _get_own_sections(settings: Any) -> dict[str, Any]:
     """The models and corpora that a plan gives to one audit alone."""
-    given = _parts(_parts(settings).get("with"))
+    given = _get_section(_get_section(settings).get("with"))
     return {section: given.get(section) for section in ("models", "corpora")}
 
 
-def _names(parts: Any) -> dict[str, str]:
+def _list_names(section: Any) -> dict[str, str]:
     """What a plan calls its models or corpora, by their parts."""
-    found = {part: _name(each) for part, each in _parts(parts).items()}
-    return {str(part): str(name) for part, name in found.items() if name is not None}
+    found = {role: _get_name(each) for role, each in _get_section(section).items()}
+    return {str(role): str(name) for role, name in found.items() if name is not None}
 
 
-def _name(entry: Any) -> Any:
+def _get_name(entry: Any) -> Any:
     """What one model or corpus is called: by a plan file, by the plan of one audit, or as an object."""
     if not isinstance(entry, dict):
         return entry

@@ -11,15 +11,15 @@ from typing import Any
 import pyarrow as pa
 
 from recollect.report.words import fit
-from recollect.results.masking import masked
 from recollect.results.presentation import TableView
-from recollect.results.summary import number
+from recollect.results.summary import format_number
+from recollect.results.text_masks import mask_text
 
 TEXT_COLUMNS = frozenset({"text", "secret", "sequence", "context", "source", "target"})
 """Columns that hold text from corpora, in the tables of every audit."""
-MOST = sys.float_info.max
+MAX_FLOAT = sys.float_info.max
 """What infinity is sorted as: the script of the page knows no "inf"."""
-MOST_CELLS, MOST_CHARACTERS, MOST_IN_CELL = 5_000, 100_000, 300
+MAX_CELLS, MAX_CHARACTERS, MAX_CELL_CHARACTERS = 5_000, 100_000, 300
 """What is shown of one table, so that a page of many stays small; the file in the run folder has all."""
 
 
@@ -45,18 +45,18 @@ class Table:
     """How many rows there are, of which the first are shown."""
     left_out: tuple[str, ...]
     """Columns that are not shown."""
-    place: str
+    path: str
     """Where all of it lies in the run folder."""
 
 
-def table_of(name: str, table: pa.Table, view: TableView | None, *, place: str, show_text: bool) -> Table:
+def build_table(name: str, table: pa.Table, view: TableView | None, *, path: str, show_text: bool) -> Table:
     """A table as it is shown.
 
     Args:
         name: What it is called in the result.
         table: All of it.
         view: Which columns matter; None to show all.
-        place: Where it lies in the run folder.
+        path: Where it lies in the run folder.
         show_text: Whether text from corpora is shown as it stands in the table.
     """
     shown = view or TableView(caption=f"Table “{name}”")
@@ -64,9 +64,9 @@ def table_of(name: str, table: pa.Table, view: TableView | None, *, place: str, 
     headings = {column: heading for column, heading in wanted.items() if column in table.column_names}
     if shown.first in table.column_names:
         table = table.sort_by([(shown.first, "descending")])
-    head = table.select(list(headings)).slice(0, max(1, MOST_CELLS // max(1, len(headings))))
+    head = table.select(list(headings)).slice(0, max(1, MAX_CELLS // max(1, len(headings))))
     columns = [
-        [_cell(value, mask=column in TEXT_COLUMNS and not show_text) for value in head.column(column).to_pylist()]
+        [_build_cell(value, mask=column in TEXT_COLUMNS and not show_text) for value in head.column(column).to_pylist()]
         for column in headings
     ]
     return Table(
@@ -74,17 +74,17 @@ def table_of(name: str, table: pa.Table, view: TableView | None, *, place: str, 
         caption=shown.caption,
         headings=tuple(headings.values()),
         numeric=tuple(_is_numeric(head.schema.field(column).type) for column in headings),
-        rows=_few_enough(list(zip(*columns, strict=True))),
+        rows=_limit_rows(list(zip(*columns, strict=True))),
         total=table.num_rows,
         left_out=tuple(column for column in table.column_names if column not in headings),
-        place=place,
+        path=path,
     )
 
 
-def _few_enough(rows: list[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
+def _limit_rows(rows: list[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
     """The first rows, as many as a page can hold."""
     lengths = itertools.accumulate(sum(len(cell.words) for cell in row) for row in rows)
-    return tuple(row for row, length in zip(rows, lengths, strict=True) if length <= MOST_CHARACTERS)
+    return tuple(row for row, length in zip(rows, lengths, strict=True) if length <= MAX_CHARACTERS)
 
 
 def _is_numeric(kind: Any) -> bool:
@@ -92,7 +92,7 @@ def _is_numeric(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def _cell(value: Any, *, mask: bool) -> Cell:
+def _build_cell(value: Any, *, mask: bool) -> Cell:
     """A value as it is shown."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return Cell(words="–")
@@ -101,6 +101,9 @@ def _cell(value: Any, *, mask: bool) -> Cell:
     if isinstance(value, int):
         return Cell(words=f"{value:,}", number=float(value))
     if isinstance(value, float):
-        return Cell(words=number(value) if math.isfinite(value) else str(value), number=min(max(value, -MOST), MOST))
-    said = str(value)
-    return Cell(words=masked(said) if mask else fit(said, MOST_IN_CELL))
+        return Cell(
+            words=format_number(value) if math.isfinite(value) else str(value),
+            number=min(max(value, -MAX_FLOAT), MAX_FLOAT),
+        )
+    text = str(value)
+    return Cell(words=mask_text(text) if mask else fit(text, MAX_CELL_CHARACTERS))

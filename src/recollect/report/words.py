@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from recollect.results.masking import shown
-from recollect.results.result import Mention, Text, plain_text
+from recollect.results.result import Mention, Text, render_text
+from recollect.results.text_masks import mask_unless_shown
 
 Naming = Callable[[Mention], str]
 """How a person or a record is called in a view."""
-MOST = 2_000
+MAX_CHARACTERS = 2_000
 """Characters of one text that are shown; nobody reads more, and the results hold it all."""
 
 
-def fit(text: str, most: int = MOST) -> str:
+def fit(text: str, most: int = MAX_CHARACTERS) -> str:
     r"""The text on one line, control and direction signs spelt out, its end cut off and said to be.
 
     >>> fit("a\u202eb"), fit("abcdef", most=3)
     ('a\\u202eb', 'abc … (6 characters)')
     """
-    plain = shown(" ".join(text[: 2 * most].split()), show_text=True)
+    plain = mask_unless_shown(" ".join(text[: 2 * most].split()), show_text=True)
     return plain if len(text) <= most and len(plain) <= 2 * most else f"{plain[:most]} … ({len(text):,} characters)"
 
 
-def own_id(mention: Mention) -> str:
+def get_own_id(mention: Mention) -> str:
     """A person or a record under its own id."""
     return mention.id
 
 
-def sentence(text: Text, naming: Naming = own_id) -> str:
+def render_sentence(text: Text, naming: Naming = get_own_id) -> str:
     """A sentence of a result as one string: the one place where views name people and records.
 
-    >>> sentence(("Nothing of ", Mention(kind="user", id="ann"), " was found."), lambda mention: f"a {mention.kind}")
+    >>> render_sentence(("Nothing of ", Mention(kind="user", id="ann"), " was found."), lambda each: f"a {each.kind}")
     'Nothing of a user was found.'
     """
-    return plain_text(text, naming)
+    return render_text(text, naming)

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recollect.errors import StoreError
-from recollect.files import private_folder, write_json, written_whole
+from recollect.files import make_private_folder, write_atomically, write_json
 from recollect.results.result import Result
-from recollect.results.schema import read
+from recollect.results.schema import read_result_file
 
-FOLLOWED = "exposure-by-epoch.json"
+EXPOSURE_HISTORY = "exposure-by-epoch.json"
 """The exposures of each epoch, beside a model or in a run folder."""
 
 
@@ -43,7 +43,7 @@ class RunFolder:
         """The report for people."""
         return self.path / "report.html"
 
-    def result(self, audit: str) -> Path:
+    def get_result_path(self, audit: str) -> Path:
         """Where the result of an audit is kept."""
         return self.results / f"{audit}.json"
 
@@ -56,13 +56,13 @@ class RunFolder:
             StoreError: The result does not say what it came from, or a table is missing.
         """
         self._refuse_unfinished(result)
-        path = self.result(result.audit)
-        private_folder(path.parent)
+        path = self.get_result_path(result.audit)
+        make_private_folder(path.parent)
         # The JSON goes first and comes last: tables without it are nobody's, and it never speaks of another's tables.
         path.unlink(missing_ok=True)
-        for name, table in result.held.items():
-            with written_whole(self.path / result.tables[name]) as part:
-                pq.write_table(table, part, compression="zstd")
+        for name, table in result.tables_in_memory.items():
+            with write_atomically(self.path / result.tables[name]) as temporary:
+                pq.write_table(table, temporary, compression="zstd")
         write_json(path, result.model_dump(mode="json"))
         self._tidy(result)
         return path
@@ -73,10 +73,10 @@ class RunFolder:
         Raises:
             StoreError: It is absent, damaged, or written by a newer version.
         """
-        found = read(self.result(audit))
+        found = read_result_file(self.get_result_path(audit))
         if found.audit != audit:
             raise StoreError(
-                f"{str(self.result(audit))!r} holds a result of the {found.audit} audit.",
+                f"{str(self.get_result_path(audit))!r} holds a result of the {found.audit} audit.",
                 do="Run the audit again.",
                 code="other_audit",
             )
@@ -100,8 +100,8 @@ class RunFolder:
         Raises:
             StoreError: There is no such table, or it is damaged.
         """
-        if name in result.held:
-            return result.held[name]
+        if name in result.tables_in_memory:
+            return result.tables_in_memory[name]
         if name not in result.tables:
             known = ", ".join(result.tables) or "none"
             raise StoreError(
@@ -123,8 +123,8 @@ class RunFolder:
                 do="Give it a provenance.",
                 code="no_provenance",
             )
-        for name, place in result.tables.items():
-            if name not in result.held and not (self.path / place).is_file():
+        for name, path in result.tables.items():
+            if name not in result.tables_in_memory and not (self.path / path).is_file():
                 raise StoreError(
                     f"The table {name!r} of the {result.audit} result is missing.",
                     do="Give it with it.",
@@ -133,7 +133,7 @@ class RunFolder:
 
     def _tidy(self, result: Result) -> None:
         """Take away tables that an earlier result of this audit left behind."""
-        kept = {self.path / place for place in result.tables.values()}
+        kept = {self.path / table_path for table_path in result.tables.values()}
         for path in (self.path / "tables" / result.audit).glob("*.parquet"):
             if path not in kept:
                 path.unlink()

@@ -45,10 +45,10 @@ Text = Annotated[str, Field(min_length=1)] | Annotated[tuple[str | Mention, ...]
 """A sentence; in pieces where it mentions a person or a record."""
 
 
-def plain_text(text: Text, name: Callable[[Mention], str] = lambda mention: mention.id) -> str:
+def render_text(text: Text, name: Callable[[Mention], str] = lambda mention: mention.id) -> str:
     """A sentence as one string, each mention under the name that `name` gives it.
 
-    >>> plain_text(("Nothing of ", Mention(kind="user", id="ann"), " was found."), lambda mention: "user 1")
+    >>> render_text(("Nothing of ", Mention(kind="user", id="ann"), " was found."), lambda mention: "user 1")
     'Nothing of user 1 was found.'
     """
     return text if isinstance(text, str) else "".join(each if isinstance(each, str) else name(each) for each in text)
@@ -84,7 +84,7 @@ class Finding(_Frozen):
     """What to do about it, where there is something to do."""
 
     @model_validator(mode="after")
-    def _interval_or_reason(self) -> Self:
+    def _check_interval_or_reason(self) -> Self:
         """No interval without confidence, and no gap without a reason."""
         if (self.interval is None) != (self.why_no_interval is not None):
             raise ValueError("either an interval or why_no_interval must be given, not both")
@@ -118,7 +118,7 @@ class Finding(_Frozen):
         return cls(
             name=name,
             value=float(estimate.value),
-            interval=None if interval is None else (_closed(interval.low), _closed(interval.high)),
+            interval=None if interval is None else (_to_closed_limit(interval.low), _to_closed_limit(interval.high)),
             why_no_interval=estimate.why_no_interval or None,
             confidence=None if interval is None else interval.confidence,
             unit=unit,
@@ -315,11 +315,11 @@ class Result(_Frozen):
     provenance: Provenance | None = None
     """Null only until the run is over: a result without it cannot be saved."""
 
-    _held: dict[str, pa.Table] = PrivateAttr(default_factory=dict)
+    _tables_in_memory: dict[str, pa.Table] = PrivateAttr(default_factory=dict)
 
     @field_validator("findings")
     @classmethod
-    def _named_once(cls, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    def _check_unique_names(cls, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
         """Two findings of one name could not be told apart by a limit on that name."""
         names = [finding.name for finding in findings]
         if len(set(names)) < len(names):
@@ -328,13 +328,13 @@ class Result(_Frozen):
 
     @field_validator("settings")
     @classmethod
-    def _numbers_only(cls, settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    def _check_numbers(cls, settings: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """Settings are written as JSON, which knows neither NaN nor infinity."""
         json.dumps(settings, allow_nan=False)
         return settings
 
     @model_validator(mode="after")
-    def _inconclusive_for_a_reason(self) -> Self:
+    def _check_outcome_code(self) -> Self:
         """A code of the outcome is given if, and only if, it is inconclusive."""
         if (self.outcome == "inconclusive") != (self.outcome_code is not None):
             raise ValueError("an inconclusive outcome has a code, and no other outcome has one")
@@ -344,17 +344,17 @@ class Result(_Frozen):
         """The finding of that name."""
         return {finding.name: finding for finding in self.findings}[name]
 
-    def replaced(self, **fields: Any) -> Self:
+    def replace(self, **fields: Any) -> Self:
         """The result with other values of some fields, checked anew; its tables stay in memory."""
         made = type(self).model_validate({**dict(self), **fields})
-        made._held.update(self._held)
+        made._tables_in_memory.update(self._tables_in_memory)
         return made
 
     def with_tables(self, **tables: pa.Table) -> Self:
         """The result with longer tables, which are held in memory until the run folder writes them."""
         paths = {name: f"tables/{self.audit}/{name}.parquet" for name in tables}
-        made = self.replaced(tables={**self.tables, **paths})
-        made._held.update(tables)
+        made = self.replace(tables={**self.tables, **paths})
+        made._tables_in_memory.update(tables)
         return made
 
     def with_provenance(self, provenance: Provenance) -> Self:
@@ -369,14 +369,14 @@ class Result(_Frozen):
     @property
     def verdict_text(self) -> str:
         """The verdict as one string, people under their own ids."""
-        return plain_text(self.verdict)
+        return render_text(self.verdict)
 
     @property
-    def held(self) -> Mapping[str, pa.Table]:
+    def tables_in_memory(self) -> Mapping[str, pa.Table]:
         """The tables that are still in memory."""
-        return self._held
+        return self._tables_in_memory
 
 
-def _closed(limit: float) -> float | None:
+def _to_closed_limit(limit: float) -> float | None:
     """A limit as JSON has it: null for none."""
     return float(limit) if math.isfinite(limit) else None

@@ -13,14 +13,14 @@ from recollect.errors import StoreError
 from recollect.files import read_json
 from recollect.results.result import SCHEMA_VERSION, Result
 
-PUBLISHED = Path(str(files("recollect.results"))) / "result.schema.json"
+SCHEMA_PATH = Path(str(files("recollect.results"))) / "result.schema.json"
 """The schema that others may rely on; a test keeps it equal to the generated one."""
 
 
-def schema() -> dict[str, Any]:
+def build_schema() -> dict[str, Any]:
     """The JSON Schema of a result.
 
-    >>> schema()["$id"]
+    >>> build_schema()["$id"]
     'urn:recollect:result:2'
     """
     described = Result.model_json_schema(mode="serialization")
@@ -33,10 +33,10 @@ def schema() -> dict[str, Any]:
 
 def publish() -> None:
     """Write the schema; to be done after every change of the models."""
-    PUBLISHED.write_text(json.dumps(schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    SCHEMA_PATH.write_text(json.dumps(build_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def read(path: Path) -> Result:
+def read_result_file(path: Path) -> Result:
     """The result in a file.
 
     Raises:
@@ -50,10 +50,10 @@ def read(path: Path) -> Result:
         raise StoreError(
             f"{str(path)!r} cannot be read as JSON: {error}.", do="Run the audit again.", code="damaged_result"
         ) from error
-    return parsed(document, source=str(path))
+    return parse_result(document, source=str(path))
 
 
-def parsed(document: Any, *, source: str) -> Result:
+def parse_result(document: Any, *, source: str) -> Result:
     """The result in a JSON document, checked.
 
     Args:
@@ -81,9 +81,9 @@ def parsed(document: Any, *, source: str) -> Result:
         return Result.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the document"
+        location = ".".join(map(str, first["loc"])) or "the document"
         raise StoreError(
-            f"{source!r} is not a result: {place}: {first['msg']}.",
+            f"{source!r} is not a result: {location}: {first['msg']}.",
             do="Run the audit again to write it anew.",
             code="damaged_result",
         ) from error

@@ -19,37 +19,41 @@ class Row:
     reading: str
 
 
-def summary_rows(result: Result) -> list[Row]:
+def build_summary_rows(result: Result) -> list[Row]:
     """One row per finding, in the order of the result."""
-    return [_row(finding) for finding in result.findings]
+    return [_build_row(finding) for finding in result.findings]
 
 
-def _row(finding: Finding) -> Row:
+def _build_row(finding: Finding) -> Row:
     """A finding in words."""
     return Row(
         name=finding.name,
-        value=f"{number(finding.value)} {finding.unit}",
-        interval=_interval(finding),
-        n=", ".join(f"{count:,} {count_words(name)}" for name, count in finding.n.items()),
+        value=f"{format_number(finding.value)} {finding.unit}",
+        interval=_format_interval(finding),
+        n=", ".join(f"{count:,} {describe_count(name)}" for name, count in finding.n.items()),
         reading=finding.reading,
     )
 
 
-def _interval(finding: Finding) -> str:
+def _format_interval(finding: Finding) -> str:
     """The interval in words, or why there is none."""
     if finding.interval is None or finding.confidence is None:
         return f"none: {finding.why_no_interval}"
     low, high = finding.interval
     sure = f"({100 * finding.confidence:g} %)"
     if low is None:
-        return f"at most {number(high or 0)} {sure}"
-    return f"at least {number(low)} {sure}" if high is None else f"{number(low)} to {number(high)} {sure}"
+        return f"at most {format_number(high or 0)} {sure}"
+    return (
+        f"at least {format_number(low)} {sure}"
+        if high is None
+        else f"{format_number(low)} to {format_number(high)} {sure}"
+    )
 
 
-def count_words(code: str) -> str:
+def describe_count(code: str) -> str:
     """What a count is of, in words: a role before its reason.
 
-    >>> count_words("audited.empty_text"), count_words("control_users")
+    >>> describe_count("audited.empty_text"), describe_count("control_users")
     ('audited: empty text', 'control users')
     """
     role, _, reason = code.rpartition(".")
@@ -57,10 +61,10 @@ def count_words(code: str) -> str:
     return f"{role}: {words}" if role else words
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Three significant digits, and no power of ten where people would not write one.
 
-    >>> [number(v) for v in (0.98765, 999.7, 12345.6, 3.0, 0.00001234, 0.0, 3e12)]
+    >>> [format_number(v) for v in (0.98765, 999.7, 12345.6, 3.0, 0.00001234, 0.0, 3e12)]
     ['0.988', '1,000', '12,346', '3', '1.23e-05', '0', '3e+12']
     """
     return f"{value:,.0f}" if 999.5 <= abs(value) < 1e9 else f"{value:.3g}"

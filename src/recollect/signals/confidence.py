@@ -10,8 +10,8 @@ import numpy as np
 
 from recollect.models.access import Access
 from recollect.models.model import Kind
+from recollect.signals.aggregation import ANY_LOGPROB, average_tokens, get_logprobs, score_records
 from recollect.signals.evidence import TARGET, Evidence
-from recollect.signals.per_record import ANY_LOGPROB, logprobs, mean_of, scores_by
 from recollect.signals.scores import Scores
 
 
@@ -30,6 +30,9 @@ class Confidence:
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """The probability of each record's label."""
-        return scores_by(
-            evidence, corpus, [TARGET], lambda found: mean_of(found[0], np.exp(logprobs(found[0]).astype(np.float64)))
+        return score_records(
+            evidence,
+            corpus,
+            [TARGET],
+            lambda found: average_tokens(found[0], np.exp(get_logprobs(found[0]).astype(np.float64))),
         )

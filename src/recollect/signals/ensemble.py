@@ -11,16 +11,16 @@ import numpy as np
 from recollect.errors import NotEnoughData
 from recollect.models.access import Access
 from recollect.models.model import Kind
+from recollect.signals.aggregation import ANY_LOGPROB
 from recollect.signals.evidence import SHADOW, TARGET, Evidence
-from recollect.signals.fleets import Believed, Flags, believed
 from recollect.signals.loss import Loss
 from recollect.signals.lowest_tokens import LowestTokens
-from recollect.signals.per_record import ANY_LOGPROB
 from recollect.signals.scores import Floats, Scores
+from recollect.signals.shadow_scores import BoolArray, ShadowScores, score_with_shadows
 from recollect.signals.signal import Signal
 from recollect.signals.zlib_ratio import Zlib
 
-WEIGHED: tuple[Signal, ...] = (Loss(), Zlib(), LowestTokens())
+BASE_SIGNALS: tuple[Signal, ...] = (Loss(), Zlib(), LowestTokens())
 """Signals that need no more than one model's log-probabilities; those count that can read such models."""
 
 
@@ -42,11 +42,11 @@ class Ensemble:
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
-        found = believed(evidence, corpus)
-        shadows = evidence.playing(SHADOW)
-        own = [_measured(evidence, model, found) for model in (TARGET, *shadows)]
-        features = [looks(own, found.seen, place) for place in range(len(own))]
-        members = found.seen.T.ravel()
+        found = score_with_shadows(evidence, corpus)
+        shadows = evidence.models_of_role(SHADOW)
+        own = [_score_base_signals(evidence, model, found) for model in (TARGET, *shadows)]
+        features = [build_features(own, found.trained_on, index) for index in range(len(own))]
+        members = found.trained_on.T.ravel()
         if members.all() or not members.any():
             raise NotEnoughData(
                 "The weights of 'ensemble' are learnt from what shadow models saw and did not see; here all is alike.",
@@ -55,40 +55,40 @@ class Ensemble:
             )
         model: Any = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         model.fit(np.concatenate(features[1:]), members)
-        return found.answer(np.asarray(model.decision_function(features[0])))
+        return found.select_scores(np.asarray(model.decision_function(features[0])))
 
 
-def _measured(evidence: Evidence, model: str, found: Believed) -> Floats:
+def _score_base_signals(evidence: Evidence, model: str, found: ShadowScores) -> Floats:
     """What every signal makes of each record under one model [records, signals]; 0 where it makes nothing."""
-    parts = dict.fromkeys(record.partition("\x1f")[0] for record in found.scores.records)
+    roles = dict.fromkeys(record.partition("\x1f")[0] for record in found.scores.records)
     alone = replace(
         evidence,
         models={TARGET: evidence.models[model]},
-        answers={(TARGET, part): evidence.answers[model, part] for part in parts},
+        answers={(TARGET, role): evidence.answers[model, role] for role in roles},
     )
     columns = []
-    for signal in (each for each in WEIGHED if evidence.models[model].kind in each.kinds):
+    for signal in (each for each in BASE_SIGNALS if evidence.models[model].kind in each.kinds):
         values: dict[str, float] = {}
-        for part in parts:
-            scores = signal.score(alone, part)
-            values |= {f"{part}\x1f{r}": float(v) for r, v in zip(scores.records, scores.values, strict=True)}
+        for role in roles:
+            scores = signal.score(alone, role)
+            values |= {f"{role}\x1f{r}": float(v) for r, v in zip(scores.records, scores.values, strict=True)}
         columns.append([values.get(record, 0.0) for record in found.scores.records])
     return np.array(columns, dtype=np.float64).T
 
 
-def looks(own: Sequence[Floats], seen: Flags, place: int) -> Floats:
+def build_features(own: Sequence[Floats], trained_on: BoolArray, index: int) -> Floats:
     """The features of each record for one model: its signals, and how far they lie above those of shadows.
 
     Only shadows count that did not see the record and are not the model itself; where there is none, all others.
 
     Args:
         own: The signals of the target, then of every shadow.
-        seen: Which shadow saw which record.
-        place: Of the model in `own`.
+        trained_on: Which shadow saw which record.
+        index: Of the model in `own`.
     """
-    others = [i for i in range(1, len(own)) if i != place] or [1]
+    others = [i for i in range(1, len(own)) if i != index] or [1]
     values = np.stack([own[i] for i in others], axis=1)
-    counted = ~seen[:, [i - 1 for i in others]]
+    counted = ~trained_on[:, [i - 1 for i in others]]
     counted[~counted.any(axis=1)] = True
-    usual = (values * counted[..., None]).sum(axis=1) / counted.sum(axis=1)[:, None]
-    return np.hstack([own[place], own[place] - usual])
+    baseline = (values * counted[..., None]).sum(axis=1) / counted.sum(axis=1)[:, None]
+    return np.hstack([own[index], own[index] - baseline])

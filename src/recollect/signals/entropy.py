@@ -9,8 +9,8 @@ from typing import ClassVar
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.model import Kind
+from recollect.signals.aggregation import DISTRIBUTION, ValueByRecord, average_tokens, score_records
 from recollect.signals.evidence import TARGET, Evidence
-from recollect.signals.per_record import DISTRIBUTION, Measured, mean_of, scores_by
 from recollect.signals.scores import Scores
 
 
@@ -29,10 +29,10 @@ class Entropy:
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """Minus the mean entropy over each record's symbols."""
-        return scores_by(evidence, corpus, [TARGET], lambda answers: _certainty(answers[0]))
+        return score_records(evidence, corpus, [TARGET], lambda answers: _compute_negative_entropy(answers[0]))
 
 
-def _certainty(answers: Answers) -> Measured:
+def _compute_negative_entropy(answers: Answers) -> ValueByRecord:
     """Minus the mean entropy, by record digest."""
     assert answers.entropy is not None  # noqa: S101 - the signal's `needs` say so
-    return mean_of(answers, -answers.entropy)
+    return average_tokens(answers, -answers.entropy)

@@ -29,17 +29,17 @@ CONTROLS = labels.ROLE_CONTROLS
 """The part of the corpus whose records are known not to be in training."""
 
 
-class Answered(Protocol):
+class AnswerSource(Protocol):
     """Where the answers of one model can be read, such as an `AnswerStore`."""
 
     @property
     def access(self) -> Access:
         """What the answers show."""
 
-    def answers(self, records: Iterable[Record]) -> Answers:
+    def get_answers(self, records: Iterable[Record]) -> Answers:
         """The answers to these records, each content once, in their order."""
 
-    def each(self, records: Iterable[Record]) -> Iterator[tuple[list[Record], Answers]]:
+    def iter_blocks(self, records: Iterable[Record]) -> Iterator[tuple[list[Record], Answers]]:
         """The records block by block with their answers, in bounded memory."""
 
 
@@ -52,7 +52,7 @@ class Evidence:
 
     models: Mapping[str, Model] = field(default_factory=dict)
     corpora: Mapping[str, Corpus] = field(default_factory=dict)
-    answers: Mapping[tuple[str, str], Answered] = field(default_factory=dict)
+    answers: Mapping[tuple[str, str], AnswerSource] = field(default_factory=dict)
     """What a model (by its part) showed about a corpus (by its part)."""
     cohorts: Mapping[str, Cohorts] = field(default_factory=dict)
     """Who of a corpus (by its part) trained which model, as far as it is known."""
@@ -66,24 +66,24 @@ class Evidence:
     """Of the run: for what an audit draws in its `needs`, by streams that it names."""
 
     @property
-    def parts(self) -> frozenset[str]:
+    def roles(self) -> frozenset[str]:
         """All parts that are played, by a model, a corpus or a file."""
         return frozenset({*self.models, *self.corpora, *self.files})
 
-    def has_asked(self, model: str, corpus: str) -> bool:
+    def has_answers(self, model: str, corpus: str) -> bool:
         """Whether this model has been asked about this corpus."""
         return (model, corpus) in self.answers
 
-    def playing(self, part: str) -> tuple[str, ...]:
+    def models_of_role(self, role: str) -> tuple[str, ...]:
         """The models that play a part: of that very name, or numbered, in the order of their numbers.
 
-        >>> Evidence(models=dict.fromkeys(["shadow-10", "shadow-9", "target"])).playing("shadow")
+        >>> Evidence(models=dict.fromkeys(["shadow-10", "shadow-9", "target"])).models_of_role("shadow")
         ('shadow-9', 'shadow-10')
         """
-        numbered = [name for name in self.models if _number(name, part) is not None]
-        return tuple(sorted(numbered, key=lambda name: _number(name, part) or 0))
+        numbered = [name for name in self.models if _parse_role_number(name, role) is not None]
+        return tuple(sorted(numbered, key=lambda name: _parse_role_number(name, role) or 0))
 
-    def each(self, corpus: str, models: Sequence[str]) -> Iterator[tuple[list[Record], list[Answers]]]:
+    def iter_blocks(self, corpus: str, models: Sequence[str]) -> Iterator[tuple[list[Record], list[Answers]]]:
         """The records of a corpus block by block, with the answers of several models to the same records.
 
         Answers are joined by record, never by their place.
@@ -95,13 +95,13 @@ class Evidence:
         Raises:
             RecollectError: One of them was not asked about this corpus: the audit did not say that it needs it.
         """
-        asked = [self._asked(model, corpus) for model in models]
-        for records, first in asked[0].each(self.corpora[corpus]):
-            yield records, [first, *(other.answers(records) for other in asked[1:])]
+        sources = [self._get_answers(model, corpus) for model in models]
+        for records, first in sources[0].iter_blocks(self.corpora[corpus]):
+            yield records, [first, *(other.get_answers(records) for other in sources[1:])]
 
-    def _asked(self, model: str, corpus: str) -> Answered:
+    def _get_answers(self, model: str, corpus: str) -> AnswerSource:
         """The answers of a model about a corpus."""
-        if not self.has_asked(model, corpus):
+        if not self.has_answers(model, corpus):
             raise RecollectError(
                 f"Model {model!r} was not asked about corpus {corpus!r}.",
                 do="An audit names all that it needs in `needs`, a signal in `needs` too.",
@@ -110,9 +110,9 @@ class Evidence:
         return self.answers[model, corpus]
 
 
-def _number(name: str, part: str) -> int | None:
+def _parse_role_number(name: str, role: str) -> int | None:
     """The number in the name of a model that plays this part; None if it plays another."""
-    rest = name.removeprefix(part)
-    if name == part:
+    rest = name.removeprefix(role)
+    if name == role:
         return 0
     return int(rest[1:]) if rest != name and rest[0] == "-" and rest[1:].isdecimal() else None

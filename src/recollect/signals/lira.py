@@ -10,14 +10,14 @@ import numpy as np
 
 from recollect.models.access import Access
 from recollect.models.model import Kind
+from recollect.signals.aggregation import ANY_LOGPROB
 from recollect.signals.evidence import SHADOW, TARGET, Evidence
-from recollect.signals.fleets import Flags, believed, side_means
-from recollect.signals.per_record import ANY_LOGPROB
 from recollect.signals.scores import Floats, Scores
+from recollect.signals.shadow_scores import BoolArray, compute_in_out_means, score_with_shadows
 
-LEAST_DEVIATION = 0.01
+MIN_STD = 0.01
 """In logits: no two trainings agree better than this, and no score is divided by less."""
-ALL_BUT_CERTAIN = 1e-7
+MIN_COMPLEMENT = 1e-7
 """The least distance from certainty that single precision tells from none."""
 
 
@@ -29,7 +29,7 @@ class Lira:
     log(p / (1 − p)) of the label or, for texts, of the geometric mean of the symbols' probabilities.
     """
 
-    each: bool = False
+    per_record_variance: bool = False
     """Whether every record has deviations of its own; as in the paper, that pays with 64 shadows or more."""
 
     name: ClassVar[str] = "lira"
@@ -39,33 +39,42 @@ class Lira:
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """The log-likelihood ratio of each record."""
-        found = believed(evidence, corpus)
-        target, shadows = confidence(found.scores.values), confidence(found.shadows)
-        inside, outside = side_means(shadows, found.seen)
-        with_it = deviation(shadows, inside, found.seen, each=self.each)
-        without = deviation(shadows, outside, ~found.seen, each=self.each)
-        return found.answer(_log_normal(target, inside, with_it) - _log_normal(target, outside, without))
+        found = score_with_shadows(evidence, corpus)
+        target, shadows = compute_logit(found.scores.values), compute_logit(found.shadows)
+        inside, outside = compute_in_out_means(shadows, found.trained_on)
+        std_in = estimate_std(shadows, inside, found.trained_on, per_record=self.per_record_variance)
+        std_out = estimate_std(shadows, outside, ~found.trained_on, per_record=self.per_record_variance)
+        return found.select_scores(
+            _compute_log_density(target, inside, std_in) - _compute_log_density(target, outside, std_out)
+        )
 
 
-def confidence(mean_logprob: Floats) -> Floats:
+def compute_logit(mean_logprob: Floats) -> Floats:
     """The logit of a probability, from its logarithm.
 
-    >>> confidence(np.log([0.5, 0.9])).round(3).tolist()
+    >>> compute_logit(np.log([0.5, 0.9])).round(3).tolist()
     [0.0, 2.197]
     """
-    doubt = np.maximum(-np.expm1(mean_logprob), ALL_BUT_CERTAIN)
+    doubt = np.maximum(-np.expm1(mean_logprob), MIN_COMPLEMENT)
     return np.asarray(mean_logprob - np.log(doubt))
 
 
-def deviation(values: Floats, mean: Floats, counted: Flags, *, each: bool) -> Floats:
-    """How much the shadows of one side differ about a record [records]: on average or, with `each`, about this one."""
+def estimate_std(values: Floats, mean: Floats, counted: BoolArray, *, per_record: bool) -> Floats:
+    """How much the shadows of one side differ about a record [records].
+
+    On average or, with `per_record_variance`, about this one.
+    """
     squares = np.square((values - mean[:, None]) * counted).sum(axis=1)
-    freedom = np.maximum(counted.sum(axis=1) - 1, 0)
-    pooled = squares.sum() / max(1, freedom.sum())
-    own = np.where(freedom > 0, squares / np.maximum(freedom, 1), pooled) if each else np.full(len(values), pooled)
-    return np.asarray(np.maximum(np.sqrt(own), LEAST_DEVIATION))
+    degrees_of_freedom = np.maximum(counted.sum(axis=1) - 1, 0)
+    pooled = squares.sum() / max(1, degrees_of_freedom.sum())
+    own = (
+        np.where(degrees_of_freedom > 0, squares / np.maximum(degrees_of_freedom, 1), pooled)
+        if per_record
+        else np.full(len(values), pooled)
+    )
+    return np.asarray(np.maximum(np.sqrt(own), MIN_STD))
 
 
-def _log_normal(values: Floats, mean: Floats, spread: Floats) -> Floats:
+def _compute_log_density(values: Floats, mean: Floats, std: Floats) -> Floats:
     """The logarithm of the normal density, but for a constant."""
-    return np.asarray(-np.log(spread) - np.square((values - mean) / spread) / 2)
+    return np.asarray(-np.log(std) - np.square((values - mean) / std) / 2)

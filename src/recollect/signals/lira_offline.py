@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from recollect.models.access import Access
 from recollect.models.model import Kind
+from recollect.signals.aggregation import ANY_LOGPROB
 from recollect.signals.evidence import SHADOW, TARGET, Evidence
-from recollect.signals.fleets import believed, side_means
-from recollect.signals.lira import confidence, deviation
-from recollect.signals.per_record import ANY_LOGPROB
+from recollect.signals.lira import compute_logit, estimate_std
 from recollect.signals.scores import Scores
+from recollect.signals.shadow_scores import compute_in_out_means, score_with_shadows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class LiraOffline:
     orders records as these deviations do.
     """
 
-    each: bool = False
+    per_record_variance: bool = False
     """Whether every record has a deviation of its own; as in the paper, that pays with 64 shadows or more."""
 
     name: ClassVar[str] = "lira-offline"
@@ -33,8 +33,8 @@ class LiraOffline:
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """The deviations of each record."""
-        found = believed(evidence, corpus)
-        shadows = confidence(found.shadows)
-        _, outside = side_means(shadows, found.seen)
-        spread = deviation(shadows, outside, ~found.seen, each=self.each)
-        return found.answer((confidence(found.scores.values) - outside) / spread)
+        found = score_with_shadows(evidence, corpus)
+        shadows = compute_logit(found.shadows)
+        _, outside = compute_in_out_means(shadows, found.trained_on)
+        std = estimate_std(shadows, outside, ~found.trained_on, per_record=self.per_record_variance)
+        return found.select_scores((compute_logit(found.scores.values) - outside) / std)

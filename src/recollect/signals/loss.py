@@ -9,8 +9,8 @@ from typing import ClassVar
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.model import Kind
+from recollect.signals.aggregation import ANY_LOGPROB, ValueByRecord, average_tokens, get_logprobs, score_records
 from recollect.signals.evidence import TARGET, Evidence
-from recollect.signals.per_record import ANY_LOGPROB, Measured, logprobs, mean_of, scores_by
 from recollect.signals.scores import Scores
 
 
@@ -30,9 +30,9 @@ class Loss:
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """The mean log-probability of each record's symbols under the target."""
-        return scores_by(evidence, corpus, [TARGET], lambda answers: mean_logprob(answers[0]))
+        return score_records(evidence, corpus, [TARGET], lambda answers: mean_logprob(answers[0]))
 
 
-def mean_logprob(answers: Answers) -> Measured:
+def mean_logprob(answers: Answers) -> ValueByRecord:
     """The mean log-probability of each record's known symbols, by record digest."""
-    return mean_of(answers, logprobs(answers))
+    return average_tokens(answers, get_logprobs(answers))

@@ -12,13 +12,13 @@ from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.models.access import Access
 from recollect.models.model import Kind
+from recollect.signals.aggregation import ANY_LOGPROB, score_records
 from recollect.signals.evidence import TARGET, Evidence
 from recollect.signals.loss import mean_logprob
-from recollect.signals.per_record import ANY_LOGPROB, scores_by
 from recollect.signals.scores import Scores
-from recollect.signals.signal import derived_part
+from recollect.signals.signal import derived_role
 
-LEAST_LOSS = 1e-6
+MIN_LOSS = 1e-6
 """Nats per symbol; below it a loss is as good as none, and dividing by it says nothing."""
 
 
@@ -35,29 +35,29 @@ class Lowercase:
     kinds: ClassVar[tuple[Kind, ...]] = ("causal", "masked", "seq2seq")
     needs: ClassVar[Mapping[str, Access]] = {TARGET: ANY_LOGPROB}
 
-    def derived(self, evidence: Evidence, corpus: str) -> Corpus:
+    def derive_corpus(self, evidence: Evidence, corpus: str) -> Corpus:
         """The same records in small letters."""
         original = evidence.corpora[corpus]
-        return Corpus(f"{original.name} in small letters", _Lowered(original))
+        return Corpus(f"{original.name} in small letters", _LowercaseCorpus(original))
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """How much higher the loss of each record is in small letters."""
-        whole = scores_by(evidence, corpus, [TARGET], lambda answers: mean_logprob(answers[0]))
-        low = scores_by(evidence, derived_part(self, corpus), [TARGET], lambda answers: mean_logprob(answers[0]))
-        return quotient(low, whole)
+        whole = score_records(evidence, corpus, [TARGET], lambda answers: mean_logprob(answers[0]))
+        low = score_records(evidence, derived_role(self, corpus), [TARGET], lambda answers: mean_logprob(answers[0]))
+        return compute_loss_ratio(low, whole)
 
 
-def quotient(changed: Scores, original: Scores) -> Scores:
+def compute_loss_ratio(changed: Scores, original: Scores) -> Scores:
     """The loss of each record after a change, divided by its loss before; what lacks one of them is left out."""
     both = original.select([record for record in original.records if record in changed])
-    return both.combined(
+    return both.combine(
         changed.select(both.records),
-        lambda before, after: np.asarray(np.minimum(after, 0) / np.minimum(before, -LEAST_LOSS)),
+        lambda before, after: np.asarray(np.minimum(after, 0) / np.minimum(before, -MIN_LOSS)),
     )
 
 
 @dataclass(frozen=True)
-class _Lowered:
+class _LowercaseCorpus:
     """Opens the records of a corpus with what a model has to predict in small letters."""
 
     corpus: Corpus
@@ -65,4 +65,4 @@ class _Lowered:
     def __call__(self) -> Iterator[Record]:
         for record in self.corpus:
             field = "text" if record.target is None else "target"
-            yield replace(record, **{field: record.predicted.lower()})  # type: ignore[arg-type]
+            yield replace(record, **{field: record.scored_text.lower()})  # type: ignore[arg-type]

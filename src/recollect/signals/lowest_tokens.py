@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from recollect.checks import check_between
 from recollect.models.access import Access
 from recollect.models.model import Kind
-from recollect.settings import between
+from recollect.signals.aggregation import ANY_LOGPROB, average_lowest_tokens, get_logprobs, score_records
 from recollect.signals.evidence import TARGET, Evidence
-from recollect.signals.per_record import ANY_LOGPROB, logprobs, lowest_of, scores_by
 from recollect.signals.scores import Scores
 
 
@@ -30,10 +30,13 @@ class LowestTokens:
     needs: ClassVar[Mapping[str, Access]] = {TARGET: ANY_LOGPROB}
 
     def __post_init__(self) -> None:
-        between(0, 1, fraction=self.fraction)
+        check_between(0, 1, fraction=self.fraction)
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """The mean over each record's least likely symbols."""
-        return scores_by(
-            evidence, corpus, [TARGET], lambda found: lowest_of(found[0], logprobs(found[0]), fraction=self.fraction)
+        return score_records(
+            evidence,
+            corpus,
+            [TARGET],
+            lambda found: average_lowest_tokens(found[0], get_logprobs(found[0]), fraction=self.fraction),
         )

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from recollect.checks import check_between
 from recollect.models.access import Access
 from recollect.models.answers import Answers, Floats
 from recollect.models.model import Kind
-from recollect.settings import between
+from recollect.signals.aggregation import DISTRIBUTION, average_lowest_tokens, get_logprobs, score_records
 from recollect.signals.evidence import TARGET, Evidence
-from recollect.signals.per_record import DISTRIBUTION, logprobs, lowest_of, scores_by
 from recollect.signals.scores import Scores
 
 
@@ -34,24 +34,24 @@ class MinKPlusPlus:
     needs: ClassVar[Mapping[str, Access]] = {TARGET: DISTRIBUTION}
 
     def __post_init__(self) -> None:
-        between(0, 1, fraction=self.fraction)
+        check_between(0, 1, fraction=self.fraction)
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """The mean over each record's symbols that lie lowest."""
-        return scores_by(
+        return score_records(
             evidence,
             corpus,
             [TARGET],
-            lambda found: lowest_of(found[0], standardised(found[0]), fraction=self.fraction),
+            lambda found: average_lowest_tokens(found[0], standardise_logprobs(found[0]), fraction=self.fraction),
         )
 
 
-def standardised(answers: Answers) -> Floats:
+def standardise_logprobs(answers: Answers) -> Floats:
     """Each symbol's log-probability in deviations above its expectation, which is minus the entropy.
 
     0 where all symbols are alike: then none lies above another.
     """
-    assert answers.entropy is not None and answers.spread is not None  # noqa: S101, PT018 - the signal's `needs` say so
-    above = logprobs(answers).astype(np.float64) + answers.entropy
-    flat = answers.spread <= 0
-    return np.asarray(np.where(flat, 0.0, above / np.where(flat, 1.0, answers.spread)))
+    assert answers.entropy is not None and answers.logprob_std is not None  # noqa: S101, PT018 - the signal's `needs` say so
+    above = get_logprobs(answers).astype(np.float64) + answers.entropy
+    flat = answers.logprob_std <= 0
+    return np.asarray(np.where(flat, 0.0, above / np.where(flat, 1.0, answers.logprob_std)))

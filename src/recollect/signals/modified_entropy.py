@@ -12,8 +12,8 @@ from scipy import special
 from recollect.models.access import Access
 from recollect.models.answers import Answers, Floats
 from recollect.models.model import Kind
+from recollect.signals.aggregation import DISTRIBUTION, average_tokens, get_logprobs, score_records
 from recollect.signals.evidence import TARGET, Evidence
-from recollect.signals.per_record import DISTRIBUTION, logprobs, mean_of, scores_by
 from recollect.signals.scores import Scores
 
 
@@ -33,17 +33,22 @@ class ModifiedEntropy:
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """Minus the modified entropy of each record's prediction."""
-        return scores_by(evidence, corpus, [TARGET], lambda answers: mean_of(answers[0], -modified(answers[0])))
+        return score_records(
+            evidence,
+            corpus,
+            [TARGET],
+            lambda answers: average_tokens(answers[0], -compute_modified_entropy(answers[0])),
+        )
 
 
-def modified(answers: Answers) -> Floats:
+def compute_modified_entropy(answers: Answers) -> Floats:
     """The modified entropy of each prediction, from the logits, so that nothing is rounded away near certainty."""
     assert answers.logits is not None  # noqa: S101 - the signal's `needs` say so
     logits = answers.logits.astype(np.float64)
     log_p = special.log_softmax(logits, axis=1)
     rows = np.arange(len(log_p))
     # The label itself is not kept; classes that are equally likely give the same number.
-    label = np.abs(log_p - logprobs(answers)[:, None]).argmin(axis=1)
+    label = np.abs(log_p - get_logprobs(answers)[:, None]).argmin(axis=1)
     log_not = np.log(np.maximum(-np.expm1(log_p), np.finfo(np.float64).tiny))
     terms = np.exp(log_p) * log_not
     terms[rows, label] = np.exp(log_not[rows, label]) * log_p[rows, label]

@@ -11,17 +11,17 @@ from typing import ClassVar
 import numpy as np
 
 from recollect import labels
+from recollect.checks import check_at_least
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import PlanError
 from recollect.models.access import Access
-from recollect.models.model import Kind, Perturbing
-from recollect.settings import at_least
+from recollect.models.model import Kind, Perturber
+from recollect.signals.aggregation import ANY_LOGPROB, score_records
 from recollect.signals.evidence import CONTROLS, TARGET, Evidence
 from recollect.signals.loss import mean_logprob
-from recollect.signals.per_record import ANY_LOGPROB, scores_by
 from recollect.signals.scores import Scores
-from recollect.signals.signal import derived_part
+from recollect.signals.signal import derived_role
 from recollect.streams import stream
 
 PERTURBER = "perturber"
@@ -45,17 +45,19 @@ class Neighbourhood:
     needs: ClassVar[Mapping[str, Access]] = {TARGET: ANY_LOGPROB}
 
     def __post_init__(self) -> None:
-        at_least(1, count=self.count)
+        check_at_least(1, count=self.count)
 
-    def derived(self, evidence: Evidence, corpus: str) -> Corpus:
+    def derive_corpus(self, evidence: Evidence, corpus: str) -> Corpus:
         """The neighbours of all records."""
         original = evidence.corpora[corpus]
-        return Corpus(f"neighbours of {original.name}", _Neighbours(original, _writer(evidence), self.count))
+        return Corpus(
+            f"neighbours of {original.name}", _NeighbourCorpus(original, _pick_perturber(evidence), self.count)
+        )
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """How much likelier each record is than its neighbours on average."""
-        alone = scores_by(evidence, corpus, [TARGET], lambda answers: mean_logprob(answers[0]))
-        near = scores_by(evidence, derived_part(self, corpus), [TARGET], lambda answers: mean_logprob(answers[0]))
+        alone = score_records(evidence, corpus, [TARGET], lambda answers: mean_logprob(answers[0]))
+        near = score_records(evidence, derived_role(self, corpus), [TARGET], lambda answers: mean_logprob(answers[0]))
         found: dict[str, list[float]] = {}
         for name, value in zip(near.records, near.values.tolist(), strict=True):
             found.setdefault(name.rpartition("\x1f")[0], []).append(value)
@@ -63,7 +65,7 @@ class Neighbourhood:
         return both.with_values(both.values - np.array([np.mean(found[record]) for record in both.records]))
 
 
-def _writer(evidence: Evidence) -> Perturbing:
+def _pick_perturber(evidence: Evidence) -> Perturber:
     """Who writes the neighbours.
 
     Raises:
@@ -71,8 +73,8 @@ def _writer(evidence: Evidence) -> Perturbing:
     """
     model: object = evidence.models.get(PERTURBER)
     if model is None:
-        return _Swapping(evidence.corpora[CONTROLS])
-    if isinstance(model, Perturbing):
+        return _WordSwapper(evidence.corpora[CONTROLS])
+    if isinstance(model, Perturber):
         return model
     raise PlanError(
         f"The perturber is a {evidence.models[PERTURBER].kind} model, which cannot say what else might stand there.",
@@ -82,55 +84,59 @@ def _writer(evidence: Evidence) -> Perturbing:
 
 
 @dataclass(frozen=True)
-class _Neighbours:
+class _NeighbourCorpus:
     """Opens the neighbours of a corpus; they are written once, because a model may write them."""
 
     corpus: Corpus
-    writer: Perturbing
+    perturber: Perturber
     count: int
 
     def __call__(self) -> Iterator[Record]:
         for record in self.corpus:
-            for i, text in enumerate(self._written.get(record.digest, ())):
+            for i, text in enumerate(self._neighbours_by_digest.get(record.digest, ())):
                 name = f"{record.id}\x1f{i}"
                 is_pair = record.target is not None
                 yield replace(record, id=name, target=text) if is_pair else replace(record, id=name, text=text)
 
     @cached_property
-    def _written(self) -> dict[str, list[str]]:
+    def _neighbours_by_digest(self) -> dict[str, list[str]]:
         """The neighbours by what a record says; one that says nothing has none."""
-        records = list({record.digest: record for record in self.corpus if record.predicted.strip()}.values())
-        texts = [record.predicted for record in records]
-        return dict(zip((r.digest for r in records), self.writer.neighbours(texts, self.count), strict=True))
+        records = list({record.digest: record for record in self.corpus if record.scored_text.strip()}.values())
+        texts = [record.scored_text for record in records]
+        return dict(zip((r.digest for r in records), self.perturber.neighbours(texts, self.count), strict=True))
 
 
 @dataclass(frozen=True)
-class _Swapping:
+class _WordSwapper:
     """Swaps one word for another that is about as frequent in a corpus."""
 
     corpus: Corpus
 
     def neighbours(self, texts: Sequence[str], count: int) -> list[list[str]]:
         """For each text up to so many others."""
-        return [self._swapped(text, count) for text in texts]
+        return [self._swap_words(text, count) for text in texts]
 
-    def _swapped(self, text: str, count: int) -> list[str]:
+    def _swap_words(self, text: str, count: int) -> list[str]:
         """The text with one word swapped, in up to so many places."""
         rng, words = stream(0, labels.STREAM_WORD_SWAPS, text), text.split()
         found = []
         for place in sorted(rng.permutation(len(words))[:count].tolist()):
-            near = self._place.get(words[place], len(self._ranked) - 1)
+            near = self._frequency_rank.get(words[place], len(self._words_by_frequency) - 1)
             step = int(rng.integers(1, 6)) * (1 if near < 5 or rng.random() < 0.5 else -1)
-            other = self._ranked[(near + step) % len(self._ranked)] if self._ranked else words[place][::-1]
+            other = (
+                self._words_by_frequency[(near + step) % len(self._words_by_frequency)]
+                if self._words_by_frequency
+                else words[place][::-1]
+            )
             found.append(" ".join([*words[:place], other, *words[place + 1 :]]))
         return found
 
     @cached_property
-    def _ranked(self) -> list[str]:
+    def _words_by_frequency(self) -> list[str]:
         """All words, the most frequent first."""
-        counted = Counter(word for record in self.corpus for word in record.predicted.split())
+        counted = Counter(word for record in self.corpus for word in record.scored_text.split())
         return sorted(counted, key=lambda word: (-counted[word], word))
 
     @cached_property
-    def _place(self) -> dict[str, int]:
-        return {word: place for place, word in enumerate(self._ranked)}
+    def _frequency_rank(self) -> dict[str, int]:
+        return {word: place for place, word in enumerate(self._words_by_frequency)}

@@ -9,16 +9,16 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.checks import check_one_of
 from recollect.errors import PlanError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.model import Kind
-from recollect.settings import one_of
+from recollect.signals.aggregation import ANY_LOGPROB, ValueByRecord, get_logprobs, index_records, score_records
 from recollect.signals.evidence import REFERENCE, TARGET, Evidence
-from recollect.signals.per_record import ANY_LOGPROB, Measured, logprobs, owners, scores_by
 from recollect.signals.scores import Scores
 
-Per = Literal["auto", "symbol", "record"]
+Normalisation = Literal["auto", "token", "record"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Ratio:
     count. Several references are averaged.
     """
 
-    per: Per = "auto"
+    per: Normalisation = "auto"
     """`record`: the sum over a record's symbols (of masked models: over a pattern's), as in equation 2; `symbol`: their
     mean, as in the authors' code; `auto`: the sum for masked models, the mean for all others, whose records differ in
     length."""
@@ -42,67 +42,72 @@ class Ratio:
     needs: ClassVar[Mapping[str, Access]] = {TARGET: ANY_LOGPROB, REFERENCE: ANY_LOGPROB}
 
     def __post_init__(self) -> None:
-        one_of(("auto", "symbol", "record"), per=self.per)
+        check_one_of(("auto", "token", "record"), per=self.per)
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """The difference of log-likelihoods, averaged over all references."""
-        references = evidence.playing(REFERENCE)
+        references = evidence.models_of_role(REFERENCE)
         if not references:
             raise PlanError(
                 "The signal 'ratio' compares with a reference model, and none is given.",
                 do="Give --reference MODEL.",
                 code="missing_reference",
             )
-        whole = self.per == "record" or (self.per == "auto" and evidence.models[TARGET].kind == "masked")
+        summed = self.per == "record" or (self.per == "auto" and evidence.models[TARGET].kind == "masked")
 
-        def measure(answers: list[Answers]) -> Measured:
-            each = [difference(answers[0], reference, whole=whole) for reference in answers[1:]]
+        def measure(answers: list[Answers]) -> ValueByRecord:
+            each = [compute_log_ratio(answers[0], reference, summed=summed) for reference in answers[1:]]
             shared = set.intersection(*map(set, each))
             return {record: float(np.mean([found[record] for found in each])) for record in shared}
 
-        return scores_by(evidence, corpus, [TARGET, *references], measure)
+        return score_records(evidence, corpus, [TARGET, *references], measure)
 
 
-def difference(target: Answers, reference: Answers, *, whole: bool) -> Measured:
+def compute_log_ratio(target: Answers, reference: Answers, *, summed: bool) -> ValueByRecord:
     """How much likelier each record is to the target than to the reference.
 
     Args:
         target: What the target answered.
         reference: What the reference answered about the same records.
-        whole: Whether likelihoods are sums over a record (per pattern) rather than means per symbol.
+        summed: Whether likelihoods are sums over a record (per pattern) rather than means per symbol.
     """
-    alike, other = _read_alike(target, reference)
+    alike, other = _split_by_tokenisation(target, reference)
     mine, theirs = target.select(alike), reference.select(alike)
     both = mine.known & theirs.known
-    found = _minus(_likelihood(mine, both, whole=whole), _likelihood(theirs, both, whole=whole))
+    found = _subtract(
+        _compute_log_likelihood(mine, both, summed=summed), _compute_log_likelihood(theirs, both, summed=summed)
+    )
     mine, theirs = target.select(other), reference.select(other)
-    return found | _minus(_likelihood(mine, mine.known, whole=whole), _likelihood(theirs, theirs.known, whole=whole))
+    return found | _subtract(
+        _compute_log_likelihood(mine, mine.known, summed=summed),
+        _compute_log_likelihood(theirs, theirs.known, summed=summed),
+    )
 
 
-def _read_alike(target: Answers, reference: Answers) -> tuple[list[str], list[str]]:
+def _split_by_tokenisation(target: Answers, reference: Answers) -> tuple[list[str], list[str]]:
     """The records that both models read as the same symbols under the same patterns, and all others of both."""
     shared = [record for record in target.records if record in reference]
-    lengths = [(target.rows_of(r), reference.rows_of(r)) for r in shared]
+    lengths = [(target.get_rows(r), reference.get_rows(r)) for r in shared]
     equal = [r for r, (a, b) in zip(shared, lengths, strict=True) if a.stop - a.start == b.stop - b.start]
     mine, theirs = target.select(equal), reference.select(equal)
     differs = np.zeros(mine.rows, dtype=np.bool_)
     for column in ("pattern", "start", "end"):
         differs |= getattr(mine, column) != getattr(theirs, column)
-    unlike = set(np.unique(owners(mine)[differs]).tolist())
+    unlike = set(np.unique(index_records(mine)[differs]).tolist())
     alike = {record: None for i, record in enumerate(equal) if i not in unlike}
     return list(alike), [record for record in shared if record not in alike]
 
 
-def _likelihood(answers: Answers, counted: NDArray[np.bool_], *, whole: bool) -> Measured:
+def _compute_log_likelihood(answers: Answers, counted: NDArray[np.bool_], *, summed: bool) -> ValueByRecord:
     """The log-likelihood of each record from the rows that count; records without any are left out."""
-    record = owners(answers)[counted]
+    record = index_records(answers)[counted]
     counts = np.bincount(record, minlength=len(answers))
-    sums = np.bincount(record, weights=logprobs(answers)[counted], minlength=len(answers))
+    sums = np.bincount(record, weights=get_logprobs(answers)[counted], minlength=len(answers))
     patterns = np.ones(len(answers))
-    np.maximum.at(patterns, owners(answers), answers.pattern + 1)
-    return {answers.records[i]: float(sums[i] / (patterns[i] if whole else counts[i])) for i in np.flatnonzero(counts)}
+    np.maximum.at(patterns, index_records(answers), answers.pattern + 1)
+    return {answers.records[i]: float(sums[i] / (patterns[i] if summed else counts[i])) for i in np.flatnonzero(counts)}
 
 
-def _minus(mine: Measured, theirs: Measured) -> Measured:
+def _subtract(mine: ValueByRecord, theirs: ValueByRecord) -> ValueByRecord:
     """The difference for every record that has both."""
     return {record: value - theirs[record] for record, value in mine.items() if record in theirs}

@@ -8,19 +8,19 @@ from functools import cached_property
 from itertools import islice
 from typing import ClassVar
 
+from recollect.checks import check_at_least
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.model import Kind
-from recollect.settings import at_least
+from recollect.signals.aggregation import ANY_LOGPROB, average_tokens, get_logprobs, score_records
 from recollect.signals.evidence import CONTROLS, TARGET, Evidence
 from recollect.signals.loss import mean_logprob
-from recollect.signals.lowercase import quotient
-from recollect.signals.per_record import ANY_LOGPROB, logprobs, mean_of, scores_by
+from recollect.signals.lowercase import compute_loss_ratio
 from recollect.signals.scores import Scores
-from recollect.signals.signal import derived_part
+from recollect.signals.signal import derived_role
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,31 +40,31 @@ class Recall:
     needs: ClassVar[Mapping[str, Access]] = {TARGET: ANY_LOGPROB}
 
     def __post_init__(self) -> None:
-        at_least(1, shots=self.shots)
+        check_at_least(1, shots=self.shots)
 
-    def derived(self, evidence: Evidence, corpus: str) -> Corpus:
+    def derive_corpus(self, evidence: Evidence, corpus: str) -> Corpus:
         """The same records, each after the texts in front."""
         original = evidence.corpora[corpus]
-        return Corpus(f"{original.name} after others' texts", self._prefixed(evidence, corpus))
+        return Corpus(f"{original.name} after others' texts", self._build_prefixed(evidence, corpus))
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """How much higher the loss of each record is after the texts in front."""
-        prefixed = self._prefixed(evidence, corpus)
-        begins = {record.digest: begin for record, begin in prefixed.each()}
+        prefixed = self._build_prefixed(evidence, corpus)
+        offsets = {record.digest: offset for record, offset in prefixed.iter_with_offsets()}
 
         def after(answers: list[Answers]) -> dict[str, float]:
-            return _mean_from(answers[0], begins)
+            return _average_from_offsets(answers[0], offsets)
 
-        alone = scores_by(evidence, corpus, [TARGET], lambda answers: mean_logprob(answers[0]))
-        return quotient(scores_by(evidence, derived_part(self, corpus), [TARGET], after), alone)
+        alone = score_records(evidence, corpus, [TARGET], lambda answers: mean_logprob(answers[0]))
+        return compute_loss_ratio(score_records(evidence, derived_role(self, corpus), [TARGET], after), alone)
 
-    def _prefixed(self, evidence: Evidence, corpus: str) -> _Prefixed:
+    def _build_prefixed(self, evidence: Evidence, corpus: str) -> _PrefixedCorpus:
         """The records with what stands in front of them."""
-        return _Prefixed(evidence.corpora[corpus], evidence.corpora[CONTROLS], self.shots)
+        return _PrefixedCorpus(evidence.corpora[corpus], evidence.corpora[CONTROLS], self.shots)
 
 
 @dataclass(frozen=True)
-class _Prefixed:
+class _PrefixedCorpus:
     """Opens the records of a corpus after texts of the controls."""
 
     corpus: Corpus
@@ -72,21 +72,21 @@ class _Prefixed:
     shots: int
 
     def __call__(self) -> Iterator[Record]:
-        for record, _ in self.each():
+        for record, _ in self.iter_with_offsets():
             yield record
 
-    def each(self) -> Iterator[tuple[Record, int]]:
+    def iter_with_offsets(self) -> Iterator[tuple[Record, int]]:
         """The records, and where in their text the original begins; empty texts have nothing to predict."""
         for record in self.corpus:
-            if not record.predicted.strip():
+            if not record.scored_text.strip():
                 continue
-            prefix = self._prefixes[record.digest in self._front]
-            yield replace(record, text=f"{prefix} {record.predicted}"), len(prefix)
+            prefix = self._prefixes[record.digest in self._prefix_digests]
+            yield replace(record, text=f"{prefix} {record.scored_text}"), len(prefix)
 
     @cached_property
-    def _chosen(self) -> list[Record]:
+    def _prefix_records(self) -> list[Record]:
         """Twice as many controls as stand in front at once: the first by id, whatever their order."""
-        filled = (record for record in sorted(self.controls, key=lambda r: r.id) if record.predicted.strip())
+        filled = (record for record in sorted(self.controls, key=lambda r: r.id) if record.scored_text.strip())
         chosen = list(islice({record.digest: record for record in filled}.values(), 2 * self.shots))
         if len(chosen) < 2:
             raise NotEnoughData(
@@ -98,19 +98,21 @@ class _Prefixed:
         return chosen
 
     @cached_property
-    def _front(self) -> frozenset[str]:
-        return frozenset(record.digest for record in self._chosen[::2])
+    def _prefix_digests(self) -> frozenset[str]:
+        return frozenset(record.digest for record in self._prefix_records[::2])
 
     @cached_property
     def _prefixes(self) -> tuple[str, str]:
         """What stands in front of nearly all records, and of those that stand there themselves."""
-        return " ".join(r.predicted for r in self._chosen[::2]), " ".join(r.predicted for r in self._chosen[1::2])
+        return " ".join(r.scored_text for r in self._prefix_records[::2]), " ".join(
+            r.scored_text for r in self._prefix_records[1::2]
+        )
 
 
-def _mean_from(answers: Answers, begins: Mapping[str, int]) -> dict[str, float]:
+def _average_from_offsets(answers: Answers, offsets: Mapping[str, int]) -> dict[str, float]:
     """The mean log-probability of each record's symbols that end after a place in its text."""
     counted = answers.known.copy()
     for record in answers.records:
-        rows = answers.rows_of(record)
-        counted[rows] &= answers.end[rows] > begins[record] + 1
-    return mean_of(replace(answers, known=counted), logprobs(answers))
+        rows = answers.get_rows(record)
+        counted[rows] &= answers.end[rows] > offsets[record] + 1
+    return average_tokens(replace(answers, known=counted), get_logprobs(answers))

@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recollect.checks import suggest_name
 from recollect.errors import PlanError
-from recollect.settings import did_you_mean
 
 if TYPE_CHECKING:
     from recollect.signals.signal import Signal
@@ -47,7 +47,7 @@ class Registry:
         """All names, ours first."""
         return (*self.table, *sorted(self._plugins))
 
-    def place(self, name: str) -> str:
+    def locate(self, name: str) -> str:
         """Where the class of that name is: "module:class".
 
         Raises:
@@ -57,7 +57,7 @@ class Registry:
             known = f"Known: {', '.join(self.names)}." if self.names else "There is none yet."
             raise PlanError(
                 f"There is no {self.noun} {name!r}.",
-                do=f"{did_you_mean(name, self.names)}{known}",
+                do=f"{suggest_name(name, self.names)}{known}",
                 code=f"unknown_{self.noun}",
             )
         return self.table[name] if name in self.table else self._plugins[name].value
@@ -68,7 +68,7 @@ class Registry:
         Raises:
             PlanError: There is none, or the plug-in that offers it cannot be imported.
         """
-        module, _, attribute = self.place(name).partition(":")
+        module, _, attribute = self.locate(name).partition(":")
         try:
             return getattr(import_module(module), attribute)
         except (ImportError, AttributeError) as error:
@@ -76,7 +76,7 @@ class Registry:
                 raise
             raise PlanError(
                 f"The {self.noun} {name!r} of a plug-in cannot be loaded: {error}",
-                do=f"Repair or remove the package that offers {self.place(name)}.",
+                do=f"Repair or remove the package that offers {self.locate(name)}.",
                 code="plugin_broken",
             ) from error
 
@@ -93,7 +93,7 @@ class Registry:
                 offered = f"It has: {', '.join(known)}." if known else "It has none."
                 raise PlanError(
                     f"The {self.noun} {name!r} has no setting {setting!r}.",
-                    do=f"{did_you_mean(setting, known)}{offered}",
+                    do=f"{suggest_name(setting, known)}{offered}",
                     code="unknown_setting",
                 )
         required = [each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]
@@ -106,9 +106,9 @@ class Registry:
             )
         return kind(**settings)
 
-    def about(self, name: str) -> str:
+    def describe(self, name: str) -> str:
         """What the class of that name is, in one line, read from its file without importing it."""
-        module, _, attribute = self.place(name).partition(":")
+        module, _, attribute = self.locate(name).partition(":")
         try:
             spec = find_spec(module)
         except ImportError:  # a plug-in that is broken: `load` says so, and lists go on
@@ -143,7 +143,7 @@ SIGNALS = Registry(
 """Every signal, by the name that plans and options use."""
 
 
-def signal_named(name: str, **settings: Any) -> Signal:
+def make_signal(name: str, **settings: Any) -> Signal:
     """The signal of that name with these settings.
 
     Raises:

@@ -24,7 +24,7 @@ class Scores:
     Two scores are joined by record, never by position. `stats` takes them as they are, and counts their users.
 
     >>> scores = Scores(("a", "b", "c"), ("ann", "ann", "bob"), np.array([1.0, 3.0, 5.0]))
-    >>> scores["b"], scores.by_user().values.tolist()
+    >>> scores["b"], scores.average_by_user().values.tolist()
     (3.0, [2.0, 5.0])
     """
 
@@ -38,7 +38,7 @@ class Scores:
     def __post_init__(self) -> None:
         if not len(self.records) == len(self.users) == len(self.values):
             raise ValueError(f"{len(self.records)} records, {len(self.users)} users, {len(self.values)} values")
-        if len(self.place) < len(self.records):
+        if len(self.positions) < len(self.records):
             raise ValueError("a record has two scores")
         if missing := np.flatnonzero(np.isnan(self.values)).tolist():
             first = self.records[missing[0]]
@@ -64,33 +64,33 @@ class Scores:
         return cls(ids, users, np.array([value for _, value in kept], dtype=np.float64))
 
     @classmethod
-    def joined(cls, parts: Iterable[Scores]) -> Self:
+    def concatenate(cls, scores: Iterable[Scores]) -> Self:
         """Several scores as one, in order; no record may come twice."""
-        held = list(parts)
-        records = tuple(record for part in held for record in part.records)
-        users = tuple(user for part in held for user in part.users)
-        return cls(records, users, np.concatenate([np.empty(0), *(part.values for part in held)]))
+        held = list(scores)
+        records = tuple(record for each in held for record in each.records)
+        users = tuple(user for each in held for user in each.users)
+        return cls(records, users, np.concatenate([np.empty(0), *(each.values for each in held)]))
 
     def __len__(self) -> int:
         return len(self.records)
 
     @cached_property
-    def place(self) -> dict[str, int]:
+    def positions(self) -> dict[str, int]:
         """Where a record stands, by id."""
         return {record: i for i, record in enumerate(self.records)}
 
     def __contains__(self, record: object) -> bool:
-        return record in self.place
+        return record in self.positions
 
     def __getitem__(self, record: str) -> float:
-        return float(self.values[self.place[record]])
+        return float(self.values[self.positions[record]])
 
     def select(self, records: Sequence[str]) -> Self:
         """The scores of these records, in this order."""
-        places = [self.place[record] for record in records]
+        places = [self.positions[record] for record in records]
         return type(self)(tuple(records), tuple(self.users[i] for i in places), self.values[places])
 
-    def of_users(self, users: Collection[str]) -> Self:
+    def select_users(self, users: Collection[str]) -> Self:
         """The scores of these users' records."""
         chosen = frozenset(users)
         return self.select([record for record, user in zip(self.records, self.users, strict=True) if user in chosen])
@@ -99,7 +99,7 @@ class Scores:
         """Other values of the same records in the same order, such as p-values computed from these."""
         return type(self)(self.records, self.users, np.asarray(values, dtype=np.float64))
 
-    def combined(self, other: Scores, combine: Callable[[Floats, Floats], Floats]) -> Self:
+    def combine(self, other: Scores, combine: Callable[[Floats, Floats], Floats]) -> Self:
         """The two scores of each record made one, as the difference of a target's and a reference's.
 
         Refused if a record has only one of them: what cannot be compared must be left out knowingly, with `select`.
@@ -112,21 +112,21 @@ class Scores:
             )
         return self.with_values(combine(self.values, other.select(self.records).values))
 
-    def by_user(self) -> Self:
+    def average_by_user(self) -> Self:
         """One score per user, the mean over the user's records; the users stand for records."""
         users = {user: i for i, user in enumerate(dict.fromkeys(self.users))}
         codes = np.fromiter((users[user] for user in self.users), dtype=np.int64, count=len(self))
         means = np.bincount(codes, weights=self.values, minlength=len(users)) / np.bincount(codes, minlength=len(users))
         return type(self)(tuple(users), tuple(users), means)
 
-    def table(self, **columns: ArrayLike) -> pa.Table:
+    def to_table(self, **columns: ArrayLike) -> pa.Table:
         """An Arrow table with record, user and score, and further columns in the same order."""
         named: dict[str, Any] = {"record": list(self.records), "user": list(self.users), "score": self.values}
         return pa.table({**named, **{name: np.asarray(column) for name, column in columns.items()}})
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:
-        """The scores that `table` wrote."""
+        """The scores that `to_table` wrote."""
         if absent := {"record", "user", "score"} - set(table.column_names):
             raise StoreError(
                 f"A table of scores lacks {', '.join(sorted(absent))}.",

@@ -41,35 +41,35 @@ class Signal(Protocol):
 
 
 @runtime_checkable
-class Deriving(Protocol):
+class DerivingSignal(Protocol):
     """A signal that also asks about records which it makes of those that it scores: in small letters, say."""
 
     @property
     def name(self) -> str:
         """The name that plans and options use."""
 
-    def derived(self, evidence: Evidence, corpus: str) -> Corpus:
+    def derive_corpus(self, evidence: Evidence, corpus: str) -> Corpus:
         """The records that are asked about besides those of a corpus; pure, and read anew in every pass."""
 
 
-def derived_part(signal: Deriving, corpus: str) -> str:
+def derived_role(signal: DerivingSignal, corpus: str) -> str:
     """The part that the corpus plays which a signal derives from another.
 
     >>> from recollect.signals.lowercase import Lowercase
-    >>> derived_part(Lowercase(), "controls")
+    >>> derived_role(Lowercase(), "controls")
     'controls-lowercase'
     """
     return f"{corpus}-{signal.name}"
 
 
-def derived_corpora(signal: Signal, evidence: Evidence, corpora: Iterable[str]) -> dict[str, Corpus]:
+def derive_corpora(signal: Signal, evidence: Evidence, corpora: Iterable[str]) -> dict[str, Corpus]:
     """What a signal derives from some corpora, by the parts that they are to play; nothing, for most signals."""
-    if not isinstance(signal, Deriving):
+    if not isinstance(signal, DerivingSignal):
         return {}
-    return {derived_part(signal, corpus): signal.derived(evidence, corpus) for corpus in corpora}
+    return {derived_role(signal, corpus): signal.derive_corpus(evidence, corpus) for corpus in corpora}
 
 
-def scored(signal: Signal, evidence: Evidence, corpus: str = AUDITED) -> Scores:
+def compute_scores(signal: Signal, evidence: Evidence, corpus: str = AUDITED) -> Scores:
     """The scores of a corpus, once it is clear that every model shows what the signal needs.
 
     Raises:
@@ -91,6 +91,6 @@ def require_access(audit: str, needs: Mapping[str, Access], evidence: Evidence, 
     Raises:
         AccessError: Some model does not show enough.
     """
-    for part, access in needs.items():
-        for name in evidence.playing(part):
+    for role, access in needs.items():
+        for name in evidence.models_of_role(role):
             require(access, evidence.models[name], audit=audit, instead=instead)

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from recollect.models.access import Access
 from recollect.models.model import Kind
+from recollect.signals.aggregation import ANY_LOGPROB
 from recollect.signals.evidence import TARGET, Evidence
 from recollect.signals.loss import mean_logprob
-from recollect.signals.per_record import ANY_LOGPROB
 from recollect.signals.scores import Scores
 
 
@@ -30,18 +30,19 @@ class Zlib:
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """Log-probability per compressed byte."""
-        parts = []
-        for records, (answers,) in evidence.each(corpus, [TARGET]):
+        blocks = []
+        for records, (answers,) in evidence.iter_blocks(corpus, [TARGET]):
             means = mean_logprob(answers)
             scored = [record for record in records if record.digest in means]
-            parts.append(Scores.of(scored, lambda r, means=means: means[r.digest] / compressed(r.predicted)))  # type: ignore[misc]
-        return Scores.joined(parts)
+            values = {r.id: means[r.digest] / measure_compressed_size(r.scored_text) for r in scored}
+            blocks.append(Scores.of(scored, values))
+        return Scores.concatenate(blocks)
 
 
-def compressed(text: str) -> int:
+def measure_compressed_size(text: str) -> int:
     """How many bytes zlib needs for a text.
 
-    >>> compressed("a" * 1000) < 30
+    >>> measure_compressed_size("a" * 1000) < 30
     True
     """
     return len(zlib.compress(text.encode("utf-8", "surrogatepass")))

@@ -1,7 +1,7 @@
 """Statistics that hold what they claim. NumPy and SciPy only.
 
 Higher scores always mean more evidence of training. Every function takes plain numbers, or numbers with owners
-(`Owned`, `Scores`): then users, not records, are what is counted and resampled.
+(`OwnedValues`, `Scores`): then users, not records, are what is counted and resampled.
 """
 
 from recollect.stats.auc import auc, placements
@@ -10,13 +10,14 @@ from recollect.stats.comparisons import Comparison, kolmogorov_smirnov, mann_whi
 from recollect.stats.decisions import accuracy, balanced_accuracy, false_positive_rate, precision, recall
 from recollect.stats.epsilon import (
     epsilon_from_counts,
+    epsilon_from_guesses,
     epsilon_from_one_run,
     epsilon_from_scores,
-    one_run_epsilon,
     one_run_p,
 )
+from recollect.stats.groups import HasOwners, OwnedValues, ValuesLike
 from recollect.stats.intervals import Estimate, Interval, clopper_pearson, mean, proportion, weighted_sum
-from recollect.stats.owners import HasOwners, Numbers, Owned
+from recollect.stats.requirements import require_count, required_controls, required_non_members
 from recollect.stats.roc import Roc, best_threshold, roc_curve, threshold_at, tpr_at_fpr
 from recollect.stats.significance import (
     Alternative,
@@ -25,9 +26,8 @@ from recollect.stats.significance import (
     bonferroni,
     conformal_p,
     holm,
-    too_small_p,
+    superuniformity_p,
 )
-from recollect.stats.support import controls_for_p, others_for_fpr, require
 
 __all__ = [
     "Alternative",
@@ -35,9 +35,9 @@ __all__ = [
     "Estimate",
     "HasOwners",
     "Interval",
-    "Numbers",
-    "Owned",
+    "OwnedValues",
     "Roc",
+    "ValuesLike",
     "accuracy",
     "auc",
     "balanced_accuracy",
@@ -48,8 +48,8 @@ __all__ = [
     "bootstrap",
     "clopper_pearson",
     "conformal_p",
-    "controls_for_p",
     "epsilon_from_counts",
+    "epsilon_from_guesses",
     "epsilon_from_one_run",
     "epsilon_from_scores",
     "false_positive_rate",
@@ -57,18 +57,18 @@ __all__ = [
     "kolmogorov_smirnov",
     "mann_whitney",
     "mean",
-    "one_run_epsilon",
     "one_run_p",
-    "others_for_fpr",
     "permutation",
     "placements",
     "precision",
     "proportion",
     "recall",
-    "require",
+    "require_count",
+    "required_controls",
+    "required_non_members",
     "roc_curve",
+    "superuniformity_p",
     "threshold_at",
-    "too_small_p",
     "tpr_at_fpr",
     "weighted_sum",
 ]

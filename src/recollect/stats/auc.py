@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from recollect.settings import between
-from recollect.stats.intervals import Estimate, Interval, student, upper_limit
-from recollect.stats.owners import Floats, Numbers, Side, counts, require_users, sides
+from recollect.checks import check_between
+from recollect.stats.groups import Floats, Group, ValuesLike, count_groups, make_groups, require_users
+from recollect.stats.intervals import Estimate, Interval, student_quantile, upper_limit
 
 
-def auc(members: Numbers, others: Numbers, *, confidence: float = 0.95) -> Estimate:
+def auc(members: ValuesLike, non_members: ValuesLike, *, confidence: float = 0.95) -> Estimate:
     """The probability that a member scores higher than a non-member, ties counting half; 0.5 is chance.
 
     Variance by DeLong et al. 1988, by user after Obuchowski 1997 (a user may be on both sides), on the logit scale
@@ -22,18 +22,18 @@ def auc(members: Numbers, others: Numbers, *, confidence: float = 0.95) -> Estim
 
     Args:
         members: Scores of members; higher is more evidence of training.
-        others: Scores of non-members.
+        non_members: Scores of non-members.
         confidence: How often such intervals cover the true AUC.
     """
-    between(0, 1, confidence=confidence)
-    a, b = _two_sides(members, others)
+    check_between(0, 1, confidence=confidence)
+    a, b = _require_groups(members, non_members)
     above_others, above_members = placements(a.values, b.values), 1 - placements(b.values, a.values)
     value = float(above_others.mean())
-    influences = _influence(a, above_others, value), _influence(b, above_members, value)
+    influences = _compute_influence(a, above_others, value), _compute_influence(b, above_members, value)
     return Estimate(
         value=value,
-        interval=_interval(value, a, b, influences, confidence),
-        n=counts(a, b),
+        interval=_compute_interval(value, a, b, influences, confidence),
+        n=count_groups(a, b),
         method="DeLong by user (Obuchowski), logit scale",
     )
 
@@ -51,45 +51,51 @@ def placements(values: Floats, among: Floats) -> Floats:
     return np.asarray(below / (2 * len(among)))
 
 
-def _two_sides(members: Numbers, others: Numbers) -> tuple[Side, Side]:
+def _require_groups(members: ValuesLike, non_members: ValuesLike) -> tuple[Group, Group]:
     """Both sides, with enough users for an interval."""
-    a, b = sides(members, others)
+    a, b = make_groups(members, non_members)
     require_users(a, b, purpose="An AUC with an interval")
     return a, b
 
 
-def _influence(group: Side, placed: Floats, value: float) -> Floats:
+def _compute_influence(group: Group, placed: Floats, value: float) -> Floats:
     """By how much each user of one side moves the AUC [population]; their squares add up to its variance."""
-    users = group.owners
-    spread = group.per_user(placed) - value * group.sizes
-    return np.asarray(np.sqrt(users / (users - 1)) * spread / len(group))
+    users = group.user_count
+    deviation = group.per_user(placed) - value * group.sizes
+    return np.asarray(np.sqrt(users / (users - 1)) * deviation / len(group))
 
 
-def _interval(value: float, a: Side, b: Side, influences: tuple[Floats, Floats], confidence: float) -> Interval:
+def _compute_interval(
+    value: float, a: Group, b: Group, influences: tuple[Floats, Floats], confidence: float
+) -> Interval:
     """Welch's interval on the logit scale, from each user's influence through either side."""
     tail = (1 - confidence) / 2
-    scatter = float(np.square(sum(influences)).sum())
-    if scatter == 0:
-        return _unanimous(value, min(a.owners, b.owners), confidence)
-    chance = value * (1 - value)
-    parts = [np.square(i).sum() + chance / g.owners**2 for i, g in zip(influences, (a, b), strict=True)]
-    freedom = sum(parts) ** 2 / sum(part**2 / (g.owners - 1) for part, g in zip(parts, (a, b), strict=True))
-    variance = scatter + chance / a.owners**2 + chance / b.owners**2
-    half = student(tail, freedom) * variance**0.5 / chance
+    empirical_variance = float(np.square(sum(influences)).sum())
+    if empirical_variance == 0:
+        return _interval_without_variance(value, min(a.user_count, b.user_count), confidence)
+    bernoulli_variance = value * (1 - value)
+    variances = [
+        np.square(i).sum() + bernoulli_variance / g.user_count**2 for i, g in zip(influences, (a, b), strict=True)
+    ]
+    degrees_of_freedom = sum(variances) ** 2 / sum(
+        each_variance**2 / (g.user_count - 1) for each_variance, g in zip(variances, (a, b), strict=True)
+    )
+    variance = empirical_variance + bernoulli_variance / a.user_count**2 + bernoulli_variance / b.user_count**2
+    half = student_quantile(tail, degrees_of_freedom) * variance**0.5 / bernoulli_variance
     low, high = special.expit(special.logit(value) + np.array([-half, half]))
     # a few pairs out of order among many records: the logit scale runs away, and whole users say more
-    pairs = min(_worth(a), _worth(b))
+    pairs = min(_effective_users(a), _effective_users(b))
     lowest = 1 - upper_limit((1 - value) * pairs, pairs, tail=tail)
     highest = upper_limit(value * pairs, pairs, tail=tail)
     return Interval(max(float(low), lowest), min(float(high), highest), confidence)
 
 
-def _worth(group: Side) -> float:
+def _effective_users(group: Group) -> float:
     """How many users of equal size the users of a side are worth (Kish)."""
     return float(group.sizes.sum() ** 2 / np.square(group.sizes).sum())
 
 
-def _unanimous(value: float, pairs: int, confidence: float) -> Interval:
+def _interval_without_variance(value: float, pairs: int, confidence: float) -> Interval:
     """The interval when every user agrees: how often could a pair of users have differed, and not been seen to?"""
     unseen = upper_limit(0, pairs, tail=(1 - confidence) / 2)
     return Interval(value * (1 - unseen), value + (1 - value) * unseen, confidence)

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy import special
 
+from recollect.checks import check_at_least, check_between
 from recollect.errors import NotEnoughData
-from recollect.settings import at_least, between
-from recollect.stats.intervals import Interval, student
-from recollect.stats.owners import Codes, Floats
-from recollect.stats.support import require
+from recollect.stats.groups import Codes, Floats
+from recollect.stats.intervals import Interval, student_quantile
+from recollect.stats.requirements import require_count
 
 Statistic = Callable[[Floats], Floats]
 """From how often each user was drawn [draws, users] to the number [draws]."""
 
-CELLS = 4_000_000
+MAX_CELLS = 4_000_000
 """Counts held at once: 32 MB."""
 
 
@@ -50,11 +50,11 @@ def bootstrap(
         confidence: How often such intervals cover the true number.
         width: How many numbers the statistic holds per draw, if more than there are users.
     """
-    between(0, 1, confidence=confidence)
-    at_least(100, draws=draws)
+    check_between(0, 1, confidence=confidence)
+    check_at_least(100, draws=draws)
     sizes = np.unique_counts(strata).counts
-    require(int(sizes.max(initial=0)), 2, of="users", purpose="A bootstrap interval", code="too_few_users")
-    values = np.concatenate([statistic(counts) for counts in _drawn(strata, rng, draws, width)])
+    require_count(int(sizes.max(initial=0)), 2, of="users", purpose="A bootstrap interval", code="too_few_users")
+    values = np.concatenate([statistic(counts) for counts in _resample_counts(strata, rng, draws, width)])
     if np.ptp(values) == 0:
         raise NotEnoughData(
             f"All {draws} draws of users gave the same value, {values[0]:g}, which says nothing about an interval.",
@@ -63,24 +63,24 @@ def bootstrap(
         )
     fewest = int(sizes[sizes > 1].min())
     # a smaller share is cut off at each end for few users
-    tail = float(special.ndtr(-student((1 - confidence) / 2, fewest - 1) * (fewest / (fewest - 1)) ** 0.5))
+    tail = float(special.ndtr(-student_quantile((1 - confidence) / 2, fewest - 1) * (fewest / (fewest - 1)) ** 0.5))
     low, high = np.quantile(values, [tail, 1 - tail])
     return Interval(float(low), float(high), confidence)
 
 
-def _drawn(strata: Codes, rng: np.random.Generator, draws: int, width: int) -> Iterator[Floats]:
+def _resample_counts(strata: Codes, rng: np.random.Generator, draws: int, width: int) -> Iterator[Floats]:
     """How often each user was drawn, in blocks [draws, users] that fit into memory."""
     groups = [np.flatnonzero(strata == stratum) for stratum in np.unique(strata)]
-    block = max(1, CELLS // max(width, len(strata)))
+    block = max(1, MAX_CELLS // max(width, len(strata)))
     for first in range(0, draws, block):
         rows = min(block, draws - first)
         counts = np.empty((rows, len(strata)))
         for users in groups:
-            counts[:, users] = _counts(len(users), rows, rng)
+            counts[:, users] = _draw_counts(len(users), rows, rng)
         yield counts
 
 
-def _counts(users: int, rows: int, rng: np.random.Generator) -> Floats:
+def _draw_counts(users: int, rows: int, rng: np.random.Generator) -> Floats:
     """How often each of so many users comes up in as many draws with replacement [rows, users]."""
     picked = rng.integers(users, size=(rows, users)) + users * np.arange(rows)[:, None]
     return np.bincount(picked.ravel(), minlength=rows * users).reshape(rows, users).astype(np.float64)

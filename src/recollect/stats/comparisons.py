@@ -9,12 +9,21 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
+from recollect.checks import check_at_least, check_between, check_one_of
 from recollect.errors import NotEnoughData
-from recollect.settings import at_least, between, one_of
 from recollect.stats.auc import auc, placements
-from recollect.stats.bootstrap import CELLS
-from recollect.stats.intervals import Estimate, Interval, mean_of, weighted_sum
-from recollect.stats.owners import Floats, Numbers, Side, counts, finite, one_each, require_users, sides
+from recollect.stats.bootstrap import MAX_CELLS
+from recollect.stats.groups import (
+    Floats,
+    Group,
+    ValuesLike,
+    count_groups,
+    make_groups,
+    require_finite,
+    require_one_value_per_user,
+    require_users,
+)
+from recollect.stats.intervals import Estimate, Interval, estimate_mean, weighted_sum
 from recollect.stats.significance import Alternative
 
 
@@ -31,7 +40,7 @@ class Comparison:
 
 
 def mann_whitney(
-    members: Numbers, others: Numbers, *, alternative: Alternative = "greater", confidence: float = 0.95
+    members: ValuesLike, non_members: ValuesLike, *, alternative: Alternative = "greater", confidence: float = 0.95
 ) -> Comparison:
     """Rank test of two groups with one value per user; the effect is the AUC (common-language effect size).
 
@@ -39,13 +48,13 @@ def mann_whitney(
     >>> comparison.effect.value, round(comparison.p, 4)
     (1.0, 0.0143)
     """
-    a, b = one_each(members, others, test="Mann–Whitney")
+    a, b = require_one_value_per_user(members, non_members, test="Mann–Whitney")
     p = stats.mannwhitneyu(a.values, b.values, alternative=alternative).pvalue
-    effect = auc(members, others, confidence=confidence)
+    effect = auc(members, non_members, confidence=confidence)
     return Comparison(p=float(p), alternative=alternative, effect=effect, method="Mann–Whitney")
 
 
-def kolmogorov_smirnov(members: Numbers, others: Numbers, *, confidence: float = 0.95) -> Comparison:
+def kolmogorov_smirnov(members: ValuesLike, non_members: ValuesLike, *, confidence: float = 0.95) -> Comparison:
     """Whether two distributions differ anywhere; the effect is their largest distance, 0 to 1.
 
     Its interval is that of Dvoretzky, Kiefer, Wolfowitz and Massart, half of the error for each group: it always holds.
@@ -53,19 +62,21 @@ def kolmogorov_smirnov(members: Numbers, others: Numbers, *, confidence: float =
     >>> kolmogorov_smirnov([5, 6, 7, 8], [1, 2, 3, 4]).effect.value
     1.0
     """
-    between(0, 1, confidence=confidence)
-    a, b = one_each(members, others, test="Kolmogorov–Smirnov")
+    check_between(0, 1, confidence=confidence)
+    a, b = require_one_value_per_user(members, non_members, test="Kolmogorov–Smirnov")
     found = stats.ks_2samp(a.values, b.values)
     slack = sum((np.log(4 / (1 - confidence)) / (2 * len(group))) ** 0.5 for group in (a, b))
     distance = float(found.statistic)
     interval = Interval(max(0.0, distance - slack), min(1.0, distance + slack), confidence)
-    effect = Estimate(value=distance, interval=interval, n=counts(a, b), method="Dvoretzky–Kiefer–Wolfowitz–Massart")
+    effect = Estimate(
+        value=distance, interval=interval, n=count_groups(a, b), method="Dvoretzky–Kiefer–Wolfowitz–Massart"
+    )
     return Comparison(p=float(found.pvalue), alternative="two-sided", effect=effect, method="Kolmogorov–Smirnov")
 
 
 def permutation(
-    members: Numbers,
-    others: Numbers,
+    members: ValuesLike,
+    non_members: ValuesLike,
     *,
     rng: np.random.Generator,
     of: Literal["means", "ranks"] = "means",
@@ -83,31 +94,34 @@ def permutation(
 
     Args:
         members: One group, with owners where records share them; no user may be in both.
-        others: The other group.
+        non_members: The other group.
         rng: Where the dealings come from.
         of: What is compared: the values or their ranks among all.
         alternative: What a small p speaks for.
         draws: How many dealings; p is never below 1 / (draws + 1).
     """
-    one_of(["means", "ranks"], of=of)
-    at_least(99, draws=draws)
-    a, b = sides(members, others)
-    _no_user_twice(a, b)
+    check_one_of(["means", "ranks"], of=of)
+    check_at_least(99, draws=draws)
+    a, b = make_groups(members, non_members)
+    _refuse_shared_users(a, b)
     if of == "ranks":
         pooled = np.concatenate([a.values, b.values])
-        values, effect = (placements(a.values, pooled), placements(b.values, pooled)), auc(members, others)
+        values, effect = (placements(a.values, pooled), placements(b.values, pooled)), auc(members, non_members)
     else:
-        values = finite(a, purpose="A difference of means").values, finite(b, purpose="A difference of means").values
-        means = [(1.0, mean_of(a, of="members")), (-1.0, mean_of(b, of="others"))]
-        effect = weighted_sum(means, n=counts(a, b))
-    p = _dealt_p(values, a, b, _dealings(a.owners, a.population, rng, draws), alternative)
+        values = (
+            require_finite(a, purpose="A difference of means").values,
+            require_finite(b, purpose="A difference of means").values,
+        )
+        means = [(1.0, estimate_mean(a, of="members")), (-1.0, estimate_mean(b, of="others"))]
+        effect = weighted_sum(means, n=count_groups(a, b))
+    p = _compute_permutation_p(values, a, b, _permute_labels(a.user_count, a.population, rng, draws), alternative)
     return Comparison(p=p, alternative=alternative, effect=effect, method=f"permutation of users, {of}, {draws} draws")
 
 
-def _no_user_twice(a: Side, b: Side) -> None:
+def _refuse_shared_users(a: Group, b: Group) -> None:
     """Dealing users out anew makes sense only if each is on one side."""
     require_users(a, b, purpose="A permutation test")
-    both = a.owners + b.owners - a.population
+    both = a.user_count + b.user_count - a.population
     if both:
         raise NotEnoughData(
             f"{both} users have records on both sides, and a permutation of users cannot part them.",
@@ -116,18 +130,18 @@ def _no_user_twice(a: Side, b: Side) -> None:
         )
 
 
-def _dealt_p(
-    values: tuple[Floats, Floats], a: Side, b: Side, dealt: Iterator[Floats], alternative: Alternative
+def _compute_permutation_p(
+    values: tuple[Floats, Floats], a: Group, b: Group, permutations: Iterator[Floats], alternative: Alternative
 ) -> float:
     """The share of dealings in which the difference of means is as extreme as it is, itself counted."""
     sums = a.per_user(values[0]) + b.per_user(values[1])
     sizes = a.sizes + b.sizes
-    observed = _gap((a.sizes > 0).astype(np.float64)[None], sums, sizes)
+    observed = _compute_mean_difference((a.sizes > 0).astype(np.float64)[None], sums, sizes)
     # Equal differences may come out unequal in the last digits; they count against the finding.
     slack = 1e-12 * np.abs(np.concatenate(values)).max()
     above = below = total = 1
-    for labels in dealt:
-        gaps = _gap(labels, sums, sizes)
+    for labels in permutations:
+        gaps = _compute_mean_difference(labels, sums, sizes)
         above += int(np.count_nonzero(gaps >= observed - slack))
         below += int(np.count_nonzero(gaps <= observed + slack))
         total += len(gaps)
@@ -135,15 +149,15 @@ def _dealt_p(
     return min(1.0, extreme / total)
 
 
-def _gap(labels: Floats, sums: Floats, sizes: Floats) -> Floats:
+def _compute_mean_difference(labels: Floats, sums: Floats, sizes: Floats) -> Floats:
     """Mean of the users labelled 1 minus mean of the rest, for each row of labels."""
     taken, size = labels @ sums, labels @ sizes
     return np.asarray(taken / size - (sums.sum() - taken) / (sizes.sum() - size))
 
 
-def _dealings(members: int, users: int, rng: np.random.Generator, draws: int) -> Iterator[Floats]:
+def _permute_labels(members: int, users: int, rng: np.random.Generator, draws: int) -> Iterator[Floats]:
     """Rows of labels with as many ones as there are members, in blocks that fit into memory."""
-    block = max(1, CELLS // users)
+    block = max(1, MAX_CELLS // users)
     labels = (np.arange(users) < members).astype(np.float64)
     for first in range(0, draws, block):
         yield rng.permuted(np.tile(labels, (min(block, draws - first), 1)), axis=1)

@@ -8,30 +8,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from recollect.stats.intervals import Estimate, proportion_of, weighted_sum
-from recollect.stats.owners import Numbers, Side, counts, side, sides
-from recollect.stats.support import require
+from recollect.stats.groups import Group, ValuesLike, count_groups, make_group, make_groups
+from recollect.stats.intervals import Estimate, estimate_proportion, weighted_sum
+from recollect.stats.requirements import require_count
 
 
-def recall(members_flagged: Numbers, *, confidence: float = 0.95) -> Estimate:
+def recall(members_flagged: ValuesLike, *, confidence: float = 0.95) -> Estimate:
     """The share of members that were flagged.
 
     >>> recall([True, True, False, True]).value
     0.75
     """
-    return proportion_of(side(members_flagged, name="members"), of="members", confidence=confidence)
+    return estimate_proportion(make_group(members_flagged, name="members"), of="members", confidence=confidence)
 
 
-def false_positive_rate(others_flagged: Numbers, *, confidence: float = 0.95) -> Estimate:
+def false_positive_rate(non_members_flagged: ValuesLike, *, confidence: float = 0.95) -> Estimate:
     """The share of non-members that were flagged.
 
     >>> false_positive_rate([False, False, True, False]).value
     0.25
     """
-    return proportion_of(side(others_flagged, name="others"), of="others", confidence=confidence)
+    return estimate_proportion(make_group(non_members_flagged, name="others"), of="others", confidence=confidence)
 
 
-def precision(members_flagged: Numbers, others_flagged: Numbers, *, confidence: float = 0.95) -> Estimate:
+def precision(members_flagged: ValuesLike, non_members_flagged: ValuesLike, *, confidence: float = 0.95) -> Estimate:
     """The share of members among the flagged, at the proportion of members among these records.
 
     Refused if nothing was flagged: there is no such share.
@@ -39,37 +39,39 @@ def precision(members_flagged: Numbers, others_flagged: Numbers, *, confidence: 
     >>> precision([True, True, False], [True, False, False]).value
     0.666...
     """
-    a, b = sides(members_flagged, others_flagged)
+    a, b = make_groups(members_flagged, non_members_flagged)
     flagged = np.concatenate([a.values, b.values]) > 0
-    require(int(flagged.sum()), 1, of="flagged records", purpose="Precision", code="nothing_flagged")
+    require_count(int(flagged.sum()), 1, of="flagged records", purpose="Precision", code="nothing_flagged")
     is_member = np.arange(len(flagged)) < len(a)
     users = np.concatenate([a.users, b.users])
-    group = Side(is_member[flagged].astype(np.float64), users[flagged], a.population)
-    return proportion_of(group, of="flagged", confidence=confidence)
+    group = Group(is_member[flagged].astype(np.float64), users[flagged], a.population)
+    return estimate_proportion(group, of="flagged", confidence=confidence)
 
 
-def accuracy(members_flagged: Numbers, others_flagged: Numbers, *, confidence: float = 0.95) -> Estimate:
+def accuracy(members_flagged: ValuesLike, non_members_flagged: ValuesLike, *, confidence: float = 0.95) -> Estimate:
     """The share of right decisions, at the proportion of members among these records.
 
     >>> accuracy([True, True, False], [False]).value
     0.75
     """
-    a, b = sides(members_flagged, others_flagged)
-    return _right(a, b, len(a) / max(1, len(a) + len(b)), confidence)
+    a, b = make_groups(members_flagged, non_members_flagged)
+    return _combine_rates(a, b, len(a) / max(1, len(a) + len(b)), confidence)
 
 
-def balanced_accuracy(members_flagged: Numbers, others_flagged: Numbers, *, confidence: float = 0.95) -> Estimate:
+def balanced_accuracy(
+    members_flagged: ValuesLike, non_members_flagged: ValuesLike, *, confidence: float = 0.95
+) -> Estimate:
     """The mean of the shares of right decisions about members and about others; 0.5 is chance.
 
     >>> round(balanced_accuracy([True, True, False], [False]).value, 3)
     0.833
     """
-    return _right(*sides(members_flagged, others_flagged), 0.5, confidence)
+    return _combine_rates(*make_groups(members_flagged, non_members_flagged), 0.5, confidence)
 
 
-def _right(a: Side, b: Side, weight: float, confidence: float) -> Estimate:
+def _combine_rates(a: Group, b: Group, weight: float, confidence: float) -> Estimate:
     """Flagged members and unflagged others, the former with this weight."""
-    unflagged = Side((b.values <= 0).astype(np.float64), b.users, b.population)
-    found = proportion_of(a, of="members", confidence=confidence)
-    spared = proportion_of(unflagged, of="others", confidence=confidence)
-    return weighted_sum([(weight, found), (1 - weight, spared)], n=counts(a, b))
+    unflagged = Group((b.values <= 0).astype(np.float64), b.users, b.population)
+    true_positive_rate = estimate_proportion(a, of="members", confidence=confidence)
+    true_negative_rate = estimate_proportion(unflagged, of="others", confidence=confidence)
+    return weighted_sum([(weight, true_positive_rate), (1 - weight, true_negative_rate)], n=count_groups(a, b))

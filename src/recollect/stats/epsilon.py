@@ -13,18 +13,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from recollect.settings import at_least, between
+from recollect.checks import check_at_least, check_between
+from recollect.stats.groups import Floats, Group, ValuesLike, make_groups, require_one_value_per_user
 from recollect.stats.intervals import Estimate, Interval
-from recollect.stats.owners import Floats, Numbers, Side, one_each, sides
+from recollect.stats.requirements import require_count
 from recollect.stats.roc import roc_curve
-from recollect.stats.support import require
 
-WIDEST = 40.0
+MAX_EPSILON = 40.0
 """No bound is sought beyond this ε: exp(−40) is no longer told from 0."""
 
 
 def epsilon_from_counts(
-    *, found: int, members: int, alarms: int, others: int, delta: float = 0.0, confidence: float = 0.95
+    *,
+    true_positives: int,
+    members: int,
+    false_positives: int,
+    non_members: int,
+    delta: float = 0.0,
+    confidence: float = 0.95,
 ) -> Estimate:
     """The ε that an (ε, δ)-private model must exceed to give away so many members for so few false alarms.
 
@@ -32,17 +38,24 @@ def epsilon_from_counts(
     must come from a threshold chosen on other data, and the members and others from independent trainings; records of
     one model depend on each other, which `epsilon_from_one_run` allows for.
 
-    >>> round(epsilon_from_counts(found=90, members=100, alarms=10, others=100).value, 2)
+    >>> round(epsilon_from_counts(true_positives=90, members=100, false_positives=10, non_members=100).value, 2)
     1.54
     """
-    _check(delta, confidence)
-    least = _bounds(np.array(found), members, np.array(alarms), others, delta, (1 - confidence) / 2)
-    n = {"members": members, "others": others, "found": found, "alarms": alarms}
-    return _bound(float(least), n, confidence, "Clopper–Pearson limits of both rates")
+    _check_claim(delta, confidence)
+    least = _compute_lower_bounds(
+        np.array(true_positives), members, np.array(false_positives), non_members, delta, (1 - confidence) / 2
+    )
+    n = {"members": members, "others": non_members, "found": true_positives, "alarms": false_positives}
+    return _make_lower_bound(float(least), n, confidence, "Clopper–Pearson limits of both rates")
 
 
 def epsilon_from_scores(
-    members: Numbers, others: Numbers, *, rng: np.random.Generator, delta: float = 0.0, confidence: float = 0.95
+    members: ValuesLike,
+    non_members: ValuesLike,
+    *,
+    rng: np.random.Generator,
+    delta: float = 0.0,
+    confidence: float = 0.95,
 ) -> Estimate:
     """The same bound from scores: the threshold is chosen on one half of each side, and judged on the other.
 
@@ -53,25 +66,33 @@ def epsilon_from_scores(
     >>> 1.5 < estimate.value < 4
     True
     """
-    _check(delta, confidence)
+    _check_claim(delta, confidence)
     tail = (1 - confidence) / 2
     # With fewer even a perfect separation would give no positive bound.
     needed = 2 * math.ceil(math.log(tail) / math.log(0.5))
-    a, b = one_each(members, others, test="A lower bound on epsilon", least=needed)
-    (chosen_a, judged_a), (chosen_b, judged_b) = _halves(a, rng), _halves(b, rng)
-    threshold = _threshold(chosen_a, chosen_b, delta, tail)
+    a, b = require_one_value_per_user(members, non_members, test="A lower bound on epsilon", least=needed)
+    (selection_members, test_members), (selection_non_members, test_non_members) = (
+        _split_in_half(a, rng),
+        _split_in_half(b, rng),
+    )
+    threshold = _choose_threshold(selection_members, selection_non_members, delta, tail)
     return epsilon_from_counts(
-        found=int((judged_a >= threshold).sum()),
-        members=len(judged_a),
-        alarms=int((judged_b >= threshold).sum()),
-        others=len(judged_b),
+        true_positives=int((test_members >= threshold).sum()),
+        members=len(test_members),
+        false_positives=int((test_non_members >= threshold).sum()),
+        non_members=len(test_non_members),
         delta=delta,
         confidence=confidence,
     )
 
 
 def epsilon_from_one_run(
-    planted: ArrayLike, left_out: ArrayLike, *, each: int | None = None, delta: float = 0.0, confidence: float = 0.95
+    planted: ArrayLike,
+    held_out: ArrayLike,
+    *,
+    guesses_per_side: int | None = None,
+    delta: float = 0.0,
+    confidence: float = 0.95,
 ) -> Estimate:
     """The bound from canaries of one training, each of which was planted or left out by the toss of a fair coin.
 
@@ -84,41 +105,45 @@ def epsilon_from_one_run(
 
     Args:
         planted: Scores of canaries that were planted; higher is more evidence of training.
-        left_out: Scores of canaries that were drawn alike and left out.
-        each: How many guesses of either kind, fixed beforehand; None for a tenth of the canaries.
+        held_out: Scores of canaries that were drawn alike and left out.
+        guesses_per_side: How many guesses of either kind, fixed beforehand; None for a tenth of the canaries.
         delta: The δ of the claim that is tested.
         confidence: How often the bound is right.
     """
-    a, b = sides(planted, left_out)
+    a, b = make_groups(planted, held_out)
     canaries = len(a) + len(b)
-    guesses = canaries // 10 if each is None else each
+    guesses = canaries // 10 if guesses_per_side is None else guesses_per_side
     # With fewer even guesses that are all correct would give no positive bound.
     needed = math.ceil(math.log(1 - confidence) / math.log(0.5))
-    require(2 * guesses, needed, of="guesses", purpose="A lower bound on epsilon", code="too_few_guesses")
-    require(canaries, 2 * guesses, of="canaries", purpose=f"Guessing {2 * guesses} of them", code="too_few_canaries")
+    require_count(2 * guesses, needed, of="guesses", purpose="A lower bound on epsilon", code="too_few_guesses")
+    require_count(
+        canaries, 2 * guesses, of="canaries", purpose=f"Guessing {2 * guesses} of them", code="too_few_canaries"
+    )
     values, is_planted = np.concatenate([a.values, b.values]), np.arange(canaries) < len(a)
     highest = np.lexsort((is_planted, -values))[:guesses]
     lowest = np.lexsort((~is_planted, values))[:guesses]
     correct = int(is_planted[highest].sum() + (~is_planted[lowest]).sum())
-    return one_run_epsilon(canaries=canaries, guesses=2 * guesses, correct=correct, delta=delta, confidence=confidence)
+    return epsilon_from_guesses(
+        canaries=canaries, guesses=2 * guesses, correct=correct, delta=delta, confidence=confidence
+    )
 
 
-def one_run_epsilon(
+def epsilon_from_guesses(
     *, canaries: int, guesses: int, correct: int, delta: float = 0.0, confidence: float = 0.95
 ) -> Estimate:
     """The largest ε that so many correct guesses refute.
 
-    >>> round(one_run_epsilon(canaries=1000, guesses=100, correct=75, delta=1e-4).value, 2)
+    >>> round(epsilon_from_guesses(canaries=1000, guesses=100, correct=75, delta=1e-4).value, 2)
     0.67
     """
-    _check(delta, confidence)
-    least = _largest(
+    _check_claim(delta, confidence)
+    least = _find_largest_refuted(
         lambda epsilon: (
             one_run_p(epsilon, canaries=canaries, guesses=guesses, correct=correct, delta=delta) <= 1 - confidence
         )
     )
     n = {"canaries": canaries, "guesses": guesses, "correct": correct}
-    return _bound(least, n, confidence, "one training run (Steinke et al. 2023)")
+    return _make_lower_bound(least, n, confidence, "one training run (Steinke et al. 2023)")
 
 
 def one_run_p(epsilon: float, *, canaries: int, guesses: int, correct: int, delta: float = 0.0) -> float:
@@ -137,45 +162,55 @@ def one_run_p(epsilon: float, *, canaries: int, guesses: int, correct: int, delt
     return float(min(1.0, reached[0] + 2 * canaries * delta * slack))
 
 
-def _check(delta: float, confidence: float) -> None:
+def _check_claim(delta: float, confidence: float) -> None:
     """Refuse settings that make no claim."""
-    between(0, 1, confidence=confidence)
-    at_least(0, delta=delta)
+    check_between(0, 1, confidence=confidence)
+    check_at_least(0, delta=delta)
 
 
-def _bound(value: float, n: dict[str, int], confidence: float, method: str) -> Estimate:
+def _make_lower_bound(value: float, n: dict[str, int], confidence: float, method: str) -> Estimate:
     """A lower bound: an interval that is open above."""
     return Estimate(value=value, interval=Interval(value, math.inf, confidence), n=n, method=method)
 
 
-def _bounds(found: Floats, members: int, alarms: Floats, others: int, delta: float, tail: float) -> Floats:
+def _compute_lower_bounds(
+    true_positives: Floats, members: int, false_positives: Floats, non_members: int, delta: float, tail: float
+) -> Floats:
     """The bound for each pair of counts, from limits that fail with probability `tail` each."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        found_low = np.where(found > 0, special.betaincinv(found, members - found + 1, tail), 0.0)
-        alarms_high = np.where(alarms < others, special.betainccinv(alarms + 1, others - alarms, tail), 1.0)
-        through_members = np.log(np.maximum(found_low - delta, 0) / alarms_high)
-        through_others = np.log(np.maximum(1 - alarms_high - delta, 0) / (1 - found_low))
+        true_positive_rate_low = np.where(
+            true_positives > 0, special.betaincinv(true_positives, members - true_positives + 1, tail), 0.0
+        )
+        false_positive_rate_high = np.where(
+            false_positives < non_members,
+            special.betainccinv(false_positives + 1, non_members - false_positives, tail),
+            1.0,
+        )
+        through_members = np.log(np.maximum(true_positive_rate_low - delta, 0) / false_positive_rate_high)
+        through_others = np.log(np.maximum(1 - false_positive_rate_high - delta, 0) / (1 - true_positive_rate_low))
     return np.asarray(np.maximum(0, np.maximum(through_members, through_others)))
 
 
-def _threshold(members: Floats, others: Floats, delta: float, tail: float) -> float:
+def _choose_threshold(members: Floats, non_members: Floats, delta: float, tail: float) -> float:
     """The threshold of the largest bound, put midway to the next score so that as good data pass it as well."""
-    curve = roc_curve(members, others)
-    found, alarms = np.rint(curve.tpr * len(members)), np.rint(curve.fpr * len(others))
-    best = int(np.argmax(_bounds(found, len(members), alarms, len(others), delta, tail)))
+    curve = roc_curve(members, non_members)
+    true_positives, false_positives = np.rint(curve.tpr * len(members)), np.rint(curve.fpr * len(non_members))
+    best = int(
+        np.argmax(_compute_lower_bounds(true_positives, len(members), false_positives, len(non_members), delta, tail))
+    )
     midway = float(curve.threshold[best : best + 2].mean())
     return midway if math.isfinite(midway) else float(curve.threshold[best])
 
 
-def _halves(group: Side, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _split_in_half(group: Group, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """The values of one side dealt into two halves."""
     dealt = rng.permutation(group.values)
     return dealt[: len(dealt) // 2], dealt[len(dealt) // 2 :]
 
 
-def _largest(refuted: Callable[[float], bool]) -> float:
+def _find_largest_refuted(refuted: Callable[[float], bool]) -> float:
     """The largest ε that is refuted, by bisection from the safe side; 0 if none is."""
-    low, high = 0.0, WIDEST
+    low, high = 0.0, MAX_EPSILON
     if not refuted(low):
         return 0.0
     while high - low > 1e-6:

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, stats
 
-from recollect.settings import at_least, between
+from recollect.checks import check_at_least, check_between
+from recollect.stats.groups import Floats
 from recollect.stats.intervals import Estimate, Interval, clopper_pearson
-from recollect.stats.owners import Floats
-from recollect.stats.support import require
+from recollect.stats.requirements import require_count
 
-_FIT_DRAWS = 100
+_MIN_FIT_DRAWS = 100
 """Fewer draws than this say nothing about the tail of a fitted curve."""
 
 
@@ -29,8 +29,8 @@ def exposure(rank: int, space: int) -> float:
     >>> exposure(1, 2**30), exposure(2**30, 2**30)
     (30.0, 0.0)
     """
-    at_least(1, rank=rank, space=space)
-    at_least(rank, space=space)
+    check_at_least(1, rank=rank, space=space)
+    check_at_least(rank, space=space)
     return math.log2(space) - math.log2(rank)
 
 
@@ -51,13 +51,13 @@ def sampled_exposure(cost: float, draws: ArrayLike, space: int, *, confidence: f
     (9.97, 8.08, 29.9)
     """
     found = np.asarray(draws, dtype=np.float64)
-    require(len(found), 1, of="drawn secrets", purpose="sampled exposure", code="too_few_draws")
-    hits, most = int((found <= cost).sum()), math.log2(space)
+    require_count(len(found), 1, of="drawn secrets", purpose="sampled exposure", code="too_few_draws")
+    hits, max_bits = int((found <= cost).sum()), math.log2(space)
     share = clopper_pearson(hits, len(found), confidence=confidence)
-    low = min(most, -math.log2(share.high))
-    high = min(most, -math.log2(share.low)) if share.low > 0 else most
+    low = min(max_bits, -math.log2(share.high))
+    high = min(max_bits, -math.log2(share.low)) if share.low > 0 else max_bits
     return Estimate(
-        value=min(most, -math.log2((hits + 1) / (len(found) + 1))),
+        value=min(max_bits, -math.log2((hits + 1) / (len(found) + 1))),
         interval=Interval(low, high, confidence=confidence),
         n={"draws": len(found), "draws_at_least_as_likely": hits},
         method="share of uniform draws at least as likely, Clopper–Pearson",
@@ -71,7 +71,7 @@ class SkewNormal:
     shape: float
     location: float
     scale: float
-    fits_p: float
+    goodness_of_fit_p: float
     """Kolmogorov–Smirnov, on draws that were not fitted: small if the curve is not the draws'."""
     refits: tuple[tuple[float, float, float], ...]
     """Fits to draws drawn again, for the interval; none, and there is no interval."""
@@ -81,11 +81,11 @@ class SkewNormal:
         """−log₂ of the curve's area up to this cost. It knows no bound, and is only as good as the curve's tail."""
         interval = None
         if self.refits:
-            again = [_bits(cost, fit) for fit in self.refits]
-            low, high = np.quantile(again, [(1 - confidence) / 2, (1 + confidence) / 2])
+            refitted_bits = [_compute_bits(cost, fit) for fit in self.refits]
+            low, high = np.quantile(refitted_bits, [(1 - confidence) / 2, (1 + confidence) / 2])
             interval = Interval(float(low), float(high), confidence=confidence)
         return Estimate(
-            value=_bits(cost, (self.shape, self.location, self.scale)),
+            value=_compute_bits(cost, (self.shape, self.location, self.scale)),
             interval=interval,
             n={"draws": self.draws},
             method="area under a fitted skew-normal curve; interval from draws drawn again, as if the curve were right",
@@ -105,51 +105,53 @@ def fit_skew_normal(draws: ArrayLike, *, rng: np.random.Generator, refits: int =
         refits: How often it is fitted to draws drawn again, which takes most of the time.
     """
     values = np.asarray(draws, dtype=np.float64)
-    require(len(values), _FIT_DRAWS, of="drawn secrets", purpose="a fitted curve", code="too_few_draws")
-    at_least(0, refits=refits)
+    require_count(len(values), _MIN_FIT_DRAWS, of="drawn secrets", purpose="a fitted curve", code="too_few_draws")
+    check_at_least(0, refits=refits)
     order = rng.permutation(len(values))
     fitted, tested = values[order[::2]], values[order[1::2]]
     best = _fit(fitted, (0.0, float(fitted.mean()), float(fitted.std())))
     distance = stats.kstest(tested, stats.skewnorm(*best).cdf).statistic
     both = len(fitted) * len(tested) / len(values)
-    again = tuple(_fit(rng.choice(fitted, len(fitted)), best) for _ in range(refits))
+    refitted = tuple(_fit(rng.choice(fitted, len(fitted)), best) for _ in range(refits))
     shape, location, scale = best
     return SkewNormal(
         shape=shape,
         location=location,
         scale=scale,
-        fits_p=float(stats.kstwo.sf(distance, round(both))),
-        refits=again,
+        goodness_of_fit_p=float(stats.kstwo.sf(distance, round(both))),
+        refits=refitted,
         draws=len(values),
     )
 
 
 def _fit(values: Floats, start: tuple[float, float, float]) -> tuple[float, float, float]:
     """Maximum likelihood, from a start; the scale is sought as a logarithm, so that it stays positive."""
-    spread = max(start[2], 1e-9 * max(1.0, abs(start[1])))
+    scale = max(start[2], 1e-9 * max(1.0, abs(start[1])))
 
     def loss(at: Floats) -> float:
         shape, location, log_scale = at
         z = (values - location) / math.exp(log_scale)
         return float(np.mean(z * z / 2 + log_scale - stats.norm.logcdf(shape * z)))
 
-    skew = float(stats.skew(values)) if spread > 0 else 0.0
-    first = np.array([start[0] or math.copysign(1.0, skew or 1.0), start[1], math.log(spread)])
+    skew = float(stats.skew(values)) if scale > 0 else 0.0
+    first = np.array([start[0] or math.copysign(1.0, skew or 1.0), start[1], math.log(scale)])
     found = optimize.minimize(loss, first, method="Nelder-Mead", options={"maxiter": 400, "xatol": 1e-4, "fatol": 1e-8})
     return float(found.x[0]), float(found.x[1]), math.exp(float(found.x[2]))
 
 
-def _bits(cost: float, fit: tuple[float, float, float]) -> float:
+def _compute_bits(cost: float, fit: tuple[float, float, float]) -> float:
     """−log₂ of the area up to `cost`, also where it is far too small for a floating-point number."""
     shape, location, scale = fit
     area = float(stats.skewnorm.cdf(cost, shape, location, scale))
     if area > 1e-6:
         return -math.log2(min(area, 1.0))
     end = (cost - location) / scale
-    return -_log_area(lambda z: math.log(2) + stats.norm.logpdf(z) + stats.norm.logcdf(shape * z), end) / math.log(2)
+    return -_integrate_log_density(
+        lambda z: math.log(2) + stats.norm.logpdf(z) + stats.norm.logcdf(shape * z), end
+    ) / math.log(2)
 
 
-def _log_area(log_density: Callable[[Floats], Floats], end: float) -> float:
+def _integrate_log_density(log_density: Callable[[Floats], Floats], end: float) -> float:
     """The logarithm of the area below `end`, in the tail, where the density falls at least as fast as a normal one."""
     reach = 40.0 / max(1.0, abs(end))
     grid = np.linspace(end - reach, end, 4001)
@@ -158,12 +160,12 @@ def _log_area(log_density: Callable[[Floats], Floats], end: float) -> float:
     return float(top + np.log(np.trapezoid(np.exp(logs - top), grid)))
 
 
-def chance_of_rank(cost: float, draws: ArrayLike) -> float:
+def rank_p(cost: float, draws: ArrayLike) -> float:
     """A p-value for "this secret was never trained on", valid if it was drawn as the draws were.
 
-    >>> chance_of_rank(3.0, [5.0] * 99)
+    >>> rank_p(3.0, [5.0] * 99)
     0.01
     """
     found = np.asarray(draws, dtype=np.float64)
-    between(0, math.inf, draws=len(found))
+    check_between(0, math.inf, draws=len(found))
     return float((1 + (found <= cost).sum()) / (1 + len(found)))

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from recollect.settings import between
-from recollect.stats.owners import Numbers, Side, finite, side
-from recollect.stats.support import require
+from recollect.checks import check_between
+from recollect.stats.groups import Group, ValuesLike, make_group, require_finite
+from recollect.stats.requirements import require_count
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def clopper_pearson(hits: float, n: float, *, confidence: float = 0.95) -> Inter
     >>> clopper_pearson(0, 20)
     Interval(low=0.0, high=0.168433470983085..., confidence=0.95)
     """
-    between(0, 1, confidence=confidence)
+    check_between(0, 1, confidence=confidence)
     tail = (1 - confidence) / 2
     return Interval(lower_limit(hits, n, tail=tail), upper_limit(hits, n, tail=tail), confidence)
 
@@ -77,31 +77,31 @@ def upper_limit(hits: float, n: float, *, tail: float) -> float:
     return 1.0 if hits >= n else float(special.betainccinv(hits + 1, n - hits, tail))
 
 
-def effective_size(group: Side, hits: NDArray[np.bool_], *, confidence: float = 0.95) -> float:
+def effective_size(group: Group, hits: NDArray[np.bool_], *, confidence: float = 0.95) -> float:
     """How many independent trials the records of `group` are worth: fewer than records where users repeat themselves.
 
     Korn & Graubard 1998: records divided by the design effect, with Student's factor for few users; never fewer than
     if each user said one thing only. One all-or-nothing user is added to the scatter: a few stray hits look independent
     even where users mostly repeat themselves (without it 9 % of 95 % intervals missed a rate of 0.05 among 40 users).
 
-    >>> five_users_twice = Side(np.zeros(10), np.arange(10) // 2, 5)
+    >>> five_users_twice = Group(np.zeros(10), np.arange(10) // 2, 5)
     >>> effective_size(five_users_twice, np.zeros(10, dtype=bool))
     5.0
     """
-    n, users = len(group), group.owners
-    if not group.clustered:
+    n, users = len(group), group.user_count
+    if not group.is_clustered:
         return float(n)
     rate = float(hits.mean())
     least = n**2 / float(np.square(group.sizes).sum())
     if rate in (0, 1):
         return least
     tail = (1 - confidence) / 2
-    factor = (student(tail, n - 1) / student(tail, users - 1)) ** 2
-    variance = _ratio_variance(group, hits, rate) + max(rate, 1 - rate) ** 2 / users**2
+    factor = (student_quantile(tail, n - 1) / student_quantile(tail, users - 1)) ** 2
+    variance = _compute_ratio_variance(group, hits, rate) + max(rate, 1 - rate) ** 2 / users**2
     return float(np.clip(factor * rate * (1 - rate) / variance, least, n))
 
 
-def proportion(hits: Numbers, *, of: str = "records", confidence: float = 0.95) -> Estimate:
+def proportion(hits: ValuesLike, *, of: str = "records", confidence: float = 0.95) -> Estimate:
     """The share of hits (0 or 1, one per record) with an interval by user.
 
     Clopper–Pearson, exact where every record has its own user; otherwise on the effective number of trials.
@@ -115,30 +115,30 @@ def proportion(hits: Numbers, *, of: str = "records", confidence: float = 0.95) 
         of: What a record is called in the counts.
         confidence: How often such intervals cover the true share.
     """
-    return proportion_of(side(hits, name=of), of=of, confidence=confidence)
+    return estimate_proportion(make_group(hits, name=of), of=of, confidence=confidence)
 
 
-def proportion_of(group: Side, *, of: str, confidence: float = 0.95) -> Estimate:
+def estimate_proportion(group: Group, *, of: str, confidence: float = 0.95) -> Estimate:
     """The same for a side whose owners are already known.
 
-    >>> proportion_of(side([1, 0]), of="records").value
+    >>> estimate_proportion(make_group([1, 0]), of="records").value
     0.5
     """
-    between(0, 1, confidence=confidence)
-    if group.clustered:
-        require(group.owners, 2, of="users", purpose="A share", code="too_few_users")
-    require(len(group), 1, of=of, purpose="A share", code="too_few_records")
+    check_between(0, 1, confidence=confidence)
+    if group.is_clustered:
+        require_count(group.user_count, 2, of="users", purpose="A share", code="too_few_users")
+    require_count(len(group), 1, of=of, purpose="A share", code="too_few_records")
     size = effective_size(group, group.values > 0, confidence=confidence)
     rate = float((group.values > 0).mean())
     return Estimate(
         value=rate,
         interval=clopper_pearson(rate * size, size, confidence=confidence),
-        n={of: len(group), "users": group.owners},
-        method="Clopper–Pearson" + (" on the effective count (Korn–Graubard)" if group.clustered else ""),
+        n={of: len(group), "users": group.user_count},
+        method="Clopper–Pearson" + (" on the effective count (Korn–Graubard)" if group.is_clustered else ""),
     )
 
 
-def mean(values: Numbers, *, of: str = "records", confidence: float = 0.95) -> Estimate:
+def mean(values: ValuesLike, *, of: str = "records", confidence: float = 0.95) -> Estimate:
     """The mean over records with Student's interval by user.
 
     >>> estimate = mean([1.0, 2.0, 3.0, 4.0])
@@ -150,28 +150,31 @@ def mean(values: Numbers, *, of: str = "records", confidence: float = 0.95) -> E
         of: What a record is called in the counts.
         confidence: How often such intervals cover the true mean.
     """
-    return mean_of(side(values, name=of), of=of, confidence=confidence)
+    return estimate_mean(make_group(values, name=of), of=of, confidence=confidence)
 
 
-def mean_of(group: Side, *, of: str, confidence: float = 0.95) -> Estimate:
+def estimate_mean(group: Group, *, of: str, confidence: float = 0.95) -> Estimate:
     """The same for a side whose owners are already known.
 
-    >>> mean_of(side([7.0, 7.0, 7.0]), of="records").why_no_interval
+    >>> estimate_mean(make_group([7.0, 7.0, 7.0]), of="records").why_no_interval
     'all 3 users have the same value, so that their scatter says nothing'
     """
-    between(0, 1, confidence=confidence)
-    require(group.owners, 2, of="users", purpose="A mean with an interval", code="too_few_users")
-    centre = float(finite(group, purpose="A mean").values.mean())
-    width = student((1 - confidence) / 2, group.owners - 1) * _ratio_variance(group, group.values, centre) ** 0.5
-    n = {of: len(group), "users": group.owners}
+    check_between(0, 1, confidence=confidence)
+    require_count(group.user_count, 2, of="users", purpose="A mean with an interval", code="too_few_users")
+    centre = float(require_finite(group, purpose="A mean").values.mean())
+    width = (
+        student_quantile((1 - confidence) / 2, group.user_count - 1)
+        * _compute_ratio_variance(group, group.values, centre) ** 0.5
+    )
+    n = {of: len(group), "users": group.user_count}
     if np.ptp(group.values) == 0 or width == 0:
-        why = f"all {group.owners} users have the same value, so that their scatter says nothing"
+        why = f"all {group.user_count} users have the same value, so that their scatter says nothing"
         return Estimate(value=centre, interval=None, n=n, method="mean", why_no_interval=why)
     interval = Interval(centre - float(width), centre + float(width), confidence)
     return Estimate(value=centre, interval=interval, n=n, method="mean, Student's t over users")
 
 
-def weighted_sum(parts: Sequence[tuple[float, Estimate]], *, n: Mapping[str, int]) -> Estimate:
+def weighted_sum(terms: Sequence[tuple[float, Estimate]], *, n: Mapping[str, int]) -> Estimate:
     """A sum of independent estimates, each times its weight; two with weights 1 and −1 give a difference.
 
     The distances to the limits add up in squares (Zou & Donner 2008, "MOVER"), so that limits which are not symmetric
@@ -182,32 +185,32 @@ def weighted_sum(parts: Sequence[tuple[float, Estimate]], *, n: Mapping[str, int
     >>> round(fall.value, 2), fall.interval.low > 0
     (0.5, True)
     """
-    value = sum(weight * part.value for weight, part in parts)
-    method = f"MOVER of {'; '.join(dict.fromkeys(part.method for _, part in parts))}"
+    value = sum(weight * term.value for weight, term in terms)
+    method = f"MOVER of {'; '.join(dict.fromkeys(term.method for _, term in terms))}"
     below = above = 0.0
-    for weight, part in parts:
-        if part.interval is None:
-            return Estimate(value=value, interval=None, n=n, method=method, why_no_interval=part.why_no_interval)
-        low, high = sorted((weight * part.interval.low, weight * part.interval.high))
-        below += (weight * part.value - low) ** 2
-        above += (high - weight * part.value) ** 2
-    confidence = min(part.interval.confidence for _, part in parts if part.interval)
+    for weight, term in terms:
+        if term.interval is None:
+            return Estimate(value=value, interval=None, n=n, method=method, why_no_interval=term.why_no_interval)
+        low, high = sorted((weight * term.interval.low, weight * term.interval.high))
+        below += (weight * term.value - low) ** 2
+        above += (high - weight * term.value) ** 2
+    confidence = min(term.interval.confidence for _, term in terms if term.interval)
     return Estimate(
         value=value, interval=Interval(value - below**0.5, value + above**0.5, confidence), n=n, method=method
     )
 
 
-def student(tail: float, freedom: float) -> float:
+def student_quantile(tail: float, degrees_of_freedom: float) -> float:
     """How many standard errors leave a share `tail` beyond them, by Student's t.
 
-    >>> round(student(0.025, 4), 3)
+    >>> round(student_quantile(0.025, 4), 3)
     2.776
     """
-    return -float(special.stdtrit(freedom, tail))
+    return -float(special.stdtrit(degrees_of_freedom, tail))
 
 
-def _ratio_variance(group: Side, values: NDArray[Any], centre: float) -> float:
+def _compute_ratio_variance(group: Group, values: NDArray[Any], centre: float) -> float:
     """The variance of a mean over records, when users are what was drawn at random."""
-    users = group.owners
+    users = group.user_count
     residuals = group.per_user(values) - centre * group.sizes
     return float(users / (users - 1) * np.square(residuals).sum() / len(group) ** 2)

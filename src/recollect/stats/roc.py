@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from recollect.settings import between
+from recollect.checks import check_between
+from recollect.stats.groups import Codes, Floats, Group, ValuesLike, count_groups, make_groups
 from recollect.stats.intervals import Estimate, Interval, effective_size, lower_limit, upper_limit
-from recollect.stats.owners import Codes, Floats, Numbers, Side, counts, sides
-from recollect.stats.support import counted, others_for_fpr, require
+from recollect.stats.requirements import count_share, require_count, required_non_members
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +25,9 @@ class Roc:
     tpr: Floats
     """The share of members flagged; rising from 0 to 1."""
 
-    def at(self, fpr: Floats) -> Floats:
+    def tpr_at(self, fpr: Floats) -> Floats:
         """The true positive rate at these false positive rates: the best point that does not exceed each."""
-        return self.tpr[self._places(fpr)]
+        return self.tpr[self._indices_at(fpr)]
 
     def thin(self, points: int, *, rates: Sequence[float] = ()) -> Roc:
         """The curve by about so many points: all of them if they are no more, else as many as any axis can show.
@@ -39,7 +39,7 @@ class Roc:
             rates: False positive rates at which the thinned curve must read as this one does.
 
         >>> curve = roc_curve(np.arange(1000) % 7, np.arange(1000) % 5)
-        >>> len(curve.fpr), len(curve.thin(6).fpr), bool(curve.thin(6, rates=[0.5]).at(0.5) == curve.at(0.5))
+        >>> len(curve.fpr), len(curve.thin(6).fpr), bool(curve.thin(6, rates=[0.5]).tpr_at(0.5) == curve.tpr_at(0.5))
         (8, 4, True)
         """
         if len(self.fpr) <= points:
@@ -48,15 +48,15 @@ class Roc:
         lowest = max(float(self.fpr[self.fpr > 0].min()), 1e-9)
         across = np.concatenate([np.linspace(0, 1, each), np.geomspace(lowest, 1, each), rates])
         up = np.searchsorted(self.tpr, np.linspace(0, 1, each), side="left").clip(0, len(self.tpr) - 1)
-        kept = np.unique(np.concatenate([[0], self._places(across), up, [len(self.fpr) - 1]]).astype(np.int64))
+        kept = np.unique(np.concatenate([[0], self._indices_at(across), up, [len(self.fpr) - 1]]).astype(np.int64))
         return Roc(self.threshold[kept], self.fpr[kept], self.tpr[kept])
 
-    def _places(self, fpr: Floats) -> Codes:
+    def _indices_at(self, fpr: Floats) -> Codes:
         """The last point that does not exceed each of these false positive rates."""
         return np.searchsorted(self.fpr, np.asarray(fpr) + 1e-12, side="right") - 1
 
 
-def roc_curve(members: Numbers, others: Numbers) -> Roc:
+def roc_curve(members: ValuesLike, non_members: ValuesLike) -> Roc:
     """The curve of true against false positive rates over all thresholds.
 
     Equal scores are flagged together, so that a constant score has two points only: nobody and everybody.
@@ -65,29 +65,29 @@ def roc_curve(members: Numbers, others: Numbers) -> Roc:
     >>> curve.fpr.tolist(), curve.tpr.round(2).tolist()
     ([0.0, 0.0, 0.0, 0.5, 1.0], [0.0, 0.33, 0.67, 0.67, 1.0])
     """
-    a, b = _both(members, others, purpose="An ROC curve")
+    a, b = _require_both_groups(members, non_members, purpose="An ROC curve")
     values = np.concatenate([a.values, b.values])
     order = np.argsort(-values)
-    falling, flagged_members = values[order], np.cumsum(order < len(a))
-    last = np.append(np.flatnonzero(falling[1:] != falling[:-1]), len(falling) - 1)
+    descending, flagged_members = values[order], np.cumsum(order < len(a))
+    last = np.append(np.flatnonzero(descending[1:] != descending[:-1]), len(descending) - 1)
     return Roc(
-        threshold=np.append(np.inf, falling[last]),
+        threshold=np.append(np.inf, descending[last]),
         fpr=np.append(0, last + 1 - flagged_members[last]) / len(b),
         tpr=np.append(0, flagged_members[last]) / len(a),
     )
 
 
-def threshold_at(others: Floats, fpr: float) -> float:
+def threshold_at(non_members: Floats, fpr: float) -> float:
     """The score that must be exceeded so that at most a share `fpr` of these non-members is flagged.
 
     >>> threshold_at(np.array([1.0, 2.0, 3.0, 4.0]), 0.25)
     3.0
     """
-    allowed = counted(fpr, len(others))
-    return -np.inf if allowed >= len(others) else float(np.partition(others, -1 - allowed)[-1 - allowed])
+    allowed = count_share(fpr, len(non_members))
+    return -np.inf if allowed >= len(non_members) else float(np.partition(non_members, -1 - allowed)[-1 - allowed])
 
 
-def tpr_at_fpr(members: Numbers, others: Numbers, *, fpr: float, confidence: float = 0.95) -> Estimate:
+def tpr_at_fpr(members: ValuesLike, non_members: ValuesLike, *, fpr: float, confidence: float = 0.95) -> Estimate:
     """The share of members found when at most a share `fpr` of non-members is flagged; a constant score finds nobody.
 
     The interval is for the true curve's value at `fpr`, and pays for the threshold having been read off these
@@ -103,26 +103,30 @@ def tpr_at_fpr(members: Numbers, others: Numbers, *, fpr: float, confidence: flo
 
     Args:
         members: Scores of members; higher is more evidence of training.
-        others: Scores of non-members, from whom the threshold comes.
+        non_members: Scores of non-members, from whom the threshold comes.
         fpr: The false positive rate, between 0 and 1.
         confidence: How often such intervals cover the true rate.
     """
-    between(0, 1, fpr=fpr, confidence=confidence)
-    a, b = _both(members, others, purpose=f"TPR at {fpr:.3g} FPR")
-    needed = others_for_fpr(fpr)
-    require(len(b), needed, of="non-members", purpose=f"TPR at {fpr:.3g} FPR", code="too_few_non_members")
+    check_between(0, 1, fpr=fpr, confidence=confidence)
+    a, b = _require_both_groups(members, non_members, purpose=f"TPR at {fpr:.3g} FPR")
+    needed = required_non_members(fpr)
+    require_count(len(b), needed, of="non-members", purpose=f"TPR at {fpr:.3g} FPR", code="too_few_non_members")
     threshold = threshold_at(b.values, fpr)
     high, low = _threshold_limits(b, threshold, fpr, confidence)
     return Estimate(
         value=float((a.values > threshold).mean()),
-        interval=Interval(_limit(a, high, confidence, lower=True), _limit(a, low, confidence, lower=False), confidence),
-        n=counts(a, b),
+        interval=Interval(
+            _limit_of_share(a, high, confidence, lower=True),
+            _limit_of_share(a, low, confidence, lower=False),
+            confidence,
+        ),
+        n=count_groups(a, b),
         method="threshold from non-members; order statistics and Clopper–Pearson"
-        + (", effective counts (Korn–Graubard)" if a.clustered or b.clustered else ", exact"),
+        + (", effective counts (Korn–Graubard)" if a.is_clustered or b.is_clustered else ", exact"),
     )
 
 
-def best_threshold(members: Numbers, others: Numbers) -> tuple[float, float]:
+def best_threshold(members: ValuesLike, non_members: ValuesLike) -> tuple[float, float]:
     """The score (flagged are those ≥ it) of the highest balanced accuracy, and that accuracy; of equals the largest.
 
     Found by sorting. A threshold chosen on data must be judged on other data.
@@ -130,7 +134,7 @@ def best_threshold(members: Numbers, others: Numbers) -> tuple[float, float]:
     >>> best_threshold([0.9, 0.8, 0.4], [0.5, 0.3, 0.1])
     (0.8, 0.833...)
     """
-    a, b = _both(members, others, purpose="A threshold")
+    a, b = _require_both_groups(members, non_members, purpose="A threshold")
     curve = roc_curve(a, b)
     # In whole numbers, so that equals are equal.
     found, flagged = np.rint(curve.tpr[1:] * len(a)), np.rint(curve.fpr[1:] * len(b))
@@ -138,29 +142,29 @@ def best_threshold(members: Numbers, others: Numbers) -> tuple[float, float]:
     return float(curve.threshold[best]), float(curve.tpr[best] + 1 - curve.fpr[best]) / 2
 
 
-def _both(members: Numbers, others: Numbers, *, purpose: str) -> tuple[Side, Side]:
+def _require_both_groups(members: ValuesLike, non_members: ValuesLike, *, purpose: str) -> tuple[Group, Group]:
     """Both sides, neither of them empty."""
-    a, b = sides(members, others)
-    require(len(a), 1, of="members", purpose=purpose, code="too_few_members")
-    require(len(b), 1, of="non-members", purpose=purpose, code="too_few_non_members")
+    a, b = make_groups(members, non_members)
+    require_count(len(a), 1, of="members", purpose=purpose, code="too_few_members")
+    require_count(len(b), 1, of="non-members", purpose=purpose, code="too_few_non_members")
     return a, b
 
 
-def _threshold_limits(others: Side, threshold: float, fpr: float, confidence: float) -> tuple[float, float]:
+def _threshold_limits(non_members: Group, threshold: float, fpr: float, confidence: float) -> tuple[float, float]:
     """Between which scores the true threshold lies: the higher and the lower limit."""
-    tail, n = (1 - confidence) / 4, len(others)
-    size = effective_size(others, others.values > threshold, confidence=confidence)
+    tail, n = (1 - confidence) / 4, len(non_members)
+    size = effective_size(non_members, non_members.values > threshold, confidence=confidence)
     trials = max(1, int(size))
     most = np.floor(stats.binom.ppf(tail, trials, fpr) * n / trials)
     least = np.ceil((stats.binom.isf(tail, trials, fpr) + 1) * n / trials)
-    falling = np.sort(others.values)[::-1]
+    descending = np.sort(non_members.values)[::-1]
     return (
-        float(falling[int(most) - 1]) if most >= 1 else np.inf,
-        float(falling[int(least) - 1]) if least <= n else -np.inf,
+        float(descending[int(most) - 1]) if most >= 1 else np.inf,
+        float(descending[int(least) - 1]) if least <= n else -np.inf,
     )
 
 
-def _limit(members: Side, threshold: float, confidence: float, *, lower: bool) -> float:
+def _limit_of_share(members: Group, threshold: float, confidence: float, *, lower: bool) -> float:
     """The lower or upper limit of the share of members above a threshold."""
     tail, hits = (1 - confidence) / 4, members.values > threshold
     size = effective_size(members, hits, confidence=confidence)

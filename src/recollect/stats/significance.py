@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from recollect.settings import between
-from recollect.stats.owners import Floats, Numbers, side
-from recollect.stats.support import controls_for_p, require
+from recollect.checks import check_between
+from recollect.stats.groups import Floats, ValuesLike, make_group
+from recollect.stats.requirements import require_count, required_controls
 
 Alternative = Literal["greater", "less", "two-sided"]
 
 
 def conformal_p(
-    scores: ArrayLike, controls: Numbers, *, alpha: float | None = None, rng: np.random.Generator | None = None
+    scores: ArrayLike, controls: ValuesLike, *, alpha: float | None = None, rng: np.random.Generator | None = None
 ) -> Floats:
     """How rarely a control scores as high as each score: a valid p-value for "this is like the controls".
 
@@ -35,15 +35,17 @@ def conformal_p(
         alpha: Refuse if there are too few controls for any p-value to reach this level.
         rng: If given, ties are broken at random, which makes the p-values exactly uniform under the null.
     """
-    group = side(controls, name="controls")
-    users = group.owners
+    group = make_group(controls, name="controls")
+    users = group.user_count
     if alpha is not None:
-        between(0, 1, alpha=alpha)
-        of = "users among the controls" if group.clustered else "controls"
-        require(users, controls_for_p(alpha), of=of, purpose=f"A p-value of {alpha:g}", code="too_few_controls")
+        check_between(0, 1, alpha=alpha)
+        of = "users among the controls" if group.is_clustered else "controls"
+        require_count(
+            users, required_controls(alpha), of=of, purpose=f"A p-value of {alpha:g}", code="too_few_controls"
+        )
     order = np.argsort(group.values, kind="stable")
     below = np.concatenate([[0.0], np.cumsum(1 / group.sizes[group.users[order]])])
-    tested = side(scores, name="scores").values
+    tested = make_group(scores, name="scores").values
     ordered = group.values[order]
     # The rounding undoes what adding thirds and sevenths leaves behind, so that p ≤ 0.05 means that.
     at_least = np.round(users - below[np.searchsorted(ordered, tested, side="left")], 9)
@@ -59,7 +61,7 @@ def benjamini_hochberg(p: ArrayLike) -> Floats:
     >>> benjamini_hochberg([0.01, 0.04, 0.03, 0.5]).round(4).tolist()
     [0.04, 0.0533, 0.0533, 0.5]
     """
-    values = _p_values(p)
+    values = _check_p_values(p)
     return np.asarray(stats.false_discovery_control(values, method="bh")) if len(values) else values
 
 
@@ -69,7 +71,7 @@ def holm(p: ArrayLike) -> Floats:
     >>> holm([0.01, 0.04, 0.03, 0.5]).round(4).tolist()
     [0.04, 0.09, 0.09, 0.5]
     """
-    values = _p_values(p)
+    values = _check_p_values(p)
     order = np.argsort(values, kind="stable")
     steps = values[order] * np.arange(len(values), 0, -1)
     adjusted = np.empty_like(values)
@@ -83,7 +85,7 @@ def bonferroni(p: ArrayLike) -> Floats:
     >>> bonferroni([0.01, 0.5]).tolist()
     [0.02, 1.0]
     """
-    values = _p_values(p)
+    values = _check_p_values(p)
     return np.minimum(1, values * len(values))
 
 
@@ -96,20 +98,20 @@ def binomial_p(hits: int, n: int, rate: float, *, alternative: Alternative = "gr
     return float(stats.binomtest(hits, n, rate, alternative=alternative).pvalue)
 
 
-def too_small_p(p: ArrayLike) -> float:
+def superuniformity_p(p: ArrayLike) -> float:
     """The p-value of "these p-values are no smaller than uniform ones": small if a test fires too often at some level.
 
     One-sided Kolmogorov–Smirnov: p-values that are too large, as discrete ones are, count as right.
 
-    >>> too_small_p(np.linspace(0, 1, 200)) > 0.5, too_small_p(np.linspace(0, 0.5, 200)) < 1e-9
+    >>> superuniformity_p(np.linspace(0, 1, 200)) > 0.5, superuniformity_p(np.linspace(0, 0.5, 200)) < 1e-9
     (True, True)
     """
-    return float(stats.kstest(_p_values(p), "uniform", alternative="greater").pvalue)
+    return float(stats.kstest(_check_p_values(p), "uniform", alternative="greater").pvalue)
 
 
-def _p_values(p: ArrayLike) -> Floats:
+def _check_p_values(p: ArrayLike) -> Floats:
     """The p-values as a vector, each between 0 and 1."""
-    values = side(p, name="p-values").values
+    values = make_group(p, name="p-values").values
     if len(values) and not (values.min() >= 0 and values.max() <= 1):
         raise ValueError("p-values must lie between 0 and 1")
     return values

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from recollect.audits.audit import Audit
-from recollect.audits.desk import BARE_DESK, Desk
-from recollect.audits.rounds import gathered, refuse_impossible
+from recollect.audits.rounds import collect_evidence, refuse_impossible
 from recollect.audits.verb import Verb
+from recollect.audits.workspace import NO_WORKSPACE, Workspace
 from recollect.errors import AccessError
 from recollect.models.model import Model
 from recollect.pipeline.calls import SHARED_ARGUMENTS
@@ -23,7 +23,7 @@ from recollect.results.presentation import Presentation
 from recollect.results.result import Finding, Result
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.streams import stream
-from recollect.testing.promises import BrokenContract, promise, promised, weaker
+from recollect.testing.promises import BrokenContract, iter_weaker, promise, promise_success
 from recollect.testing.world import World
 
 
@@ -45,38 +45,43 @@ def check_audit(audit: Audit, world: World | None = None) -> None:
     """
     world = world or World()
     _check_round_0(audit)
-    result = _result(audit, world, world.memoriser())
+    result = _run_audit(audit, world, world.build_memoriser())
     _check_naming(audit, result)
     _check_verb(audit)
     _check_presentation(audit, result)
     promise(
         result.outcome == "found", f"{audit.name}: a target that has learnt by heart is found out: {result.verdict}"
     )
-    for target in (world.null(), world.uniform()):
-        said = _result(audit, world, target)
-        promise(said.outcome != "found", f"{audit.name}: a {target.name} target is not accused: {said.verdict}")
+    for target in (world.build_null(), world.build_uniform()):
+        other_result = _run_audit(audit, world, target)
+        promise(
+            other_result.outcome != "found",
+            f"{audit.name}: a {target.name} target is not accused: {other_result.verdict}",
+        )
     _check_repeatable(audit, world, result)
-    _check_desk(audit, world, result)
+    _check_workspace(audit, world, result)
     _check_access(audit, world)
     _check_refusal(audit, world)
 
 
-def _result(audit: Audit, world: World, target: Model) -> Result:
+def _run_audit(audit: Audit, world: World, target: Model) -> Result:
     """The result of the whole audit of this target."""
-    return _judged(audit, world, world.given(target))
+    return _run_on_evidence(audit, world, world.build_given(target))
 
 
-def _judged(audit: Audit, world: World, given: Evidence, desk: Desk = BARE_DESK) -> Result:
+def _run_on_evidence(audit: Audit, world: World, given: Evidence, workspace: Workspace = NO_WORKSPACE) -> Result:
     """The result: evidence gathered in rounds, then judged."""
-    return audit.run(gathered(audit, given, ask=world.ask, train=world.train), stream(0, audit.name), desk)
+    return audit.run(
+        collect_evidence(audit, given, score=world.score, train=world.train), stream(0, audit.name), workspace
+    )
 
 
 def _check_round_0(audit: Audit) -> None:
     """Without evidence an audit says what it needs of its target, and says the same each time."""
     first, second = audit.needs(Evidence()), audit.needs(Evidence())
     promise(TARGET in first.access, f"{audit.name}: what the target must show is said before anything costs anything")
-    told = [(needs.access, needs.given, needs.fleet, needs.later) for needs in (first, second)]
-    promise(told[0] == told[1], f"{audit.name}: `needs` depends on the settings and the evidence alone")
+    stated = [(needs.access, needs.given, needs.fleet, needs.later) for needs in (first, second)]
+    promise(stated[0] == stated[1], f"{audit.name}: `needs` depends on the settings and the evidence alone")
 
 
 def _check_naming(audit: Audit, result: Result) -> None:
@@ -108,48 +113,48 @@ def _check_presentation(audit: Audit, result: Result) -> None:
     unknown = {*shown.annex} - {matter.id for matter in MATTERS}
     promise(not unknown, f"{audit.name}: the annex has the questions that it names, unlike {', '.join(unknown)}")
     if shown.figures:
-        with promised(f"{audit.name}: its figures can be drawn"):
-            drawn = load_function(shown.figures)(result, result.held)
+        with promise_success(f"{audit.name}: its figures can be drawn"):
+            drawn = load_function(shown.figures)(result, result.tables_in_memory)
             promise(all(isinstance(each, Figure) for each in drawn), "each is a `Figure`")
 
 
 def _check_repeatable(audit: Audit, world: World, result: Result) -> None:
     """The same seed gives the same JSON; order and block size move no finding."""
-    again = _result(audit, world, world.memoriser())
+    again = _run_audit(audit, world, world.build_memoriser())
     promise(again.model_dump_json() == result.model_dump_json(), f"{audit.name}: the same seed gives the same JSON")
     for other in (replace(world, backwards=not world.backwards), replace(world, block=5)):
-        found = _result(audit, other, other.memoriser())
+        found = _run_audit(audit, other, other.build_memoriser())
         what = "the order of records" if other.block == world.block else "the number of records asked at once"
         promise(found.outcome == result.outcome, f"{audit.name}: {what} does not move the outcome")
-        promise(_alike(found.findings, result.findings), f"{audit.name}: {what} does not move a finding")
+        promise(_are_alike(found.findings, result.findings), f"{audit.name}: {what} does not move a finding")
 
 
-def _check_desk(audit: Audit, world: World, result: Result) -> None:
+def _check_workspace(audit: Audit, world: World, result: Result) -> None:
     """Neither a watcher nor a folder moves a number, and what lies in the folder from last time is gone on with."""
-    told: list[tuple[int, int | None]] = []
+    reported: list[tuple[int, int | None]] = []
     with TemporaryDirectory() as folder:
-        desk = Desk(folder=Path(folder), progress=lambda what, done, total: told.append((done, total)))
+        workspace = Workspace(folder=Path(folder), progress=lambda what, done, total: reported.append((done, total)))
         for again in ("at a desk", "going on with what lies on its desk"):
-            found = _judged(audit, world, world.given(world.memoriser()), desk)
+            found = _run_on_evidence(audit, world, world.build_given(world.build_memoriser()), workspace)
             same = found.model_dump_json() == result.model_dump_json()
             promise(same, f"{audit.name}: {again} it finds the same")
-    sensible = all(done >= 0 and (total is None or done <= total) for done, total in told)
+    sensible = all(done >= 0 and (total is None or done <= total) for done, total in reported)
     promise(sensible, f"{audit.name}: no more is done than there is to do")
 
 
 def _check_access(audit: Audit, world: World) -> None:
     """What the audit says it needs is enough, and less is refused before any cost."""
     needed = audit.needs(Evidence()).access
-    given = world.given(world.memoriser())
-    with promised(f"{audit.name}: the access that it needs is enough"):
-        result = _judged(audit, world, world.shown(given, needed))
+    given = world.build_given(world.build_memoriser())
+    with promise_success(f"{audit.name}: the access that it needs is enough"):
+        result = _run_on_evidence(audit, world, world.limit_access(given, needed))
     promise(result.outcome == "found", f"{audit.name}: the access that it needs is enough: {result.verdict}")
-    for part, access in needed.items():
-        for less in weaker(access) if given.playing(part) else ():
-            _refused(audit, world.shown(given, {part: less}), f"the {part} shows only {less}")
+    for role, access in needed.items():
+        for less in iter_weaker(access) if given.models_of_role(role) else ():
+            _expect_refusal(audit, world.limit_access(given, {role: less}), f"the {role} shows only {less}")
 
 
-def _refused(audit: Audit, evidence: Evidence, why: str) -> None:
+def _expect_refusal(audit: Audit, evidence: Evidence, why: str) -> None:
     """The audit does not accept this evidence."""
     try:
         refuse_impossible(audit, evidence)
@@ -161,24 +166,24 @@ def _refused(audit: Audit, evidence: Evidence, why: str) -> None:
 def _check_refusal(audit: Audit, world: World) -> None:
     """What so few people cannot support is skipped, and nobody is accused."""
     few = replace(world, members=min(1, world.members), others=min(1, world.others), controls=1)
-    with promised(f"{audit.name}: what one person's data cannot support is skipped, not raised"):
-        result = _result(audit, few, few.null())
+    with promise_success(f"{audit.name}: what one person's data cannot support is skipped, not raised"):
+        result = _run_audit(audit, few, few.build_null())
     reasons = [skipped.reason for skipped in result.skipped]
     promise(bool(reasons), f"{audit.name}: what one person's data cannot support is skipped, with a reason")
     promise(result.outcome != "found", f"{audit.name}: nobody is accused on one person's data")
 
 
-def _alike(ours: Iterable[Finding], theirs: Iterable[Finding]) -> bool:
+def _are_alike(first_findings: Iterable[Finding], second_findings: Iterable[Finding]) -> bool:
     """Whether findings are the same but for rounding."""
-    first, second = ({finding.name: finding for finding in findings} for findings in (ours, theirs))
+    first, second = ({finding.name: finding for finding in findings} for findings in (first_findings, second_findings))
     return first.keys() == second.keys() and all(
         math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
         for name in first
-        for a, b in zip(_numbers(first[name]), _numbers(second[name]), strict=True)
+        for a, b in zip(_list_numbers(first[name]), _list_numbers(second[name]), strict=True)
     )
 
 
-def _numbers(finding: Finding) -> list[float]:
+def _list_numbers(finding: Finding) -> list[float]:
     """The value and both limits of a finding; an open limit is no number and the same as any other."""
     limits = finding.interval or (None, None)
     return [finding.value, *(0.0 if limit is None else limit for limit in limits)]

@@ -3,7 +3,7 @@
 ```python
 @pytest.mark.parametrize("name", SIGNALS.names)
 def test_every_signal_keeps_the_contract(name):
-    check_signal(signal_named(name))
+    check_signal(make_signal(name))
 ```
 """
 

@@ -20,11 +20,17 @@ from recollect.digests import digest
 from recollect.errors import ModelError
 from recollect.models.access import Access
 from recollect.models.answers import Answers, Integers
-from recollect.models.limited import weakened
+from recollect.models.limited import weaken
 from recollect.models.model import Kind, Model, Question
-from recollect.models.shards import no_answers
+from recollect.models.shards import build_empty_answers
 from recollect.streams import stream
-from recollect.testing.guesses import Numbers, Reals, evenly, guessed, guessed_label
+from recollect.testing.predictive_distributions import (
+    Reals,
+    TokenScores,
+    predict_by_zipf,
+    predict_label,
+    predict_uniformly,
+)
 
 _WORD = re.compile(r"\S+")
 _COLUMNS = [each.name for each in fields(Answers) if each.name != "records"]
@@ -48,7 +54,7 @@ class Uniform:
 
     def answer(self, records: Sequence[Record]) -> Answers:
         """The same numbers for every symbol."""
-        return _answers(self, records, lambda record, words: evenly(len(words), self.vocabulary))
+        return _build_answers(self, records, lambda record, words: predict_uniformly(len(words), self.vocabulary))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,20 +79,20 @@ class Null:
 
     def answer(self, records: Sequence[Record]) -> Answers:
         """Numbers that depend on the words and on chance."""
-        return _answers(self, records, self.say)
+        return _build_answers(self, records, self.score_words)
 
-    def say(self, record: Record, words: Sequence[str]) -> Numbers:
+    def score_words(self, record: Record, words: Sequence[str]) -> TokenScores:
         """What it shows about the words of one record."""
-        chance = stream(self.seed, labels.STREAM_FAKE_NULL, record.digest).standard_normal(len(words))
-        ease = np.array([_ease(word) for word in words])
-        return self.believing(record, 1 / (1 + np.exp(-ease - self.noise * chance)))
+        deviations = stream(self.seed, labels.STREAM_FAKE_NULL, record.digest).standard_normal(len(words))
+        ease = np.array([_compute_ease(word) for word in words])
+        return self.score_with_probability(record, 1 / (1 + np.exp(-ease - self.noise * deviations)))
 
-    def believing(self, record: Record, probability: Reals) -> Numbers:
+    def score_with_probability(self, record: Record, probability: Reals) -> TokenScores:
         """What it would show about one record if it found its symbols so likely."""
         if self.kind != "classifier":
-            return guessed(probability, self.vocabulary)
+            return predict_by_zipf(probability, self.vocabulary)
         label = int(record.label) if isinstance(record.label, int) else int(digest(record.label), 16)
-        return guessed_label(float(probability[0]), label % self.vocabulary, self.vocabulary)
+        return predict_label(float(probability[0]), label % self.vocabulary, self.vocabulary)
 
 
 @dataclass(frozen=True)
@@ -122,24 +128,24 @@ class Memoriser:
         return self.otherwise.access
 
     @cached_property
-    def learnt(self) -> frozenset[str]:
+    def memorised_digests(self) -> frozenset[str]:
         """The digests of the records that it knows by heart."""
         return frozenset(record.digest for record in self.records)
 
     @cached_property
     def digest(self) -> str:
         """The address of all that its answers depend on."""
-        return digest(self.name, self.certainty, self.otherwise.digest, sorted(self.learnt))
+        return digest(self.name, self.certainty, self.otherwise.digest, sorted(self.memorised_digests))
 
     def answer(self, records: Sequence[Record]) -> Answers:
         """Certainty about what it has learnt, `otherwise` about the rest."""
-        return _answers(self, records, self._say)
+        return _build_answers(self, records, self._score_words)
 
-    def _say(self, record: Record, words: Sequence[str]) -> Numbers:
+    def _score_words(self, record: Record, words: Sequence[str]) -> TokenScores:
         """What it shows about the words of one record."""
-        if record.digest not in self.learnt:
-            return self.otherwise.say(record, words)
-        return self.otherwise.believing(record, np.full(len(words), self.certainty))
+        if record.digest not in self.memorised_digests:
+            return self.otherwise.score_words(record, words)
+        return self.otherwise.score_with_probability(record, np.full(len(words), self.certainty))
 
 
 @dataclass(frozen=True)
@@ -183,9 +189,9 @@ class Scripted:
         Raises:
             ModelError: It says nothing about a record, or not as many numbers as the record has symbols.
         """
-        return _answers(self, records, self._say)
+        return _build_answers(self, records, self._score_words)
 
-    def _say(self, record: Record, words: Sequence[str]) -> Numbers:
+    def _score_words(self, record: Record, words: Sequence[str]) -> TokenScores:
         """What the table says about one record."""
         row = self.table.get(record.id, ())
         if len(row) != len(words):
@@ -194,30 +200,32 @@ class Scripted:
                 do="Give one probability per white-space word.",
                 code="not_scripted",
             )
-        return self.otherwise.believing(record, np.array(row, dtype=np.float64))
+        return self.otherwise.score_with_probability(record, np.array(row, dtype=np.float64))
 
 
-def _answers(model: Model, records: Sequence[Record], say: Callable[[Record, list[str]], Numbers]) -> Answers:
+def _build_answers(
+    model: Model, records: Sequence[Record], score_words: Callable[[Record, list[str]], TokenScores]
+) -> Answers:
     """What a fake shows about some records, each content once."""
     distinct = tuple({record.digest: record for record in records}.values())
     if not distinct:
-        return weakened(no_answers(), model.access)
-    asked = _Asked((model.digest, model.kind, model.question), model, distinct, say)
-    whole = _remembered(asked) if len(distinct) == 1 else _joined(asked)
+        return weaken(build_empty_answers(), model.access)
+    request = _Request((model.digest, model.kind, model.question), model, distinct, score_words)
+    rows = _build_cached_rows(request) if len(distinct) == 1 else _concatenate_rows(request)
     # what is remembered stays as it is, whatever is done to the arrays that are given away
-    own = {each: getattr(whole, each) for each in _COLUMNS}
+    own = {each: getattr(rows, each) for each in _COLUMNS}
     own = {name: None if values is None else values.copy() for name, values in own.items()}
-    return weakened(Answers(records=whole.records, **own), model.access)
+    return weaken(Answers(records=rows.records, **own), model.access)
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _Request:
     """Records that a fake is asked about; equal if the answer cannot but be the same."""
 
     address: tuple[str, Kind, Question]
     model: Model
     records: tuple[Record, ...]
-    say: Callable[[Record, list[str]], Numbers]
+    score_words: Callable[[Record, list[str]], TokenScores]
 
     @cached_property
     def key(self) -> tuple[object, ...]:
@@ -228,48 +236,48 @@ class _Asked:
         return hash(self.key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Asked) and self.key == other.key
+        return isinstance(other, _Request) and self.key == other.key
 
 
 @lru_cache(maxsize=1 << 10)
-def _joined(asked: _Asked) -> Answers:
+def _concatenate_rows(request: _Request) -> Answers:
     """The rows of all records: contract checks ask the same models about the same records again and again."""
-    each = [_Asked(asked.address, asked.model, (record,), asked.say) for record in asked.records]
-    return Answers.joined([_remembered(one) for one in each])
+    each = [_Request(request.address, request.model, (record,), request.score_words) for record in request.records]
+    return Answers.concatenate([_build_cached_rows(one) for one in each])
 
 
 @lru_cache(maxsize=1 << 14)
-def _remembered(asked: _Asked) -> Answers:
+def _build_cached_rows(request: _Request) -> Answers:
     """The rows of one record, which may be asked about again together with others."""
-    return _rows(asked.model, asked.records[0], asked.say)
+    return _build_rows(request.model, request.records[0], request.score_words)
 
 
-def _rows(model: Model, record: Record, say: Callable[[Record, list[str]], Numbers]) -> Answers:
+def _build_rows(model: Model, record: Record, score_words: Callable[[Record, list[str]], TokenScores]) -> Answers:
     """The rows of one record: each word once or, masked, once per pattern that hides it."""
     labelled = model.kind == "classifier"
-    spans = [(0, 0)] if labelled else [match.span() for match in _WORD.finditer(record.predicted)]
-    words = [str(record.label)] if labelled else [record.predicted[begin:end] for begin, end in spans]
-    pattern, position = _asked(model, record, len(words))
-    numbers = say(record, words)
+    spans = [(0, 0)] if labelled else [match.span() for match in _WORD.finditer(record.scored_text)]
+    words = [str(record.label)] if labelled else [record.scored_text[begin:end] for begin, end in spans]
+    pattern, position = _choose_positions(model, record, len(words))
+    numbers = score_words(record, words)
     real = np.float64 if model.question.precision == "float64" else np.float32
-    places = np.array(spans, dtype=np.int32).reshape(-1, 2)[position]
+    spans_by_row = np.array(spans, dtype=np.int32).reshape(-1, 2)[position]
     return Answers(
         records=(record.digest,),
         offsets=np.array([0, len(position)], dtype=np.int64),
         pattern=pattern,
         position=position,
-        start=places[:, 0],
-        end=places[:, 1],
+        start=spans_by_row[:, 0],
+        end=spans_by_row[:, 1],
         known=np.ones(len(position), dtype=np.bool_),
         rank=numbers.rank[position],
         logprob=numbers.logprob[position].astype(real),
         entropy=numbers.entropy[position].astype(real),
-        spread=numbers.spread[position].astype(real),
+        logprob_std=numbers.logprob_std[position].astype(real),
         logits=numbers.logits.astype(real) if labelled and numbers.logits is not None else None,
     )
 
 
-def _asked(model: Model, record: Record, words: int) -> tuple[Integers, Integers]:
+def _choose_positions(model: Model, record: Record, words: int) -> tuple[Integers, Integers]:
     """Pattern and position of each row."""
     if model.kind != "masked":
         return np.zeros(words, dtype=np.int32), np.arange(words, dtype=np.int32)
@@ -282,6 +290,6 @@ def _asked(model: Model, record: Record, words: int) -> tuple[Integers, Integers
 
 
 @cache
-def _ease(word: str) -> float:
+def _compute_ease(word: str) -> float:
     """How easy a word is to predict, in logits between -7 and 1: its own, and the same for every model."""
     return 1 - 8 * int(digest(word), 16) / 2**128

@@ -24,7 +24,7 @@ def promise(kept: bool, what: str) -> None:
 
 
 @contextmanager
-def promised(what: str) -> Iterator[None]:
+def promise_success(what: str) -> Iterator[None]:
     """What every signal or audit promises to be able to do.
 
     Raises:
@@ -36,10 +36,10 @@ def promised(what: str) -> Iterator[None]:
         raise BrokenContract(f"{what}, but: {error!r}") from error
 
 
-def weaker(needed: Access) -> Iterator[Access]:
+def iter_weaker(needed: Access) -> Iterator[Access]:
     """Accesses that are weaker than needed, by one field each.
 
-    >>> [str(access) for access in weaker(Access.top(5))]
+    >>> [str(access) for access in iter_weaker(Access.top(5))]
     ['the top 4, no numbers']
     """
     if needed.k != 1:

@@ -12,14 +12,14 @@ from recollect.errors import AccessError
 from recollect.models.model import Model
 from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
 from recollect.signals.scores import Scores
-from recollect.signals.signal import Signal, derived_corpora, scored
+from recollect.signals.signal import Signal, compute_scores, derive_corpora
 from recollect.stats.auc import auc
-from recollect.testing.promises import BrokenContract, promise, promised, weaker
+from recollect.testing.promises import BrokenContract, iter_weaker, promise, promise_success
 from recollect.testing.world import World
 
-FOUND = 0.9
+MIN_AUC = 0.9
 """The least AUC on a target that has learnt the members by heart."""
-CHANCE = 0.2
+MAX_NULL_DEVIATION = 0.2
 """How far the AUC may lie from one half on a target that has seen nobody: four standard errors in this world."""
 
 
@@ -36,7 +36,7 @@ def check_signal(signal: Signal) -> None:
     promise(bool(signal.name and signal.paper and signal.kinds), "a signal has a name, a paper and kinds of models")
     for kind in signal.kinds:
         world = World(kind=kind)
-        scores = _scores(signal, world, world.memoriser())
+        scores = _score_target(signal, world, world.build_memoriser())
         _check_owners(scores, world, signal)
         _check_direction(signal, world, scores)
         _check_repeatable(signal, world, scores)
@@ -44,23 +44,23 @@ def check_signal(signal: Signal) -> None:
         _check_silence(signal, world)
 
 
-def _scores(signal: Signal, world: World, target: Model) -> Scores:
+def _score_target(signal: Signal, world: World, target: Model) -> Scores:
     """The scores of the audited corpus."""
-    return scored(signal, _evidence(signal, world, target))
+    return compute_scores(signal, _build_evidence(signal, world, target))
 
 
-def _evidence(signal: Signal, world: World, target: Model, audited: Corpus | None = None) -> Evidence:
+def _build_evidence(signal: Signal, world: World, target: Model, audited: Corpus | None = None) -> Evidence:
     """All that there is to judge by, with what the signal derives from both corpora asked as well."""
-    evidence = world.evidence(target)
+    evidence = world.build_evidence(target)
     corpora = {**evidence.corpora, **({} if audited is None else {AUDITED: audited})}
     evidence = replace(evidence, corpora=corpora)
-    derived = derived_corpora(signal, evidence, corpora)
-    asked = {
-        (name, part): world.ask(model, corpus)
-        for part, corpus in derived.items()
+    derived = derive_corpora(signal, evidence, corpora)
+    answers = {
+        (name, role): world.score(model, corpus)
+        for role, corpus in derived.items()
         for name, model in evidence.models.items()
     }
-    return replace(evidence, corpora={**corpora, **derived}, answers={**evidence.answers, **asked})
+    return replace(evidence, corpora={**corpora, **derived}, answers={**evidence.answers, **answers})
 
 
 def _check_owners(scores: Scores, world: World, signal: Signal) -> None:
@@ -69,25 +69,28 @@ def _check_owners(scores: Scores, world: World, signal: Signal) -> None:
     given = dict(zip(scores.records, scores.users, strict=True))
     promise(given == owners, f"{signal.name}: every record has one score, under its own id and owner")
     promise(bool(np.isfinite(scores.values).all()), f"{signal.name}: scores are finite numbers")
-    controls = scored(signal, _evidence(signal, world, world.memoriser()), CONTROLS)
+    controls = compute_scores(signal, _build_evidence(signal, world, world.build_memoriser()), CONTROLS)
     wanted = {record.id for record in world.corpora[CONTROLS]}
     promise(set(controls.records) == wanted, f"{signal.name}: it scores the corpus that it is asked about")
 
 
 def _check_direction(signal: Signal, world: World, scores: Scores) -> None:
     """Members score higher if, and only if, the target has seen them."""
-    found = _auc(scores, world)
-    promise(found >= FOUND, f"{signal.name}: what was learnt by heart scores higher (AUC {found:.2f}, {world.kind})")
-    for target in (world.null(), world.uniform()):
-        away = abs(_auc(_scores(signal, world, target), world) - 0.5)
-        promise(away <= CHANCE, f"{signal.name}: a {target.name} target gives chance (AUC off by {away:.2f})")
+    found = _compute_auc(scores, world)
+    promise(found >= MIN_AUC, f"{signal.name}: what was learnt by heart scores higher (AUC {found:.2f}, {world.kind})")
+    for target in (world.build_null(), world.build_uniform()):
+        deviation = abs(_compute_auc(_score_target(signal, world, target), world) - 0.5)
+        promise(
+            deviation <= MAX_NULL_DEVIATION,
+            f"{signal.name}: a {target.name} target gives chance (AUC off by {deviation:.2f})",
+        )
 
 
 def _check_repeatable(signal: Signal, world: World, scores: Scores) -> None:
     """Neither repetition nor order nor block size moves a score."""
     for changed in ({}, {"backwards": True}, {"block": 1}, {"block": 7}):
         other = replace(world, **changed)
-        again = _scores(signal, other, other.memoriser())
+        again = _score_target(signal, other, other.build_memoriser())
         same = set(again.records) == set(scores.records) and np.allclose(
             again.select(scores.records).values, scores.values, rtol=1e-9, atol=1e-9
         )
@@ -96,23 +99,23 @@ def _check_repeatable(signal: Signal, world: World, scores: Scores) -> None:
 
 def _check_access(signal: Signal, world: World, scores: Scores) -> None:
     """What the signal says it needs is enough, and less is refused."""
-    evidence = _evidence(signal, world, world.memoriser())
-    with promised(f"{signal.name}: the access that it needs is enough"):
-        again = scored(signal, world.shown(evidence, signal.needs))
+    evidence = _build_evidence(signal, world, world.build_memoriser())
+    with promise_success(f"{signal.name}: the access that it needs is enough"):
+        again = compute_scores(signal, world.limit_access(evidence, signal.needs))
     promise(
         np.allclose(again.select(scores.records).values, scores.values, rtol=1e-9, atol=1e-9),
         f"{signal.name}: the access that it needs is enough for the same scores",
     )
-    for part, needed in signal.needs.items():
-        promise(bool(evidence.playing(part)), f"{signal.name}: {part!r} is a part that models play")
-        for less in weaker(needed):
-            _refused(signal, world.shown(evidence, {part: less}), f"{part} shows only {less}")
+    for role, needed in signal.needs.items():
+        promise(bool(evidence.models_of_role(role)), f"{signal.name}: {role!r} is a part that models play")
+        for less in iter_weaker(needed):
+            _expect_refusal(signal, world.limit_access(evidence, {role: less}), f"{role} shows only {less}")
 
 
-def _refused(signal: Signal, evidence: Evidence, why: str) -> None:
+def _expect_refusal(signal: Signal, evidence: Evidence, why: str) -> None:
     """The signal does not accept this evidence."""
     try:
-        scored(signal, evidence)
+        compute_scores(signal, evidence)
     except AccessError:
         return
     raise BrokenContract(f"{signal.name}: refuses with an AccessError when the {why}")
@@ -125,15 +128,16 @@ def _check_silence(signal: Signal, world: World) -> None:
     pair = world.kind == "seq2seq"
     blank = Record(id="blank", source="word1", target=" ") if pair else Record(id="blank", text=" ")
     records = [blank, *world.corpora[AUDITED]]
-    evidence = _evidence(signal, world, world.memoriser(), Corpus.of(records))
+    evidence = _build_evidence(signal, world, world.build_memoriser(), Corpus.of(records))
     promise(
-        len(scored(signal, evidence)) == len(records) - 1, f"{signal.name}: a record without a prediction is left out"
+        len(compute_scores(signal, evidence)) == len(records) - 1,
+        f"{signal.name}: a record without a prediction is left out",
     )
 
 
-def _auc(scores: Scores, world: World) -> float:
+def _compute_auc(scores: Scores, world: World) -> float:
     """How well the scores tell members from others."""
-    members = {record.id for record in world.learnt}
+    members = {record.id for record in world.member_records}
     inside = scores.select([record for record in scores.records if record in members])
     outside = scores.select([record for record in scores.records if record not in members])
     return auc(inside, outside).value

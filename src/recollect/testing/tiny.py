@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect import labels
+from recollect.checks import check_one_of
 from recollect.digests import digest
-from recollect.settings import one_of
 
 if TYPE_CHECKING:
     from recollect.models.model import Precision
@@ -67,7 +67,7 @@ _AROUND = {
 """What the family's tokenizer puts before and after a text."""
 
 
-def tiny_tokenizer(*, before: str | None = None, after: str | None = None) -> Any:
+def build_tiny_tokenizer(*, before: str | None = None, after: str | None = None) -> Any:
     """A byte-level BPE tokenizer of 400 symbols with those that a text is put between.
 
     Args:
@@ -86,17 +86,17 @@ def tiny_tokenizer(*, before: str | None = None, after: str | None = None) -> An
         TEXTS * 2,
         trainers.BpeTrainer(vocab_size=400, initial_alphabet=alphabet, special_tokens=special, show_progress=False),
     )
-    around = [symbol for symbol in (before, after) if symbol]
+    around = [token for token in (before, after) if token]
     if around:
         backend.post_processor = processors.TemplateProcessing(
-            single=" ".join(part for part in (before, "$A", after) if part),
-            special_tokens=[(symbol, special.index(symbol)) for symbol in around],
+            single=" ".join(piece for piece in (before, "$A", after) if piece),
+            special_tokens=[(token, special.index(token)) for token in around],
         )
     roles = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "mask_token": "<mask>"}
     return PreTrainedTokenizerFast(tokenizer_object=backend, **roles)
 
 
-def tiny_model(
+def build_tiny_model(
     family: str,
     *,
     window: int = 64,
@@ -116,23 +116,23 @@ def tiny_model(
     import torch
     from transformers import AutoConfig
 
-    from recollect.models.pretrained import Pretrained, settled
+    from recollect.models.pretrained import Pretrained, settle
 
-    one_of(_SIZES, family=family)
+    check_one_of(_SIZES, family=family)
     before, after = _AROUND.get(family, (None, None))
-    tokenizer = tiny_tokenizer(before=before, after=after)
-    config = AutoConfig.for_model(family, **_SIZES[family], **_symbols(tokenizer))
+    tokenizer = build_tiny_tokenizer(before=before, after=after)
+    config = AutoConfig.for_model(family, **_SIZES[family], **_build_token_config(tokenizer))
     # RoBERTa leaves the first places of its table to padding
-    places = window + (config.pad_token_id + 1 if family == "roberta" else 0)
-    for name, size in {**dict.fromkeys(_WIDE, 64), "max_position_embeddings": places}.items():
+    positions = window + (config.pad_token_id + 1 if family == "roberta" else 0)
+    for name, size in {**dict.fromkeys(_WIDE, 64), "max_position_embeddings": positions}.items():
         if hasattr(config, name):
             setattr(config, name, size)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = _drawn(family, config)
+        network = _draw_network(family, config)
     return Pretrained(
         name=f"tiny-{family}",
-        network=settled(network, precision, torch.device("cpu")),
+        network=settle(network, precision, torch.device("cpu")),
         tokenizer=tokenizer,
         digest=digest(labels.DIGEST_TINY, family, window, seed),
         card=card or {},
@@ -150,7 +150,7 @@ def save_tiny(pretrained: Pretrained, folder: Path) -> Path:
     return folder
 
 
-def _symbols(tokenizer: Any) -> dict[str, int]:
+def _build_token_config(tokenizer: Any) -> dict[str, int]:
     """What a configuration must know of its tokenizer."""
     return {
         "vocab_size": len(tokenizer),
@@ -161,7 +161,7 @@ def _symbols(tokenizer: Any) -> dict[str, int]:
     }
 
 
-def _drawn(family: str, config: Any) -> Any:
+def _draw_network(family: str, config: Any) -> Any:
     """The network, its weights large enough that what was read before matters."""
     import torch
     import transformers

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from recollect.errors import RecollectError
-from recollect.results.result import Result, plain_text
+from recollect.results.result import Result, render_text
 
 UPDATE: Final = "RECOLLECT_UPDATE_WORDING"
 """The environment variable that, if set to anything, has snapshots written anew instead of compared."""
@@ -53,7 +53,7 @@ def render_wording(cases: Mapping[str, Result | RecollectError]) -> str:
     """
     seen, sections = set[tuple[str, str]](), []
     for title, case in cases.items():
-        lines = list(_lines(case))
+        lines = list(_iter_lines(case))
         new = [f"{what}: {sentence}" for what, sentence in lines if (what, sentence) not in seen]
         old = [what for what, sentence in lines if (what, sentence) in seen]
         sections.append("\n".join([f"== {title}", *new, *([f"as above: {', '.join(old)}"] if old else []), ""]))
@@ -61,13 +61,13 @@ def render_wording(cases: Mapping[str, Result | RecollectError]) -> str:
     return "\n".join(sections)
 
 
-def _lines(case: Result | RecollectError) -> Iterator[tuple[str, str]]:
+def _iter_lines(case: Result | RecollectError) -> Iterator[tuple[str, str]]:
     """Every sentence of a result, or what an error says, after what it is about."""
     if isinstance(case, RecollectError):
         yield f"error [{case.code}]", f"{case.found} {case.do}".rstrip()
         return
     yield f"verdict [{case.outcome_code or case.outcome}]", case.verdict_text
-    yield from ((f"note [{note.code}]", plain_text(note.text)) for note in case.notes)
+    yield from ((f"note [{note.code}]", render_text(note.text)) for note in case.notes)
     yield from ((f"skipped {each.finding or 'all'} [{each.code}]", each.reason) for each in case.skipped)
     yield from ((f"withheld {each.finding} [{each.code}]", each.reason) for each in case.withheld)
     if case.guard is not None:
@@ -80,4 +80,4 @@ def _lines(case: Result | RecollectError) -> Iterator[tuple[str, str]]:
             yield f"next step after {finding.name}", finding.next_step
     if case.next_step is not None:
         yield "next step", case.next_step
-    yield from ((f"untested {place}", sentence) for place, sentence in enumerate(case.untested, 1))
+    yield from ((f"untested {index}", sentence) for index, sentence in enumerate(case.untested, 1))

@@ -16,7 +16,7 @@ from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.limited import limited
 from recollect.models.model import Kind, Model
-from recollect.models.store import blocks
+from recollect.models.store import split_into_blocks
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.streams import stream
 from recollect.testing.fakes import Memoriser, Null, Uniform
@@ -27,7 +27,7 @@ SHADOWS = 8
 
 
 @dataclass(frozen=True)
-class Direct:
+class DirectAnswers:
     """Answers straight from a model, kept nowhere: the answer store of tests."""
 
     model: Model
@@ -39,14 +39,14 @@ class Direct:
         """What the model shows."""
         return self.model.access
 
-    def answers(self, records: Iterable[Record]) -> Answers:
+    def get_answers(self, records: Iterable[Record]) -> Answers:
         """The answers to these records, each content once, in their order."""
         return self.model.answer(list({record.digest: record for record in records}.values()))
 
-    def each(self, records: Iterable[Record]) -> Iterator[tuple[list[Record], Answers]]:
+    def iter_blocks(self, records: Iterable[Record]) -> Iterator[tuple[list[Record], Answers]]:
         """The records block by block with their answers."""
-        for block in blocks(records, self.block):
-            yield block, self.answers(block)
+        for block in split_into_blocks(records, self.block):
+            yield block, self.get_answers(block)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,81 +74,85 @@ class World:
     def corpora(self) -> dict[str, Corpus]:
         """The corpora by the parts they play; members and others are mixed."""
         audited = [
-            *self._written_by(labels.FAKE_MEMBER, self.members),
-            *self._written_by(labels.FAKE_OTHER, self.others),
+            *self._build_records(labels.FAKE_MEMBER, self.members),
+            *self._build_records(labels.FAKE_OTHER, self.others),
         ]
         mixed = [audited[i] for i in stream(self.seed, labels.STREAM_FAKE_ORDER).permutation(len(audited))]
         return {
-            AUDITED: self._corpus(mixed),
-            CONTROLS: self._corpus(self._written_by(labels.FAKE_CONTROL, self.controls)),
+            AUDITED: self._build_corpus(mixed),
+            CONTROLS: self._build_corpus(self._build_records(labels.FAKE_CONTROL, self.controls)),
         }
 
     @cached_property
-    def learnt(self) -> list[Record]:
+    def member_records(self) -> list[Record]:
         """The records that trained the target."""
         return [record for record in self.corpora[AUDITED] if record.owner.startswith("member")]
 
-    def memoriser(self) -> Memoriser:
+    def build_memoriser(self) -> Memoriser:
         """A target that has learnt the members' records by heart."""
-        return Memoriser(self.learnt, otherwise=self._null(0))
+        return Memoriser(self.member_records, otherwise=self._build_null_model(0))
 
-    def null(self) -> Null:
+    def build_null(self) -> Null:
         """A target that has seen nobody's."""
-        return self._null(0)
+        return self._build_null_model(0)
 
-    def uniform(self) -> Uniform:
+    def build_uniform(self) -> Uniform:
         """A target that knows nothing at all."""
         return Uniform(vocabulary=self._vocabulary, kind=self.kind)
 
-    def evidence(self, target: Model) -> Evidence:
+    def build_evidence(self, target: Model) -> Evidence:
         """This target with a reference, shadows and both corpora, everybody asked about everything."""
-        shadows = self._shadow_cohorts()
+        shadows = self._build_shadow_cohorts()
         models: dict[str, Model] = {
             TARGET: target,
-            "reference": self._null(1),
+            "reference": self._build_null_model(1),
             **self.train(shadows, self.corpora[AUDITED]),
         }
-        answers = {(model, corpus): Direct(models[model], self.block) for model in models for corpus in self.corpora}
+        answers = {
+            (model, corpus): DirectAnswers(models[model], self.block) for model in models for corpus in self.corpora
+        }
         return Evidence(models=models, corpora=self.corpora, answers=answers, cohorts={AUDITED: shadows})
 
-    def shown(self, evidence: Evidence, most: Mapping[str, Access]) -> Evidence:
+    def limit_access(self, evidence: Evidence, max_access: Mapping[str, Access]) -> Evidence:
         """The same evidence from models that show at most so much, by the parts they play."""
-        limits = {name: access for part, access in most.items() for name in evidence.playing(part)}
+        limits = {name: access for role, access in max_access.items() for name in evidence.models_of_role(role)}
         models = {
             name: limited(model, limits[name]) if name in limits else model for name, model in evidence.models.items()
         }
-        answers = {(model, corpus): Direct(models[model], self.block) for model, corpus in evidence.answers}
+        answers = {(model, corpus): DirectAnswers(models[model], self.block) for model, corpus in evidence.answers}
         return replace(evidence, models=models, answers=answers)
 
-    def given(self, target: Model) -> Evidence:
+    def build_given(self, target: Model) -> Evidence:
         """What a user would give: this target, a reference, both corpora, and the truth; nobody has been asked."""
-        members = {TARGET: sorted({record.owner for record in self.learnt})}
-        cohorts = {AUDITED: self._cohorts(members)}
-        models: dict[str, Model] = {TARGET: target, "reference": self._null(1)}
+        members = {TARGET: sorted({record.owner for record in self.member_records})}
+        cohorts = {AUDITED: self._build_cohorts(members)}
+        models: dict[str, Model] = {TARGET: target, "reference": self._build_null_model(1)}
         return Evidence(models=models, corpora=self.corpora, cohorts=cohorts, trainable=True)
 
     def train(self, cohorts: Cohorts, corpus: Corpus) -> Mapping[str, Model]:
         """Models that have learnt their cohorts' records by heart."""
         return {
-            name: Memoriser(tuple(iter(cohorts.corpus_of(corpus, name))), otherwise=self._null(2 + i), name=name)
+            name: Memoriser(
+                tuple(iter(cohorts.select_corpus(corpus, name))), otherwise=self._build_null_model(2 + i), name=name
+            )
             for i, name in enumerate(cohorts.models)
         }
 
-    def ask(self, model: Model, corpus: Corpus) -> Direct:
+    def score(self, model: Model, corpus: Corpus) -> DirectAnswers:
         """Asks a model directly."""
-        return Direct(model, self.block)
+        return DirectAnswers(model, self.block)
 
     @property
     def _vocabulary(self) -> int:
         return 10 if self.kind == "classifier" else 1000
 
-    def _null(self, seed: int) -> Null:
+    def _build_null_model(self, seed: int) -> Null:
         return Null(seed=seed, kind=self.kind, vocabulary=self._vocabulary)
 
-    def _corpus(self, records: list[Record]) -> Corpus:
+    def _build_corpus(self, records: list[Record]) -> Corpus:
         return Corpus.of(records[::-1] if self.backwards else records)
 
-    def _shadow_cohorts(self) -> Cohorts:
+    def _build_shadow_cohorts(self) -> Cohorts:
         """Shadows that were each trained on a random half of all audited people."""
         owners = sorted({record.owner for record in self.corpora[AUDITED]})
         halves = {
@@ -157,23 +161,25 @@ class World:
             ]
             for i in range(SHADOWS)
         }
-        return self._cohorts(halves)
+        return self._build_cohorts(halves)
 
-    def _cohorts(self, members: Mapping[str, list[str]]) -> Cohorts:
+    def _build_cohorts(self, members: Mapping[str, list[str]]) -> Cohorts:
         owners = {record.owner for record in self.corpora[AUDITED]}
         return Cohorts.of(members, units=owners, unit="user", corpus=self.corpora[AUDITED].digest, seed=self.seed)
 
-    def _written_by(self, group: str, people: int) -> list[Record]:
+    def _build_records(self, group: str, people: int) -> list[Record]:
         """What the people of one group wrote."""
-        return [self._record(f"{group}-{person}", number) for person in range(people) for number in range(RECORDS_EACH)]
+        return [
+            self._make_record(f"{group}-{person}", number) for person in range(people) for number in range(RECORDS_EACH)
+        ]
 
-    def _record(self, user: str, number: int) -> Record:
+    def _make_record(self, user: str, number: int) -> Record:
         """One record; those that hold an array are made anew, because an array can be changed."""
-        written = _written if self.kind == "classifier" else _remembered
-        return written(self.kind, self.seed, user, number)
+        build = _build_record if self.kind == "classifier" else _build_cached_record
+        return build(self.kind, self.seed, user, number)
 
 
-def _written(kind: Kind, seed: int, user: str, number: int) -> Record:
+def _build_record(kind: Kind, seed: int, user: str, number: int) -> Record:
     """One record: some frequent words and some rare ones, different for everybody."""
     rng = stream(seed, user, number)
     words = [f"word{int(WORDS ** rng.random())}" for _ in range(int(rng.integers(8, 16)))]
@@ -185,5 +191,5 @@ def _written(kind: Kind, seed: int, user: str, number: int) -> Record:
     return Record(id=name, user=user, text=text)
 
 
-_remembered = lru_cache(maxsize=1 << 12)(_written)
+_build_cached_record = lru_cache(maxsize=1 << 12)(_build_record)
 """The same, made once: contract checks build the same world again and again."""

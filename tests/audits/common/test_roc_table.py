@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recollect.audits.common.roc import MOST_POINTS, READ_AT, build_roc_table
+from recollect.audits.common.roc import MAX_POINTS, READ_AT, build_roc_table
 from recollect.errors import NotEnoughData
 from recollect.stats import roc_curve
 from recollect.testing.refusals import refused
@@ -20,8 +20,8 @@ def test_a_long_one_reads_the_same_where_it_is_read():
     members, others = rng.normal(1, 1, 9000), rng.normal(0, 1, 9000)
     curve, table = roc_curve(members, others), build_roc_table(members, others)
     fpr, tpr = table["fpr"].to_numpy(), table["tpr"].to_numpy()
-    assert len(fpr) <= MOST_POINTS + len(READ_AT) + 2
-    assert curve.at(np.array(READ_AT)).tolist() == [tpr[np.flatnonzero(fpr <= rate)[-1]] for rate in READ_AT]
+    assert len(fpr) <= MAX_POINTS + len(READ_AT) + 2
+    assert curve.tpr_at(np.array(READ_AT)).tolist() == [tpr[np.flatnonzero(fpr <= rate)[-1]] for rate in READ_AT]
     assert np.trapezoid(tpr, fpr) == pytest.approx(np.trapezoid(curve.tpr, curve.fpr), abs=1e-3)
 
 

@@ -9,31 +9,31 @@ import pytest
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.audits.exposure.extraction import ExtractionAudit
 from recollect.audits.exposure.view import CANARIES
-from recollect.audits.rounds import gathered
+from recollect.audits.rounds import collect_evidence
 from recollect.corpora import Record, synthetic
+from recollect.corpora.canaries.insertion import CanarySettings, plant
 from recollect.corpora.canaries.manifest import Canaries, Canary
-from recollect.corpora.canaries.planting import Planting, plant
 from recollect.corpora.corpus import Corpus
 from recollect.errors import AccessError, ModelError, NotEnoughData, PlanError
 from recollect.models.access import Access
 from recollect.models.limited import limited
-from recollect.models.loading import load_model
+from recollect.models.loader import load_model
 from recollect.models.masked import Masked
 from recollect.models.model import Question
 from recollect.models.seq2seq import Seq2Seq
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.run import run
-from recollect.recipes.forcing import with_canaries
-from recollect.recipes.reading import load_recipe
-from recollect.recipes.training import train
-from recollect.results.schema import parsed
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.trainer import train
+from recollect.recipes.vocabulary import add_canaries_to_vocabulary
+from recollect.results.schema import parse_result
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.stats.significance import binomial_p
 from recollect.streams import stream
 from recollect.testing.fakes import Memoriser, Null
 from recollect.testing.refusals import refused
-from recollect.testing.tiny import tiny_model
-from recollect.testing.world import Direct
+from recollect.testing.tiny import build_tiny_model
+from recollect.testing.world import DirectAnswers
 
 QUICK = ["units=48", "embedding=16", "training.epochs=30", "training.learning_rate=0.01", "training.batch_size=16"]
 FORMAT = "my pin is {digits:4}"
@@ -57,17 +57,17 @@ def manifest(path, *, planted, controls, seed=0, written=FORMAT):
 
 def judge(audit, model, *, seed=0, **given):
     """The result without a store: straight from the model."""
-    evidence = gathered(
+    evidence = collect_evidence(
         audit,
         Evidence(models={TARGET: model}, seed=seed, **given),
-        ask=lambda asked, corpus: Direct(asked, block=4096),  # a secret that is drawn again is asked once
+        score=lambda asked, corpus: DirectAnswers(asked, block=4096),  # a secret that is drawn again is asked once
         train=lambda *_: {},
     )
     return audit.run(evidence, stream(seed, audit.name))
 
 
 def rows(result):
-    return {row["secret_id"]: row for row in result.held["secrets"].to_pylist()}
+    return {row["secret_id"]: row for row in result.tables_in_memory["secrets"].to_pylist()}
 
 
 @pytest.mark.parametrize("models", [30, pytest.param(60, marks=pytest.mark.slow)])
@@ -137,7 +137,7 @@ def test_secrets_are_masked_unless_asked_for(tmp_path):
     known = manifest(tmp_path / "c.json", planted=2, controls=3)
     for show in (False, True):
         result = judge(ExposureAudit(show_text=show), Null(), files={CANARIES: tmp_path / "c.json"})
-        said = json.dumps([result.model_dump(mode="json"), result.held["secrets"].to_pylist()])
+        said = json.dumps([result.model_dump(mode="json"), result.tables_in_memory["secrets"].to_pylist()])
         assert (known.canaries[0].text in said) is show
 
 
@@ -145,10 +145,10 @@ def test_secrets_are_masked_unless_asked_for(tmp_path):
 def trained(tmp_path_factory):
     """A small model that was trained on a corpus with secrets in it, and their manifest."""
     folder = tmp_path_factory.mktemp("trained")
-    corpus = synthetic.texts(people=4, each=15, seed=0)
-    planted, canaries = plant(corpus, Planting(format=FORMAT, secrets=1, repeat=(8,), controls=40))
+    corpus = synthetic.make_texts(people=4, per_person=15, seed=0)
+    planted, canaries = plant(corpus, CanarySettings(format=FORMAT, secrets=1, repeat=(8,), controls=40))
     canaries.save(folder / "canaries.json")
-    recipe = with_canaries(load_recipe("char-lstm", QUICK), canaries)
+    recipe = add_canaries_to_vocabulary(load_recipe("char-lstm", QUICK), canaries)
     train(recipe, planted, folder / "model", threads=1)
     return folder, canaries
 
@@ -168,11 +168,11 @@ def test_a_real_model_gives_its_secret_away(trained, tmp_path):
     assert secret["space"] == 10_000
     assert result.finding("first_guess").value == 1
     written = json.loads((tmp_path / "run" / "results" / "exposure.json").read_text())
-    assert parsed(written, source="exposure.json").verdict == result.verdict
+    assert parse_result(written, source="exposure.json").verdict == result.verdict
     drawn = run(
         Plan(audit=ExtractionAudit(format=FORMAT, show_text=True, top=3), models=plan.models, work=tmp_path / "work")
     )
-    assert drawn.held["secrets"].to_pylist()[0]["secret"] == canaries.planted[0].text
+    assert drawn.tables_in_memory["secrets"].to_pylist()[0]["secret"] == canaries.planted[0].text
     assert drawn.finding("proven").value == 3
 
 
@@ -203,7 +203,7 @@ def test_counted_ranks_are_kept_and_read_again(trained, tmp_path):
     )
     first = run(plan)
     again = run(plan)
-    assert first.held["secrets"].equals(again.held["secrets"])
+    assert first.tables_in_memory["secrets"].equals(again.tables_in_memory["secrets"])
     assert list(tmp_path.glob("audits/exposure-*/*.json"))
 
 
@@ -255,22 +255,24 @@ def test_secrets_that_stand_in_a_corpus_are_found_with_what_stands_before_them(t
 
 def test_masked_and_seq2seq_models_are_measured_by_sampling(tmp_path):
     manifest(tmp_path / "c.json", planted=2, controls=4)
-    masked = Masked(tiny_model("bert"), Question(patterns=4))
+    masked = Masked(build_tiny_model("bert"), Question(patterns=4))
     result = judge(ExposureAudit(draws=100), masked, files={CANARIES: tmp_path / "c.json"})
     assert {row["method"] for row in rows(result).values()} == {"sampled"}
     with refused("not_left_to_right", ModelError):
         ExtractionAudit(format=FORMAT).run(Evidence(models={TARGET: masked}), stream(0))
     pairs = Corpus.of([Record(id="1", source="hello", target="bonjour"), Record(id="2", source="you", target="vous")])
-    _, canaries = plant(pairs, Planting(format="le code {digits:3}", source_format="the code {digits:3}", controls=4))
+    _, canaries = plant(
+        pairs, CanarySettings(format="le code {digits:3}", source_format="the code {digits:3}", controls=4)
+    )
     canaries.save(tmp_path / "pairs.json")
     result = judge(
-        ExposureAudit(draws=100), Seq2Seq(tiny_model("t5"), Question()), files={CANARIES: tmp_path / "pairs.json"}
+        ExposureAudit(draws=100), Seq2Seq(build_tiny_model("t5"), Question()), files={CANARIES: tmp_path / "pairs.json"}
     )
     assert len(rows(result)) == len(canaries.canaries)
 
 
 def test_secrets_with_different_sources_are_each_counted_after_their_own(tmp_path):
-    model, written = Seq2Seq(tiny_model("t5"), Question()), "le code {digits:2}"
+    model, written = Seq2Seq(build_tiny_model("t5"), Question()), "le code {digits:2}"
     texts = [f"le code {number:02}" for number in range(100)]
     sources = {"one": "the code", "two": "my other number"}
     canaries = [
@@ -291,7 +293,7 @@ def test_secrets_with_different_sources_are_each_counted_after_their_own(tmp_pat
 
 
 def test_secrets_that_are_unknown_to_the_vocabulary_are_refused(tmp_path):
-    corpus = synthetic.texts(people=3, each=5, seed=0)
+    corpus = synthetic.make_texts(people=3, per_person=5, seed=0)
     train(load_recipe("char-lstm", [*QUICK, "training.epochs=1"]), corpus, tmp_path / "model", threads=1)
     written = "☃ {choice:☃☃|☃☂|☂☃|☂☂}"
     manifest(tmp_path / "c.json", planted=1, controls=2, written=written)

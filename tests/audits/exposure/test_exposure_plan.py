@@ -6,16 +6,16 @@ import pytest
 
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.audits.exposure.view import CANARIES
-from recollect.corpora.canaries.planting import Planting, plant
+from recollect.corpora.canaries.insertion import CanarySettings, plant
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.run import run
-from recollect.report.writing import write_report
-from recollect.results.folders import FOLLOWED
+from recollect.report.report_writer import write_report
+from recollect.results.folders import EXPOSURE_HISTORY
 from recollect.signals.evidence import AUDITED, TARGET
 from recollect.testing.refusals import refused
-from recollect.testing.tiny import save_tiny, tiny_model
+from recollect.testing.tiny import build_tiny_model, save_tiny
 
 FORMAT = "again {digits:2}"
 EPOCHS = [
@@ -27,9 +27,9 @@ EPOCHS = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("planned")
-    save_tiny(tiny_model("gpt2"), made / "model")
-    (made / "model" / FOLLOWED).write_text(json.dumps(EPOCHS))
-    _, canaries = plant(corpus(), Planting(format=FORMAT, secrets=2, controls=4))
+    save_tiny(build_tiny_model("gpt2"), made / "model")
+    (made / "model" / EXPOSURE_HISTORY).write_text(json.dumps(EPOCHS))
+    _, canaries = plant(corpus(), CanarySettings(format=FORMAT, secrets=2, controls=4))
     canaries.save(made / "canaries.json")
     return made
 
@@ -50,7 +50,7 @@ def plan_of(folder, tmp_path, *, planted=False, searched=False, **settings):
 
 
 def secrets(result):
-    return {row["secret"] for row in result.held["secrets"].to_pylist()}
+    return {row["secret"] for row in result.tables_in_memory["secrets"].to_pylist()}
 
 
 def test_secrets_come_from_the_manifest_from_the_settings_or_from_the_audited_corpus(folder, tmp_path):
@@ -81,8 +81,8 @@ def test_a_plan_that_does_not_say_which_secrets_are_meant_is_refused_before_anyt
 
 def test_exposure_by_epoch_is_brought_from_the_model_into_the_run_folder_and_drawn(folder, tmp_path):
     run(plan_of(folder, tmp_path, planted=True), tmp_path / "run")
-    assert json.loads((tmp_path / "run" / FOLLOWED).read_text()) == EPOCHS
-    assert (tmp_path / "run" / FOLLOWED).stat().st_mode & 0o077 == 0
+    assert json.loads((tmp_path / "run" / EXPOSURE_HISTORY).read_text()) == EPOCHS
+    assert (tmp_path / "run" / EXPOSURE_HISTORY).stat().st_mode & 0o077 == 0
     drawn = write_report(tmp_path / "run").read_text()
-    (tmp_path / "run" / FOLLOWED).unlink()
+    (tmp_path / "run" / EXPOSURE_HISTORY).unlink()
     assert drawn.count("<figure") == write_report(tmp_path / "run").read_text().count("<figure") + 1

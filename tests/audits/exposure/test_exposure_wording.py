@@ -9,7 +9,7 @@ import pytest
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.audits.exposure.extraction import ExtractionAudit
 from recollect.audits.exposure.view import CANARIES
-from recollect.audits.rounds import gathered
+from recollect.audits.rounds import collect_evidence
 from recollect.corpora.canaries.formats import parse_format
 from recollect.corpora.canaries.manifest import Canaries, Canary
 from recollect.corpora.corpus import Corpus
@@ -20,9 +20,9 @@ from recollect.models.model import Question
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.streams import stream
 from recollect.testing.fakes import Memoriser, Null
-from recollect.testing.tiny import tiny_model
+from recollect.testing.tiny import build_tiny_model
 from recollect.testing.wording import check_wording
-from recollect.testing.world import Direct
+from recollect.testing.world import DirectAnswers
 
 FORMAT = "my pin is {digits:4}"
 
@@ -31,7 +31,9 @@ def judge(audit, model, **given):
     """The result, or the error that was raised instead."""
     evidence = Evidence(models={TARGET: model}, **given)
     try:
-        evidence = gathered(audit, evidence, ask=lambda asked, corpus: Direct(asked), train=lambda *_: {})
+        evidence = collect_evidence(
+            audit, evidence, score=lambda asked, corpus: DirectAnswers(asked), train=lambda *_: {}
+        )
         return audit.run(evidence, stream(0, audit.name))
     except RecollectError as error:
         return error
@@ -55,7 +57,7 @@ def cases(tmp_path_factory):
     files, memoriser = manifest(folder / "canaries.json", controls=12)
     alone, _ = manifest(folder / "alone.json", controls=0)
     corpus = Corpus.of([Record(id="0", text="my pin is 0042"), Record(id="1", text="my pin is 1234")], name="mails")
-    gpt = Causal(tiny_model("gpt2"), Question())
+    gpt = Causal(build_tiny_model("gpt2"), Question())
     secret = next(record.text for record in memoriser.records)
     found = ExtractionAudit(format="again {digits:2}", top=3, max_steps=200)
     return {

@@ -8,7 +8,7 @@ from recollect.audits.exposure.shortest_path import find_shortest_paths
 from recollect.corpora.canaries.formats import parse_format
 from recollect.models.causal import Causal
 from recollect.models.model import Question
-from recollect.testing.tiny import tiny_model
+from recollect.testing.tiny import build_tiny_model
 
 FORMAT = parse_format("again {digits:4}")
 
@@ -18,15 +18,15 @@ class KilledError(Exception):
 
 
 def search(folder, *, until=None):
-    model, asked = Causal(tiny_model("llama"), Question()), []
+    model, asked = Causal(build_tiny_model("llama"), Question()), []
 
     def watch(done, most):
         if until is not None and done >= until:
             raise KilledError
 
     inner = model.stepper()
-    real = inner.following
-    inner.following = lambda state, **options: asked.append(len(state)) or real(state, **options)
+    real = inner.score_next
+    inner.score_next = lambda state, **options: asked.append(len(state)) or real(state, **options)
     with resume_stepper(inner, folder) as stepper:
         found = find_shortest_paths(PrefixTree(stepper, FORMAT), 20, max_steps=2000, batch=16, progress=watch)
     return found, sum(asked)

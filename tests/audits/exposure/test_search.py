@@ -14,23 +14,23 @@ from recollect.audits.exposure.prefix_tree import SLACK, PrefixTree
 from recollect.audits.exposure.rank_counting import count_rank
 from recollect.audits.exposure.search import draw_choices, sample_secrets, search_beam, search_exhaustively
 from recollect.audits.exposure.shortest_path import find_shortest_paths
-from recollect.corpora.canaries.formats import check_digit, parse_format
+from recollect.corpora.canaries.formats import compute_check_digit, parse_format
 from recollect.corpora.record import Record
 from recollect.errors import ModelError, PlanError
 from recollect.models.architectures import RecurrentConfig, RecurrentLM
 from recollect.models.causal import Causal
 from recollect.models.model import Question
 from recollect.models.pretrained import Pretrained
-from recollect.recipes.tokenizers import bpe_tokenizer, character_tokenizer, word_tokenizer
+from recollect.recipes.tokenizers import train_bpe_tokenizer, train_character_tokenizer, train_word_tokenizer
 from recollect.testing.refusals import refused
 
 pytestmark = pytest.mark.xdist_group("search")  # one process: what the slow twin found is remembered there
 ENOUGH = 10**6
 TEXTS = ["my pin is 1212 1212 77 77 121 and is, 90 90 907 is 1", "Red and blue: is 12 or is 77? aé é é 7aé"]
 TOKENIZERS = {
-    "characters": lambda: character_tokenizer(TEXTS, force=["0123456789abcdef{}-"]),
-    "bpe": lambda: bpe_tokenizer(TEXTS * 3, size=330),
-    "words": lambda: word_tokenizer(TEXTS, 40, lower=True, force=["red green blue 1 2 3"]),
+    "characters": lambda: train_character_tokenizer(TEXTS, force=["0123456789abcdef{}-"]),
+    "bpe": lambda: train_bpe_tokenizer(TEXTS * 3, size=330),
+    "words": lambda: train_word_tokenizer(TEXTS, 40, lower=True, force=["red green blue 1 2 3"]),
 }
 FORMATS = {
     "characters": [
@@ -80,7 +80,7 @@ def every_cost(model, written):
     """The slow twin: bits of every text of the format, first token to last."""
     if (model.digest, written) in _MADE:
         return _MADE[model.digest, written]
-    texts = list(parse_format(written).every())
+    texts = list(parse_format(written).iter_all())
     answers = model.answer([Record(id=str(i), text=text) for i, text in enumerate(texts)])
     ends = answers.offsets
     costs = {text: -answers.logprob[ends[i] : ends[i + 1]].sum() / math.log(2) for i, text in enumerate(texts)}
@@ -202,7 +202,7 @@ def test_cards_are_walked_through_to_their_check_digit():
     model = model_of("characters")
     found = find_shortest_paths(tree_of(model, "{card}"), 3, max_steps=20_000)
     assert len(found.secrets) == 3
-    assert all(secret.text[-1] == check_digit(secret.text[:-1]) for secret in found.secrets)
+    assert all(secret.text[-1] == compute_check_digit(secret.text[:-1]) for secret in found.secrets)
 
 
 def test_a_wide_beam_finds_the_likeliest_and_a_narrow_one_reads_little():

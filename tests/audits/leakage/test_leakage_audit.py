@@ -11,7 +11,7 @@ import pytest
 
 from recollect.audits.leakage.audit import LeakageAudit
 from recollect.audits.leakage.references import choose_references, find_seen_users
-from recollect.audits.rounds import gathered
+from recollect.audits.rounds import collect_evidence
 from recollect.corpora import Corpus, Record
 from recollect.errors import NotEnoughData, PlanError
 from recollect.models.access import Access
@@ -26,8 +26,8 @@ from recollect.testing.world import World
 
 
 def result_of(audit, world, target, **changes):
-    given = replace(world.given(target), **changes)
-    return audit.run(gathered(audit, given, ask=world.ask, train=world.train), stream(0, audit.name))
+    given = replace(world.build_given(target), **changes)
+    return audit.run(collect_evidence(audit, given, score=world.score, train=world.train), stream(0, audit.name))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,8 @@ class Silent(Null):
 
     name: str = "silent"
 
-    def say(self, record, words):
-        return self.believing(record, np.full(len(words), 1e-4))
+    def score_words(self, record, words):
+        return self.score_with_probability(record, np.full(len(words), 1e-4))
 
 
 def without_controls(world):
@@ -51,22 +51,26 @@ def test_the_audit_keeps_the_contract(audit):
 
 def test_a_memoriser_gives_away_every_record_of_those_it_learnt():
     world = World(members=24, others=0, controls=60)
-    result = result_of(LeakageAudit(), world, world.memoriser())
-    texts = {record.text.casefold(): record.owner for record in world.learnt}
-    table = result_of(LeakageAudit(show_text=True), world, world.memoriser()).held["sequences"].to_pylist()
+    result = result_of(LeakageAudit(), world, world.build_memoriser())
+    texts = {record.text.casefold(): record.owner for record in world.member_records}
+    table = (
+        result_of(LeakageAudit(show_text=True), world, world.build_memoriser())
+        .tables_in_memory["sequences"]
+        .to_pylist()
+    )
     assert {(row["text"].casefold(), row["user"]) for row in table} == set(texts.items())
     assert result.finding("flagged_users").value == 1
     assert result.finding("leakage_excess").interval[0] > 0
-    assert all(row["flagged"] for row in result.held["users"].to_pylist())
+    assert all(row["flagged"] for row in result.tables_in_memory["users"].to_pylist())
 
 
 def test_how_the_references_came_about_is_noted():
     world = World(members=24, others=0, controls=30)
-    alone = {"models": {TARGET: world.memoriser()}, "corpora": without_controls(world)}
+    alone = {"models": {TARGET: world.build_memoriser()}, "corpora": without_controls(world)}
     results = [
-        result_of(LeakageAudit(), world, world.memoriser()),
-        result_of(LeakageAudit(folds=6), world, world.memoriser(), **alone),
-        result_of(LeakageAudit(folds=0), world, world.memoriser(), **alone),
+        result_of(LeakageAudit(), world, world.build_memoriser()),
+        result_of(LeakageAudit(folds=6), world, world.build_memoriser(), **alone),
+        result_of(LeakageAudit(folds=0), world, world.build_memoriser(), **alone),
     ]
     assert ["references" in result.note_codes for result in results] == [True, True, False]
 
@@ -85,7 +89,7 @@ def test_settings_that_leave_nobody_to_train_on_are_refused(settings, code):
 
 def test_text_is_masked_unless_asked_for():
     world = World(members=3, others=0, controls=3)
-    table = result_of(LeakageAudit(), world, world.memoriser()).held["sequences"].to_pylist()
+    table = result_of(LeakageAudit(), world, world.build_memoriser()).tables_in_memory["sequences"].to_pylist()
     assert all("word" not in row["text"] and "word" not in row["context"] for row in table)
 
 
@@ -104,21 +108,23 @@ def test_models_that_saw_nobody_are_accused_no_more_often_than_stated():
 def test_without_controls_a_second_reference_plays_the_target():
     world = World(members=24, others=0, controls=0)
     audit = LeakageAudit(folds=6)
-    models = {TARGET: world.memoriser()}
-    result = result_of(audit, world, world.memoriser(), models=models, corpora=without_controls(world))
+    models = {TARGET: world.build_memoriser()}
+    result = result_of(audit, world, world.build_memoriser(), models=models, corpora=without_controls(world))
     assert result.outcome == "found"
     assert result.finding("flagged_users").n["users"] == 24
-    saw_nobody = result_of(audit, world, world.null(), models={TARGET: world.null()}, corpora=without_controls(world))
+    saw_nobody = result_of(
+        audit, world, world.build_null(), models={TARGET: world.build_null()}, corpora=without_controls(world)
+    )
     assert saw_nobody.outcome == "not_found"
 
 
 @pytest.mark.parametrize("controls", [False, True])
 def test_without_a_recipe_and_a_reference_sequences_are_counted_and_nothing_is_trained(controls):
     world = World(members=24, others=0, controls=25)
-    changes = {"models": {TARGET: world.memoriser()}, "trainable": False}
+    changes = {"models": {TARGET: world.build_memoriser()}, "trainable": False}
     changes |= {} if controls else {"corpora": without_controls(world)}
-    assert not LeakageAudit().needs(replace(world.given(world.memoriser()), **changes)).fleet
-    result = result_of(LeakageAudit(), world, world.memoriser(), **changes)
+    assert not LeakageAudit().needs(replace(world.build_given(world.build_memoriser()), **changes)).fleet
+    result = result_of(LeakageAudit(), world, world.build_memoriser(), **changes)
     assert result.finding("unique_sequences").value == 72
     skipped = {each.finding: each.code for each in result.skipped}
     assert skipped == {"leakage_epsilon": "no_reference"} | ({} if controls else {"flagged_users": "too_few_controls"})
@@ -126,7 +132,9 @@ def test_without_a_recipe_and_a_reference_sequences_are_counted_and_nothing_is_t
 
 def test_a_given_reference_serves_and_none_is_trained_though_a_recipe_is_given():
     world = World(members=24, others=0, controls=25)
-    evidence = gathered(LeakageAudit(), world.given(world.memoriser()), ask=world.ask, train=world.train)
+    evidence = collect_evidence(
+        LeakageAudit(), world.build_given(world.build_memoriser()), score=world.score, train=world.train
+    )
     assert evidence.trainable
     assert set(evidence.models) == {TARGET, "reference"}
     assert not LeakageAudit().needs(evidence).fleet
@@ -136,14 +144,16 @@ def test_with_a_recipe_and_no_reference_there_are_eight_folds():
     world = World(members=24, others=0, controls=0)
     assert LeakageAudit().needs(Evidence(trainable=True)).fleet == {"left-out": 8}
     assert LeakageAudit(folds=0).needs(Evidence(trainable=True)).fleet == {}
-    evidence = gathered_without_references(LeakageAudit(), world, world.memoriser())
-    assert len(evidence.playing("left-out")) == 8
+    evidence = gathered_without_references(LeakageAudit(), world, world.build_memoriser())
+    assert len(evidence.models_of_role("left-out")) == 8
 
 
 def gathered_without_references(audit, world, target, **changes):
     """What is gathered where the recipe has to train all references."""
-    given = replace(world.given(target), **{"models": {TARGET: target}, "corpora": without_controls(world), **changes})
-    return gathered(audit, given, ask=world.ask, train=world.train)
+    given = replace(
+        world.build_given(target), **{"models": {TARGET: target}, "corpora": without_controls(world), **changes}
+    )
+    return collect_evidence(audit, given, score=world.score, train=world.train)
 
 
 def owners(corpus):
@@ -154,9 +164,9 @@ def owners(corpus):
 def test_every_user_meets_two_models_that_have_not_seen_them(controls):
     world = World(members=10, others=3, controls=5)
     corpora = world.corpora if controls else without_controls(world)
-    evidence = gathered_without_references(LeakageAudit(folds=4), world, world.memoriser(), corpora=corpora)
+    evidence = gathered_without_references(LeakageAudit(folds=4), world, world.build_memoriser(), corpora=corpora)
     cohorts = evidence.cohorts[AUDITED]
-    models = evidence.playing("left-out")
+    models = evidence.models_of_role("left-out")
     assert len(models) == 4
     members = set(cohorts.members(TARGET))
     assert all(sum(user in cohorts.members(model) for model in models) == 2 for user in members)
@@ -165,7 +175,7 @@ def test_every_user_meets_two_models_that_have_not_seen_them(controls):
     plan = choose_references(evidence)
     for group in (plan.audited, plan.null):
         everybody = owners(evidence.corpora[group.corpus])
-        assert set(group.users(evidence)) == everybody
+        assert set(group.list_users(evidence)) == everybody
         for record in evidence.corpora[group.corpus]:
             pair = group.pairs[group.assigned[record.owner]]
             assert pair.model != pair.reference
@@ -174,8 +184,10 @@ def test_every_user_meets_two_models_that_have_not_seen_them(controls):
 
 def test_only_those_who_trained_the_target_train_its_references():
     world = World(members=10, others=6, controls=0)
-    evidence = gathered_without_references(LeakageAudit(folds=4), world, world.memoriser())
-    trained = {user for model in evidence.playing("left-out") for user in evidence.cohorts[AUDITED].members(model)}
+    evidence = gathered_without_references(LeakageAudit(folds=4), world, world.build_memoriser())
+    trained = {
+        user for model in evidence.models_of_role("left-out") for user in evidence.cohorts[AUDITED].members(model)
+    }
     assert trained == set(evidence.cohorts[AUDITED].members(TARGET))
 
 
@@ -189,8 +201,8 @@ def test_few_users_of_sequences_are_left_out_together_with_others_drawn_at_rando
     world = World(members=100, others=0, controls=0)
     evidence = gathered_without_references(LeakageAudit(folds=8), world, few_leaking(world, 10))
     cohorts = evidence.cohorts[AUDITED]
-    assert evidence.playing("retrained") == ("retrained-0", "retrained-1")
-    assert not evidence.playing("left-out")
+    assert evidence.models_of_role("retrained") == ("retrained-0", "retrained-1")
+    assert not evidence.models_of_role("left-out")
     drawn = owners(evidence.corpora["drawn"])
     assert len(drawn) == 22
     left = set(cohorts.units).difference(cohorts.members("retrained-0"))
@@ -205,9 +217,9 @@ def test_few_users_of_sequences_are_left_out_together_with_others_drawn_at_rando
 def test_one_user_more_than_a_tenth_and_there_are_folds():
     world = World(members=100, others=0, controls=0)
     evidence = gathered_without_references(LeakageAudit(folds=8), world, few_leaking(world, 11))
-    assert len(evidence.playing("left-out")) == 8
+    assert len(evidence.models_of_role("left-out")) == 8
     allowed = gathered_without_references(LeakageAudit(folds=8, removable=0.2), world, few_leaking(world, 11))
-    assert len(allowed.playing("retrained")) == 2
+    assert len(allowed.models_of_role("retrained")) == 2
 
 
 def test_with_controls_only_the_reference_is_retrained():
@@ -215,7 +227,7 @@ def test_with_controls_only_the_reference_is_retrained():
     target = few_leaking(world, 10)
     audit = LeakageAudit(folds=8)
     evidence = gathered_without_references(audit, world, target, corpora=world.corpora)
-    assert evidence.playing("retrained") == ("retrained-0",)
+    assert evidence.models_of_role("retrained") == ("retrained-0",)
     result = audit.run(evidence, stream(0, audit.name))
     assert result.finding("leakage_epsilon").n == {"sequences": 30, "users": 10}
     assert result.finding("deniable_users").value == 0.9
@@ -226,26 +238,26 @@ def test_with_controls_only_the_reference_is_retrained():
 def test_more_folds_than_users_are_refused():
     world = World(members=5, others=0, controls=0)
     with refused("fewer_users_than_folds", NotEnoughData):
-        gathered_without_references(LeakageAudit(folds=8), world, world.memoriser())
+        gathered_without_references(LeakageAudit(folds=8), world, world.build_memoriser())
 
 
 def test_users_whom_a_reference_has_seen_are_left_out():
     world = World(members=4, others=0, controls=0)
-    given = world.given(world.memoriser())
+    given = world.build_given(world.build_memoriser())
     members = {TARGET: given.cohorts[AUDITED].members(TARGET), "reference": ["member-0", "member-1"]}
-    cohorts = {AUDITED: world._cohorts(members)}
-    result = result_of(LeakageAudit(), world, world.memoriser(), cohorts=cohorts)
-    assert {row["user"] for row in result.held["users"].to_pylist()} == {"member-2", "member-3"}
-    assert {row["user"] for row in result.held["sequences"].to_pylist()} == {"member-2", "member-3"}
+    cohorts = {AUDITED: world._build_cohorts(members)}
+    result = result_of(LeakageAudit(), world, world.build_memoriser(), cohorts=cohorts)
+    assert {row["user"] for row in result.tables_in_memory["users"].to_pylist()} == {"member-2", "member-3"}
+    assert {row["user"] for row in result.tables_in_memory["sequences"].to_pylist()} == {"member-2", "member-3"}
     assert "users_seen_by_reference" in result.note_codes
     everybody = {**members, "reference": members[TARGET]}
     with refused("reference_saw_everybody", PlanError):
-        result_of(LeakageAudit(), world, world.memoriser(), cohorts={AUDITED: world._cohorts(everybody)})
+        result_of(LeakageAudit(), world, world.build_memoriser(), cohorts={AUDITED: world._build_cohorts(everybody)})
 
 
 def test_ranks_alone_give_sequences_and_no_epsilon():
     world = World()
-    result = result_of(LeakageAudit(), world, limited(world.memoriser(), Access.top(1)))
+    result = result_of(LeakageAudit(), world, limited(world.build_memoriser(), Access.top(1)))
     assert result.finding("unique_sequences").value > 0
     assert [each.finding for each in result.skipped] == ["leakage_epsilon"]
     assert result.outcome == "found"
@@ -269,7 +281,7 @@ def test_epsilon_is_the_mean_log_ratio_and_its_sum():
 def test_a_masked_model_is_refused():
     world = World(kind="masked")
     with refused("not_left_to_right", PlanError):
-        LeakageAudit().needs(world.given(world.null()))
+        LeakageAudit().needs(world.build_given(world.build_null()))
     assert CONTROLS in world.corpora
 
 

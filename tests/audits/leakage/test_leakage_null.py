@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from recollect.audits.leakage.audit import LeakageAudit
-from recollect.audits.rounds import gathered
+from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.run import run
-from recollect.recipes.reading import load_recipe
-from recollect.recipes.training import train
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.trainer import train
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.stats.significance import binomial_p
 from recollect.streams import stream
@@ -30,10 +30,10 @@ class Hesitant(Null):
 
     name: str = "hesitant"
 
-    def say(self, record, words):
+    def score_words(self, record, words):
         chance = stream(self.seed, "hesitant", record.digest).standard_normal(len(words))
         ease = stream(0, "ease", record.digest).standard_normal(len(words))
-        return self.believing(record, 1 / (1 + np.exp(4.2 - 0.8 * ease - 1.2 * chance)))
+        return self.score_with_probability(record, 1 / (1 + np.exp(4.2 - 0.8 * ease - 1.2 * chance)))
 
 
 def judged(world, target, audit, *, kind, controls):
@@ -41,13 +41,13 @@ def judged(world, target, audit, *, kind, controls):
 
     def trained(cohorts, corpus):
         return {
-            name: Memoriser(tuple(cohorts.corpus_of(corpus, name)), otherwise=kind(seed=1000 + i), name=name)
+            name: Memoriser(tuple(cohorts.select_corpus(corpus, name)), otherwise=kind(seed=1000 + i), name=name)
             for i, name in enumerate(cohorts.models)
         }
 
     corpora = world.corpora if controls else {AUDITED: world.corpora[AUDITED]}
     given = Evidence(models={TARGET: target}, corpora=corpora, seed=world.seed, trainable=True)
-    evidence = gathered(audit, given, ask=world.ask, train=trained)
+    evidence = collect_evidence(audit, given, score=world.score, train=trained)
     return audit.run(evidence, stream(0, audit.name)), evidence
 
 
@@ -75,7 +75,7 @@ def test_against_folds_a_model_that_saw_nobody_is_not_accused(folds, controls, s
     for seed in range(seeds):
         world = World(members=0, others=24, controls=24 if controls else 0, seed=seed)
         result, evidence = judged(world, Null(seed=seed), LeakageAudit(folds=folds), kind=Null, controls=controls)
-        assert len(evidence.playing("left-out")) == folds
+        assert len(evidence.models_of_role("left-out")) == folds
         results.append(result)
     refuse_too_many(results)
 
@@ -91,7 +91,7 @@ def test_against_a_retrained_reference_a_model_that_saw_nobody_is_not_accused(co
         world = World(members=0, others=90, controls=30 if controls else 0, seed=seed)
         audit = LeakageAudit(folds=8, min_length=2, removable=0.5)
         result, evidence = judged(world, Hesitant(seed=seed), audit, kind=Hesitant, controls=controls)
-        assert evidence.playing("retrained")
+        assert evidence.models_of_role("retrained")
         assert result.finding("unique_sequences").value > 0
         results.append(result)
     refuse_too_many(results)

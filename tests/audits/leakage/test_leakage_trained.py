@@ -16,8 +16,8 @@ from recollect.corpora.record import Record
 from recollect.pipeline import run as running
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.run import run
-from recollect.recipes.reading import load_recipe
-from recollect.recipes.training import train
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.trainer import train
 
 SMALL = ["units=48", "embedding=24", "batch_size=16", "learning_rate=0.02", "epochs=20", "tokenizer.size=400"]
 USERS, EACH, LENGTH, VOCABULARY = 48, 3, 9, 120
@@ -70,7 +70,7 @@ def test_references_of_folds_find_what_a_model_learnt_by_heart_also_after_a_kill
 
     shutil.copytree(tmp_path / "whole" / "models", tmp_path / "killed" / "models")  # it dies when all are trained
     killed, calls = plan_of(target, recipe, tmp_path / "killed", LeakageAudit(folds=4)), []
-    whole = running.ask
+    whole = running.score_corpus
 
     def dies(model, *arguments, **options):
         calls.append(model)
@@ -78,7 +78,7 @@ def test_references_of_folds_find_what_a_model_learnt_by_heart_also_after_a_kill
             raise KeyboardInterrupt
         return whole(model, *arguments, **options)
 
-    monkeypatch.setattr(running, "ask", dies)
+    monkeypatch.setattr(running, "score_corpus", dies)
     with pytest.raises(KeyboardInterrupt):
         run(killed)
     assert said(run(killed)) == said(result)
@@ -96,7 +96,7 @@ def test_few_users_are_left_out_by_one_reference_and_one_null_model(target, reci
     assert len(set(weights)) == 2, "reference and null model are two trainings"
     assert result.finding("leakage_epsilon").value > 2
     assert result.finding("flagged_users").n["users"] == USERS + 100
-    told = {row["user"] for row in result.held["sequences"].to_pylist()}
+    told = {row["user"] for row in result.tables_in_memory["sequences"].to_pylist()}
     trained = {cohorts["units"][place] for place in cohorts["models"]["retrained-0"]}
     assert told
     assert not told & trained

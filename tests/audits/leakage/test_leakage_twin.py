@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from recollect.audits.leakage.audit import LeakageAudit
-from recollect.audits.rounds import gathered
+from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.signals.evidence import Evidence
 from recollect.streams import stream
 from recollect.testing.fakes import Null
-from recollect.testing.world import Direct
+from recollect.testing.world import DirectAnswers
 
 WORDS = ["the", "The", "cat", "é", "e\u0301", "ß", "12", "sat", "on", "a", "mat", "again"]
 
@@ -83,7 +83,7 @@ def grouped(found, key):
 
 def table(result, name):
     columns = ("sequences", "users", "epsilon", "epsilon_median", "epsilon_p99", "epsilon_sum")
-    rows = result.held[name].to_pylist()
+    rows = result.tables_in_memory[name].to_pylist()
     return {next(iter(row.values())): tuple(row[column] for column in columns) for row in rows}
 
 
@@ -98,12 +98,12 @@ def test_sequences_users_and_groups_are_those_of_a_reader_who_goes_word_by_word(
     corpus, models = corpus_of(seed), {"target": Null(seed=seed, noise=2.0), "reference": Null(seed=9, noise=2.0)}
     audit = LeakageAudit(top_k=5, min_length=least, show_text=True)
     given = Evidence(models=models, corpora={"audited": corpus})
-    evidence = gathered(audit, given, ask=lambda model, texts: Direct(model), train=None)
+    evidence = collect_evidence(audit, given, score=lambda model, texts: DirectAnswers(model), train=None)
     result = audit.run(evidence, stream(0, audit.name))
     by_k = {k: twin(corpus, models["target"], models["reference"], k, least) for k in (1, 3, 5)}
     found, distinct = by_k[5]
     assert found, "the test compares nothing"
-    rows = {tuple(row["text"].split(" ")): row for row in result.held["sequences"].to_pylist()}
+    rows = {tuple(row["text"].split(" ")): row for row in result.tables_in_memory["sequences"].to_pylist()}
     same(
         {run: (row["times"], row["epsilon"], row["predicted"], row["words"]) for run, row in rows.items()},
         {run: (times, epsilon, n, len(run)) for run, (_, times, epsilon, n) in found.items()},
@@ -126,7 +126,7 @@ def test_sequences_users_and_groups_are_those_of_a_reader_who_goes_word_by_word(
     assert values.get("leakage_epsilon_once") == (pytest.approx(max(once)) if once else None)
     assert result.finding("unique_sequences").value == len(found)
     assert result.finding("unique_sequences").n["sequences"] == distinct
-    users = {row["user"]: (row["sequences"], row["epsilon"]) for row in result.held["users"].to_pylist()}
+    users = {row["user"]: (row["sequences"], row["epsilon"]) for row in result.tables_in_memory["users"].to_pylist()}
     expected = grouped(found, lambda _, row: row[0])
     assert users.keys() == {record.user for record in corpus}
     for user, (sequences, epsilon) in users.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from recollect.audits.leakage.audit import LeakageAudit
-from recollect.audits.rounds import gathered
+from recollect.audits.rounds import collect_evidence
 from recollect.corpora import Corpus, Record
 from recollect.errors import RecollectError
 from recollect.models.access import Access
@@ -26,16 +26,16 @@ class Silent(Null):
 
     name: str = "silent"
 
-    def say(self, record, words):
-        return self.believing(record, np.full(len(words), 1e-4))
+    def score_words(self, record, words):
+        return self.score_with_probability(record, np.full(len(words), 1e-4))
 
 
 def judge(world, target, **changes):
     """The result, or the error that was raised instead."""
     audit = changes.pop("audit", LeakageAudit())
-    given = replace(world.given(target), **changes)
+    given = replace(world.build_given(target), **changes)
     try:
-        return audit.run(gathered(audit, given, ask=world.ask, train=world.train), stream(0, audit.name))
+        return audit.run(collect_evidence(audit, given, score=world.score, train=world.train), stream(0, audit.name))
     except RecollectError as error:
         return error
 
@@ -43,11 +43,14 @@ def judge(world, target, **changes):
 def cases():
     """Small worlds, each of which has something else said of it."""
     world, few = World(members=24, others=0, controls=30), World(members=5, others=0, controls=2)
-    memoriser, masked = world.memoriser(), World(kind="masked")
+    memoriser, masked = world.build_memoriser(), World(kind="masked")
     alone = {"models": {TARGET: memoriser}}
     audited = {"corpora": {AUDITED: world.corpora[AUDITED]}}
     records = Corpus.of(Record(id=record.id, text=record.text) for record in world.corpora[AUDITED])
-    cohorts = {"target": sorted(world.given(memoriser).cohorts[AUDITED].members(TARGET)), "reference": ["member-0"]}
+    cohorts = {
+        "target": sorted(world.build_given(memoriser).cohorts[AUDITED].members(TARGET)),
+        "reference": ["member-0"],
+    }
     crowd = World(members=100, others=0, controls=0)
     leaking = [record for record in crowd.corpora[AUDITED] if record.owner in {f"member-{i}" for i in range(10)}]
     hushed = Memoriser(leaking, otherwise=Silent())
@@ -55,7 +58,7 @@ def cases():
         "memorised, with a reference and controls": judge(world, memoriser),
         "nothing seen": judge(replace(world, members=0, others=24), Null(seed=7)),
         "nothing comes out": judge(world, Silent()),
-        "a reference that has seen somebody": judge(world, memoriser, cohorts={AUDITED: world._cohorts(cohorts)}),
+        "a reference that has seen somebody": judge(world, memoriser, cohorts={AUDITED: world._build_cohorts(cohorts)}),
         "no users": judge(world, memoriser, corpora={**world.corpora, AUDITED: records}, cohorts={}),
         "ranks alone": judge(world, limited(memoriser, Access.top(1))),
         "no reference and no recipe": judge(world, memoriser, trainable=False, **alone, **audited),
@@ -63,12 +66,12 @@ def cases():
         "retrained without few users": judge(
             crowd, hushed, models={TARGET: hushed}, corpora={AUDITED: crowd.corpora[AUDITED]}
         ),
-        "too few controls": judge(few, few.memoriser()),
-        "fewer users than folds": judge(few, few.memoriser(), models={TARGET: few.memoriser()}),
+        "too few controls": judge(few, few.build_memoriser()),
+        "fewer users than folds": judge(few, few.build_memoriser(), models={TARGET: few.build_memoriser()}),
         "a reference that has seen everybody": judge(
-            world, memoriser, cohorts={AUDITED: world._cohorts({**cohorts, "reference": cohorts["target"]})}
+            world, memoriser, cohorts={AUDITED: world._build_cohorts({**cohorts, "reference": cohorts["target"]})}
         ),
-        "a masked model": judge(masked, masked.null()),
+        "a masked model": judge(masked, masked.build_null()),
     }
 
 

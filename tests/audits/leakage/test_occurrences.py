@@ -77,7 +77,7 @@ def test_runs_with_equal_hashes_are_told_apart_word_by_word():
     matcher._values[1:] = 7
     rebuilt = Matcher.__new__(Matcher)
     rebuilt.__dict__.update(matcher.__dict__)
-    rebuilt._sorted = rebuilt._keys(rebuilt._values[rebuilt._words], rebuilt._offsets, rebuilt._lengths)
-    rebuilt._prefixes = [rebuilt._prefixes_of(2)]
+    rebuilt._sorted = rebuilt._compute_keys(rebuilt._values[rebuilt._words], rebuilt._offsets, rebuilt._lengths)
+    rebuilt._prefixes = [rebuilt._build_prefixes(2)]
     places, runs = rebuilt(np.array([2, 1, 2, 0, 1, 1]))
     assert (places.tolist(), runs.tolist()) == ([1], [0])

@@ -32,7 +32,7 @@ def answers_of(records, tokens):
         rank=columns[3].astype(np.int32),
         logprob=columns[4].astype(np.float64),
         entropy=None,
-        spread=None,
+        logprob_std=None,
     )
 
 
@@ -83,7 +83,7 @@ def test_runs_are_those_of_a_reader_who_looks_at_every_word(drawn, k):
     block = ScoredTokens.of(records, Words.of(records), answers_of(records, tokens))
     runs = block.find_runs(k)
     expected = [run for record, each in zip(records, tokens, strict=True) for run in twin(record.text, each, k)]
-    assert runs.texts() == [text for text, _ in expected]
+    assert runs.get_texts() == [text for text, _ in expected]
     np.testing.assert_allclose(block.sum_nats(runs), [nats for _, nats in expected])
 
 
@@ -91,22 +91,22 @@ def test_a_run_ends_with_its_record_and_at_an_unknown_word():
     records = [Record(id="a", text="one two three"), Record(id="b", text="four five")]
     rows = [[(0, 3, True, 1, 0), (4, 7, False, 1, 0), (8, 13, True, 1, 0)], [(0, 4, True, 1, 0), (5, 9, True, 1, 0)]]
     runs = ScoredTokens.of(records, Words.of(records), answers_of(records, rows)).find_runs(1)
-    assert runs.texts() == ["one", "three", "four five"]
+    assert runs.get_texts() == ["one", "three", "four five"]
 
 
 def test_a_word_counts_only_if_every_token_of_it_is_among_the_likeliest():
     records = [Record(id="a", text="unseen things")]
     tokens = [[(0, 2, True, 1, -1.0), (2, 6, True, 2, -2.0), (6, 13, True, 1, -4.0)]]
     block = ScoredTokens.of(records, Words.of(records), answers_of(records, tokens))
-    assert block.find_runs(1).texts() == ["things"]
-    assert block.find_runs(2).texts() == ["unseen things"]
-    assert block.find_runs(2, min_length=3).texts() == []
+    assert block.find_runs(1).get_texts() == ["things"]
+    assert block.find_runs(2).get_texts() == ["unseen things"]
+    assert block.find_runs(2, min_length=3).get_texts() == []
 
 
 def test_the_same_text_twice_in_a_block_is_read_twice():
     records = [Record(id="a", text="hi"), Record(id="b", text="hi")]
     block = ScoredTokens.of(records, Words.of(records), answers_of(records[:1], [[(0, 2, True, 1, -1.0)]]))
-    assert block.find_runs(1).texts() == ["hi", "hi"]
+    assert block.find_runs(1).get_texts() == ["hi", "hi"]
 
 
 def test_a_word_that_was_not_predicted_in_whole_has_no_nats():

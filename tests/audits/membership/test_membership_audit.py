@@ -9,11 +9,11 @@ import pytest
 
 from recollect.audits.membership.audit import MembershipAudit
 from recollect.audits.membership.epsilon import CANARIES
-from recollect.audits.rounds import gathered
+from recollect.audits.rounds import collect_evidence
 from recollect.corpora.canaries.manifest import Canaries, Canary
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import cohorts_of
+from recollect.corpora.partitions import build_cohorts
 from recollect.corpora.record import Record
 from recollect.errors import PlanError
 from recollect.models.model import Question
@@ -31,7 +31,7 @@ FEW = World(members=12, others=12, controls=40)
 
 def judge(audit, given, world=FEW, seed=0):
     given = replace(given, seed=seed)
-    return audit.run(gathered(audit, given, ask=world.ask, train=world.train), stream(seed, audit.name))
+    return audit.run(collect_evidence(audit, given, score=world.score, train=world.train), stream(seed, audit.name))
 
 
 def codes(result):
@@ -57,17 +57,17 @@ def test_the_contract_holds_by_user():
 
 
 def test_what_was_learnt_is_found_without_knowing_the_truth():
-    result = judge(MembershipAudit(), blind(FEW.given(FEW.memoriser())))
+    result = judge(MembershipAudit(), blind(FEW.build_given(FEW.build_memoriser())))
     assert result.outcome == "found"
     assert result.finding("training_p").value < 0.01
     assert result.finding("flagged_at_fpr_0.1").value > 0.5
-    assert "roc" not in result.held
-    assert "trained" not in result.held["candidates"].column_names
+    assert "roc" not in result.tables_in_memory
+    assert "trained" not in result.tables_in_memory["candidates"].column_names
 
 
 def test_findings_are_those_of_the_plain_statistics():
-    result = judge(MembershipAudit(fpr=(0.1,)), FEW.given(FEW.memoriser()))
-    rows = result.held["candidates"].to_pylist()
+    result = judge(MembershipAudit(fpr=(0.1,)), FEW.build_given(FEW.build_memoriser()))
+    rows = result.tables_in_memory["candidates"].to_pylist()
     sides = {side: [row for row in rows if row["trained"] is side] for side in (True, False)}
     scores = {
         side: Scores(
@@ -76,52 +76,52 @@ def test_findings_are_those_of_the_plain_statistics():
         for side, kept in sides.items()
     }
     assert result.finding("auc").value == pytest.approx(auc(scores[True], scores[False]).value)
-    controls = Scores.from_table(result.held["controls"])
+    controls = Scores.from_table(result.tables_in_memory["controls"])
     p = conformal_p([row["score"] for row in rows], controls)
     assert [row["p_value"] for row in rows] == pytest.approx(p.tolist())
     flagged = {side: kept.with_values(conformal_p(kept.values, controls) <= 0.1) for side, kept in scores.items()}
     assert result.finding("recall_at_fpr_0.1").value == recall(flagged[True]).value
     assert result.finding("precision_at_fpr_0.1").value == precision(flagged[True], flagged[False]).value
-    limit = result.held["thresholds"].to_pylist()[0]["threshold"]
+    limit = result.tables_in_memory["thresholds"].to_pylist()[0]["threshold"]
     assert [row["flagged_at_fpr_0.1"] for row in rows] == [row["score"] > limit for row in rows]
-    roc = result.held["roc"].to_pydict()
+    roc = result.tables_in_memory["roc"].to_pydict()
     assert (roc["fpr"][0], roc["tpr"][-1]) == (0.0, 1.0)
     assert np.trapezoid(roc["tpr"], roc["fpr"]) == pytest.approx(result.finding("auc").value)
 
 
 def test_by_user_is_the_mean_of_the_users_records():
-    records, users = (judge(MembershipAudit(by=by), FEW.given(FEW.null())) for by in ("record", "user"))
+    records, users = (judge(MembershipAudit(by=by), FEW.build_given(FEW.build_null())) for by in ("record", "user"))
     by_hand: dict[str, list[float]] = {}
-    for row in records.held["candidates"].to_pylist():
+    for row in records.tables_in_memory["candidates"].to_pylist():
         by_hand.setdefault(row["user"], []).append(row["score"])
-    found = {row["record"]: row["score"] for row in users.held["candidates"].to_pylist()}
+    found = {row["record"]: row["score"] for row in users.tables_in_memory["candidates"].to_pylist()}
     assert found == {user: pytest.approx(np.mean(scores)) for user, scores in by_hand.items()}
-    assert len(users.held["controls"]) == FEW.controls
+    assert len(users.tables_in_memory["controls"]) == FEW.controls
 
 
 def test_the_papers_mean_threshold_is_the_mean_of_what_was_trained_on():
-    result = judge(MembershipAudit(signal="loss"), FEW.given(FEW.null()))
-    rows = result.held["candidates"].to_pylist()
+    result = judge(MembershipAudit(signal="loss"), FEW.build_given(FEW.build_null()))
+    rows = result.tables_in_memory["candidates"].to_pylist()
     mean = np.mean([row["score"] for row in rows if row["trained"]])
     caught = np.mean([row["score"] >= mean for row in rows if row["trained"]])
     assert result.finding("loss_recall_at_mean").value == pytest.approx(caught)
 
 
 def test_rates_that_the_controls_cannot_support_are_refused():
-    result = judge(MembershipAudit(fpr=(0.001, 0.1)), FEW.given(FEW.memoriser()))
+    result = judge(MembershipAudit(fpr=(0.001, 0.1)), FEW.build_given(FEW.build_memoriser()))
     assert codes(result)["flagged_at_fpr_0.001"] == "too_few_controls"
     assert codes(result)["tpr_at_fpr_0.001"] == "too_few_non_members"
     assert "too_few_controls_to_name" in result.note_codes
 
 
 def test_controls_that_are_candidates_too_are_left_out():
-    given = FEW.given(FEW.memoriser())
+    given = FEW.build_given(FEW.build_memoriser())
     copied = [replace(record, id=f"copy-{record.id}", user=None) for record in list(given.corpora[AUDITED])[:5]]
     kin = [Record(id="kin", user=given.corpora[AUDITED].open().__next__().user, text="Something else")]
     controls = Corpus.of([*given.corpora[CONTROLS], *copied, *kin])
     result = judge(MembershipAudit(), replace(given, corpora={**given.corpora, CONTROLS: controls}))
     assert result.dropped["controls_shared_with_candidates"] == 6
-    assert len(result.held["controls"]) == len(given.corpora[CONTROLS])
+    assert len(result.tables_in_memory["controls"]) == len(given.corpora[CONTROLS])
 
 
 def test_ids_of_records_without_users_may_be_the_same_in_both_corpora():
@@ -131,57 +131,57 @@ def test_ids_of_records_without_users_may_be_the_same_in_both_corpora():
         CONTROLS: Corpus.of(Record(id=str(i), text=text) for i, text in enumerate(texts[30:])),
     }
     target = Memoriser(list(parts[AUDITED]))
-    given = replace(blind(FEW.given(target)), corpora=parts)
+    given = replace(blind(FEW.build_given(target)), corpora=parts)
     result = judge(MembershipAudit(), given)
-    assert (len(result.held["candidates"]), len(result.held["controls"])) == (30, 50)
+    assert (len(result.tables_in_memory["candidates"]), len(result.tables_in_memory["controls"])) == (30, 50)
     assert result.outcome == "found"
 
 
 def test_users_of_whom_only_a_part_was_trained_on_are_left_out_by_user():
-    given = FEW.given(FEW.null())
+    given = FEW.build_given(FEW.build_null())
     ids = sorted(record.id for record in given.corpora[AUDITED])
-    cohorts = cohorts_of(given.corpora[AUDITED], {"mine": ids[:31]}, unit="record", seed=0)
+    cohorts = build_cohorts(given.corpora[AUDITED], {"mine": ids[:31]}, unit="record", seed=0)
     result = judge(MembershipAudit(by="user"), replace(given, cohorts={AUDITED: cohorts}))
     assert result.dropped["users_partly_trained_on"] == 1
-    assert len(result.held["candidates"]) == 23
+    assert len(result.tables_in_memory["candidates"]) == 23
 
 
 def test_a_signal_that_needs_a_reference_trains_it_on_half_of_the_population():
-    given = FEW.given(FEW.memoriser())
+    given = FEW.build_given(FEW.build_memoriser())
     given = replace(given, models={TARGET: given.models[TARGET]})
     audit = MembershipAudit(signal="ratio")
-    evidence = gathered(audit, given, ask=FEW.ask, train=FEW.train)
+    evidence = collect_evidence(audit, given, score=FEW.score, train=FEW.train)
     trained = {record.owner for record in evidence.corpora["reference-half"]}
     judged = {record.owner for record in evidence.corpora["population"]}
     assert not trained & judged
     assert len(trained) + len(judged) == FEW.controls
     result = judge(audit, given)
     assert result.outcome == "found"
-    assert {row["user"] for row in result.held["controls"].to_pylist()} == judged
+    assert {row["user"] for row in result.tables_in_memory["controls"].to_pylist()} == judged
 
 
 def test_epsilon_is_set_beside_the_claim():
     world = World(members=60, others=60, controls=40)
     audit = MembershipAudit(claimed_epsilon=0.5, claimed_unit="user", delta=1e-6, by="user")
-    result = judge(audit, world.given(world.memoriser()), world)
+    result = judge(audit, world.build_given(world.build_memoriser()), world)
     for name in ("epsilon_from_counts", "epsilon_from_one_run"):
         assert result.finding(name).value > 0.5
         assert result.finding(name).reading.endswith(audit.claim.compare(result.finding(name).value, by="user"))
-    innocent = judge(audit, world.given(world.null()), world)
+    innocent = judge(audit, world.build_given(world.build_null()), world)
     assert innocent.finding("epsilon_from_one_run").value == 0
 
 
 @pytest.mark.parametrize("by", ["record", "user"])
 def test_a_claim_about_records_is_not_judged_by_users(by):
     audit = MembershipAudit(claimed_epsilon=0.5, by=by)  # three records each: bounds are by user in any case
-    finding = judge(audit, FEW.given(FEW.memoriser())).finding("epsilon_from_counts")
+    finding = judge(audit, FEW.build_given(FEW.build_memoriser())).finding("epsilon_from_counts")
     assert finding.reading.endswith(audit.claim.compare(finding.value, by="user"))
     assert audit.claim.compare(9.0, by="user") == audit.claim.compare(0.1, by="user")
 
 
 def test_one_run_needs_members_that_a_coin_chose():
     world = World(members=40, others=4, controls=40)
-    result = judge(MembershipAudit(), world.given(world.memoriser()), world)
+    result = judge(MembershipAudit(), world.build_given(world.build_memoriser()), world)
     assert codes(result)["epsilon_from_one_run"] == "not_randomised"
 
 
@@ -190,15 +190,15 @@ def test_planted_canaries_bound_epsilon_from_one_run(tmp_path):
     made = [Canary(id=f"c{i}", format="my pin is {digits:4}", text=t, planted=i % 2) for i, t in enumerate(texts)]
     Canaries(corpus="0" * 32, seed=0, canaries=tuple(made)).save(tmp_path / "c.json")
     planted = [Record(id=c.id, text=c.text) for c in made if c.planted]
-    for target, least in ((Memoriser([*FEW.learnt, *planted]), 1.0), (FEW.memoriser(), 0.0)):
-        given = replace(FEW.given(target), files={CANARIES: tmp_path / "c.json"})
+    for target, least in ((Memoriser([*FEW.member_records, *planted]), 1.0), (FEW.build_memoriser(), 0.0)):
+        given = replace(FEW.build_given(target), files={CANARIES: tmp_path / "c.json"})
         bound = judge(MembershipAudit(), given).finding("epsilon_from_canaries").value
         assert bound >= least
         assert (bound > 0) == (least > 0)
 
 
 def test_sides_that_differ_without_the_model_are_warned_of():
-    given = FEW.given(FEW.null())
+    given = FEW.build_given(FEW.build_null())
     marked = [
         replace(record, text=f"{record.text} Mrs Example") if record.owner.startswith("member") else record
         for record in given.corpora[AUDITED]
@@ -217,7 +217,7 @@ def test_sides_that_differ_without_the_model_are_warned_of():
 
 @pytest.mark.parametrize("sides", [("member",), ("member", "other")])
 def test_names_that_no_two_people_share_are_seen_if_only_members_have_them(sides):
-    given = FEW.given(FEW.null())
+    given = FEW.build_given(FEW.build_null())
     rng = np.random.default_rng(0)
     users = sorted({record.owner for record in given.corpora[AUDITED]})
     names = {user: "".join(rng.choice(list("abcdefgh"), 8)).capitalize() for user in users}
@@ -238,7 +238,7 @@ def test_names_that_no_two_people_share_are_seen_if_only_members_have_them(sides
 
 def test_models_that_do_not_compare_are_refused_before_any_cost():
     world = World(kind="masked", members=4, others=4, controls=4)
-    given = world.given(world.null())
+    given = world.build_given(world.build_null())
     asked = Null(kind="masked", question=Question(mask_seed=7))
     with refused("different_questions"):
         judge(MembershipAudit(), replace(given, models={**given.models, REFERENCE: asked}), world)

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from recollect.audits.membership.audit import MembershipAudit
-from recollect.audits.rounds import gathered
+from recollect.audits.rounds import collect_evidence
 from recollect.signals.registry import SIGNALS
-from recollect.stats.significance import binomial_p, too_small_p
+from recollect.stats.significance import binomial_p, superuniformity_p
 from recollect.streams import stream
 from recollect.testing.world import World
 
@@ -29,9 +29,11 @@ def kind_of(name: str):
 
 def judge(name, world, target, *, truth):
     audit = MembershipAudit(signal=name, fpr=(0.1,), by="user", shadows=4)
-    given = world.given(target)
+    given = world.build_given(target)
     given = replace(given, seed=world.seed, cohorts=given.cohorts if truth else {})
-    return audit.run(gathered(audit, given, ask=world.ask, train=world.train), stream(world.seed, "membership"))
+    return audit.run(
+        collect_evidence(audit, given, score=world.score, train=world.train), stream(world.seed, "membership")
+    )
 
 
 def alarms(name, seeds, first=1000):
@@ -39,13 +41,13 @@ def alarms(name, seeds, first=1000):
     counts, p = Counter[str](), []
     for seed in range(seeds):
         world = World(kind=kind_of(name), members=20, others=20, controls=30, seed=first + seed)
-        known, blind = (judge(name, world, world.null(), truth=truth) for truth in (True, False))
+        known, blind = (judge(name, world, world.build_null(), truth=truth) for truth in (True, False))
         counts["found, truth known"] += known.outcome == "found"
         counts["found, truth unknown"] += blind.outcome == "found"
         low, high = known.finding("auc").interval
         counts["AUC interval misses 0.5"] += not low <= 0.5 <= high
         counts.update(bound for bound in BOUNDS if known.finding(bound).value > 0)
-        p += [blind.held["candidates"].to_pylist()[0]["p_value"]]
+        p += [blind.tables_in_memory["candidates"].to_pylist()[0]["p_value"]]
     return counts, p
 
 
@@ -53,7 +55,7 @@ def check(name, seeds):
     counts, p = alarms(name, seeds)
     for way, count in counts.items():
         assert binomial_p(count, seeds, 0.05) > 0.001, (name, way, count)
-    assert too_small_p(p) > 0.001
+    assert superuniformity_p(p) > 0.001
 
 
 @pytest.mark.parametrize("name", FEW)
@@ -70,7 +72,7 @@ def test_a_model_that_saw_nobody_is_accused_no_oftener_than_stated(name):
 @pytest.mark.parametrize("name", SIGNALS.table)
 def test_what_was_learnt_by_heart_is_found_by_every_signal(name):
     world = World(kind=kind_of(name), members=20, others=20, controls=30)
-    known, blind = (judge(name, world, world.memoriser(), truth=truth) for truth in (True, False))
+    known, blind = (judge(name, world, world.build_memoriser(), truth=truth) for truth in (True, False))
     assert known.finding("auc").value > 0.9
     assert (known.outcome, blind.outcome) == ("found", "found")
     assert all(known.finding(bound).value > 0 for bound in BOUNDS)

@@ -6,11 +6,11 @@ import pytest
 
 from recollect.audits.membership.audit import MembershipAudit
 from recollect.corpora import synthetic
-from recollect.corpora.dividing import cohorts_of, groups, units_of
+from recollect.corpora.partitions import build_cohorts, draw_groups, list_units
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.run import run
-from recollect.recipes.reading import load_recipe
-from recollect.recipes.training import train
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.trainer import train
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
 
 SMALL = [
@@ -25,16 +25,16 @@ SIZES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SIZES)
 def test_the_ratio_tells_what_a_model_was_trained_on(name, tmp_path):
-    corpus = synthetic.texts(people=60, each=6, seed=1)
-    parts = groups(units_of(corpus, "user"), {"members": 20, "others": 20, CONTROLS: 20}, seed=0)
-    audited = corpus.of_users({*parts["members"], *parts["others"]})
-    truth = cohorts_of(audited, {TARGET: parts["members"]}, unit="user", seed=0)
+    corpus = synthetic.make_texts(people=60, per_person=6, seed=1)
+    parts = draw_groups(list_units(corpus, "user"), {"members": 20, "others": 20, CONTROLS: 20}, seed=0)
+    audited = corpus.select_users({*parts["members"], *parts["others"]})
+    truth = build_cohorts(audited, {TARGET: parts["members"]}, unit="user", seed=0)
     recipe = load_recipe(name, [*SMALL, *SIZES[name]])
     model = train(recipe, audited, tmp_path / "model", cohort=(truth, TARGET), threads=1)
     plan = Plan(
         audit=MembershipAudit(signal="ratio", fpr=(0.2,), by="user"),
         models={TARGET: str(model)},
-        corpora={AUDITED: audited, CONTROLS: corpus.of_users(parts[CONTROLS])},
+        corpora={AUDITED: audited, CONTROLS: corpus.select_users(parts[CONTROLS])},
         cohorts={AUDITED: truth},
         recipe=recipe,
         workers=1,
@@ -45,4 +45,4 @@ def test_the_ratio_tells_what_a_model_was_trained_on(name, tmp_path):
     assert result.finding("auc").value > 0.9
     if name == "masked-transformer":  # the loss of the causal one tells these few people apart perfectly, too
         assert result.finding("auc").value > result.finding("loss_auc").value
-    assert run(plan).held["candidates"].equals(result.held["candidates"])
+    assert run(plan).tables_in_memory["candidates"].equals(result.tables_in_memory["candidates"])

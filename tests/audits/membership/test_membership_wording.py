@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from recollect.audits.membership.audit import MembershipAudit
-from recollect.audits.rounds import gathered, refuse_missing
+from recollect.audits.rounds import collect_evidence, refuse_missing
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.members import Members
 from recollect.errors import RecollectError
@@ -24,11 +24,11 @@ LARGE = World(members=50, others=10, controls=40)
 
 
 def judge(audit, given, world=WORLD):
-    return audit.run(gathered(audit, given, ask=world.ask, train=world.train), stream(0, audit.name))
+    return audit.run(collect_evidence(audit, given, score=world.score, train=world.train), stream(0, audit.name))
 
 
 def given(target, world=WORLD, *, truth=True, controls=True):
-    whole = world.given(target)
+    whole = world.build_given(target)
     corpora = dict(whole.corpora) if controls else {AUDITED: whole.corpora[AUDITED]}
     return replace(whole, corpora=corpora, cohorts=whole.cohorts if truth else {})
 
@@ -45,7 +45,7 @@ def marked(evidence):
 
 
 def shadowed(world=WORLD):
-    ready = world.evidence(world.memoriser())
+    ready = world.build_evidence(world.build_memoriser())
     return replace(ready, answers={})
 
 
@@ -58,22 +58,24 @@ def caught(call: Callable[[], object]) -> RecollectError:
 
 
 def test_every_sentence_is_as_it_was():
-    knowing, unlike = given(WORLD.memoriser()), Null(kind="masked", question=Question(mask_seed=7))
+    knowing, unlike = given(WORLD.build_memoriser()), Null(kind="masked", question=Question(mask_seed=7))
     masked = World(kind="masked", members=2, others=2, controls=2)
-    mixed = masked.given(masked.null())
+    mixed = masked.build_given(masked.build_null())
     claim = MembershipAudit(claimed_epsilon=0.5, claimed_unit="user", delta=1e-6, by="user", fpr=(0.1,))
     results = {
         "truth known, model memorised": judge(MembershipAudit(), knowing),
-        "truth known, model saw nobody": judge(MembershipAudit(signal="loss", fpr=(0.1,)), given(WORLD.null())),
-        "truth unknown, model memorised": judge(MembershipAudit(by="user"), given(WORLD.memoriser(), truth=False)),
-        "truth unknown, model saw nobody": judge(MembershipAudit(), given(WORLD.null(), truth=False)),
+        "truth known, model saw nobody": judge(MembershipAudit(signal="loss", fpr=(0.1,)), given(WORLD.build_null())),
+        "truth unknown, model memorised": judge(
+            MembershipAudit(by="user"), given(WORLD.build_memoriser(), truth=False)
+        ),
+        "truth unknown, model saw nobody": judge(MembershipAudit(), given(WORLD.build_null(), truth=False)),
         "truth partly known": judge(MembershipAudit(by="user"), partly(knowing)),
-        "no controls, truth known": judge(MembershipAudit(), given(WORLD.memoriser(), controls=False)),
-        "no controls, model saw nobody": judge(MembershipAudit(), given(WORLD.null(), controls=False)),
-        "too few": judge(MembershipAudit(), given(FEW.null(), FEW), FEW),
-        "too few, no controls": judge(MembershipAudit(), given(FEW.null(), FEW, controls=False), FEW),
-        "claim refuted": judge(claim, given(LARGE.memoriser(), LARGE), LARGE),
-        "not comparable": judge(MembershipAudit(), marked(given(WORLD.null(), truth=False))),
+        "no controls, truth known": judge(MembershipAudit(), given(WORLD.build_memoriser(), controls=False)),
+        "no controls, model saw nobody": judge(MembershipAudit(), given(WORLD.build_null(), controls=False)),
+        "too few": judge(MembershipAudit(), given(FEW.build_null(), FEW), FEW),
+        "too few, no controls": judge(MembershipAudit(), given(FEW.build_null(), FEW, controls=False), FEW),
+        "claim refuted": judge(claim, given(LARGE.build_memoriser(), LARGE), LARGE),
+        "not comparable": judge(MembershipAudit(), marked(given(WORLD.build_null(), truth=False))),
         "shadows given": judge(MembershipAudit(signal="lira"), shadowed()),
     }
     one, other = knowing.cohorts[AUDITED], {"a": [], "b": []}
@@ -83,19 +85,19 @@ def test_every_sentence_is_as_it_was():
         "no controls": lambda: refuse_missing(MembershipAudit(), {TARGET, AUDITED}),
         "no controls for a reference": lambda: judge(
             MembershipAudit(signal="ratio"),
-            replace(given(WORLD.null(), controls=False), models={TARGET: WORLD.null()}),
+            replace(given(WORLD.build_null(), controls=False), models={TARGET: WORLD.build_null()}),
         ),
         "no false positive rate": lambda: MembershipAudit(fpr=()),
         "settings without a signal": lambda: MembershipAudit(signal_settings={"fraction": 0.1}),
         "wrong kind": lambda: judge(MembershipAudit(signal="confidence"), knowing),
         "other kind": lambda: judge(
-            MembershipAudit(), replace(mixed, models={TARGET: masked.null(), "reference": Null()}), masked
+            MembershipAudit(), replace(mixed, models={TARGET: masked.build_null(), "reference": Null()}), masked
         ),
         "other mask patterns": lambda: judge(
-            MembershipAudit(), replace(mixed, models={TARGET: masked.null(), "reference": unlike}), masked
+            MembershipAudit(), replace(mixed, models={TARGET: masked.build_null(), "reference": unlike}), masked
         ),
         "embedder": lambda: judge(
-            MembershipAudit(), replace(knowing, models={**knowing.models, "embedder": WORLD.null()})
+            MembershipAudit(), replace(knowing, models={**knowing.models, "embedder": WORLD.build_null()})
         ),
         "no target in the cohorts": lambda: judge(MembershipAudit(), replace(knowing, cohorts={AUDITED: several})),
     }

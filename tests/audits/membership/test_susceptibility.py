@@ -9,7 +9,7 @@ from recollect.audits.membership.audit import MembershipAudit
 from recollect.audits.membership.features import extract_features
 from recollect.audits.membership.susceptibility import predict_detection
 from recollect.corpora.cohorts import Cohorts
-from recollect.corpora.dividing import groups
+from recollect.corpora.partitions import draw_groups
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData, PlanError
 from recollect.models.causal import Causal
@@ -20,7 +20,7 @@ from recollect.pipeline.run import run
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.testing.fakes import Null
 from recollect.testing.refusals import refused
-from recollect.testing.tiny import tiny_model
+from recollect.testing.tiny import build_tiny_model
 from recollect.testing.world import World
 
 
@@ -93,7 +93,7 @@ def test_where_looks_say_nothing_nothing_is_predicted_better_than_by_chance():
 
 def test_words_are_counted_in_the_half_that_is_fitted_to_and_nowhere_else():
     members = texts(400, seed=1)
-    chosen = groups(sorted({r.owner for r in members}), {"fitted": 0.5, "judged": 0.5}, seed=0, name="susceptible")
+    chosen = draw_groups(sorted({r.owner for r in members}), {"fitted": 0.5, "judged": 0.5}, seed=0, name="susceptible")
     said = {"judged": "papers noon again " * 40, "fitted": "papers noon again"}
     likely = {}
     for half, words in said.items():
@@ -107,10 +107,10 @@ def test_words_are_counted_in_the_half_that_is_fitted_to_and_nowhere_else():
 
 
 def test_an_embedding_has_one_row_per_record_whatever_the_batches():
-    model = Masked(tiny_model("bert"), Question(patterns=2))
+    model = Masked(build_tiny_model("bert"), Question(patterns=2))
     members = texts(200, seed=1)
     points = model.embed(members[:7])
-    assert points.shape == (7, tiny_model("bert").network.config.hidden_size)
+    assert points.shape == (7, build_tiny_model("bert").network.config.hidden_size)
     model.budget = 64
     assert model.embed(members[6::-1]) == pytest.approx(points[::-1], abs=1e-5)
     found = predicted(marked(members), members, embedder=model)
@@ -131,7 +131,7 @@ def audited(world, members):
     truth = Cohorts.of({TARGET: members}, units={r.owner for r in corpus}, unit="user", corpus=corpus.digest, seed=0)
     plan = Plan(
         audit=MembershipAudit(fpr=(0.1,)),
-        models={TARGET: world.memoriser(), "reference": Null(seed=1)},
+        models={TARGET: world.build_memoriser(), "reference": Null(seed=1)},
         corpora=world.corpora,
         cohorts={AUDITED: truth},
     )
@@ -140,21 +140,21 @@ def audited(world, members):
 
 def test_the_audit_says_what_it_can_where_the_truth_is_known():
     world = World(members=60, others=100, controls=60)
-    learnt = {record.owner for record in world.learnt}
+    learnt = {record.owner for record in world.member_records}
     unlearnt = sorted({record.owner for record in world.corpora[AUDITED]} - learnt)
     result = audited(world, learnt.union(unlearnt[:60]))  # as if a training had forgotten half of its people
     assert result.finding("exposed_precision").interval is not None
-    assert result.held["exposed"].num_rows == 7
-    rows = result.held["candidates"].to_pylist()
+    assert result.tables_in_memory["exposed"].num_rows == 7
+    rows = result.tables_in_memory["candidates"].to_pylist()
     assert all((row["likely_memorised"] is None) == row["trained"] for row in rows)
     # where everything is detected, nothing can be learnt about what is not
     result = audited(world, learnt)
     assert ("exposed_precision", "too_few_records") in {(each.finding, each.code) for each in result.skipped}
-    assert "exposed" not in result.held
+    assert "exposed" not in result.tables_in_memory
 
 
 def test_only_masked_models_embed():
-    causal = Causal(tiny_model("gpt2"), Question())
+    causal = Causal(build_tiny_model("gpt2"), Question())
     world = World()
     corpora = {part: world.corpora[part] for part in (AUDITED, CONTROLS)}
     evidence = Evidence(models={TARGET: causal, "embedder": causal}, corpora=corpora)

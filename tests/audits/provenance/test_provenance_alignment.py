@@ -12,8 +12,8 @@ from recollect.models.causal import Causal
 from recollect.models.model import Question
 from recollect.signals.evidence import Evidence
 from recollect.testing.fakes import Null
-from recollect.testing.tiny import tiny_model
-from recollect.testing.world import Direct
+from recollect.testing.tiny import build_tiny_model
+from recollect.testing.world import DirectAnswers
 
 
 class Cutting:
@@ -39,7 +39,7 @@ class Cutting:
             rank=rank,
             logprob=None,
             entropy=None,
-            spread=None,
+            logprob_std=None,
         )
 
 
@@ -48,7 +48,7 @@ def words_of(texts, *models):
     pairs = [text if isinstance(text, tuple) else ("ann", text) for text in texts]
     corpus = Corpus.of(Record(id=str(i), user=user, text=text) for i, (user, text) in enumerate(pairs))
     named = {f"m{i}": model for i, model in enumerate(models)}
-    answers = {(name, "queries"): Direct(model, 2) for name, model in named.items()}
+    answers = {(name, "queries"): DirectAnswers(model, 2) for name, model in named.items()}
     evidence = Evidence(models=named, corpora={"queries": corpus}, answers=answers)
     return align_words(evidence, "queries", list(named))
 
@@ -147,7 +147,7 @@ def _slowly(text, cuts):
 
 def test_subwords_of_a_real_tokenizer_meet_at_white_space_words():
     texts = ["the quick brown fox  jumps over", "smile 🙂 naïve\u0301 again", "one"]
-    pieces, whole = Causal(tiny_model("gpt2"), Question()), Null()
+    pieces, whole = Causal(build_tiny_model("gpt2"), Question()), Null()
     records = [Record(id=str(i), user="ann", text=text) for i, text in enumerate(texts)]
     found = words_of(texts, pieces, whole)
     first = [pieces.answer([record]).start.min(initial=99) == 0 for record in records]

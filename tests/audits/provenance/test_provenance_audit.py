@@ -7,7 +7,7 @@ import pytest
 
 from recollect.audits.provenance.audit import ProvenanceAudit
 from recollect.audits.provenance.queries import CALIBRATION, QUERIES
-from recollect.audits.rounds import gathered
+from recollect.audits.rounds import collect_evidence
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.members import Members
@@ -16,7 +16,7 @@ from recollect.errors import AccessError, PlanError
 from recollect.models.access import Access
 from recollect.models.limited import limited
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
-from recollect.stats.significance import binomial_p, too_small_p
+from recollect.stats.significance import binomial_p, superuniformity_p
 from recollect.streams import stream
 from recollect.testing.contracts import check_audit
 from recollect.testing.fakes import Memoriser, Null
@@ -28,8 +28,8 @@ SEEDS = range(40)
 
 
 def gather(audit, world, target, **given):
-    evidence = replace(world.given(target), seed=world.seed, **given)
-    return gathered(audit, evidence, ask=world.ask, train=world.train)
+    evidence = replace(world.build_given(target), seed=world.seed, **given)
+    return collect_evidence(audit, evidence, score=world.score, train=world.train)
 
 
 def result(audit, world, target, **given):
@@ -37,7 +37,7 @@ def result(audit, world, target, **given):
 
 
 def rows(found):
-    return {row["user"]: row for row in found.held["users"].to_pylist()}
+    return {row["user"]: row for row in found.tables_in_memory["users"].to_pylist()}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_every_method_keeps_the_contract(settings, kind):
 
 @pytest.mark.parametrize("method", ["calibrated", "histogram"])
 def test_who_was_learnt_by_heart_is_found_and_the_truth_is_told(method):
-    found = result(ProvenanceAudit(shadows=4, method=method), WORLD, WORLD.memoriser())
+    found = result(ProvenanceAudit(shadows=4, method=method), WORLD, WORLD.build_memoriser())
     assert found.finding("auc").value == 1
     assert found.finding("recall").value == 1
     assert found.finding("precision").value >= 0.8
@@ -90,7 +90,7 @@ def p_of_one(audit, seed, texts=None):
 )
 def test_p_values_of_people_whom_the_target_never_saw_are_uniform_or_larger(settings, texts):
     p = [p_of_one(ProvenanceAudit(shadows=4, **settings), seed, texts) for seed in SEEDS]
-    assert too_small_p(p) > 0.001
+    assert superuniformity_p(p) > 0.001
     assert binomial_p(int(np.sum(np.array(p) <= 0.05)), len(p), 0.05) > 0.001
     assert np.mean(p) < 0.65  # and they are not useless
 
@@ -104,11 +104,11 @@ def test_nobody_is_found_among_many_more_often_than_alpha_allows():
 
 
 def test_a_person_alone_is_judged_against_people_cut_down_to_as_many_texts():
-    person = [record for record in WORLD.learnt if record.owner == WORLD.learnt[0].owner]
+    person = [record for record in WORLD.member_records if record.owner == WORLD.member_records[0].owner]
     texts = [Record(id=record.id, text=record.text) for record in person][:2]
     audit = ProvenanceAudit(shadows=4, least=5)
     given = {"corpora": {**WORLD.corpora, AUDITED: Corpus.of(texts)}, "cohorts": {}}
-    evidence = gather(audit, WORLD, WORLD.memoriser(), **given)
+    evidence = gather(audit, WORLD, WORLD.build_memoriser(), **given)
     assert len(evidence.corpora[QUERIES]) == 2
     assert len(evidence.corpora[CALIBRATION]) == 80
     found = audit.run(evidence, stream(0, "provenance"))
@@ -121,11 +121,11 @@ def test_a_person_alone_is_judged_against_people_cut_down_to_as_many_texts():
 def test_people_with_too_little_text_are_not_judged_and_told_how_much_is_needed():
     short = [Record(id="a", user="ann", text="word1 word2"), Record(id="b", user="bob", text=" ")]
     corpora = {**WORLD.corpora, AUDITED: Corpus.of([*WORLD.corpora[AUDITED], *short])}
-    found = result(ProvenanceAudit(shadows=4), WORLD, WORLD.memoriser(), corpora=corpora, cohorts={})
+    found = result(ProvenanceAudit(shadows=4), WORLD, WORLD.build_memoriser(), corpora=corpora, cohorts={})
     assert {user for user, row in rows(found).items() if row["decision"] == "too little text"} == {"ann", "bob"}
     assert "people_not_judged" in found.note_codes
     alone = {**WORLD.corpora, AUDITED: Corpus.of(short)}
-    nothing = result(ProvenanceAudit(shadows=4), WORLD, WORLD.memoriser(), corpora=alone, cohorts={})
+    nothing = result(ProvenanceAudit(shadows=4), WORLD, WORLD.build_memoriser(), corpora=alone, cohorts={})
     assert (nothing.outcome, nothing.outcome_code) == ("inconclusive", "too_little_text")
     assert [(each.finding, each.code) for each in nothing.skipped] == [(None, "too_little_text")]
 
@@ -140,7 +140,7 @@ def test_it_is_said_when_too_few_calibration_users_have_enough_text():
 
 def test_it_is_said_when_there_are_too_many_people_for_the_calibration_users():
     world = World(members=4, others=20, controls=80)
-    found = result(ProvenanceAudit(shadows=4), world, world.memoriser())
+    found = result(ProvenanceAudit(shadows=4), world, world.build_memoriser())
     assert found.finding("auc").value == 1
     assert (found.outcome, found.outcome_code) == ("inconclusive", "no_power")
     assert "smallest_p" in found.note_codes
@@ -148,7 +148,7 @@ def test_it_is_said_when_there_are_too_many_people_for_the_calibration_users():
 
 def test_with_too_few_controls_nothing_is_trained_or_asked():
     audit, world = ProvenanceAudit(shadows=4), World(controls=60)
-    evidence = gather(audit, world, world.memoriser())
+    evidence = gather(audit, world, world.build_memoriser())
     assert not evidence.answers
     assert evidence.models.keys() == {TARGET, "reference"}
     found = audit.run(evidence, stream(0, "provenance"))
@@ -156,7 +156,7 @@ def test_with_too_few_controls_nothing_is_trained_or_asked():
 
 
 def test_the_next_person_needs_no_new_shadows():
-    audit, first = ProvenanceAudit(shadows=4), gather(ProvenanceAudit(shadows=4), WORLD, WORLD.memoriser())
+    audit, first = ProvenanceAudit(shadows=4), gather(ProvenanceAudit(shadows=4), WORLD, WORLD.build_memoriser())
     somebody = {**WORLD.corpora, AUDITED: Corpus.of([Record(id="1", user="somebody", text="word3 word4")])}
     second = gather(audit, WORLD, Null(), corpora=somebody, cohorts={})
     for name in ("shadow-0", "shadow-3"):
@@ -165,12 +165,12 @@ def test_the_next_person_needs_no_new_shadows():
 
 def test_a_model_that_shows_less_than_is_to_be_looked_at_is_refused():
     with pytest.raises(AccessError, match="50 likeliest"):
-        gather(ProvenanceAudit(top_k=50), WORLD, limited(WORLD.memoriser(), Access.top(5)))
+        gather(ProvenanceAudit(top_k=50), WORLD, limited(WORLD.build_memoriser(), Access.top(5)))
 
 
 def test_what_the_target_shows_is_all_that_is_looked_at():
-    shown = result(ProvenanceAudit(shadows=4), WORLD, limited(WORLD.memoriser(), Access.top(3)))
-    asked = result(ProvenanceAudit(shadows=4, top_k=3), WORLD, WORLD.memoriser())
+    shown = result(ProvenanceAudit(shadows=4), WORLD, limited(WORLD.build_memoriser(), Access.top(3)))
+    asked = result(ProvenanceAudit(shadows=4, top_k=3), WORLD, WORLD.build_memoriser())
     assert rows(shown) == rows(asked)
 
 
@@ -196,7 +196,7 @@ def test_settings_that_make_no_sense_are_refused(settings, code):
 
 
 def test_people_of_whom_only_a_part_was_used_are_still_found():
-    learnt = [record for record in WORLD.learnt if not record.id.endswith("-2")]
+    learnt = [record for record in WORLD.member_records if not record.id.endswith("-2")]
     found = result(ProvenanceAudit(shadows=4), WORLD, Memoriser(learnt, otherwise=Null(seed=0)))
     assert found.finding("auc").value > 0.95
 
@@ -204,7 +204,7 @@ def test_people_of_whom_only_a_part_was_used_are_still_found():
 def test_artificial_users_stand_in_for_a_corpus_without_any():
     plain = [Record(id=record.id, text=record.text) for record in World(controls=300).corpora[CONTROLS]]
     corpora = {**WORLD.corpora, CONTROLS: Corpus.of(plain)}
-    found = result(ProvenanceAudit(shadows=4), WORLD, WORLD.memoriser(), corpora=corpora)
+    found = result(ProvenanceAudit(shadows=4), WORLD, WORLD.build_memoriser(), corpora=corpora)
     assert found.finding("auc").value == 1
 
 
@@ -223,28 +223,32 @@ def test_the_truth_may_be_known_of_some_people_only():
     some = Members(
         unit="user", members=frozenset({"member-0", "member-1"}), non_members=frozenset({"other-0", "other-1"})
     )
-    found = result(audit, WORLD, WORLD.memoriser(), cohorts={}, members=some)
+    found = result(audit, WORLD, WORLD.build_memoriser(), cohorts={}, members=some)
     assert (member(found, "member-0"), member(found, "other-1"), member(found, "member-2")) == (True, False, None)
     assert (found.finding("auc").n["members"], found.finding("auc").n["others"]) == (2, 2)
-    everybody = result(audit, WORLD, WORLD.memoriser())
-    assert found.held["users"].drop_columns(["member"]).equals(everybody.held["users"].drop_columns(["member"]))
-    assert found.held["roc"]["tpr"].to_pylist() == [0.0, 0.5, 1.0, 1.0, 1.0]
+    everybody = result(audit, WORLD, WORLD.build_memoriser())
+    assert (
+        found.tables_in_memory["users"]
+        .drop_columns(["member"])
+        .equals(everybody.tables_in_memory["users"].drop_columns(["member"]))
+    )
+    assert found.tables_in_memory["roc"]["tpr"].to_pylist() == [0.0, 0.5, 1.0, 1.0, 1.0]
 
 
 def test_one_text_that_was_used_makes_a_member_and_all_must_be_known_for_a_non_member():
     ids = {"members": frozenset({"member-0-0"}), "non_members": frozenset({"member-0-1", "other-0-0"})}
     whole = frozenset({f"other-1-{number}" for number in range(3)})
     known = Members(unit="record", members=ids["members"], non_members=ids["non_members"] | whole)
-    found = result(ProvenanceAudit(shadows=4), WORLD, WORLD.memoriser(), cohorts={}, members=known)
+    found = result(ProvenanceAudit(shadows=4), WORLD, WORLD.build_memoriser(), cohorts={}, members=known)
     assert (member(found, "member-0"), member(found, "other-0"), member(found, "other-1")) == (True, None, False)
-    assert "roc" in found.held
+    assert "roc" in found.tables_in_memory
 
 
 def test_shadows_alone_in_the_cohorts_are_no_truth():
-    shadow = WORLD.evidence(WORLD.null()).cohorts
-    found = result(ProvenanceAudit(shadows=4), WORLD, WORLD.memoriser(), cohorts=shadow)
-    assert set(found.held["users"]["member"].to_pylist()) == {None}
-    assert "roc" not in found.held
+    shadow = WORLD.build_evidence(WORLD.build_null()).cohorts
+    found = result(ProvenanceAudit(shadows=4), WORLD, WORLD.build_memoriser(), cohorts=shadow)
+    assert set(found.tables_in_memory["users"]["member"].to_pylist()) == {None}
+    assert "roc" not in found.tables_in_memory
 
 
 def test_shadows_that_were_all_trained_on_everybody_are_inconclusive():
@@ -252,6 +256,8 @@ def test_shadows_that_were_all_trained_on_everybody_are_inconclusive():
     users = sorted({record.owner for record in controls})
     halves = {"shadow-0": users[:100], "shadow-1": users[:100]}
     cohorts = Cohorts.of(halves, units=users, unit="user", corpus=controls.digest, seed=0)
-    models = {TARGET: WORLD.null(), **WORLD.train(cohorts, controls)}
-    found = result(ProvenanceAudit(method="histogram"), WORLD, WORLD.null(), models=models, cohorts={CONTROLS: cohorts})
+    models = {TARGET: WORLD.build_null(), **WORLD.train(cohorts, controls)}
+    found = result(
+        ProvenanceAudit(method="histogram"), WORLD, WORLD.build_null(), models=models, cohorts={CONTROLS: cohorts}
+    )
     assert (found.outcome, found.outcome_code) == ("inconclusive", "one_sided_shadows")

@@ -8,7 +8,7 @@ import pytest
 from recollect.audits.provenance.alignment import WordRanks
 from recollect.audits.provenance.audit import ProvenanceAudit
 from recollect.audits.provenance.comparability import FAR, find_differences, find_group_shift
-from recollect.audits.rounds import gathered
+from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.signals.evidence import AUDITED
@@ -85,17 +85,17 @@ def found_about(texts, learnt=()):
     world = World(members=1, others=1, controls=160)
     person = [Record(id=f"me-{i}", user="me", text=text) for i, text in enumerate(texts)]
     corpora = {**world.corpora, AUDITED: Corpus.of([*world.corpora[AUDITED], *person])}
-    target = Memoriser([*person, *world.learnt], otherwise=Null(seed=0)) if learnt else Null(seed=0)
+    target = Memoriser([*person, *world.member_records], otherwise=Null(seed=0)) if learnt else Null(seed=0)
     audit = ProvenanceAudit(shadows=4, least=5)
-    evidence = replace(world.given(target), corpora=corpora, cohorts={})
-    return audit.run(gathered(audit, evidence, ask=world.ask, train=world.train), stream(0, "provenance"))
+    evidence = replace(world.build_given(target), corpora=corpora, cohorts={})
+    return audit.run(collect_evidence(audit, evidence, score=world.score, train=world.train), stream(0, "provenance"))
 
 
 def test_a_person_unlike_the_controls_is_not_accused_and_the_reason_is_told():
     rng = stream(3, "long")
     texts = [" ".join(f"word{int(300 ** rng.random())}" for _ in range(400)) for _ in range(3)]
     found = found_about(texts, learnt=True)
-    rows = {row["user"]: row for row in found.held["users"].to_pylist()}
+    rows = {row["user"]: row for row in found.tables_in_memory["users"].to_pylist()}
     assert rows["me"]["decision"] == "unlike the controls"
     assert "longer texts" in rows["me"]["unlike"]
     assert rows["me"]["p_value"] < 0.05
@@ -111,8 +111,8 @@ def test_alone_an_unlike_person_gets_no_verdict():
     texts = [" ".join(f"word{int(300 ** rng.random())}" for _ in range(400)) for _ in range(3)]
     person = Corpus.of(Record(id=str(i), text=text) for i, text in enumerate(texts))
     audit = ProvenanceAudit(shadows=4, least=5)
-    evidence = replace(world.given(Null(seed=0)), corpora={**world.corpora, AUDITED: person}, cohorts={})
-    found = audit.run(gathered(audit, evidence, ask=world.ask, train=world.train), stream(0, "provenance"))
+    evidence = replace(world.build_given(Null(seed=0)), corpora={**world.corpora, AUDITED: person}, cohorts={})
+    found = audit.run(collect_evidence(audit, evidence, score=world.score, train=world.train), stream(0, "provenance"))
     assert (found.outcome, found.outcome_code) == ("inconclusive", "not_comparable")
 
 

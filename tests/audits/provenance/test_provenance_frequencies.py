@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.audits.provenance.alignment import WordRanks
-from recollect.audits.provenance.frequencies import BANDS, FEWEST, build_frequency_table
+from recollect.audits.provenance.frequencies import BANDS, MIN_WORDS, build_frequency_table
 
 
 def some_words(rank, count, user, users=4):
@@ -33,7 +33,7 @@ def slowly(rank, count, user, chosen, chance):
     for low, high in zip(BANDS, (*BANDS[1:], np.inf), strict=True):
         own = [r for r, c, u in zip(rank, count, user, strict=True) if low <= c < high and chosen[u]]
         beside = [r for r, c, u in zip(rank, count, user, strict=True) if low <= c < high and chance[u]]
-        if len(own) >= FEWEST and len(beside) >= FEWEST:
+        if len(own) >= MIN_WORDS and len(beside) >= MIN_WORDS:
             rows.append((low, len(own), lower_median(own), len(beside), lower_median(beside)))
     return rows
 
@@ -58,11 +58,11 @@ def test_bands_hold_what_a_slow_twin_finds(seed):
 
 
 def test_only_the_target_is_looked_at_and_a_band_with_too_few_words_is_left_out():
-    count = [5] * FEWEST + [50] * (FEWEST - 1) + [5] * FEWEST + [50] * FEWEST
-    user = [0] * (2 * FEWEST - 1) + [3] * (2 * FEWEST)
-    words = some_words([7.0] * (2 * FEWEST - 1) + [9.0] * (2 * FEWEST), count, user)
+    count = [5] * MIN_WORDS + [50] * (MIN_WORDS - 1) + [5] * MIN_WORDS + [50] * MIN_WORDS
+    user = [0] * (2 * MIN_WORDS - 1) + [3] * (2 * MIN_WORDS)
+    words = some_words([7.0] * (2 * MIN_WORDS - 1) + [9.0] * (2 * MIN_WORDS), count, user)
     (row,) = build_frequency_table(
         words, np.array([True] * 2 + [False] * 2), np.array([False] * 2 + [True] * 2)
     ).to_pylist()
-    assert (row["written"], row["words"], row["calibration_words"]) == (1, FEWEST, FEWEST)
+    assert (row["written"], row["words"], row["calibration_words"]) == (1, MIN_WORDS, MIN_WORDS)
     assert np.allclose([row["rank"], row["calibration_rank"]], [7, 9])

@@ -9,7 +9,7 @@ from sklearn.svm import LinearSVC
 
 from recollect.audits.provenance import calibrated
 from recollect.audits.provenance.alignment import WordRanks
-from recollect.audits.provenance.calibrated import ASPECT, Calibrated, find_quantiles, group_alike
+from recollect.audits.provenance.calibrated import ASPECT, CalibratedScorer, find_quantiles, group_alike
 from recollect.audits.provenance.histogram import Histogram, find_bins
 from recollect.errors import NotEnoughData
 from recollect.testing.refusals import refused
@@ -57,7 +57,7 @@ def test_shadows_that_saw_everybody_they_are_asked_about_teach_nothing():
     words, shadow = made_words(rng, 5), made_words(rng, 40)
     machine = Histogram(words=words, shadows=[(shadow, np.ones(40, bool))], vocabulary=200, k=None)
     with refused("one_sided_shadows", NotEnoughData):
-        machine.scores(3)
+        machine.score_users(3)
 
 
 def test_plain_counts_are_what_the_paper_prints():
@@ -66,7 +66,7 @@ def test_plain_counts_are_what_the_paper_prints():
     saw = np.arange(40) % 2 == 0
     machine = Histogram(words=words, shadows=[(shadow, saw)], vocabulary=200, k=None, bins=10, features="counts")
     plain = LinearSVC(random_state=0, max_iter=10_000, dual="auto").fit(machine._count_ranks(shadow, 3), saw)
-    np.testing.assert_allclose(machine.scores(3), plain.decision_function(machine._count_ranks(words, 3)))
+    np.testing.assert_allclose(machine.score_users(3), plain.decision_function(machine._count_ranks(words, 3)))
 
 
 def test_quantiles_are_mid_ranks():
@@ -86,7 +86,7 @@ def memory(seed, learnt=2.0, users=40, each=60, models=5):
 
 @pytest.mark.parametrize(("k", "least"), [(None, 0.99), (50, 0.98), (5, 0.8), (1, 0.6)])
 def test_people_the_target_saw_score_higher_at_any_output_size(k, least):
-    scores = Calibrated(memory(0), k).scores(3)
+    scores = CalibratedScorer(memory(0), k).score_users(3)
     won = (scores[:20, None] > scores[20:]).mean()
     assert won >= least
 
@@ -114,7 +114,7 @@ def test_evidence_agrees_with_the_slow_way(k, monkeypatch):
         peers = [j for j in range(n) if row[j] == row[i]]
         place = quantile([hardness[j] for j in peers], peers.index(i))
         group.append((row[i], min(columns - 1, int(place * columns))))
-    found = Calibrated(words, k).evidence
+    found = CalibratedScorer(words, k).evidence
     for i in range(n):
         usual = np.mean([b for b, g in zip(better, group, strict=True) if g == group[i]])
         assert found[i] == pytest.approx((better[i] - usual) * hardness[i])
@@ -140,18 +140,20 @@ def test_a_habit_of_the_target_is_no_evidence():
         **{**words.__dict__, "max_rank": rank, "log_rank": np.log(rank), "frequency": np.where(frequent, 9, 1)}
     )
     for k in (None, 5, 1):
-        assert abs(stats.spearmanr(Calibrated(habit, k).scores(3), share).statistic) < 0.25
+        assert abs(stats.spearmanr(CalibratedScorer(habit, k).score_users(3), share).statistic) < 0.25
 
 
 def test_people_with_hard_words_score_no_higher_for_it():
     words = memory(2, learnt=1.0, users=200)
     hardness = np.bincount(words.user, weights=words.log_rank[1:].mean(axis=0))
     for k in (None, 5, 1):
-        assert abs(stats.spearmanr(Calibrated(words, k).scores(3), hardness).statistic) < 0.25
+        assert abs(stats.spearmanr(CalibratedScorer(words, k).score_users(3), hardness).statistic) < 0.25
 
 
 def test_how_wide_the_ranks_of_a_model_are_spread_does_not_matter():
     words = memory(3)
     stretched = words.max_rank * np.array([[1.0], [3.0], [1.0], [7.0], [2.0]])
     other = WordRanks(**{**words.__dict__, "log_rank": np.log(stretched), "max_rank": stretched})
-    np.testing.assert_allclose(Calibrated(words, None).scores(3), Calibrated(other, None).scores(3))
+    np.testing.assert_allclose(
+        CalibratedScorer(words, None).score_users(3), CalibratedScorer(other, None).score_users(3)
+    )

@@ -9,7 +9,7 @@ from recollect.audits.provenance.audit import ProvenanceAudit
 from recollect.audits.provenance.pieces import build_pieces, cut_pieces, find_text
 from recollect.audits.provenance.queries import CALIBRATION, CALIBRATION_PIECES, PIECES, QUERIES, choose_queries
 from recollect.audits.provenance.reference import divide_reference
-from recollect.audits.rounds import gathered
+from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import PlanError
@@ -72,11 +72,13 @@ def test_pieces_are_queries_to_the_budget():
 
 
 def gather(audit, world, target):
-    return gathered(audit, replace(world.given(target), seed=world.seed), ask=world.ask, train=world.train)
+    return collect_evidence(
+        audit, replace(world.build_given(target), seed=world.seed), score=world.score, train=world.train
+    )
 
 
 def test_a_piece_adds_looks_at_words_of_the_text_that_it_is_cut_from():
-    evidence = gather(ProvenanceAudit(**SETTINGS), WORLD, WORLD.memoriser())
+    evidence = gather(ProvenanceAudit(**SETTINGS), WORLD, WORLD.build_memoriser())
     whole = align_words(evidence, QUERIES, [TARGET])
     again = whole.add_pieces(align_words(evidence, PIECES, [TARGET], text_of=find_text))
     assert len(again) > len(whole)
@@ -92,23 +94,25 @@ def test_a_piece_adds_looks_at_words_of_the_text_that_it_is_cut_from():
 
 def aligned_words(evidence, piece):
     """The words of one piece that the target predicted and knows."""
-    answers = evidence.answers[TARGET, PIECES].answers([piece])
+    answers = evidence.answers[TARGET, PIECES].get_answers([piece])
     return np.flatnonzero(answers.known)
 
 
 def test_queries_are_counted_with_their_pieces():
     audit = ProvenanceAudit(**SETTINGS)
-    evidence = gather(audit, WORLD, WORLD.memoriser())
+    evidence = gather(audit, WORLD, WORLD.build_memoriser())
     found = audit.run(evidence, stream(0, "provenance"))
     texts, cut = len(evidence.corpora[QUERIES]), len(evidence.corpora[PIECES])
-    assert sum(row["queries"] for row in found.held["users"].to_pylist()) == texts + cut
+    assert sum(row["queries"] for row in found.tables_in_memory["users"].to_pylist()) == texts + cut
     total = sum(len(evidence.corpora[part]) for part in (QUERIES, PIECES, CALIBRATION, CALIBRATION_PIECES))
     assert found.note_codes[:2] == ("queries", "pieces")
     assert f"{total:,} queries" in found.notes[1].text
     whole = ProvenanceAudit(shadows=4, top_k=1)
-    plain = whole.run(gather(whole, WORLD, WORLD.memoriser()), stream(0, "provenance"))
+    plain = whole.run(gather(whole, WORLD, WORLD.build_memoriser()), stream(0, "provenance"))
     for column in ("words", "unknown_words"):
-        assert found.held["users"][column].to_pylist() == plain.held["users"][column].to_pylist()
+        assert (
+            found.tables_in_memory["users"][column].to_pylist() == plain.tables_in_memory["users"][column].to_pylist()
+        )
 
 
 def test_the_contract_is_kept():
@@ -117,16 +121,16 @@ def test_the_contract_is_kept():
 
 def test_who_has_only_short_texts_is_judged_by_whole_ones():
     audit = ProvenanceAudit(shadows=4, pieces=400)
-    evidence = gather(audit, WORLD, WORLD.memoriser())
+    evidence = gather(audit, WORLD, WORLD.build_memoriser())
     assert PIECES not in evidence.corpora
     assert audit.run(evidence, stream(0, "provenance")).finding("auc").value == 1
 
 
 def test_whoever_has_no_text_is_told_how_much_is_needed():
     audit = ProvenanceAudit(**SETTINGS)
-    given = replace(WORLD.given(WORLD.memoriser()), seed=WORLD.seed)
+    given = replace(WORLD.build_given(WORLD.build_memoriser()), seed=WORLD.seed)
     blank = replace(given, corpora={**given.corpora, AUDITED: Corpus.of(written(" "))}, cohorts={})
-    found = audit.run(gathered(audit, blank, ask=WORLD.ask, train=WORLD.train), stream(0, "provenance"))
+    found = audit.run(collect_evidence(audit, blank, score=WORLD.score, train=WORLD.train), stream(0, "provenance"))
     assert (found.outcome, found.outcome_code) == ("inconclusive", "too_little_text")
 
 
@@ -137,4 +141,4 @@ def test_only_texts_are_cut_and_not_for_the_papers_method():
         ProvenanceAudit(pieces=1)
     world = replace(WORLD, kind="seq2seq")
     with refused("pieces_of_pairs", PlanError):
-        gather(ProvenanceAudit(**SETTINGS), world, world.memoriser())
+        gather(ProvenanceAudit(**SETTINGS), world, world.build_memoriser())

@@ -9,15 +9,15 @@ from scipy import stats
 from recollect.audits.provenance.audit import ProvenanceAudit
 from recollect.corpora import synthetic
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import cohorts_of, halves
+from recollect.corpora.partitions import build_cohorts, draw_halves
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.run import run
 from recollect.recipes.fleet import Fleet, train_fleet
-from recollect.recipes.reading import load_recipe
-from recollect.recipes.training import train
-from recollect.recipes.trial import Layout
+from recollect.recipes.layout_trial import WorkerLayout
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.trainer import train
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
-from recollect.stats.significance import binomial_p, too_small_p
+from recollect.stats.significance import binomial_p, superuniformity_p
 
 SMALL = ["units=32", "embedding=16", "dropout=0.0", "learning_rate=0.01", "batch_size=16", "epochs=12"]
 TRAININGS, MEMBERS, AUDITED_EACH, CALIBRATING, SHADOW_USERS, TEXTS = 24, 16, 10, 39, 40, 6
@@ -32,7 +32,7 @@ def recipe():
 def people():
     """Made-up people: those of the shadows, and for every training members, audited people and calibration users."""
     each = MEMBERS + AUDITED_EACH + CALIBRATING
-    everybody = synthetic.texts(people=SHADOW_USERS + TRAININGS * each, each=TEXTS, seed=5)
+    everybody = synthetic.make_texts(people=SHADOW_USERS + TRAININGS * each, per_person=TEXTS, seed=5)
     texts = {}
     for record in everybody:
         texts.setdefault(record.user, []).append(record)
@@ -57,9 +57,9 @@ def work(tmp_path_factory):
 def shadows(work, people, recipe):
     """Four shadows, and who trained which."""
     of, theirs, _ = people
-    corpus, members = of(theirs, "shadow users"), halves(theirs, 4, seed=0)
-    fleet = Fleet(recipe=recipe, corpus=corpus, cohorts=cohorts_of(corpus, members, unit="user", seed=0))
-    trained = train_fleet(fleet, work, layout=Layout(workers=1, threads=1))
+    corpus, members = of(theirs, "shadow users"), draw_halves(theirs, 4, seed=0)
+    fleet = Fleet(recipe=recipe, corpus=corpus, cohorts=build_cohorts(corpus, members, unit="user", seed=0))
+    trained = train_fleet(fleet, work, layout=WorkerLayout(workers=1, threads=1))
     return {name: str(folder) for name, folder in trained.folders.items()}, members
 
 
@@ -75,7 +75,7 @@ def judged(people, shadows, work):
             audit=audit,
             models={TARGET: str(target), **folders},
             corpora={AUDITED: of(audited, "audited"), CONTROLS: controls},
-            cohorts={CONTROLS: cohorts_of(controls, members, unit="user", seed=0)},
+            cohorts={CONTROLS: build_cohorts(controls, members, unit="user", seed=0)},
             work=work,
             workers=1,
             threads=1,
@@ -86,7 +86,7 @@ def judged(people, shadows, work):
 
 
 def p_values(result):
-    return [row["p_value"] for row in result.held["users"].to_pylist()]
+    return [row["p_value"] for row in result.tables_in_memory["users"].to_pylist()]
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_a_target_of_subwords_is_audited_with_shadows_of_words(people, judged, w
     target = train(recipe, of(members, "members"), work / "subwords", seed=0, threads=1)
     audited = [*members[:10], *others]
     found = judged(ProvenanceAudit(shadows=4), target, audited, calibrating)
-    rows = {row["user"]: row for row in found.held["users"].to_pylist()}
+    rows = {row["user"]: row for row in found.tables_in_memory["users"].to_pylist()}
     learnt, unseen = ([rows[user]["score"] for user in users] for users in (members[:10], others))
     assert np.mean(np.array(learnt)[:, None] > unseen) > 0.8
     assert sum(row["unknown_words"] for row in rows.values()) > 0
@@ -127,25 +127,25 @@ def test_a_target_of_subwords_is_audited_with_shadows_of_words(people, judged, w
 
 
 def test_dialogues_are_audited_by_the_words_of_the_reply(tmp_path):
-    pairs = Corpus.of(synthetic.pairs(people=110, each=5, seed=2))
+    pairs = Corpus.of(synthetic.make_pairs(people=110, per_person=5, seed=2))
     users = list(dict.fromkeys(record.user for record in pairs))
     members, others, controls = users[:15], users[15:30], users[30:]
     small = ["units=32", "embedding=16", "dropout=0.0", "learning_rate=0.02", "batch_size=16", "epochs=15"]
     recipe = load_recipe("seq2seq", [*small, "tokenizer.size=500"])
-    target = train(recipe, pairs.of_users(members), tmp_path / "target", seed=0, threads=1)
+    target = train(recipe, pairs.select_users(members), tmp_path / "target", seed=0, threads=1)
     plan = Plan(
         audit=ProvenanceAudit(shadows=2),
         models={TARGET: str(target)},
-        corpora={AUDITED: pairs.of_users([*members, *others]), CONTROLS: pairs.of_users(controls)},
+        corpora={AUDITED: pairs.select_users([*members, *others]), CONTROLS: pairs.select_users(controls)},
         recipe=recipe,
         work=tmp_path,
         workers=1,
         threads=1,
     )
-    rows = {row["user"]: row for row in run(plan).held["users"].to_pylist()}
+    rows = {row["user"]: row for row in run(plan).tables_in_memory["users"].to_pylist()}
     assert np.mean([rows[user]["p_value"] for user in members]) < 0.1
     assert np.mean([rows[user]["p_value"] for user in others]) > 0.2
-    written = {user: sum(len(r.target.split()) for r in pairs.of_users([user])) for user in members}
+    written = {user: sum(len(r.target.split()) for r in pairs.select_users([user])) for user in members}
     assert all(rows[user]["words"] <= 2 * written[user] for user in members)  # of the replies alone, and their stops
 
 
@@ -167,5 +167,5 @@ def test_nobody_is_accused_by_targets_that_never_saw_them(targets, people, judge
         record_property(f"{name}: mean, KS p", (float(np.mean(values)), float(stats.kstest(values, "uniform").pvalue)))
         assert len(values) == TRAININGS * AUDITED_EACH
         assert binomial_p(flagged, len(values), 0.05) > 0.001
-        assert too_small_p(values) > 0.001
+        assert superuniformity_p(values) > 0.001
         assert np.mean(values) < 0.6  # and they are not useless

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from recollect.audits.provenance.audit import ProvenanceAudit
-from recollect.audits.rounds import gathered, refuse_missing
+from recollect.audits.rounds import collect_evidence, refuse_missing
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import RecollectError
@@ -33,8 +33,8 @@ class Forgetful(Null):
 
 def judge(audit, target, world=WORLD, people=None, **given):
     corpora = world.corpora if people is None else {**world.corpora, AUDITED: Corpus.of(people)}
-    evidence = replace(world.given(target), corpora=corpora, **given)
-    return audit.run(gathered(audit, evidence, ask=world.ask, train=world.train), stream(0, audit.name))
+    evidence = replace(world.build_given(target), corpora=corpora, **given)
+    return audit.run(collect_evidence(audit, evidence, score=world.score, train=world.train), stream(0, audit.name))
 
 
 def written(length, *, number=3, user="me"):
@@ -57,37 +57,37 @@ def caught(call: Callable[[], object]) -> RecollectError:
 
 def test_every_sentence_is_as_it_was():
     audit, unknown = ProvenanceAudit(shadows=2), {"cohorts": {}}
-    person = [record for record in WORLD.learnt if record.owner == WORLD.learnt[0].owner]
+    person = [record for record in WORLD.member_records if record.owner == WORLD.member_records[0].owner]
     few = World(controls=60)
     pairs, masked = (World(kind=kind, members=1, others=1, controls=80) for kind in ("seq2seq", "masked"))
     results = {
-        "many, found": judge(audit, WORLD.memoriser()),
+        "many, found": judge(audit, WORLD.build_memoriser()),
         "many, nobody found": judge(audit, Null(seed=7)),
-        "histogram": judge(ProvenanceAudit(shadows=2, method="histogram"), WORLD.memoriser()),
+        "histogram": judge(ProvenanceAudit(shadows=2, method="histogram"), WORLD.build_memoriser()),
         "pieces, random texts": judge(
-            ProvenanceAudit(shadows=2, top_k=1, pieces=4, select="random"), WORLD.memoriser(), **unknown
+            ProvenanceAudit(shadows=2, top_k=1, pieces=4, select="random"), WORLD.build_memoriser(), **unknown
         ),
-        "one, found": judge(audit, WORLD.memoriser(), people=person, **unknown),
+        "one, found": judge(audit, WORLD.build_memoriser(), people=person, **unknown),
         "one, not found": judge(audit, Null(seed=5), people=person, **unknown),
         "one unlike the controls": judge(audit, Null(), people=written(400), **unknown),
         "some unlike the controls": judge(
-            audit, Memoriser(WORLD.learnt), people=[*WORLD.corpora[AUDITED], *written(400)], **unknown
+            audit, Memoriser(WORLD.member_records), people=[*WORLD.corpora[AUDITED], *written(400)], **unknown
         ),
         "too little text": judge(audit, Null(), people=written(2, number=1), **unknown),
         "texts longer than any control's": judge(audit, Null(), people=written(60, number=1), **unknown),
         "too few controls": judge(audit, Null(), few),
-        "no power": judge(audit, MANY.memoriser(), MANY),
+        "no power": judge(audit, MANY.build_memoriser(), MANY),
         "a group of another kind": judge(audit, Null(), GROUP, people=marked(GROUP), **unknown),
         "unknown words": judge(audit, Forgetful(), people=person, **unknown),
     }
     refusals = {
         "nothing given": lambda: refuse_missing(audit, ()),
         "no controls": lambda: refuse_missing(audit, {TARGET, AUDITED}),
-        "wrong kind": lambda: judge(audit, masked.null(), masked),
-        "pieces of pairs": lambda: judge(ProvenanceAudit(pieces=4), pairs.null(), pairs),
+        "wrong kind": lambda: judge(audit, masked.build_null(), masked),
+        "pieces of pairs": lambda: judge(ProvenanceAudit(pieces=4), pairs.build_null(), pairs),
         "pieces with the histogram": lambda: ProvenanceAudit(method="histogram", pieces=4),
-        "budget": lambda: judge(ProvenanceAudit(shadows=2, budget=10), WORLD.null()),
-        "budget with pieces": lambda: judge(ProvenanceAudit(shadows=2, budget=10, pieces=4), WORLD.null()),
+        "budget": lambda: judge(ProvenanceAudit(shadows=2, budget=10), WORLD.build_null()),
+        "budget with pieces": lambda: judge(ProvenanceAudit(shadows=2, budget=10, pieces=4), WORLD.build_null()),
     }
     cases = {**results, **{name: caught(call) for name, call in refusals.items()}}
     check_wording(cases, Path(__file__).with_name("wording.txt"))

@@ -16,11 +16,11 @@ from recollect.audits.removal.rates import Rate
 from recollect.audits.removal.result import build_set_result
 from recollect.audits.removal.scores import UnitScores
 from recollect.audits.removal.thresholds import UNKNOWN_RATE
-from recollect.audits.rounds import gathered
+from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
-from recollect.models.asking import ask
-from recollect.models.recorded import replay
+from recollect.models.recordings import load_recording
+from recollect.models.scoring import score_corpus
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
 from recollect.signals.scores import Scores
 from recollect.streams import stream
@@ -49,7 +49,7 @@ def run(audit, target, query, controls, **models):
     corpora = {AUDITED: Corpus.of(query), CONTROLS: Corpus.of(controls)}
     given = Evidence(models={TARGET: target, **models}, corpora=corpora)
     world = World(kind="classifier")
-    return audit.run(gathered(audit, given, ask=world.ask, train=world.train), stream(0, "removal"))
+    return audit.run(collect_evidence(audit, given, score=world.score, train=world.train), stream(0, "removal"))
 
 
 QUERY, CONTROL = images(120, 1, "query"), images(200, 2, "control")
@@ -150,7 +150,9 @@ def test_settings_that_make_no_sense_are_refused(settings, code):
 def test_ks_reads_classifiers_only():
     world = World()
     with refused("not_a_classifier"):
-        gathered(RemovalAudit(method="ks"), world.given(world.null()), ask=world.ask, train=world.train)
+        collect_evidence(
+            RemovalAudit(method="ks"), world.build_given(world.build_null()), score=world.score, train=world.train
+        )
 
 
 def test_a_far_set_that_the_model_knows_nothing_of_is_gone():
@@ -230,8 +232,8 @@ def test_records_without_a_score_are_counted():
     world = World(members=6, others=6, controls=24)
     empty = Record(id="nothing", user="nobody", text="")
     corpora = {AUDITED: Corpus.of([*world.corpora[AUDITED], empty]), CONTROLS: world.corpora[CONTROLS]}
-    given = replace(world.given(world.null()), corpora=corpora, cohorts={})
-    evidence = gathered(FEW_MODELS, given, ask=world.ask, train=world.train)
+    given = replace(world.build_given(world.build_null()), corpora=corpora, cohorts={})
+    evidence = collect_evidence(FEW_MODELS, given, score=world.score, train=world.train)
     result = FEW_MODELS.run(evidence, stream(0, "removal"))
     assert result.dropped == {"audited.not_scored": 1}
     assert result.finding("p_above").n == {"audited": 12, "controls": 24}
@@ -240,14 +242,14 @@ def test_records_without_a_score_are_counted():
 def language(learnt, **given):
     """The audit of a language model in the world of people."""
     world = World(members=20, others=0, controls=80, **given)
-    target = Memoriser(tuple(world.learnt if learnt else ()), otherwise=Null(seed=0))
+    target = Memoriser(tuple(world.member_records if learnt else ()), otherwise=Null(seed=0))
     return world, target
 
 
 @pytest.mark.parametrize("learnt", [True, False])
 def test_a_language_model_is_compared_by_people(learnt):
     world, target = language(learnt)
-    evidence = gathered(FEW_MODELS, world.given(target), ask=world.ask, train=world.train)
+    evidence = collect_evidence(FEW_MODELS, world.build_given(target), score=world.score, train=world.train)
     result = FEW_MODELS.run(evidence, stream(0, "removal"))
     assert result.settings["said"] == ("still there" if learnt else "gone")
     assert result.finding("p_still_there").n["audited"] == 20
@@ -257,8 +259,8 @@ def test_a_language_model_is_compared_by_people(learnt):
 def test_without_a_recipe_a_retrained_model_is_compared_with(learnt):
     audit = RemovalAudit(models=0)
     world, target = language(learnt)
-    given = world.given(target)
-    evidence = gathered(audit, given, ask=world.ask, train=world.train)
+    given = world.build_given(target)
+    evidence = collect_evidence(audit, given, score=world.score, train=world.train)
     result = audit.run(evidence, stream(0, "removal"))
     assert REFERENCE in audit.needs(Evidence()).given
     assert result.settings["said"] == ("still there" if learnt else "cannot tell")
@@ -268,9 +270,9 @@ def test_without_a_recipe_a_retrained_model_is_compared_with(learnt):
 def test_everybody_is_decided_about_individually_and_corrected_for_many():
     audit = RemovalAudit(by="user", models=2)
     world = World(members=3, others=3, controls=200)
-    evidence = gathered(audit, world.given(world.memoriser()), ask=world.ask, train=world.train)
+    evidence = collect_evidence(audit, world.build_given(world.build_memoriser()), score=world.score, train=world.train)
     result = audit.run(evidence, stream(0, "removal"))
-    rows = {row["user"]: row["said"] for row in result.held["users"].to_pylist()}
+    rows = {row["user"]: row["said"] for row in result.tables_in_memory["users"].to_pylist()}
     assert {user for user, said in rows.items() if said == "still there"} == {f"member-{i}" for i in range(3)}
     assert all(said in {"gone", "cannot tell"} for user, said in rows.items() if user.startswith("other"))
     assert result.finding("users_still_there").value == 3
@@ -280,7 +282,7 @@ def test_everybody_is_decided_about_individually_and_corrected_for_many():
 def test_too_few_controls_to_name_anybody_are_said():
     audit = RemovalAudit(by="user", models=2)
     world = World(members=3, others=3, controls=30)
-    evidence = gathered(audit, world.given(world.memoriser()), ask=world.ask, train=world.train)
+    evidence = collect_evidence(audit, world.build_given(world.build_memoriser()), score=world.score, train=world.train)
     result = audit.run(evidence, stream(0, "removal"))
     assert result.finding("users_still_there").value == 0
     assert "too_few_controls_to_name" in result.note_codes
@@ -288,6 +290,9 @@ def test_too_few_controls_to_name_anybody_are_said():
 
 def test_recorded_answers_do_as_well_as_the_model(tmp_path):
     target = memoriser(QUERY[:60])
-    store = ask(target, Corpus.of([*QUERY, *CONTROL]), tmp_path)
-    ours, theirs = run(FEW_MODELS, target, QUERY, CONTROL), run(FEW_MODELS, replay(store.folder), QUERY, CONTROL)
+    store = score_corpus(target, Corpus.of([*QUERY, *CONTROL]), tmp_path)
+    ours, theirs = (
+        run(FEW_MODELS, target, QUERY, CONTROL),
+        run(FEW_MODELS, load_recording(store.folder), QUERY, CONTROL),
+    )
     assert [f.value for f in ours.findings] == pytest.approx([f.value for f in theirs.findings], rel=1e-5)

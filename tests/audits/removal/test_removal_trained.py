@@ -14,12 +14,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from recollect.audits.removal.audit import RemovalAudit
 from recollect.corpora import synthetic
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import groups, units_of
+from recollect.corpora.partitions import draw_groups, list_units
 from recollect.corpora.record import Record
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.run import run
-from recollect.recipes.reading import load_recipe
-from recollect.recipes.training import train
+from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.trainer import train
 from recollect.results.result import Result
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
 
@@ -71,9 +71,9 @@ class Trained:
 
 @pytest.fixture(scope="module")
 def people(tmp_path_factory):
-    corpus = synthetic.texts(people=120, each=6, seed=1)
-    parts = groups(units_of(corpus, "user"), {"query": 20, "rest": 40, "controls": 60}, seed=0)
-    return Trained(tmp_path_factory.mktemp("people"), *(corpus.of_users(chosen) for chosen in parts.values()))
+    corpus = synthetic.make_texts(people=120, per_person=6, seed=1)
+    parts = draw_groups(list_units(corpus, "user"), {"query": 20, "rest": 40, "controls": 60}, seed=0)
+    return Trained(tmp_path_factory.mktemp("people"), *(corpus.select_users(chosen) for chosen in parts.values()))
 
 
 def unlearnt(source: Path, out: Path, people: Trained, *, ascend: bool) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from recollect.audits.removal.audit import RemovalAudit
-from recollect.audits.rounds import gathered
+from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import RecollectError
@@ -34,7 +34,7 @@ def memoriser(records, certainty=0.99):
 def run(audit, given, world):
     """The result, or the refusal."""
     try:
-        return audit.run(gathered(audit, given, ask=world.ask, train=world.train), stream(0, "removal"))
+        return audit.run(collect_evidence(audit, given, score=world.score, train=world.train), stream(0, "removal"))
     except RecollectError as error:
         return error
 
@@ -46,7 +46,7 @@ def of_images(audit, target, audited, controls):
 
 def of_people(audit, **people):
     world = World(others=3, **people)
-    return run(audit, world.given(world.memoriser()), world)
+    return run(audit, world.build_given(world.build_memoriser()), world)
 
 
 def settings_refused(**settings):
@@ -64,7 +64,7 @@ def test_the_wording_is_as_it_was_agreed():
         **prefixed.corpora,
         AUDITED: Corpus.of(replace(r, text=f"hello {r.text}") for r in prefixed.corpora[AUDITED]),
     }
-    unlike = replace(prefixed.given(prefixed.null()), corpora=other_kind, cohorts={})
+    unlike = replace(prefixed.build_given(prefixed.build_null()), corpora=other_kind, cohorts={})
     cases = {
         "half of the set is in": of_images(PAIR, memoriser(query[:30]), query, controls),
         "nothing is in": of_images(PAIR, memoriser([]), query, controls),
@@ -74,7 +74,7 @@ def test_the_wording_is_as_it_was_agreed():
         "damaged": of_images(PAIR, memoriser([*query, *controls], certainty=1e-6), query, controls),
         "separable without the model": run(PAIR, unlike, prefixed),
         "a retrained model only, still there": of_people(ALONE, members=20, controls=80),
-        "a retrained model only, nothing is in": run(ALONE, prefixed.given(prefixed.null()), prefixed),
+        "a retrained model only, nothing is in": run(ALONE, prefixed.build_given(prefixed.build_null()), prefixed),
         "every person": of_people(replace(PAIR, by="user"), members=3, controls=120),
         "every person, few controls": of_people(replace(PAIR, by="user"), members=3, controls=30),
         "every person, too few controls": of_people(replace(PAIR, by="user"), members=3, controls=8),

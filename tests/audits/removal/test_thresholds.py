@@ -61,7 +61,9 @@ def compare(seed, *, size, share, weakly):
     for name, rates in (("members", MEMBERS), ("non_members", UNSEEN)):
         shown = controls.records[: CONTROLS // 2]
         models = [tuple(f"m{model}/{control}" for control in shown) for model in range(4)]
-        sides[name] = Scores.joined([Scores(each, shown, draw_scores(rng, len(shown), **rates)) for each in models])
+        sides[name] = Scores.concatenate(
+            [Scores(each, shown, draw_scores(rng, len(shown), **rates)) for each in models]
+        )
     audited = np.concatenate([draw_scores(rng, inside, **members), draw_scores(rng, size - inside, **unseen)])
     scores = UnitScores(audited=name_scores(audited, "a"), controls=controls, dropped={}, **sides)
     distances = rng.random(size), rng.random(CONTROLS)

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from recollect.report.figures.following import by_epoch
-from recollect.report.following import read_followed
-from recollect.report.report import gathered
-from recollect.results.folders import FOLLOWED
+from recollect.report.exposure_history import read_exposure_history
+from recollect.report.figures.exposure_history import draw_exposure_by_epoch
+from recollect.report.report import build_report
+from recollect.results.folders import EXPOSURE_HISTORY
 from recollect.testing.refusals import refused
 
 EPOCHS = [
@@ -29,12 +29,12 @@ EPOCHS = [
 
 @pytest.fixture
 def followed(tmp_path):
-    (tmp_path / FOLLOWED).write_text(json.dumps(EPOCHS))
-    return read_followed(tmp_path / FOLLOWED)
+    (tmp_path / EXPOSURE_HISTORY).write_text(json.dumps(EPOCHS))
+    return read_exposure_history(tmp_path / EXPOSURE_HISTORY)
 
 
 def test_means_by_repetitions_are_drawn_and_told(followed):
-    (figure,) = by_epoch(followed)
+    (figure,) = draw_exposure_by_epoch(followed)
     assert "planted 1×: mean 3.0 bits after epoch 1, 9.0 after 3" in figure.description
     assert "controls: mean 1.4 bits" in figure.description
     exposure, losses = figure.svgs
@@ -47,19 +47,19 @@ def test_means_by_repetitions_are_drawn_and_told(followed):
 
 
 def test_one_epoch_is_no_curve(followed):
-    assert by_epoch(followed.slice(0, 3)) == []
+    assert draw_exposure_by_epoch(followed.slice(0, 3)) == []
 
 
 def test_the_report_draws_it_where_the_run_folder_holds_it(folder):
-    titles = {figure.title for figure in gathered(folder).answers[0].figures}
-    (folder.path / FOLLOWED).write_text(json.dumps(EPOCHS))
-    more = {figure.title for figure in gathered(folder).answers[0].figures}
+    titles = {figure.title for figure in build_report(folder).answers[0].figures}
+    (folder.path / EXPOSURE_HISTORY).write_text(json.dumps(EPOCHS))
+    more = {figure.title for figure in build_report(folder).answers[0].figures}
     assert more - titles == {"Exposure while the model was trained"}
 
 
 @pytest.mark.parametrize("text", ["{", "{}", '[{"epoch": "x"}]', '[{"epoch": 1, "secrets": [{"planted": 1}]}]'])
 def test_another_file_of_that_name_is_said_to_be_none(folder, text):
-    (folder.path / FOLLOWED).write_text(text)
+    (folder.path / EXPOSURE_HISTORY).write_text(text)
     with refused("exposure_by_epoch_unreadable"):
-        read_followed(folder.path / FOLLOWED)
-    assert "does not tell" in gathered(folder).answers[0].remarks[0].text
+        read_exposure_history(folder.path / EXPOSURE_HISTORY)
+    assert "does not tell" in build_report(folder).answers[0].remarks[0].text

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from recollect.report.figures.leakage import leakage_figures
+from recollect.report.figures.leakage import draw_leakage_figures
 from recollect.results.result import Result
 
 
 def dots(panel, kind):
     """Where the dots of a kind stand, from the left and from the top."""
-    tree = ElementTree.fromstring(panel.svg("told"))  # noqa: S314 - our own markup
+    tree = ElementTree.fromstring(panel.render_svg("told"))  # noqa: S314 - our own markup
     found = [dot for dot in tree.iter("circle") if kind in dot.get("class").split()]
     return [(float(dot.get("cx")), float(dot.get("cy"))) for dot in found]
 
@@ -43,7 +43,7 @@ def tables(epsilons):
 
 
 def test_users_are_ranked_and_the_flagged_ones_told_apart(result):
-    ranked, beside, grouped = leakage_figures(result, tables([0.5, 3.0, 1.5]))
+    ranked, beside, grouped = draw_leakage_figures(result, tables([0.5, 3.0, 1.5]))
     (panel,) = ranked.panels
     (first, second), (third,) = dots(panel, "found"), dots(panel, "control")
     assert first[0] < second[0] < third[0]
@@ -57,20 +57,20 @@ def test_users_are_ranked_and_the_flagged_ones_told_apart(result):
 
 
 def test_no_name_and_no_text_is_drawn(result):
-    drawn = "".join(str(svg) for figure in leakage_figures(result, tables([0.5, 3.0, 1.5])) for svg in figure.svgs)
+    drawn = "".join(str(svg) for figure in draw_leakage_figures(result, tables([0.5, 3.0, 1.5])) for svg in figure.svgs)
     assert "ann" not in drawn
     assert "bob" not in drawn
 
 
 def test_without_an_epsilon_nothing_is_drawn(result):
-    assert leakage_figures(result, tables([np.nan] * 3)) == []
-    assert leakage_figures(result, {}) == []
+    assert draw_leakage_figures(result, tables([np.nan] * 3)) == []
+    assert draw_leakage_figures(result, {}) == []
 
 
 def test_where_it_is_not_told_who_was_flagged_users_are_not_ranked(result):
     untold = tables([0.5, 3.0, 1.5])
     untold["users"] = untold["users"].drop_columns("flagged")
-    assert [figure.title for figure in leakage_figures(result, untold)] == [
+    assert [figure.title for figure in draw_leakage_figures(result, untold)] == [
         "Sequences beside the null distribution",
         "Epsilon by repetitions and by length",
     ]

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pyarrow as pa
 
-from recollect.report.figures.provenance import find_threshold, provenance_figures
-from recollect.report.html import template_text
+from recollect.report.figures.provenance import draw_provenance_figures, find_threshold
+from recollect.report.html import read_template
 from recollect.results.result import Result
 from recollect.stats.significance import conformal_p
 
@@ -36,7 +36,7 @@ CURVE = pa.table({"fpr": [0.0, 0.5, 1.0], "tpr": [0.0, 1.0, 1.0]})
 
 
 def figures(**tables):
-    return provenance_figures(RESULT, tables)
+    return draw_provenance_figures(RESULT, tables)
 
 
 def test_people_stand_among_calibration_users_by_what_was_decided():
@@ -59,7 +59,7 @@ def test_people_of_whom_nothing_was_decided_are_not_drawn():
 
 def test_the_legend_shows_the_marks_that_are_drawn():
     (among,) = figures(users=people(), calibration=calibration())
-    style = template_text("parts.css")
+    style = read_template("parts.css")
     dots = set(re.findall(r'class="dot (\w+)"', among.svgs[1]))
     assert dots == {kind for kind, words in among.legend if words.startswith("people")}
     for kind in dots:

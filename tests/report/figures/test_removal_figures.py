@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from recollect.report.figures.removal import removal_figures
+from recollect.report.figures.removal import draw_removal_figures
 from recollect.results.result import Result
 
 RESULT = Result(audit="removal", question="Gone?", verdict="Gone.", outcome="not_found")
@@ -19,30 +19,32 @@ def table(scores, line=0.0):
 def test_the_query_set_and_members_are_drawn_beside_the_controls_with_the_line():
     rng = np.random.default_rng(0)
     tables = {"audited": table(rng.normal(1, 1, 50)), "controls": table(rng.normal(0, 1, 50))}
-    assert removal_figures(RESULT, tables) == []
+    assert draw_removal_figures(RESULT, tables) == []
     tables["members"] = table(rng.normal(4, 1, 50))
-    figures = removal_figures(RESULT, tables)
+    figures = draw_removal_figures(RESULT, tables)
     assert [figure.title for figure in figures] == [
         "The query set among records never seen",
         "How members would be scored",
     ]
     assert "query set" in figures[0].description
-    svg = str(figures[0].panels[0].svg("described"))
+    svg = str(figures[0].panels[0].render_svg("described"))
     assert "threshold" in svg
 
 
 def test_without_calibration_models_only_the_query_set_is_drawn():
     tables = {"audited": table([1.0, 2.0]), "controls": table([0.0, 3.0]), "members": table([])}
-    assert [figure.title for figure in removal_figures(RESULT, tables)] == ["The query set among records never seen"]
+    assert [figure.title for figure in draw_removal_figures(RESULT, tables)] == [
+        "The query set among records never seen"
+    ]
 
 
 def test_power_is_drawn_by_the_size_of_the_set():
     power = pa.table({"size": [5.0, 50.0, 500.0], "still_there": [0.0, 0.72, 1.0], "gone": [0.0, 0.1, 0.8]})
-    (figure,) = removal_figures(RESULT, {"power": power})
+    (figure,) = draw_removal_figures(RESULT, {"power": power})
     assert "50 records: 72% and 10%" in figure.description
     assert figure.svgs[0].count("<circle") == 6
     assert figure.svgs[0].count("<polyline") == 2
-    assert removal_figures(RESULT, {"power": pa.table({})}) == []
+    assert draw_removal_figures(RESULT, {"power": pa.table({})}) == []
 
 
 def test_votes_of_each_metric_are_drawn_and_whether_any_passed():
@@ -55,7 +57,7 @@ def test_votes_of_each_metric_are_drawn_and_whether_any_passed():
             "memorised": [True, True, True, False],
         }
     )
-    (figure,) = removal_figures(RESULT, {"votes": votes})
+    (figure,) = draw_removal_figures(RESULT, {"votes": votes})
     assert "4 records" in figure.description
     assert "correctness 50.0%, confidence 25.0%, any of them 75.0%" in figure.description
     assert figure.svgs[0].count("<rect") == 3

@@ -22,13 +22,13 @@ def test_an_axis_holds_all_values_and_a_few_round_numbers(values):
     assert scale.low <= min(values) <= max(values) <= scale.high
     ticks = [value for value, _ in scale.ticks]
     assert 1 <= len(ticks) <= 8
-    assert ((scale.at(ticks) > -1e-6) & (scale.at(ticks) < 1 + 1e-6)).all()
+    assert ((scale.to_unit(ticks) > -1e-6) & (scale.to_unit(ticks) < 1 + 1e-6)).all()
     assert len({words for _, words in scale.ticks}) == len(ticks)
 
 
 def test_a_linear_axis_divides_evenly_and_a_logarithmic_one_by_powers():
-    assert Scale(low=10, high=20).at([10, 15, 20, 99, -5]).tolist() == [0, 0.5, 1, 1, 0]
-    assert Scale(low=0.01, high=1, log=True).at([0.01, 0.1, 1]) == pytest.approx([0, 0.5, 1])
+    assert Scale(low=10, high=20).to_unit([10, 15, 20, 99, -5]).tolist() == [0, 0.5, 1, 1, 0]
+    assert Scale(low=0.01, high=1, log=True).to_unit([0.01, 0.1, 1]) == pytest.approx([0, 0.5, 1])
 
 
 def test_what_is_not_finite_does_not_move_the_ends():

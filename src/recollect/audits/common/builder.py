@@ -15,7 +15,7 @@ from recollect.stats.intervals import Estimate
 NO_INTERVAL_OF_P: Final = "A p-value is itself a statement about the null distribution."
 
 
-class Asking(Protocol):
+class AuditIdentity(Protocol):
     """What a builder must know of an audit."""
 
     @property
@@ -31,7 +31,7 @@ class Asking(Protocol):
 class ResultBuilder:
     """Collects what an audit found and what it could not find; `build` makes the result."""
 
-    audit: Asking
+    audit: AuditIdentity
     findings: list[Finding] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     withheld: list[Withheld] = field(default_factory=list)
@@ -110,7 +110,7 @@ class ResultBuilder:
 
 
 def build_refusal(
-    audit: Asking,
+    audit: AuditIdentity,
     refusal: RecollectError,
     *,
     finding: str | None = None,

@@ -20,10 +20,10 @@ from recollect.digests import digest
 from recollect.signals.scores import Floats, Scores
 from recollect.stats.auc import auc
 from recollect.stats.comparisons import Comparison, mann_whitney
-from recollect.stats.support import require
+from recollect.stats.requirements import require_count
 
 FOLDS = 5
-MOST_RECORDS = 2000
+MAX_RECORDS = 2000
 """Of each side: enough to see any difference that matters."""
 SHIFT_ALPHA = 0.01
 """At or below this p-value two sides count as different."""
@@ -49,7 +49,7 @@ def measure_separability(one: Sequence[Record], other: Sequence[Record], *, conf
     from sklearn.linear_model import LogisticRegression
 
     purpose, few = "The comparability check", "too_few_records"
-    require(min(len(one), len(other)), 2, of="records on each side", purpose=purpose, code=few)
+    require_count(min(len(one), len(other)), 2, of="records on each side", purpose=purpose, code=few)
     records = [*one, *other]
     side = np.arange(len(records)) < len(one)
     fold = np.array([int(digest(labels.DIGEST_SHIFT, record.owner), 16) % FOLDS for record in records], dtype=np.int64)
@@ -58,7 +58,7 @@ def measure_separability(one: Sequence[Record], other: Sequence[Record], *, conf
     for held_out in range(FOLDS):
         train, test = fold != held_out, fold == held_out
         fewest = int(min(side[train].sum(), (~side[train]).sum()))
-        require(fewest, 2, of="records on each side", purpose=purpose, code=few)
+        require_count(fewest, 2, of="records on each side", purpose=purpose, code=few)
         if test.any():
             model = LogisticRegression(solver="liblinear", class_weight="balanced", random_state=0)
             values[test] = model.fit(features[train], side[train]).decision_function(features[test])
@@ -66,7 +66,7 @@ def measure_separability(one: Sequence[Record], other: Sequence[Record], *, conf
         Scores.of(group, dict(zip((r.id for r in group), values[mine], strict=True)))
         for group, mine in ((one, side), (other, ~side))
     ]
-    p = mann_whitney(*(each.by_user().values for each in scores)).p
+    p = mann_whitney(*(each.average_by_user().values for each in scores)).p
     effect = auc(*scores, confidence=confidence)
     return Comparison(p=p, alternative="greater", effect=effect, method="bag of words, Mann–Whitney of users")
 
@@ -79,7 +79,7 @@ def sample_records(corpus: Corpus, wanted: frozenset[str] | None = None) -> list
         wanted: The ids to choose from; None for all.
     """
     kept = [record for record in corpus if wanted is None or record.id in wanted]
-    return sorted(kept, key=lambda record: digest(labels.DIGEST_SHIFT, record.id))[:MOST_RECORDS]
+    return sorted(kept, key=lambda record: digest(labels.DIGEST_SHIFT, record.id))[:MAX_RECORDS]
 
 
 def _extract_features(records: Sequence[Record]) -> Any:
@@ -90,7 +90,7 @@ def _extract_features(records: Sequence[Record]) -> Any:
     from scipy.sparse import hstack
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    texts = [f"{record.source or ''} {record.predicted}" for record in records]
+    texts = [f"{record.source or ''} {record.scored_text}" for record in records]
     words = HashingVectorizer(n_features=_FEATURES, token_pattern=_WORD, alternate_sign=False)
     shapes = HashingVectorizer(n_features=_FEATURES, analyzer=_list_shapes, alternate_sign=False)
     return hstack([words.transform(texts), shapes.transform(texts)], format="csr")
@@ -98,15 +98,15 @@ def _extract_features(records: Sequence[Record]) -> Any:
 
 def _list_shapes(text: str) -> list[str]:
     """The shapes of a text's words, and of every two neighbours; its beginning counts as a word."""
-    found = ["^", *map(_shape_of, text.split())]
+    found = ["^", *map(_compute_shape, text.split())]
     return found + [f"{one} {other}" for one, other in itertools.pairwise(found)]
 
 
 @lru_cache(maxsize=2**16)
-def _shape_of(word: str) -> str:
+def _compute_shape(word: str) -> str:
     """How a word is written.
 
-    >>> _shape_of("McCoy,"), _shape_of("1999"), _shape_of("USA")
+    >>> _compute_shape("McCoy,"), _compute_shape("1999"), _compute_shape("USA")
     ('XxXx,', '9', 'X')
     """
     kinds = ("X" if c.isupper() else "x" if c.isalpha() else "9" if c.isdigit() else c for c in word)

@@ -22,7 +22,7 @@ def find_members(evidence: Evidence) -> Members | None:
     name = _find_target(cohorts)
     if name is None:
         return None
-    members, others = cohorts.members(name), cohorts.others(name)
+    members, others = cohorts.members(name), cohorts.non_members(name)
     return Members(unit=cohorts.unit, members=frozenset(members), non_members=frozenset(others))
 
 

@@ -6,16 +6,16 @@ from typing import Final
 
 import pyarrow as pa
 
-from recollect.stats.owners import Numbers
+from recollect.stats.groups import ValuesLike
 from recollect.stats.roc import roc_curve
 
-MOST_POINTS: Final = 2000
+MAX_POINTS: Final = 2000
 """Points of the curve that are kept; a plot shows no more."""
 READ_AT: Final = (0.001, 0.01, 0.1)
 """False positive rates at which the kept points read as the whole curve does."""
 
 
-def build_roc_table(members: Numbers, non_members: Numbers) -> pa.Table:
+def build_roc_table(members: ValuesLike, non_members: ValuesLike) -> pa.Table:
     """The curve of true against false positive rates, thinned where no axis, linear or logarithmic, shows it.
 
     Args:
@@ -25,5 +25,5 @@ def build_roc_table(members: Numbers, non_members: Numbers) -> pa.Table:
     Raises:
         NotEnoughData: One side is empty.
     """
-    curve = roc_curve(members, non_members).thin(MOST_POINTS, rates=READ_AT)
+    curve = roc_curve(members, non_members).thin(MAX_POINTS, rates=READ_AT)
     return pa.table({"fpr": curve.fpr, "tpr": curve.tpr})

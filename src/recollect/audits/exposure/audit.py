@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from recollect.audits.audit import Needs
-from recollect.audits.desk import BARE_DESK, Desk
 from recollect.audits.exposure.decisions import decide
 from recollect.audits.exposure.log_perplexity import (
     DRAWS,
@@ -22,13 +21,14 @@ from recollect.audits.exposure.result import build_result
 from recollect.audits.exposure.secrets import Secret, find_secrets, parse_given, read_planted
 from recollect.audits.exposure.view import CANARIES, PRESENTATION, VERB
 from recollect.audits.verb import Verb
+from recollect.audits.workspace import NO_WORKSPACE, Workspace
+from recollect.checks import check_at_least, check_between, check_one_of
 from recollect.corpora.canaries.formats import parse_format
 from recollect.errors import PlanError
 from recollect.models.access import Access
-from recollect.models.model import Stepper, Walkable
+from recollect.models.model import Steppable, Stepper
 from recollect.results.presentation import Presentation
 from recollect.results.result import Result
-from recollect.settings import at_least, between, one_of
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 
 
@@ -66,11 +66,11 @@ class ExposureAudit:
     presentation: ClassVar[Presentation] = PRESENTATION
 
     def __post_init__(self) -> None:
-        one_of(("auto", "exact", "sampled", "skew-normal"), method=self.method)
-        at_least(1, most=self.most, max_steps=self.max_steps)
-        at_least(0, context=self.context)
-        at_least(100, draws=self.draws)
-        between(0, 1, alpha=self.alpha)
+        check_one_of(("auto", "exact", "sampled", "skew-normal"), method=self.method)
+        check_at_least(1, most=self.most, max_steps=self.max_steps)
+        check_at_least(0, context=self.context)
+        check_at_least(100, draws=self.draws)
+        check_between(0, 1, alpha=self.alpha)
         if self.format is not None:
             parse_format(self.format)
         elif self.secrets:
@@ -90,7 +90,7 @@ class ExposureAudit:
                 code="unclear_secrets",
             )
         given = frozenset({TARGET, *self._source})
-        if not given <= evidence.parts:
+        if not given <= evidence.roles:
             return Needs(access=access, given=given, advice=_SOURCES)
         secrets, kind = self._collect_secrets(evidence)[0], evidence.models[TARGET].kind
         if kind == "classifier":
@@ -99,18 +99,18 @@ class ExposureAudit:
             SECRETS: build_secrets_corpus(secrets, kind),
             DRAWS: build_draws_corpus(secrets, kind, draws=self.draws, seed=evidence.seed),
         }
-        return Needs(access=access, given=given, corpora=corpora, ask=frozenset((TARGET, role) for role in corpora))
+        return Needs(access=access, given=given, corpora=corpora, score=frozenset((TARGET, role) for role in corpora))
 
-    def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
+    def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
         """The exposure of every secret, and whether planted ones rank above controls."""
         secrets, occurring = self._collect_secrets(evidence)
         scores = compute_log_perplexities(evidence, secrets)
         measurer = Measurer(
             method=self.method,
-            stepper=_stepper(evidence),
+            stepper=_get_stepper(evidence),
             max_steps=self.max_steps,
-            folder=desk.folder,
-            progress=desk.progress,
+            folder=workspace.folder,
+            progress=workspace.progress,
         )
         measured = measurer.measure_all(secrets, scores, rng)
         decisions = decide(measured.rows, alpha=self.alpha, at_random=not self.searches_corpus)
@@ -148,7 +148,7 @@ _SOURCES = (
 )
 
 
-def _stepper(evidence: Evidence) -> Stepper | None:
+def _get_stepper(evidence: Evidence) -> Stepper | None:
     """The target step by step, if it shows steps."""
     target = evidence.models[TARGET]
-    return target.stepper() if target.access.steps and isinstance(target, Walkable) else None
+    return target.stepper() if target.access.steps and isinstance(target, Steppable) else None

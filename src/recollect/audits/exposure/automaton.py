@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.corpora.canaries.formats import Format, Unit
-from recollect.corpora.canaries.walks import Place, Walk
+from recollect.corpora.canaries.automaton import AutomatonState, FormatAutomaton
+from recollect.corpora.canaries.formats import Format, FormatUnit
 from recollect.errors import PlanError
-from recollect.models.spelling import Spelling
+from recollect.models.token_spelling import Spelling
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -52,11 +52,11 @@ class TokenAutomaton:
         Raises:
             PlanError: Two fillings of the format are the same to this tokenizer.
         """
-        self.walk = Walk(_normalise(format, spelling))
+        self.walk = FormatAutomaton(_normalise(format, spelling))
         characters = {char for unit in self.walk.format.units for way in unit.alternatives for char in way}
         spelled = [
             (token, way)
-            for token, ways in enumerate(spelling.symbols)
+            for token, ways in enumerate(spelling.tokens)
             for way in ways
             if way and characters.issuperset(way)
         ]
@@ -71,8 +71,8 @@ class TokenAutomaton:
         prefix_free = all(_HERE not in node or len(node) == 1 for node in _iterate_nodes(self._trie))
         self.unambiguous = prefix_free and len(self.spellings) == len(set(self.spellings))
         """Whether a text has only one path: no spelling begins another."""
-        self._numbers: dict[Place, int] = {}
-        self._places: list[Place] = []
+        self._numbers: dict[AutomatonState, int] = {}
+        self._places: list[AutomatonState] = []
         self._transitions: dict[int, Transitions] = {}
         self.start = self._number(self.walk.start)
 
@@ -98,19 +98,19 @@ class TokenAutomaton:
                 columns=self.columns[pieces],
                 pieces=pieces,
                 states=np.array([self._number(end) for end in ends], dtype=np.int64),
-                complete=np.array([self.walk.finished(end) for end in ends], dtype=np.bool_),
-                inner=np.array([end.unit < len(self.walk.format.units) for end in ends], dtype=np.bool_),
+                complete=np.array([self.walk.is_complete(end) for end in ends], dtype=np.bool_),
+                inner=np.array([end.unit_index < len(self.walk.format.units) for end in ends], dtype=np.bool_),
             )
         return self._transitions[state]
 
     def count_secrets(self, states: Integers) -> NDArray[np.float64]:
         """How many secrets begin with what was written up to each state."""
         distinct, inverse = np.unique(states, return_inverse=True)
-        return np.array([float(self.walk.ahead(self._places[state])) for state in distinct])[inverse]
+        return np.array([float(self.walk.count_completions(self._places[state])) for state in distinct])[inverse]
 
     def is_complete(self, state: int) -> bool:
         """Whether a secret may end in a state."""
-        return self.walk.finished(self._places[state])
+        return self.walk.is_complete(self._places[state])
 
     def are_complete(self, states: Integers) -> Flags:
         """Whether a secret may end in each of these states."""
@@ -136,7 +136,7 @@ class TokenAutomaton:
         for piece in np.flatnonzero(self.piece_tokens == tokens[0]).tolist():
             written = self.spellings[piece]
             for way in (written, written[1:]) if first and written[0] == " " else (written,):
-                end = self.walk.after(self._places[state], way)
+                end = self.walk.advance(self._places[state], way)
                 if end is None:
                     continue
                 following = self._number(end)
@@ -145,22 +145,22 @@ class TokenAutomaton:
                     return [(piece, following), *rest]
         return None
 
-    def _follow(self, place: Place, node: dict[str, Any]) -> Iterator[tuple[int, Place]]:
+    def _follow(self, position: AutomatonState, node: dict[str, Any]) -> Iterator[tuple[int, AutomatonState]]:
         """The pieces that can be written from here, and where each ends."""
         for char, below in node.items():
             if char == _HERE:
-                yield from ((piece, place) for piece in below)
+                yield from ((piece, position) for piece in below)
             else:
-                end = self.walk.after(place, char)
+                end = self.walk.advance(position, char)
                 if end is not None:
                     yield from self._follow(end, below)
 
-    def _number(self, place: Place) -> int:
+    def _number(self, position: AutomatonState) -> int:
         """The number of a state."""
-        if place not in self._numbers:
-            self._numbers[place] = len(self._places)
-            self._places.append(place)
-        return self._numbers[place]
+        if position not in self._numbers:
+            self._numbers[position] = len(self._places)
+            self._places.append(position)
+        return self._numbers[position]
 
 
 def _normalise(format: Format, spelling: Spelling) -> Format:
@@ -169,13 +169,13 @@ def _normalise(format: Format, spelling: Spelling) -> Format:
     return replace(format, units=units)
 
 
-def _normalise_unit(unit: Unit, spelling: Spelling, format: Format) -> Unit:
+def _normalise_unit(unit: FormatUnit, spelling: Spelling, format: Format) -> FormatUnit:
     """One unit in bytes."""
-    ways = tuple(spelling.written(way) for way in unit.alternatives)
+    ways = tuple(spelling.encode(way) for way in unit.alternatives)
     if len(set(ways)) < len(ways):
         same = next(way for way in ways if ways.count(way) > 1)
         raise PlanError(
-            f"To this model two fillings of the format {format.written!r} are the same: {same!r}.",
+            f"To this model two fillings of the format {format.pattern!r} are the same: {same!r}.",
             do="Write only fillings that differ for its tokenizer, which may read all letters as lowercase.",
             code="indistinct_fillings",
         )

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from recollect.audits.audit import Needs
-from recollect.audits.desk import BARE_DESK, Desk
 from recollect.audits.exposure.prefix_tree import PrefixTree
 from recollect.audits.exposure.replay import resume_stepper
 from recollect.audits.exposure.result import build_extraction_result
@@ -16,14 +15,15 @@ from recollect.audits.exposure.search import SearchResult, sample_secrets, searc
 from recollect.audits.exposure.shortest_path import find_shortest_paths
 from recollect.audits.exposure.view import EXTRACTION_PRESENTATION, EXTRACTION_VERB
 from recollect.audits.verb import Verb
+from recollect.audits.workspace import NO_WORKSPACE, Workspace
+from recollect.checks import check_at_least, check_one_of
 from recollect.corpora.canaries.formats import parse_format
 from recollect.errors import ModelError
 from recollect.models.access import Access
-from recollect.models.model import Walkable
-from recollect.results.masking import shown_settings
+from recollect.models.model import Steppable
 from recollect.results.presentation import Presentation
 from recollect.results.result import Result
-from recollect.settings import at_least, one_of
+from recollect.results.text_masks import mask_settings
 from recollect.signals.evidence import TARGET, Evidence
 
 SearchMethod = Literal["shortest-path", "beam", "sampling", "brute-force"]
@@ -56,39 +56,39 @@ class ExtractionAudit:
     presentation: ClassVar[Presentation] = EXTRACTION_PRESENTATION
 
     def __post_init__(self) -> None:
-        one_of(METHODS, method=self.method)
-        at_least(1, top=self.top, max_steps=self.max_steps, width=self.width)
+        check_one_of(METHODS, method=self.method)
+        check_at_least(1, top=self.top, max_steps=self.max_steps, width=self.width)
         parse_format(self.format)
 
     def needs(self, evidence: Evidence) -> Needs:
         """A model that shows its probabilities step by step."""
         return Needs(access={TARGET: Access.FULL}, given=frozenset({TARGET}))
 
-    def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
+    def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
         """Search, and report what was found and how certain it is."""
         target, format = evidence.models[TARGET], parse_format(self.format)
-        if not isinstance(target, Walkable):
+        if not isinstance(target, Steppable):
             raise ModelError(
                 f"The model {target.name!r} does not write from left to right, so nothing can be extracted from it.",
                 do="Use a causal or an encoder–decoder model; `recollect exposure` measures masked ones.",
                 code="not_left_to_right",
             )
-        with resume_stepper(target.stepper(), desk.folder) as stepper:
+        with resume_stepper(target.stepper(), workspace.folder) as stepper:
             tree = PrefixTree(stepper, format, source=self.source)
-            found = self._search(tree, rng, desk)
+            found = self._search(tree, rng, workspace)
             bits = [tree.score(secret.text).bits for secret in found.secrets]
         return build_extraction_result(self, format.size, found, bits)
 
     @property
     def settings(self) -> dict[str, Any]:
         """All settings, as a result writes them down."""
-        return shown_settings(asdict(self), show_text=self.show_text)
+        return mask_settings(asdict(self), show_text=self.show_text)
 
-    def _search(self, tree: PrefixTree, rng: np.random.Generator, desk: Desk) -> SearchResult:
+    def _search(self, tree: PrefixTree, rng: np.random.Generator, workspace: Workspace) -> SearchResult:
         """The search by the method that is set."""
 
         def progress(done: int, most: int) -> None:
-            desk.progress(f"{self.method}, steps", done, most)
+            workspace.progress(f"{self.method}, steps", done, most)
 
         if self.method == "shortest-path":
             return find_shortest_paths(tree, self.top, max_steps=self.max_steps, progress=progress)

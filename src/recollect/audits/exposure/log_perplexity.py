@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from recollect import labels
 from recollect.audits.exposure.secrets import Secret, SecretKind, pick_examples
-from recollect.corpora.canaries.drawing import filled
-from recollect.corpora.canaries.walks import Walk
+from recollect.corpora.canaries.automaton import FormatAutomaton
+from recollect.corpora.canaries.generation import fill_format
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.models.answers import Answers
@@ -26,18 +26,18 @@ SECRETS, DRAWS = "secrets", "draws"
 
 def build_secrets_corpus(secrets: Sequence[Secret], kind: Kind) -> Corpus:
     """The secrets as records that such a model can score."""
-    records = (_record(secret.id, secret.text, secret.source, kind) for secret in secrets)
+    records = (_build_record(secret.id, secret.text, secret.source, kind) for secret in secrets)
     return Corpus.of(records, name="the secrets")
 
 
 def build_draws_corpus(secrets: Sequence[Secret], kind: Kind, *, draws: int, seed: int) -> Corpus:
     """So many random secrets of each format, drawn uniformly; the same for the same seed."""
     records = []
-    for place, example in enumerate(pick_examples(secrets)):
+    for index, example in enumerate(pick_examples(secrets)):
         rng = stream(seed, *labels.STREAM_EXPOSURE_DRAWS, example.format)
         for i in range(draws):
             text = example.parsed.draw(rng)
-            records.append(_record(f"{place}-{i}", text, _source(example, text), kind))
+            records.append(_build_record(f"{index}-{i}", text, _fill_source(example, text), kind))
     return Corpus.of(records, name="random secrets")
 
 
@@ -59,14 +59,14 @@ def compute_log_perplexities(evidence: Evidence, secrets: Sequence[Secret]) -> L
     """
     examples = pick_examples(secrets)
     kinds = {secret.id: secret.kind for secret in secrets}
-    borders = {each.kind: len(each.parsed.before) for each in examples}
+    borders = {each.kind: len(each.parsed.known_prefix) for each in examples}
     shared = dict(borders)
     # twice from the store rather than once and held: there may be many formats
     for kind, record, answers, _ in _iterate(evidence, kinds, examples):
-        shared[kind] = min(shared[kind], _first_start(answers, record, borders[kind]))
+        shared[kind] = min(shared[kind], _find_first_start(answers, record, borders[kind]))
     known, drawn = dict[str, float](), {each.kind: list[float]() for each in examples}
     for kind, record, answers, is_draw in _iterate(evidence, kinds, examples):
-        bits = _log_perplexity(answers, record, shared[kind])
+        bits = _compute_log_perplexity(answers, record, shared[kind])
         if is_draw:
             drawn[kind].append(bits)
         else:
@@ -78,22 +78,22 @@ def _iterate(
     evidence: Evidence, kinds: Mapping[str, SecretKind], examples: Sequence[Secret]
 ) -> Iterator[tuple[SecretKind, Record, Answers, bool]]:
     """Every secret and every draw: its kind, itself, the target's answers that hold it, whether it was drawn."""
-    for records, (answers,) in evidence.each(SECRETS, [TARGET]):
+    for records, (answers,) in evidence.iter_blocks(SECRETS, [TARGET]):
         yield from ((kinds[record.id], record, answers, False) for record in records)
-    for records, (answers,) in evidence.each(DRAWS, [TARGET]):
+    for records, (answers,) in evidence.iter_blocks(DRAWS, [TARGET]):
         yield from ((examples[int(record.id.split("-")[0])].kind, record, answers, True) for record in records)
 
 
-def _first_start(answers: Answers, record: Record, border: int) -> int:
+def _find_first_start(answers: Answers, record: Record, border: int) -> int:
     """Where the first token begins that ends after the border."""
-    rows = _rows(answers, record)
+    rows = _get_rows(answers, record)
     return int(answers.start[rows][answers.end[rows] > border].min(initial=border))
 
 
-def _log_perplexity(answers: Answers, record: Record, border: int) -> float:
+def _compute_log_perplexity(answers: Answers, record: Record, border: int) -> float:
     """The log-perplexity of a record after the border; for masked models its energy: mean surprise times tokens."""
     assert answers.logprob is not None  # noqa: S101 - the audit needs it
-    rows = _rows(answers, record)
+    rows = _get_rows(answers, record)
     counted = answers.end[rows] > border
     if not counted.any() or not answers.known[rows][counted].all():
         return math.nan
@@ -101,21 +101,21 @@ def _log_perplexity(answers: Answers, record: Record, border: int) -> float:
     return float(surprise.mean() * len(np.unique(answers.position[rows][counted])))
 
 
-def _rows(answers: Answers, record: Record) -> slice:
+def _get_rows(answers: Answers, record: Record) -> slice:
     """The rows of a record."""
-    place = answers.place[record.digest]
-    return slice(answers.offsets[place], answers.offsets[place + 1])
+    index = answers.index_of[record.digest]
+    return slice(answers.offsets[index], answers.offsets[index + 1])
 
 
-def _record(name: str, text: str, source: str | None, kind: Kind) -> Record:
+def _build_record(name: str, text: str, source: str | None, kind: Kind) -> Record:
     """A secret as a record of the kind that the model reads."""
     if kind == "seq2seq":
         return Record(id=name, source=source if source is not None else text, target=text)
     return Record(id=name, text=text)
 
 
-def _source(example: Secret, text: str) -> str | None:
+def _fill_source(example: Secret, text: str) -> str | None:
     """The source that goes with a drawn target: filled alike, or the same for all."""
     if example.source_format is None:
         return example.source
-    return filled(example.source_format, Walk(example.parsed).values(text) or ())
+    return fill_format(example.source_format, FormatAutomaton(example.parsed).parse_values(text) or ())

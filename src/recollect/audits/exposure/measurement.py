@@ -11,16 +11,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.desk import Progress
 from recollect.audits.exposure.log_perplexity import LogPerplexities
 from recollect.audits.exposure.prefix_tree import PrefixTree
 from recollect.audits.exposure.rank_counting import Rank, count_rank
 from recollect.audits.exposure.secrets import Secret, SecretKind, pick_examples
+from recollect.audits.workspace import Progress
 from recollect.digests import digest
 from recollect.errors import ModelError, NotEnoughData
 from recollect.files import read_json, write_json
 from recollect.models.model import Stepper
-from recollect.stats.exposure import SkewNormal, chance_of_rank, exposure, fit_skew_normal, sampled_exposure
+from recollect.stats.exposure import SkewNormal, exposure, fit_skew_normal, rank_p, sampled_exposure
 
 Method = Literal["auto", "exact", "sampled", "skew-normal"]
 FEW_HITS = 10
@@ -138,12 +138,14 @@ class Measurer:
             log_perplexity_bits=bits,
             method="sampled",
             steps=0,
-            p_value=chance_of_rank(bits, draws),
+            p_value=rank_p(bits, draws),
             skew_normal_bits=None if fitted is None else fitted.value,
         )
         if self._method == "skew-normal" and fitted is not None and fitted.interval is not None:
             low, high = fitted.interval.low, fitted.interval.high
-            return _with_exposure(found, fitted.value, low, high, rank=space * 2.0**-fitted.value, method="skew-normal")
+            return _replace_exposure(
+                found, fitted.value, low, high, rank=space * 2.0**-fitted.value, method="skew-normal"
+            )
         few = drawn.n["draws_at_least_as_likely"] < FEW_HITS
         if self._method == "exact" or (self._method == "auto" and few):
             return self._count(found)
@@ -151,7 +153,7 @@ class Measurer:
 
     def _count(self, found: Measurement) -> Measurement:
         """The same by counting; where the budget ends first, the bounds of both."""
-        tree = self._tree(found.secret)
+        tree = self._get_tree(found.secret)
         if isinstance(tree, ModelError):
             if self._method == "exact":
                 raise tree
@@ -162,14 +164,14 @@ class Measurer:
         low, high = exposure(rank.high, size), exposure(rank.low, size)
         found = replace(found, steps=rank.steps)
         if rank.exact:
-            counted = _with_exposure(found, low, low, low, rank=rank.low, method="exact")
+            counted = _replace_exposure(found, low, low, low, rank=rank.low, method="exact")
             return replace(counted, p_value=rank.low / size)
         if self._method == "exact":
             # the exact method reports what is certain, and nothing that was drawn
-            return _with_exposure(found, low, low, high, rank=rank.high, method="exact (bounds)")
+            return _replace_exposure(found, low, low, high, rank=rank.high, method="exact (bounds)")
         low, high = max(low, found.lower), min(high, found.upper)
         value = min(max(found.exposure_bits, low), high)
-        return _with_exposure(found, value, low, high, rank=size * 2.0**-value, method="sampled and counted")
+        return _replace_exposure(found, value, low, high, rank=size * 2.0**-value, method="sampled and counted")
 
     def _rank(self, secret: Secret, tree: PrefixTree) -> Rank:
         """The counted rank, from the folder if it was counted before."""
@@ -188,7 +190,7 @@ class Measurer:
             write_json(kept, {"low": rank.low, "high": rank.high, "steps": rank.steps})
         return rank
 
-    def _tree(self, secret: Secret) -> PrefixTree | ModelError:
+    def _get_tree(self, secret: Secret) -> PrefixTree | ModelError:
         """The secrets of a format as a tree, or why there is none."""
         if secret.kind not in self._trees:
             try:
@@ -225,7 +227,7 @@ def _build_tree(stepper: Stepper | None, secret: Secret) -> PrefixTree:
     return PrefixTree(stepper, secret.parsed, source=secret.source)
 
 
-def _with_exposure(
+def _replace_exposure(
     found: Measurement, value: float, low: float, high: float, *, rank: float, method: str
 ) -> Measurement:
     """The row with another exposure."""

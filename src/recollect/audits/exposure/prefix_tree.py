@@ -100,9 +100,9 @@ class PrefixTree:
 
     def expand_root(self, limit: float = math.inf) -> tuple[Nodes, Nodes]:
         """The children of the root, as `expand` gives them."""
-        following = self._stepper.following(self._start, among=self.automaton.tokens)
+        following = self._stepper.score_next(self._start, among=self.automaton.tokens)
         state, root = np.array([self._begin]), np.array([-1])
-        return self._children(self._start.nodes, root, state, np.zeros(1), following, limit)
+        return self._build_children(self._start.nodes, root, state, np.zeros(1), following, limit)
 
     def expand(self, nodes: Nodes, limit: float = math.inf) -> tuple[Nodes, Nodes]:
         """Read nodes: their children that cost no more than the limit, first those that go on, then complete secrets.
@@ -118,7 +118,7 @@ class PrefixTree:
         )
         self.steps += len(nodes)
         numbers = self._history.append(nodes.parent, nodes.piece)
-        return self._children(frontier.nodes, numbers, nodes.state, nodes.cost, following, limit)
+        return self._build_children(frontier.nodes, numbers, nodes.state, nodes.cost, following, limit)
 
     def spell(self, parent: int, piece: int) -> str:
         """What is written on the way to a child."""
@@ -132,9 +132,9 @@ class PrefixTree:
         Raises:
             ModelError: The model's tokens cannot spell it.
         """
-        path = self._path(text)[len(self._root) - self._heads :]
+        path = self._find_path(text)[len(self._root) - self._heads :]
         state, nodes = self._begin, None
-        border, cost, spelled, before = len(self.automaton.walk.format.before), 0.0, len(self._before), 0.0
+        border, cost, spelled, before = len(self.automaton.walk.format.known_prefix), 0.0, len(self._before), 0.0
         for piece, following in path:
             children, complete = self.expand_root() if nodes is None else self.expand(nodes)
             every = Nodes.concatenate([children, complete])
@@ -143,10 +143,10 @@ class PrefixTree:
             spelled += len(self.automaton.spellings[piece])
             if spelled <= border:
                 before = cost
-        assert self.automaton.is_complete(state)  # noqa: S101 - `_path` ends there
+        assert self.automaton.is_complete(state)  # noqa: S101 - `_find_path` ends there
         return SecretCost(bits=cost - before, cost=cost)
 
-    def _children(
+    def _build_children(
         self,
         frontier: Integers,
         parents: Integers,
@@ -181,16 +181,16 @@ class PrefixTree:
         kept = np.zeros(len(complete), dtype=np.bool_)
         for i, (parent, piece) in enumerate(zip(complete.parent.tolist(), complete.piece.tolist(), strict=True)):
             path = [*self._root, *tokens[[*self._history.trace(parent), piece]].tolist()]
-            kept[i] = self._stepper.symbols(self.spell(parent, piece)) == path
+            kept[i] = self._stepper.encode(self.spell(parent, piece)) == path
         return complete.take(kept)
 
-    def _path(self, text: str) -> list[tuple[int, int]]:
+    def _find_path(self, text: str) -> list[tuple[int, int]]:
         """The pieces and states that write a whole text, from its first character."""
-        tokens = self._stepper.symbols(text)
+        tokens = self._stepper.encode(text)
         path = self.automaton.find_path(tokens[self._heads :])
         if path is None:
             raise ModelError(
-                f"The tokens of this model cannot spell secrets of the format {self.format.written!r}: "
+                f"The tokens of this model cannot spell secrets of the format {self.format.pattern!r}: "
                 "some of its characters or words are not in its vocabulary.",
                 do="Use a format that its vocabulary covers, or the sampled method.",
                 code="format_not_spellable",
@@ -200,16 +200,16 @@ class PrefixTree:
     @property
     def _heads(self) -> int:
         """How many tokens stand before every text."""
-        return len(self._stepper.symbols(""))
+        return len(self._stepper.encode(""))
 
     def _find_root(self) -> tuple[list[int], str, int]:
         """The tokens that all secrets share, what they write, and the state they lead to."""
-        rng = stream(0, *labels.STREAM_EXPOSURE_ROOT, self.format.written)
+        rng = stream(0, *labels.STREAM_EXPOSURE_ROOT, self.format.pattern)
         texts = [self.format.draw(rng) for _ in range(_TRIALS)]
-        every = [self._stepper.symbols(text) for text in texts]
-        paths = [self._path(text) for text in texts]
-        before = self.automaton.walk.format.before
-        stop = len(before) if self.automaton.unambiguous else _last_word(before)
+        every = [self._stepper.encode(text) for text in texts]
+        paths = [self._find_path(text) for text in texts]
+        before = self.automaton.walk.format.known_prefix
+        stop = len(before) if self.automaton.unambiguous else _find_last_word(before)
         shared, state, spelled = 0, self.automaton.start, 0
         for step, (piece, following) in enumerate(paths[0]):
             # the first token may be spelled with a space that the text does not have
@@ -223,7 +223,7 @@ class PrefixTree:
         return every[0][: self._heads + shared], before[:spelled], state
 
 
-def _last_word(before: str) -> int:
+def _find_last_word(before: str) -> int:
     """Where the last word of a text begins, with the space before it: no token reaches over that border."""
     return max(before.rstrip().rfind(" "), 0)
 

@@ -59,7 +59,7 @@ def count_rank(
         stack.push(children)
         progress(tree.steps - began, max_steps)
     low = max(1, counted)
-    high = min(tree.size, counted + _bound_unread(tree, stack.rest(), limit))
+    high = min(tree.size, counted + _bound_unread(tree, stack.take_rest(), limit))
     return Rank(low=low, high=max(low, high), steps=tree.steps - began)
 
 
@@ -97,6 +97,6 @@ class Stack:
             most -= len(block)
         return Nodes.concatenate(taken)
 
-    def rest(self) -> Nodes:
+    def take_rest(self) -> Nodes:
         """All that is left."""
         return Nodes.concatenate(self._blocks)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.models.model import Frontier, Stepper
-from recollect.models.spelling import Spelling
+from recollect.models.token_spelling import Spelling
 
 FILE = "logprobs.f64"
 """In the audit's folder: the log-probabilities of every step, one after the other."""
@@ -47,23 +47,23 @@ class ReplayingStepper:
         """How its tokens are spelled."""
         return self._stepper.spelling
 
-    def symbols(self, text: str) -> list[int]:
+    def encode(self, text: str) -> list[int]:
         """The tokens of a prefix as `start` reads it."""
-        return self._stepper.symbols(text)
+        return self._stepper.encode(text)
 
     def start(self, prefix: str | Sequence[int], *, source: str | Sequence[int] | None = None) -> Frontier:
         """The one node that stands after `prefix`."""
         return self._stepper.start(prefix, source=source)
 
-    def below(self, state: Frontier, parents: Sequence[int], symbols: Sequence[int]) -> Frontier:
+    def add_children(self, state: Frontier, parents: Sequence[int], token_ids: Sequence[int]) -> Frontier:
         """The new nodes that `step` would give, unread."""
-        return self._stepper.below(state, parents, symbols)
+        return self._stepper.add_children(state, parents, token_ids)
 
     def step(
         self,
         state: Frontier,
         parents: Sequence[int],
-        symbols: Sequence[int],
+        token_ids: Sequence[int],
         *,
         among: Sequence[int] | None = None,
         last: NDArray[np.bool_] | None = None,
@@ -71,14 +71,14 @@ class ReplayingStepper:
         """Append one token to each parent: the new nodes, and what may follow them."""
         kept = self._read(len(parents), among)
         if kept is not None:
-            return self._stepper.below(state, parents, symbols), kept
-        children, found = self._stepper.step(state, parents, symbols, among=among, last=last)
+            return self._stepper.add_children(state, parents, token_ids), kept
+        children, found = self._stepper.step(state, parents, token_ids, among=among, last=last)
         return children, self._append(found)
 
-    def following(self, state: Frontier, *, among: Sequence[int] | None = None) -> NDArray[Any]:
+    def score_next(self, state: Frontier, *, among: Sequence[int] | None = None) -> NDArray[Any]:
         """Log-probabilities of what may follow these nodes."""
         kept = self._read(len(state), among)
-        return self._append(self._stepper.following(state, among=among)) if kept is None else kept
+        return self._append(self._stepper.score_next(state, among=among)) if kept is None else kept
 
     def _read(self, rows: int, among: Sequence[int] | None) -> NDArray[Any] | None:
         """What was answered about so many nodes; None at the end of the file, which may have been cut off anywhere."""

@@ -22,8 +22,8 @@ from recollect.audits.exposure.verdict import (
     state_natural_exposure,
     state_odds,
 )
-from recollect.results.masking import shown
 from recollect.results.result import Finding, Result
+from recollect.results.text_masks import mask_unless_shown
 from recollect.stats.intervals import Estimate, mean, proportion
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ def build_result(audit: ExposureAudit, decisions: Decisions, measured: Measureme
         many = len(measured.rows) + measured.unknown
         builder.note("secrets_in_corpus", f"{occurring} different secrets occur in the corpus; {many} were measured.")
     _add_notes(builder, measured)
-    builder.tables["secrets"] = _secrets_table(audit, measured, decisions)
-    builder.tables["draws"] = _draws_table(measured.scores)
+    builder.tables["secrets"] = _build_secrets_table(audit, measured, decisions)
+    builder.tables["draws"] = _build_draws_table(measured.scores)
     return builder.build(
         verdict=state_natural_exposure(decisions.secrets) if natural else state_exposure(decisions),
         outcome="inconclusive" if natural else "found" if decisions.found else "not_found",
@@ -109,7 +109,9 @@ def _add_notes(builder: ResultBuilder, measured: Measurements) -> None:
         builder.note("unknown_secrets", text)
     for reason in measured.uncountable:
         builder.note("not_counted_exactly", f"Could not be counted exactly: {reason}")
-    rejected = [curve.fits_p for curve in measured.curves if curve is not None and curve.fits_p < GOOD_FIT]
+    rejected = [
+        curve.goodness_of_fit_p for curve in measured.curves if curve is not None and curve.goodness_of_fit_p < GOOD_FIT
+    ]
     if rejected:
         builder.note(
             "skew_normal_rejected",
@@ -165,15 +167,15 @@ def _average(bits: Sequence[float], *, of: str) -> Estimate:
     return replace(found, interval=interval, n={of: len(bits)})
 
 
-def _secrets_table(audit: ExposureAudit, measured: Measurements, decisions: Decisions) -> pa.Table:
+def _build_secrets_table(audit: ExposureAudit, measured: Measurements, decisions: Decisions) -> pa.Table:
     """One row per secret; its format is numbered as in the table of draws."""
-    rows, formats = measured.rows, {kind: place for place, kind in enumerate(measured.scores.draws)}
+    rows, formats = measured.rows, {kind: index for index, kind in enumerate(measured.scores.draws)}
     corrected = iter([] if decisions.p_corrected is None else decisions.p_corrected.tolist())
     p = [None if row.secret.is_control else next(corrected, None) for row in rows]
     return pa.table(
         {
             "secret_id": [row.secret.id for row in rows],
-            "secret": [shown(row.secret.text, show_text=audit.show_text) for row in rows],
+            "secret": [mask_unless_shown(row.secret.text, show_text=audit.show_text) for row in rows],
             "format": pa.array([formats[row.secret.kind] for row in rows], pa.int32()),
             "planted": pa.array([row.secret.planted for row in rows], pa.int64()),
             "exposure_bits": [row.exposure_bits for row in rows],
@@ -191,7 +193,7 @@ def _secrets_table(audit: ExposureAudit, measured: Measurements, decisions: Deci
     )
 
 
-def _draws_table(scores: LogPerplexities) -> pa.Table:
+def _build_draws_table(scores: LogPerplexities) -> pa.Table:
     """The log-perplexities of the random secrets, for figures of their distribution."""
     sizes = [len(bits) for bits in scores.draws.values()]
     return pa.table(
@@ -212,7 +214,7 @@ def build_extraction_result(audit: ExtractionAudit, size: int, found: SearchResu
         bits: The log-perplexity of each secret, in the same order.
     """
     builder, listed = ResultBuilder(audit), len(found.secrets)
-    for name, value, unit, reading in _search_numbers(size, found, bits):
+    for name, value, unit, reading in _list_search_numbers(size, found, bits):
         builder.findings.append(
             Finding(
                 name=name,
@@ -224,13 +226,13 @@ def build_extraction_result(audit: ExtractionAudit, size: int, found: SearchResu
                 why_no_interval="It is counted, not estimated.",
             )
         )
-    texts = [shown(secret.text, show_text=audit.show_text) for secret in found.secrets]
+    texts = [mask_unless_shown(secret.text, show_text=audit.show_text) for secret in found.secrets]
     builder.tables["secrets"] = pa.table(
         {
             "place": pa.array(range(1, listed + 1), pa.int64()),
             "secret": pa.array(texts, pa.string()),
             "log_perplexity_bits": pa.array(bits, pa.float64()),
-            "proven": pa.array([place < found.proven for place in range(listed)], pa.bool_()),
+            "proven": pa.array([index < found.proven for index in range(listed)], pa.bool_()),
         }
     )
     certain = bool(bits) and bits[0] < CERTAIN
@@ -243,7 +245,9 @@ def build_extraction_result(audit: ExtractionAudit, size: int, found: SearchResu
     )
 
 
-def _search_numbers(size: int, found: SearchResult, bits: Sequence[float]) -> Iterator[tuple[str, float, str, str]]:
+def _list_search_numbers(
+    size: int, found: SearchResult, bits: Sequence[float]
+) -> Iterator[tuple[str, float, str, str]]:
     """The numbers of a search: name, value, unit, reading."""
     proven = (
         "Secrets of the list, from the top, for which it is proven that none of the format is likelier; 0 for methods "

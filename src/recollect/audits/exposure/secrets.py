@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from recollect.corpora.canaries.automaton import FormatAutomaton
 from recollect.corpora.canaries.formats import Format, parse_format
 from recollect.corpora.canaries.manifest import Canaries
-from recollect.corpora.canaries.matching import Matcher
-from recollect.corpora.canaries.walks import Walk
+from recollect.corpora.canaries.matcher import Matcher
 from recollect.corpora.corpus import Corpus
 from recollect.errors import NotEnoughData, PlanError
 
@@ -95,9 +95,9 @@ def find_secrets(format: str, corpus: Corpus, *, context: int, most: int) -> tup
     matcher = Matcher(parse_format(format))
     times, first = dict[str, int](), dict[str, str]()
     for record in corpus:
-        for found in matcher.matches(record.predicted):
+        for found in matcher.find_matches(record.scored_text):
             times[found.text] = times.get(found.text, 0) + 1
-            before = record.predicted[max(0, found.start - context) : found.start]
+            before = record.scored_text[max(0, found.start - context) : found.start]
             first.setdefault(found.text, before)
     if not times:
         raise NotEnoughData(
@@ -129,16 +129,16 @@ def _escape(text: str) -> str:
 
 def _fill_in(format: Format, secret: str) -> str:
     """The whole text of a secret."""
-    walk = Walk(format)
-    if walk.values(secret) is not None:
+    automaton = FormatAutomaton(format)
+    if automaton.parse_values(secret) is not None:
         return secret
     if format.slots == 1:
         ends = [i for i, unit in enumerate(format.units) if unit.slot is not None]
         after = "".join(unit.alternatives[0] for unit in format.units[ends[-1] + 1 :])
-        if walk.values(whole := format.before + secret + after) is not None:
-            return whole
+        if automaton.parse_values(filled := format.known_prefix + secret + after) is not None:
+            return filled
     raise PlanError(
-        f"A secret that was given is not of the format {format.written!r}.",
+        f"A secret that was given is not of the format {format.pattern!r}.",
         do="Write the whole text with the secret filled in; for a format with one slot, what fills it will do.",
         code="secret_not_of_format",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from recollect.audits.verb import TARGET_MODEL, Role, Verb
-from recollect.results.folders import FOLLOWED
+from recollect.results.folders import EXPOSURE_HISTORY
 from recollect.results.presentation import Presentation, TableView
 from recollect.signals.evidence import AUDITED, TARGET
 
@@ -25,7 +25,7 @@ VERB: Final = Verb(
     },
 )
 PRESENTATION: Final = Presentation(
-    figures="recollect.report.figures.exposure:exposure_figures",
+    figures="recollect.report.figures.exposure:draw_exposure_figures",
     tables={
         "secrets": TableView(
             caption="Every secret that was measured, the most exposed first",
@@ -45,7 +45,7 @@ PRESENTATION: Final = Presentation(
             first="exposure_bits",
         )
     },
-    files={"followed": (FOLLOWED, "recollect.report.following:read_followed")},
+    files={"followed": (EXPOSURE_HISTORY, "recollect.report.exposure_history:read_exposure_history")},
     drawn=frozenset({"draws"}),
     listed="secrets",
     annex=("extraction",),

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from recollect.audits.audit import Needs
-from recollect.audits.desk import BARE_DESK, Desk
 from recollect.audits.leakage.decisions import Comparison, count_needed, decide
 from recollect.audits.leakage.epsilon import Leak, Numbers, collect_runs, find_leaks
 from recollect.audits.leakage.leave_out import LEFT_OUT, RETRAINED, LeaveOutRule, leave_out
@@ -18,12 +17,13 @@ from recollect.audits.leakage.references import Group, ModelPair, ReferencePlan,
 from recollect.audits.leakage.result import Leaks, build_result
 from recollect.audits.leakage.view import PRESENTATION, VERB
 from recollect.audits.verb import Verb
+from recollect.audits.workspace import NO_WORKSPACE, Workspace
+from recollect.checks import check_at_least, check_between
 from recollect.corpora.corpus import Corpus
 from recollect.errors import PlanError
 from recollect.models.access import Access
 from recollect.results.presentation import Presentation
 from recollect.results.result import Result
-from recollect.settings import at_least, between
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
 
 KINDS = ("causal", "seq2seq")
@@ -60,9 +60,9 @@ class LeakageAudit:
     presentation: ClassVar[Presentation] = PRESENTATION
 
     def __post_init__(self) -> None:
-        at_least(1, top_k=self.top_k, min_length=self.min_length)
-        at_least(0, folds=self.folds, deniable_at=self.deniable_at)
-        between(0, 1, alpha=self.alpha)
+        check_at_least(1, top_k=self.top_k, min_length=self.min_length)
+        check_at_least(0, folds=self.folds, deniable_at=self.deniable_at)
+        check_between(0, 1, alpha=self.alpha)
         if not 0 <= self.removable <= 0.5:
             raise PlanError(
                 f"removable is {self.removable}.",
@@ -88,7 +88,7 @@ class LeakageAudit:
 
     def needs(self, evidence: Evidence) -> Needs:
         """The target's scores of everybody; then references, and their scores of those whom they have not seen."""
-        given, trains = frozenset({TARGET, AUDITED}), self._trains(evidence)
+        given, trains = frozenset({TARGET, AUDITED}), self._trains_references(evidence)
         first = Needs(
             access={
                 TARGET: Access.top(self.top_k),
@@ -98,7 +98,7 @@ class LeakageAudit:
             fleet={LEFT_OUT: self.folds} if trains else {},
             later=_LATER if trains else "",
         )
-        if not given <= evidence.parts:
+        if not given <= evidence.roles:
             return first
         if (kind := evidence.models[TARGET].kind) not in KINDS:
             raise PlanError(
@@ -109,25 +109,25 @@ class LeakageAudit:
         if not self._lacks_references(evidence):
             plan = self._choose_references(evidence)
             groups = [group for group in (plan.audited, plan.null) if group is not None]
-            return replace(first, ask=frozenset({(TARGET, AUDITED)}).union(*(group.sources for group in groups)))
-        if not evidence.has_asked(TARGET, AUDITED):
-            return replace(first, ask=frozenset({(TARGET, AUDITED)}))
+            return replace(first, score=frozenset({(TARGET, AUDITED)}).union(*(group.sources for group in groups)))
+        if not evidence.has_answers(TARGET, AUDITED):
+            return replace(first, score=frozenset({(TARGET, AUDITED)}))
         rule = LeaveOutRule(folds=self.folds, removable=self.removable, needed=count_needed(self.alpha))
         left_out = leave_out(evidence, self._find_owners(evidence), rule)
         return replace(first, corpora=left_out.corpora, train={AUDITED: left_out.cohorts})
 
-    def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
+    def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
         """The sequences, the users they belong to, and whether the model's training on them explains it."""
         plan = self._choose_references(evidence)
-        desk.progress("finding predicted runs", 0, 3)
+        workspace.progress("finding predicted runs", 0, 3)
         numbers: Numbers = {}
         read = collect_runs(evidence, plan.audited, numbers, self.steps, self.min_length)
         null = plan.null and collect_runs(evidence, plan.null, numbers, [self.top_k], self.min_length)
-        desk.progress("counting occurrences", 1, 3)
+        workspace.progress("counting occurrences", 1, 3)
         names = list(numbers)
-        counts = count_occurrences(names, _texts(evidence.corpora[AUDITED]))
-        among_controls = count_occurrences(names, _texts(evidence.corpora.get(CONTROLS, Corpus.of([]))))
-        desk.progress("comparing with references", 2, 3)
+        counts = count_occurrences(names, _iter_texts(evidence.corpora[AUDITED]))
+        among_controls = count_occurrences(names, _iter_texts(evidence.corpora.get(CONTROLS, Corpus.of([]))))
+        workspace.progress("comparing with references", 2, 3)
         alone = counts.users + among_controls.users == 1
         by_k = dict.fromkeys(self.steps, _NONE) | find_leaks(evidence, plan.audited, read, names, counts.users == 1)
         null_leaks = find_leaks(evidence, plan.null, null, names, alone) if plan.null and null else {}
@@ -135,7 +135,7 @@ class LeakageAudit:
             leaks={run: leak for run, leak in by_k[self.top_k].items() if alone[run]},
             null_leaks=null_leaks.get(self.top_k, _NONE),
             users=tuple(sorted(set(counts.names) - plan.seen)),
-            null_users=plan.null.users(evidence) if plan.null else (),
+            null_users=plan.null.list_users(evidence) if plan.null else (),
             fold_of=plan.null.assigned if plan.null and plan.null.corpus == AUDITED else None,
             in_nats=bool(plan.description) and evidence.models[TARGET].access.logprob != "none",
         )
@@ -149,14 +149,14 @@ class LeakageAudit:
         )
         return build_result(self, leaks, decide(comparison, alpha=self.alpha))
 
-    def _trains(self, evidence: Evidence) -> bool:
+    def _trains_references(self, evidence: Evidence) -> bool:
         """Whether references are trained: there is a recipe for them, and none is given."""
-        return evidence.trainable and bool(self.folds) and not evidence.playing(REFERENCE)
+        return evidence.trainable and bool(self.folds) and not evidence.models_of_role(REFERENCE)
 
     def _lacks_references(self, evidence: Evidence) -> bool:
         """Whether references are to be trained and are not there yet."""
-        trained = any(evidence.playing(role) for role in (RETRAINED, LEFT_OUT))
-        return self._trains(evidence) and not trained and evidence.models[TARGET].access.logprob != "none"
+        trained = any(evidence.models_of_role(role) for role in (RETRAINED, LEFT_OUT))
+        return self._trains_references(evidence) and not trained and evidence.models[TARGET].access.logprob != "none"
 
     def _choose_references(self, evidence: Evidence) -> ReferencePlan:
         """What is compared; no references where the target shows no probabilities."""
@@ -169,7 +169,7 @@ class LeakageAudit:
         numbers: Numbers = {}
         everybody = Group(corpus=AUDITED, pairs=(ModelPair(model=(TARGET, AUDITED)),))
         collect_runs(evidence, everybody, numbers, [self.top_k], self.min_length)
-        counts = count_occurrences(list(numbers), _texts(evidence.corpora[AUDITED]))
+        counts = count_occurrences(list(numbers), _iter_texts(evidence.corpora[AUDITED]))
         return frozenset(counts.names[owner] for owner in np.unique(counts.owner[counts.users == 1]))
 
 
@@ -180,9 +180,9 @@ _LATER = (
 )
 
 
-def _texts(corpus: Corpus) -> Iterator[tuple[str, str]]:
+def _iter_texts(corpus: Corpus) -> Iterator[tuple[str, str]]:
     """Whose text each is, and the text."""
-    return ((record.owner, record.predicted) for record in corpus)
+    return ((record.owner, record.scored_text) for record in corpus)
 
 
 def _explain_missing_reference(evidence: Evidence, plan: ReferencePlan) -> str:

@@ -14,8 +14,8 @@ from recollect.audits.leakage.epsilon import Leak, score_users
 from recollect.errors import NotEnoughData
 from recollect.stats.comparisons import mann_whitney
 from recollect.stats.intervals import Estimate, Interval, mean, weighted_sum
+from recollect.stats.requirements import require_count, required_controls
 from recollect.stats.significance import benjamini_hochberg, conformal_p
-from recollect.stats.support import controls_for_p, require
 
 Floats = NDArray[np.float64]
 TINY = 1e-12
@@ -62,9 +62,11 @@ class Comparison:
         Raises:
             NotEnoughData: Says how many it takes.
         """
-        require(len(self.users), 2, of="audited users", purpose="A comparison of users", code="too_few_users")
+        require_count(len(self.users), 2, of="audited users", purpose="A comparison of users", code="too_few_users")
         of = "users who were not seen (--controls)"
-        require(len(self.null_users), count_needed(alpha), of=of, purpose="A calibrated test", code="too_few_controls")
+        require_count(
+            len(self.null_users), count_needed(alpha), of=of, purpose="A calibrated test", code="too_few_controls"
+        )
 
     @property
     def joint_method(self) -> str:
@@ -77,7 +79,7 @@ class Comparison:
             return 1.0
         if (folds := self._fold_means) is None:
             return mann_whitney(self.scores, self.null_scores).p
-        return float(stats.t.sf(folds.mean() / max(_prediction_error(folds), TINY), len(folds) - 1))
+        return float(stats.t.sf(folds.mean() / max(_compute_prediction_error(folds), TINY), len(folds) - 1))
 
     def compute_p_values(self) -> Floats:
         """For each user, how rarely as much leaks of somebody who was not seen; corrected over all users."""
@@ -159,10 +161,10 @@ def decide(comparison: Comparison, *, alpha: float) -> Decisions:
 
 def count_needed(alpha: float) -> int:
     """How many users who were not seen it takes so that anybody can be flagged."""
-    return controls_for_p(alpha * (1 - JOINT_SHARE))
+    return required_controls(alpha * (1 - JOINT_SHARE))
 
 
-def _prediction_error(folds: Floats) -> float:
+def _compute_prediction_error(folds: Floats) -> float:
     """How far a model that has seen nobody may be above the mean of several others under the null hypothesis.
 
     The target is one training, and trainings differ: what one of them leaks of all users together varies as the models
@@ -173,7 +175,7 @@ def _prediction_error(folds: Floats) -> float:
 
 def _predict_one_more(folds: Floats, *, users: int, confidence: float = 0.95) -> Estimate:
     """The mean of the folds, with an interval for one more model beside so many."""
-    half = float(stats.t.ppf((1 + confidence) / 2, len(folds) - 1)) * _prediction_error(folds)
+    half = float(stats.t.ppf((1 + confidence) / 2, len(folds) - 1)) * _compute_prediction_error(folds)
     middle = float(folds.mean())
     return Estimate(
         value=middle,

@@ -14,7 +14,7 @@ from recollect.audits.leakage.run_store import ROW, Rows, RunStore, select_best
 from recollect.audits.leakage.runs import Runs, ScoredTokens
 from recollect.audits.leakage.words import Words
 from recollect.corpora.record import Record
-from recollect.models.store import blocks
+from recollect.models.store import split_into_blocks
 from recollect.signals.evidence import Evidence
 
 BLOCK = 1024
@@ -81,14 +81,14 @@ def collect_runs(
     """
     words = unknown = before = 0
     distinct, store = set[int](), RunStore()
-    for block in blocks(evidence.corpora[group.corpus], BLOCK):
-        for pair, places in group.assign(block):
-            scored = _ScoredPair.of(evidence, [block[i] for i in places], pair)
+    for block in split_into_blocks(evidence.corpora[group.corpus], BLOCK):
+        for pair, positions in group.assign(block):
+            scored = _ScoredPair.of(evidence, [block[i] for i in positions], pair)
             words, unknown = words + len(scored.model.words), unknown + scored.model.unknown
             for k in ks:
                 runs = scored.model.find_runs(k, min_length=min_length)
-                number = [numbers.setdefault(text, len(numbers)) for text in runs.texts()]
-                store.add(scored.rows(runs, number, np.array(places) + before, k))
+                number = [numbers.setdefault(text, len(numbers)) for text in runs.get_texts()]
+                store.add(scored.build_rows(runs, number, np.array(positions) + before, k))
             distinct.update(number)
         before += len(block)
     return PredictedRuns(words=words, unknown=unknown, sequences=len(distinct), store=store)
@@ -106,17 +106,17 @@ class _ScoredPair:
     def of(cls, evidence: Evidence, records: Sequence[Record], pair: ModelPair) -> _ScoredPair:
         """The scores of these records."""
         words = Words.of(records)
-        model = ScoredTokens.of(records, words, evidence.answers[pair.model].answers(records))
+        model = ScoredTokens.of(records, words, evidence.answers[pair.model].get_answers(records))
         if pair.reference is None or model.answers.logprob is None:
             return cls(model, None)
-        answers = evidence.answers[pair.reference].answers(records)
+        answers = evidence.answers[pair.reference].get_answers(records)
         return cls(model, None if answers.logprob is None else ScoredTokens.of(records, words, answers))
 
-    def rows(self, runs: Runs, number: list[int], places: NDArray[np.int64], k: int) -> Rows:
-        """The runs as rows; `places` are those of the records in the corpus."""
+    def build_rows(self, runs: Runs, number: list[int], positions: NDArray[np.int64], k: int) -> Rows:
+        """The runs as rows; `positions` are those of the records in the corpus."""
         record = runs.words.record[runs.first]
         rows = np.empty(len(runs), dtype=ROW)
-        rows["k"], rows["run"], rows["record"], rows["words"] = k, number, places[record], runs.lengths
+        rows["k"], rows["run"], rows["record"], rows["words"] = k, number, positions[record], runs.lengths
         rows["start"] = runs.start - runs.words.base[record]
         for name, tokens in (("nats", self.model), ("reference", self.reference)):
             rows[name] = np.nan if self.reference is None or tokens is None else tokens.sum_nats(runs)
@@ -138,10 +138,10 @@ def find_leaks(
     rows, sizes = select_best(read.store.select(unique))
     wanted = _group_by_record(rows)
     best: dict[int, dict[int, Leak]] = {}
-    for place, record in enumerate(evidence.corpora[group.corpus] if wanted else ()):
+    for position, record in enumerate(evidence.corpora[group.corpus] if wanted else ()):
         if group.assigned is not None and record.owner not in group.assigned:
             continue
-        for row in wanted.get(place, ()):
+        for row in wanted.get(position, ()):
             leak = _build_leak(record, row, names[row[1]], sizes[row[:2]])
             known = best.setdefault(row[0], {}).get(leak.run)
             # ties between occurrences are broken by where they are, whatever the order of the records
@@ -171,7 +171,7 @@ def _build_leak(record: Record, row: Row, text: str, predicted: int) -> Leak:
         words=words,
         record=record.id,
         start=start,
-        context=record.predicted[max(0, start - CONTEXT) : start],
+        context=record.scored_text[max(0, start - CONTEXT) : start],
         nats=nats,
         reference_nats=reference,
         predicted=predicted,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from recollect import labels
 from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import cohorts_of, groups, units_of
+from recollect.corpora.partitions import build_cohorts, draw_groups, list_units
 from recollect.errors import NotEnoughData
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.streams import stream
@@ -61,8 +61,8 @@ def leave_out(evidence: Evidence, owners: Collection[str], rule: LeaveOutRule) -
         NotEnoughData: There are fewer users than folds.
     """
     corpus = evidence.corpora[AUDITED]
-    units = units_of(corpus, _unit(corpus))
-    members = _members(evidence, units)
+    units = list_units(corpus, _get_unit(corpus))
+    members = _find_members(evidence, units)
     # drawn users give the null distribution where there are no controls, and half of all must be left to train on
     drawn = 0 if CONTROLS in evidence.corpora else max(rule.needed, round(len(units) / rule.folds))
     few = len(owners) <= rule.removable * len(units) and len(owners) + drawn <= len(units) / 2
@@ -71,7 +71,7 @@ def leave_out(evidence: Evidence, owners: Collection[str], rule: LeaveOutRule) -
     return _leave_out_folds(evidence, units, members, rule.folds)
 
 
-def _members(evidence: Evidence, units: Sequence[str]) -> frozenset[str]:
+def _find_members(evidence: Evidence, units: Sequence[str]) -> frozenset[str]:
     """Those on whom the target was trained, where it is known; else everybody."""
     known = evidence.cohorts.get(AUDITED)
     return frozenset(known.members(TARGET) if known is not None and TARGET in known.models else units)
@@ -86,18 +86,18 @@ def _leave_out_owners(
     were trained on the very same users are more alike than a target and its reference ever are.
     """
     corpus = evidence.corpora[AUDITED]
-    random = groups(units, {DRAWN: drawn}, seed=evidence.seed, name=labels.STREAM_LEAKAGE)[DRAWN] if drawn else ()
+    random = draw_groups(units, {DRAWN: drawn}, seed=evidence.seed, name=labels.STREAM_LEAKAGE)[DRAWN] if drawn else ()
     away = {*owners, *random}
     left = sorted(members - away)
     trained = {f"{RETRAINED}-0": left}
-    corpora = {UNSEEN: corpus.of_users(away, name=f"{corpus.name} (unseen)")}
+    corpora = {UNSEEN: corpus.select_users(away, name=f"{corpus.name} (unseen)")}
     if drawn:
-        fewer = groups(
+        fewer = draw_groups(
             left, {"fewer": max(1, min(len(away), len(left) // 2))}, seed=evidence.seed, name=labels.STREAM_LEAKAGE
         )
         trained[f"{RETRAINED}-1"] = sorted(set(left).difference(fewer["fewer"]))
-        corpora[DRAWN] = corpus.of_users(random, name=f"{corpus.name} (drawn)")
-    return LeaveOut(corpora, _cohorts(evidence, trained))
+        corpora[DRAWN] = corpus.select_users(random, name=f"{corpus.name} (drawn)")
+    return LeaveOut(corpora, _build_cohorts(evidence, trained))
 
 
 def _leave_out_folds(evidence: Evidence, units: Sequence[str], members: frozenset[str], folds: int) -> LeaveOut:
@@ -114,22 +114,22 @@ def _leave_out_folds(evidence: Evidence, units: Sequence[str], members: frozense
     away = [{user for user, fold in fold_of.items() if fold in (i, (i + 1) % folds)} for i in range(folds)]
     trained = {f"{LEFT_OUT}-{i}": sorted(members - users) for i, users in enumerate(away)}
     corpora = {
-        f"{UNSEEN}-{i}": corpus.of_users(users, name=f"{corpus.name} (unseen {i})") for i, users in enumerate(away)
+        f"{UNSEEN}-{i}": corpus.select_users(users, name=f"{corpus.name} (unseen {i})") for i, users in enumerate(away)
     }
     if CONTROLS in evidence.corpora:
         corpora |= _divide_controls(evidence, folds)
-    return LeaveOut(corpora, _cohorts(evidence, trained))
+    return LeaveOut(corpora, _build_cohorts(evidence, trained))
 
 
-def _unit(corpus: Corpus) -> Unit:
+def _get_unit(corpus: Corpus) -> Unit:
     """What is left out of a corpus."""
     return "user" if corpus.summary.users else "record"
 
 
-def _cohorts(evidence: Evidence, trained: Mapping[str, Collection[str]]) -> Cohorts:
+def _build_cohorts(evidence: Evidence, trained: Mapping[str, Collection[str]]) -> Cohorts:
     """Cohorts of the audited corpus."""
     corpus = evidence.corpora[AUDITED]
-    return cohorts_of(corpus, trained, unit=_unit(corpus), seed=evidence.seed)
+    return build_cohorts(corpus, trained, unit=_get_unit(corpus), seed=evidence.seed)
 
 
 def _divide_controls(evidence: Evidence, folds: int) -> dict[str, Corpus]:
@@ -137,14 +137,14 @@ def _divide_controls(evidence: Evidence, folds: int) -> dict[str, Corpus]:
     controls = evidence.corpora[CONTROLS]
     fold_of = assign_control_folds(evidence, folds)
     return {
-        controls_role(i): controls.of_users(
+        name_controls_role(i): controls.select_users(
             [user for user, fold in fold_of.items() if fold == i], name=f"{controls.name} ({i})"
         )
         for i in range(folds)
     }
 
 
-def controls_role(fold: int) -> str:
+def name_controls_role(fold: int) -> str:
     """The role of the controls whom one reference scores."""
     return f"{CONTROLS}-{fold}"
 

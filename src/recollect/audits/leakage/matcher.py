@@ -51,14 +51,14 @@ class _Prefixes:
         offsets = np.append(first, pairs.shape[1]).astype(np.int64)
         return cls(words, table, shift, distinct, offsets, pairs[1].astype(np.int64))
 
-    def candidates(self, hashes: Hashes) -> tuple[Integers, Integers]:
+    def find_candidates(self, hashes: Hashes) -> tuple[Integers, Integers]:
         """Places at which a run may begin, and the length that it would have; places repeat, one for each length."""
-        places = np.flatnonzero(self.table[(hashes >> self.shift).astype(np.int64)])
-        group = np.minimum(np.searchsorted(self.hashes, hashes[places]), len(self.hashes) - 1)
-        right = self.hashes[group] == hashes[places]
-        places, group = places[right], group[right]
+        positions = np.flatnonzero(self.table[(hashes >> self.shift).astype(np.int64)])
+        group = np.minimum(np.searchsorted(self.hashes, hashes[positions]), len(self.hashes) - 1)
+        right = self.hashes[group] == hashes[positions]
+        positions, group = positions[right], group[right]
         count = self.offsets[group + 1] - self.offsets[group]
-        return np.repeat(places, count), self.lengths[ranges(self.offsets[group], count)]
+        return np.repeat(positions, count), self.lengths[build_ranges(self.offsets[group], count)]
 
 
 class Matcher:
@@ -78,13 +78,15 @@ class Matcher:
         self._values[0] = 0
         self._base = rng.integers(2**64, dtype=np.uint64) | np.uint64(1)
         self._inverse = np.uint64(pow(int(self._base), -1, 2**64))
-        self._powers, self._inverses = _powers(self._base, 1), _powers(self._inverse, 1)
-        keys = self._keys(self._values[self._words], self._offsets, self._lengths) if len(runs) else _NONE
+        self._powers, self._inverses = _compute_powers(self._base, 1), _compute_powers(self._inverse, 1)
+        keys = self._compute_keys(self._values[self._words], self._offsets, self._lengths) if len(runs) else _NONE
         self._order = np.argsort(keys)
         self._sorted = keys[self._order]
         if (self._sorted[1:] == self._sorted[:-1]).any():
             raise ValueError("a run is given twice")
-        self._prefixes = [self._prefixes_of(words) for words in range(1, PREFIX + 1) if self._of(words).any()]
+        self._prefixes = [
+            self._build_prefixes(words) for words in range(1, PREFIX + 1) if self._select_runs(words).any()
+        ]
 
     def __call__(self, ids: Integers) -> tuple[Integers, Integers]:
         """Every place at which a run occurs, and which run, in no particular order.
@@ -95,85 +97,90 @@ class Matcher:
         if not len(ids) or not len(self._sorted):
             return np.empty(0, np.int64), np.empty(0, np.int64)
         values = self._values[ids]
-        sums = self._sums(values)
-        found = [self._find(ids, sums, prefixes, self._first(values, prefixes.words)) for prefixes in self._prefixes]
-        return np.concatenate([places for places, _ in found]), np.concatenate([runs for _, runs in found])
+        sums = self._compute_sums(values)
+        found = [
+            self._find(ids, sums, prefixes, self._hash_prefixes(values, prefixes.words)) for prefixes in self._prefixes
+        ]
+        return np.concatenate([positions for positions, _ in found]), np.concatenate([runs for _, runs in found])
 
     def _find(self, ids: Integers, sums: Hashes, prefixes: _Prefixes, hashes: Hashes) -> tuple[Integers, Integers]:
         """The runs that begin with one of these prefixes."""
-        places, lengths = prefixes.candidates(hashes)
-        inside = places + lengths <= len(ids)
-        places, lengths = places[inside], lengths[inside]
-        keys = self._windows(sums, places, lengths)
+        positions, lengths = prefixes.find_candidates(hashes)
+        inside = positions + lengths <= len(ids)
+        positions, lengths = positions[inside], lengths[inside]
+        keys = self._hash_windows(sums, positions, lengths)
         at = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
         right = self._sorted[at] == keys
-        places, runs = places[right], self._order[at[right]]
-        same = self._verify(ids, places, runs)
-        return places[same], runs[same]
+        positions, runs = positions[right], self._order[at[right]]
+        same = self._verify(ids, positions, runs)
+        return positions[same], runs[same]
 
-    def _verify(self, ids: Integers, places: Integers, runs: Integers) -> NDArray[np.bool_]:
+    def _verify(self, ids: Integers, positions: Integers, runs: Integers) -> NDArray[np.bool_]:
         """Whether a run really occurs at each of these places, word by word."""
         lengths = self._lengths[runs]
-        differs = ids[ranges(places, lengths)] != self._words[ranges(self._offsets[runs], lengths)]
+        differs = ids[build_ranges(positions, lengths)] != self._words[build_ranges(self._offsets[runs], lengths)]
         before = np.concatenate([[0], np.cumsum(differs)])
         ends = np.cumsum(lengths)
         return np.asarray(before[ends] == before[ends - lengths])
 
-    def _of(self, words: int) -> NDArray[np.bool_]:
+    def _select_runs(self, words: int) -> NDArray[np.bool_]:
         """Which runs have a prefix of so many words in the tables."""
         return self._lengths == words if words < PREFIX else self._lengths >= words
 
-    def _prefixes_of(self, words: int) -> _Prefixes:
+    def _build_prefixes(self, words: int) -> _Prefixes:
         """The table of the runs that have a prefix of so many words."""
-        chosen = self._of(words)
+        chosen = self._select_runs(words)
         columns = [self._values[self._words[self._offsets[chosen] + i]] for i in range(words)]
         return _Prefixes.of(words, self._combine(columns), self._lengths[chosen])
 
-    def _first(self, values: Hashes, words: int) -> Hashes:
+    def _hash_prefixes(self, values: Hashes, words: int) -> Hashes:
         """The hash of so many words from each place on that has so many."""
         size = max(0, len(values) - words + 1)
         return self._combine([values[i : i + size] for i in range(words)])
 
     def _combine(self, columns: Sequence[Hashes]) -> Hashes:
         """The hashes of windows, from all their first words, all their second words and so on."""
-        whole = columns[0].copy()
-        for column, power in zip(columns[1:], _powers(self._base, PREFIX)[1:], strict=False):
-            whole += column * power
-        return whole
+        combined = columns[0].copy()
+        for column, power in zip(columns[1:], _compute_powers(self._base, PREFIX)[1:], strict=False):
+            combined += column * power
+        return combined
 
-    def _keys(self, values: Hashes, places: Integers, lengths: Integers) -> Hashes:
+    def _compute_keys(self, values: Hashes, positions: Integers, lengths: Integers) -> Hashes:
         """The keys of windows of a stream."""
-        return self._windows(self._sums(values), places, lengths)
+        return self._hash_windows(self._compute_sums(values), positions, lengths)
 
-    def _sums(self, values: Hashes) -> Hashes:
+    def _compute_sums(self, values: Hashes) -> Hashes:
         """Prefix sums of value·Pʲ."""
         if len(values) > len(self._powers):
-            self._powers, self._inverses = _powers(self._base, len(values)), _powers(self._inverse, len(values))
+            self._powers, self._inverses = (
+                _compute_powers(self._base, len(values)),
+                _compute_powers(self._inverse, len(values)),
+            )
         sums = np.empty(len(values) + 1, dtype=np.uint64)
         sums[0] = 0
         np.cumsum(values * self._powers[: len(values)], out=sums[1:])
         return sums
 
-    def _windows(self, sums: Hashes, places: Integers, lengths: Integers) -> Hashes:
+    def _hash_windows(self, sums: Hashes, positions: Integers, lengths: Integers) -> Hashes:
         """The hashes of windows, wherever they are, with their lengths mixed in."""
-        hashes = (sums[places + lengths] - sums[places]) * self._inverses[places]
+        hashes = (sums[positions + lengths] - sums[positions]) * self._inverses[positions]
         return np.asarray(hashes ^ (lengths.astype(np.uint64) * _LENGTH))
 
 
 _NONE: Hashes = np.empty(0, dtype=np.uint64)
 
 
-def ranges(starts: Integers, lengths: Integers) -> Integers:
+def build_ranges(starts: Integers, lengths: Integers) -> Integers:
     """Whole numbers from each start on, so many of them, one range after the other.
 
-    >>> ranges(np.array([5, 1]), np.array([2, 3])).tolist()
+    >>> build_ranges(np.array([5, 1]), np.array([2, 3])).tolist()
     [5, 6, 1, 2, 3]
     """
     before = np.cumsum(lengths) - lengths
     return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
 
 
-def _powers(base: np.uint64, count: int) -> Hashes:
+def _compute_powers(base: np.uint64, count: int) -> Hashes:
     """The powers of a number from 0 on, mod 2⁶⁴."""
     powers = np.full(count, base, dtype=np.uint64)
     powers[:1] = 1

@@ -53,14 +53,14 @@ def count_occurrences(
     spelt = [np.array([numbers.setdefault(w, len(numbers) + 1) for w in run.split()], dtype=np.int64) for run in runs]
     names: dict[str, int] = {}
     matcher, pairs, times = Matcher(spelt), Pairs(held), np.zeros(len(runs), dtype=np.int64)
-    for ids, users in _blocks(texts, numbers, names, block):
-        places, found = matcher(ids)
+    for ids, users in _iter_blocks(texts, numbers, names, block):
+        positions, found = matcher(ids)
         times += np.bincount(found, minlength=len(runs))
-        pairs.add(found, users[places])
+        pairs.add(found, users[positions])
     return _count_users(pairs, times, tuple(names))
 
 
-def _blocks(
+def _iter_blocks(
     texts: Iterable[tuple[str, str]], numbers: dict[str, int], names: dict[str, int], block: int
 ) -> Iterator[tuple[Integers, Integers]]:
     """Whole texts as word numbers with a 0 after each, and whose each word is, about so many words at a time."""
@@ -81,7 +81,7 @@ def _blocks(
 def _count_users(pairs: Pairs, times: Integers, names: tuple[str, ...]) -> Occurrences:
     """The users of each run, from distinct pairs of a run and a user."""
     users, owner = np.zeros(len(times), dtype=np.int64), np.full(len(times), NOBODY, dtype=np.int64)
-    for runs, who in pairs.distinct():
+    for runs, who in pairs.iter_distinct():
         users += np.bincount(runs, minlength=len(times))
         owner[runs] = who
     return Occurrences(users, times, np.where(users == 1, owner, NOBODY), names)

@@ -8,7 +8,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.corpora.spill import spilled
+from recollect.corpora.spill import append_values
 
 Keys = NDArray[np.uint64]
 HELD = 1 << 22
@@ -39,7 +39,7 @@ class Pairs:
             if self._count > self._held // 2:
                 self._write()
 
-    def distinct(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def iter_distinct(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Runs and users of all pairs, each once, by run, in slices that no run crosses."""
         if self._file is None:
             yield _split(np.unique(np.concatenate([_NONE, *self._pending])))
@@ -48,14 +48,14 @@ class Pairs:
         self._file.flush()
         stored = np.asarray(np.memmap(self._file, dtype=np.uint64, mode="r"))
         chunks = np.split(stored, np.cumsum(self._sizes)[:-1])
-        borders = self._borders(chunks)
+        borders = self._find_borders(chunks)
         starts = [0] * len(chunks)
         for border in [*borders, None]:
             ends = [len(chunk) if border is None else int(np.searchsorted(chunk, border)) for chunk in chunks]
             yield _split(np.unique(np.concatenate([c[a:b] for c, a, b in zip(chunks, starts, ends, strict=True)])))
             starts = ends
 
-    def _borders(self, chunks: list[Keys]) -> Keys:
+    def _find_borders(self, chunks: list[Keys]) -> Keys:
         """First keys of runs, between which there are about as many pairs as may be held."""
         sample = np.sort(np.concatenate([chunk[:: max(1, self._held // 256)] for chunk in chunks]))
         step = max(1, 256 // max(1, len(chunks)))
@@ -64,7 +64,7 @@ class Pairs:
     def _write(self) -> None:
         """Move what is held to the file."""
         keys = np.unique(np.concatenate([_NONE, *self._pending]))
-        self._file = spilled(self._file, keys)
+        self._file = append_values(self._file, keys)
         self._sizes.append(len(keys))
         self._pending, self._count = [], 0
 

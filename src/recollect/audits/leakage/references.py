@@ -13,7 +13,7 @@ from recollect.audits.leakage.leave_out import (
     UNSEEN,
     assign_control_folds,
     assign_folds,
-    controls_role,
+    name_controls_role,
 )
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -61,11 +61,11 @@ class Group:
         for number, some in sorted(theirs.items()):
             yield self.pairs[number] if number != NO_PAIR else ModelPair(model=self.pairs[0].model), some
 
-    def users(self, evidence: Evidence) -> tuple[str, ...]:
+    def list_users(self, evidence: Evidence) -> tuple[str, ...]:
         """The users who are rated, in ascending order."""
         if self.assigned is not None:
             return tuple(sorted(self.assigned))
-        return tuple(sorted(_owners_in(evidence.corpora[self.corpus])))
+        return tuple(sorted(_list_owners(evidence.corpora[self.corpus])))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,11 +88,11 @@ def choose_references(evidence: Evidence) -> ReferencePlan:
     distribution. Else models serve that were trained without the users of the sequences, or without folds of the users.
     Where there are controls, the null distribution is theirs.
     """
-    if given := evidence.playing(REFERENCE):
+    if given := evidence.models_of_role(REFERENCE):
         return _use_given(evidence, given)
-    if evidence.playing(RETRAINED):
+    if evidence.models_of_role(RETRAINED):
         return _use_retrained(evidence)
-    if evidence.playing(LEFT_OUT):
+    if evidence.models_of_role(LEFT_OUT):
         return _use_folds(evidence)
     null = Group(corpus=CONTROLS, pairs=(ModelPair(model=(TARGET, CONTROLS)),)) if _has_controls(evidence) else None
     return ReferencePlan(audited=Group(corpus=AUDITED, pairs=(ModelPair(model=(TARGET, AUDITED)),)), null=null)
@@ -128,9 +128,9 @@ def _compare_all(corpus: str, model: str, reference: str, assigned: dict[str, in
 
 def _use_retrained(evidence: Evidence) -> ReferencePlan:
     """Compared with a model that was trained without all whose sequences the target predicts."""
-    reference, *others = evidence.playing(RETRAINED)
+    reference, *others = evidence.models_of_role(RETRAINED)
     pairs = (ModelPair(model=(TARGET, AUDITED), reference=(reference, UNSEEN)),)
-    audited = Group(corpus=AUDITED, pairs=pairs, assigned=dict.fromkeys(_owners_in(evidence.corpora[UNSEEN]), 0))
+    audited = Group(corpus=AUDITED, pairs=pairs, assigned=dict.fromkeys(_list_owners(evidence.corpora[UNSEEN]), 0))
     if _has_controls(evidence):
         null = _compare_all(CONTROLS, TARGET, reference)
     else:
@@ -141,13 +141,15 @@ def _use_retrained(evidence: Evidence) -> ReferencePlan:
 
 def _use_folds(evidence: Evidence) -> ReferencePlan:
     """Compared with models that were each trained without two folds of the users."""
-    models = evidence.playing(LEFT_OUT)
+    models = evidence.models_of_role(LEFT_OUT)
     folds = len(models)
     assigned = assign_folds(evidence.cohorts[AUDITED].units, folds, evidence.seed, AUDITED)
     unseen = [(model, f"{UNSEEN}-{i}") for i, model in enumerate(models)]
     audited = [ModelPair(model=(TARGET, AUDITED), reference=unseen[i]) for i in range(folds)]
     if _has_controls(evidence):
-        pairs = [ModelPair(model=(TARGET, CONTROLS), reference=(models[i], controls_role(i))) for i in range(folds)]
+        pairs = [
+            ModelPair(model=(TARGET, CONTROLS), reference=(models[i], name_controls_role(i))) for i in range(folds)
+        ]
         null = Group(corpus=CONTROLS, pairs=tuple(pairs), assigned=assign_control_folds(evidence, folds))
     else:
         nulls = tuple(ModelPair(model=unseen[i - 1], reference=unseen[i]) for i in range(folds))
@@ -166,22 +168,22 @@ def find_seen_users(evidence: Evidence, model: str) -> frozenset[str]:
     """The audited users whom a given model is known to have seen: from the cohorts, or from its own card."""
     cohorts, corpus = evidence.cohorts.get(AUDITED), evidence.corpora[AUDITED]
     if cohorts is not None and model in cohorts.models:
-        return _owners_of(corpus, cohorts.members(model))
+        return _find_owners(corpus, cohorts.members(model))
     folder = Path(evidence.models[model].name)
     if not (folder / "card.json").is_file():
         return frozenset()
     if (folder / "members.json").is_file():
-        return _owners_of(corpus, read_json(folder / "members.json"))
+        return _find_owners(corpus, read_json(folder / "members.json"))
     trained_on = read_json(folder / "card.json").get("corpus") or {}  # a model that no recipe trained may have a card
-    return _owners_in(corpus) if trained_on.get("digest") == corpus.digest else frozenset()
+    return _list_owners(corpus) if trained_on.get("digest") == corpus.digest else frozenset()
 
 
-def _owners_of(corpus: Corpus, units: tuple[str, ...] | list[str]) -> frozenset[str]:
+def _find_owners(corpus: Corpus, units: tuple[str, ...] | list[str]) -> frozenset[str]:
     """The users who are, or own, one of these units."""
     chosen = frozenset(units)
     return frozenset(record.owner for record in corpus if record.owner in chosen or record.id in chosen)
 
 
-def _owners_in(corpus: Corpus) -> frozenset[str]:
+def _list_owners(corpus: Corpus) -> frozenset[str]:
     """All users of a corpus."""
     return frozenset(record.owner for record in corpus)

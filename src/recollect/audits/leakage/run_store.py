@@ -8,7 +8,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.corpora.spill import spilled
+from recollect.corpora.spill import append_values
 
 HELD = 1 << 20
 """How many rows are held before they are written down: 40 MB."""
@@ -45,7 +45,7 @@ class RunStore:
         self._pending.append(rows)
         self._count += len(rows)
         if self._count > self._held:
-            self._file = spilled(self._file, np.concatenate(self._pending))
+            self._file = append_values(self._file, np.concatenate(self._pending))
             self._pending, self._count = [], 0
 
     def select(self, chosen: NDArray[np.bool_]) -> Rows:

@@ -38,7 +38,7 @@ class Runs:
         """How many words each run has."""
         return self.beyond - self.first
 
-    def texts(self) -> list[str]:
+    def get_texts(self) -> list[str]:
         """Each run with single spaces: two runs are the same if these are."""
         words = self.words.texts
         return [" ".join(words[a:b]) for a, b in zip(self.first.tolist(), self.beyond.tolist(), strict=True)]
@@ -86,7 +86,7 @@ class ScoredTokens:
             k: How many tokens the model shows.
             min_length: How many words a run must have.
         """
-        predicted = self._predicted(k)
+        predicted = self._find_predicted(k)
         record = self.words.record
         joins = predicted[1:] & predicted[:-1] & (record[1:] == record[:-1])
         first = np.flatnonzero(predicted & ~np.concatenate([[False], joins])[: len(predicted)])
@@ -112,7 +112,7 @@ class ScoredTokens:
         assert self.answers.logprob is not None  # noqa: S101 - the audit needs it wherever nats are summed
         logprob = self.answers.logprob.astype(np.float64)
         hidden = np.isnan(logprob)
-        bare = self._uncovered(np.ones(len(self.start), dtype=np.bool_))
+        bare = self._find_uncovered(np.ones(len(self.start), dtype=np.bool_))
         return (
             np.concatenate([[0.0], np.cumsum(np.where(hidden, 0, -logprob))]),
             np.concatenate([[0], np.cumsum(hidden)]),
@@ -123,26 +123,26 @@ class ScoredTokens:
     def unknown(self) -> int:
         """How many words are, in part or in whole, `<unk>` to the model."""
         unknown = ~self.answers.known
-        return int(self._any(self._touched(self.start[unknown], self.end[unknown])).sum())
+        return int(self._find_words(self._find_touched(self.start[unknown], self.end[unknown])).sum())
 
-    def _predicted(self, k: int) -> Flags:
+    def _find_predicted(self, k: int) -> Flags:
         """Which words are predicted."""
         rank = self.answers.rank
         hit = self.answers.known & (rank >= 1) & (rank <= k)
-        missed = self._touched(self.start[~hit], self.end[~hit])
-        return ~self._uncovered(hit) & ~self._any(missed)
+        missed = self._find_touched(self.start[~hit], self.end[~hit])
+        return ~self._find_uncovered(hit) & ~self._find_words(missed)
 
-    def _uncovered(self, tokens: Flags) -> Flags:
+    def _find_uncovered(self, tokens: Flags) -> Flags:
         """Which words have a character that none of these tokens covers."""
-        return self._any(~self._touched(self.start[tokens], self.full[tokens]))
+        return self._find_words(~self._find_touched(self.start[tokens], self.full[tokens]))
 
-    def _touched(self, start: Integers, end: Integers) -> Flags:
+    def _find_touched(self, start: Integers, end: Integers) -> Flags:
         """Which characters of the block lie in one of these spans."""
         size = self.words.size + 2
         change = np.bincount(start, minlength=size) - np.bincount(end, minlength=size)
         return np.cumsum(change) > 0
 
-    def _any(self, characters: Flags) -> Flags:
+    def _find_words(self, characters: Flags) -> Flags:
         """Which words have such a character."""
         before = np.concatenate([[0], np.cumsum(characters)])
         return np.asarray(before[self.words.end] > before[self.words.start])

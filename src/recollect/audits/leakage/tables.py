@@ -13,7 +13,7 @@ from recollect.audits.leakage.decisions import Decisions
 from recollect.audits.leakage.epsilon import Leak
 from recollect.audits.leakage.occurrences import Occurrences
 from recollect.audits.leakage.personal_data import detect_personal_data
-from recollect.results.masking import shown
+from recollect.results.text_masks import mask_unless_shown
 
 
 def build_sequences(leaks: Mapping[int, Leak], counts: Occurrences, *, show_text: bool) -> pa.Table:
@@ -23,16 +23,16 @@ def build_sequences(leaks: Mapping[int, Leak], counts: Occurrences, *, show_text
             "user": leak.user,
             "record": leak.record,
             "start": leak.start,
-            "text": shown(leak.text, show_text=show_text),
-            "context": shown(leak.context, show_text=show_text),
+            "text": mask_unless_shown(leak.text, show_text=show_text),
+            "context": mask_unless_shown(leak.context, show_text=show_text),
             "words": leak.words,
             "users": int(counts.users[run]),
             "times": int(counts.times[run]),
             "predicted": leak.predicted,
-            "perplexity": _number(math.exp(min(700.0, leak.nats / leak.words))),
-            "reference_perplexity": _number(math.exp(min(700.0, leak.reference_nats / leak.words))),
-            "epsilon": _number(leak.epsilon),
-            "epsilon_sum": _number(leak.gain),
+            "perplexity": _to_number(math.exp(min(700.0, leak.nats / leak.words))),
+            "reference_perplexity": _to_number(math.exp(min(700.0, leak.reference_nats / leak.words))),
+            "epsilon": _to_number(leak.epsilon),
+            "epsilon_sum": _to_number(leak.gain),
             "personal": ", ".join(detect_personal_data(leak.text)),
         }
         for run, leak in sorted(leaks.items(), key=lambda each: (_rank(each[1]), each[1].text))
@@ -62,8 +62,8 @@ def build_users(leaks: Mapping[int, Leak], decisions: Decisions) -> pa.Table:
             "user": user,
             "sequences": len(theirs.get(user, ())),
             "longest": max((leak.words for leak in theirs.get(user, ())), default=0),
-            "epsilon": _largest(leak.epsilon for leak in theirs.get(user, ())),
-            "epsilon_sum": _largest(leak.gain for leak in theirs.get(user, ())),
+            "epsilon": _find_largest(leak.epsilon for leak in theirs.get(user, ())),
+            "epsilon_sum": _find_largest(leak.gain for leak in theirs.get(user, ())),
             "p_corrected": float(p),
             "flagged": bool(flag),
         }
@@ -72,7 +72,7 @@ def build_users(leaks: Mapping[int, Leak], decisions: Decisions) -> pa.Table:
     kinds = [("user", pa.string()), ("sequences", pa.int64()), ("longest", pa.int64())]
     kinds += [(name, pa.float64()) for name in ("epsilon", "epsilon_sum", "p_corrected")]
     kinds += [("flagged", pa.bool_())]
-    rows.sort(key=lambda row: (-_sortable(row["epsilon_sum"]), -int(row["sequences"] or 0), str(row["user"])))
+    rows.sort(key=lambda row: (-_to_sort_key(row["epsilon_sum"]), -int(row["sequences"] or 0), str(row["user"])))
     return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
 
 
@@ -83,7 +83,7 @@ def group_by_length(leaks: Mapping[int, Leak]) -> pa.Table:
 
 def group_by_times(leaks: Mapping[int, Leak], counts: Occurrences) -> pa.Table:
     """The same by how often their user wrote them: up to 1, 2, 4, 8 times and so on."""
-    return _group("times_up_to", [(_next_power(int(counts.times[run])), leak) for run, leak in leaks.items()])
+    return _group("times_up_to", [(_round_up_to_power(int(counts.times[run])), leak) for run, leak in leaks.items()])
 
 
 def group_by_k(by_k: Mapping[int, Mapping[int, Leak]]) -> pa.Table:
@@ -97,8 +97,8 @@ def build_null(null: Mapping[int, Leak]) -> pa.Table:
         {
             "user": leak.user,
             "words": leak.words,
-            "epsilon": _number(leak.epsilon),
-            "epsilon_sum": _number(leak.gain),
+            "epsilon": _to_number(leak.epsilon),
+            "epsilon_sum": _to_number(leak.gain),
         }
         for leak in sorted(null.values(), key=lambda each: (_rank(each), each.user, each.text))
     ]
@@ -132,30 +132,30 @@ def _summarise(leaks: Iterable[Leak]) -> dict[str, float | None]:
     return dict(zip(_SUMMARY, (max(epsilons), middle, high, max(leak.gain for leak in known)), strict=True))
 
 
-def _next_power(times: int) -> int:
+def _round_up_to_power(times: int) -> int:
     """The next power of two.
 
-    >>> [_next_power(times) for times in (1, 2, 3, 9)]
+    >>> [_round_up_to_power(times) for times in (1, 2, 3, 9)]
     [1, 2, 4, 16]
     """
     return 1 << (times - 1).bit_length()
 
 
-def _largest(values: Iterable[float]) -> float | None:
+def _find_largest(values: Iterable[float]) -> float | None:
     """The largest number; None if there is none."""
     return max((value for value in values if not math.isnan(value)), default=None)
 
 
-def _number(value: float) -> float | None:
+def _to_number(value: float) -> float | None:
     """A number as a table has it: null where there is none."""
     return None if math.isnan(value) else value
 
 
-def _sortable(value: Any) -> float:
+def _to_sort_key(value: Any) -> float:
     """A number to sort by; below all where there is none."""
     return -math.inf if value is None else float(value)
 
 
 def _rank(leak: Leak) -> tuple[float, int]:
     """What leaks most comes first."""
-    return (-_sortable(_number(leak.gain)), -leak.words)
+    return (-_to_sort_key(_to_number(leak.gain)), -leak.words)

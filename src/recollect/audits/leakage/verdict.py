@@ -26,8 +26,8 @@ def state_leakage(leaks: Mapping[int, Leak], decisions: Decisions) -> str:
         return f"{counted}; no more leaks of them than of users whom the model has not seen."
     if not flagged:
         return f"More leaks of its users than chance explains, though no single user can be named. {counted}."
-    theirs = _largest(leak for leak in leaks.values() if leak.user in flagged)
-    null = _largest(comparison.null_leaks.values())
+    theirs = _describe_largest(leak for leak in leaks.values() if leak.user in flagged)
+    null = _describe_largest(comparison.null_leaks.values())
     beside = f" (ε_l up to {theirs}{f'; up to {null} without such training' if null else ''})" if theirs else ""
     return (
         f"{len(flagged):,} of {len(comparison.users):,} users have sequences that only the model's training on them "
@@ -40,13 +40,13 @@ def _count(leaks: Mapping[int, Leak], *, with_epsilon: bool) -> str:
     count, people = len(leaks), len({leak.user for leak in leaks.values()})
     if not count:
         return "No sequence that only one user wrote comes out of the model"
-    largest = _largest(leaks.values()) if with_epsilon else ""
+    largest = _describe_largest(leaks.values()) if with_epsilon else ""
     come = "sequences that only one user wrote come" if count > 1 else "sequence that only one user wrote comes"
     beside = f" (ε_l up to {largest})" if largest else ""
     return f"{count:,} {come} out of the model, of {people:,} user{'s' * (people > 1)}{beside}"
 
 
-def _largest(leaks: Iterable[Leak]) -> str:
+def _describe_largest(leaks: Iterable[Leak]) -> str:
     """The largest epsilon; empty if there is none."""
     epsilons = [leak.epsilon for leak in leaks if not math.isnan(leak.epsilon)]
     return f"{max(epsilons):.1f}" if epsilons else ""

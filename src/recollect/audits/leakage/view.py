@@ -9,7 +9,7 @@ from recollect.results.presentation import Presentation, TableView
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
 
 
-def _epsilons_by(key: str, heading: str, caption: str) -> TableView:
+def _build_epsilon_view(key: str, heading: str, caption: str) -> TableView:
     """How sequences and their epsilons are shown by groups."""
     return TableView(
         caption=caption,
@@ -47,7 +47,7 @@ VERB: Final = Verb(
     trains=True,
 )
 PRESENTATION: Final = Presentation(
-    figures="recollect.report.figures.leakage:leakage_figures",
+    figures="recollect.report.figures.leakage:draw_leakage_figures",
     tables={
         "sequences": TableView(
             caption="Sequences that only one user wrote and the model predicts, those that leak most first",
@@ -78,9 +78,9 @@ PRESENTATION: Final = Presentation(
                 "flagged": "Flagged",
             },
         ),
-        "by_length": _epsilons_by("words", "Words", "By the words of a sequence"),
-        "by_times": _epsilons_by("times_up_to", "Written up to (times)", "By how often its user wrote it"),
-        "by_k": _epsilons_by("top_k", "Top k", "By how many tokens the model shows"),
+        "by_length": _build_epsilon_view("words", "Words", "By the words of a sequence"),
+        "by_times": _build_epsilon_view("times_up_to", "Written up to (times)", "By how often its user wrote it"),
+        "by_k": _build_epsilon_view("top_k", "Top k", "By how many tokens the model shows"),
     },
     drawn=frozenset({"chance"}),
     listed="sequences",

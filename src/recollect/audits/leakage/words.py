@@ -42,7 +42,7 @@ class Words:
     @classmethod
     def of(cls, records: Sequence[Record]) -> Words:
         """The words of these records' texts (of pairs: of their targets)."""
-        written = [record.predicted for record in records]
+        written = [record.scored_text for record in records]
         lengths = np.array([len(text) + len(_BORDER) for text in written], dtype=np.int64)
         base = np.cumsum(lengths) - lengths
         whole = _BORDER.join(written)

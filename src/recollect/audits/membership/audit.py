@@ -10,7 +10,6 @@ import numpy as np
 
 from recollect.audits.audit import Needs
 from recollect.audits.common.members import find_members, has_both
-from recollect.audits.desk import BARE_DESK, Desk
 from recollect.audits.membership.decisions import Correction
 from recollect.audits.membership.epsilon import CANARIES, CANARY_TEXTS, Claim, build_canary_corpus
 from recollect.audits.membership.fleet import (
@@ -25,6 +24,8 @@ from recollect.audits.membership.scores import By
 from recollect.audits.membership.susceptibility import find_embedder
 from recollect.audits.membership.view import PRESENTATION, VERB
 from recollect.audits.verb import Verb
+from recollect.audits.workspace import NO_WORKSPACE, Workspace
+from recollect.checks import check_at_least, check_between, check_one_of
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
@@ -32,10 +33,9 @@ from recollect.errors import PlanError
 from recollect.models.model import Model
 from recollect.results.presentation import Presentation
 from recollect.results.result import Result
-from recollect.settings import at_least, between, one_of
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET, Evidence
-from recollect.signals.registry import SIGNALS, signal_named
-from recollect.signals.signal import Signal, derived_corpora
+from recollect.signals.registry import SIGNALS, make_signal
+from recollect.signals.signal import Signal, derive_corpora
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,15 +76,15 @@ class MembershipAudit:
     presentation: ClassVar[Presentation] = PRESENTATION
 
     def __post_init__(self) -> None:
-        one_of(("record", "user"), by=self.by, claimed_unit=self.claimed_unit)
-        one_of(("auto", "benjamini-hochberg", "holm"), correction=self.correction)
-        between(0, 1, alpha=self.alpha, confidence=self.confidence, **{f"fpr {rate}": rate for rate in self.fpr})
-        at_least(2, shadows=self.shadows)
-        at_least(0, delta=self.delta, claimed_epsilon=self.claimed_epsilon or 0)
+        check_one_of(("record", "user"), by=self.by, claimed_unit=self.claimed_unit)
+        check_one_of(("auto", "benjamini-hochberg", "holm"), correction=self.correction)
+        check_between(0, 1, alpha=self.alpha, confidence=self.confidence, **{f"fpr {rate}": rate for rate in self.fpr})
+        check_at_least(2, shadows=self.shadows)
+        check_at_least(0, delta=self.delta, claimed_epsilon=self.claimed_epsilon or 0)
         if not self.fpr:
             raise PlanError("No false positive rate is given.", do="Give at least one, such as 0.1.", code="no_fpr")
         if self.signal is not None:
-            signal_named(self.signal, **self.signal_settings)
+            make_signal(self.signal, **self.signal_settings)
         elif self.signal_settings:
             raise PlanError(
                 "Settings of a signal are given, but no signal.", do="Name the signal.", code="settings_without_signal"
@@ -100,28 +100,30 @@ class MembershipAudit:
             unless_members=frozenset({CONTROLS}),
             fleet={role: self.shadows if role == SHADOW else 1 for role in trained},
         )
-        if not first.given - first.unless_members <= evidence.parts:
+        if not first.given - first.unless_members <= evidence.roles:
             return first
         _refuse(signal, evidence)
         known = find_members(evidence)
-        if CONTROLS not in evidence.parts and not has_both(known):
+        if CONTROLS not in evidence.roles and not has_both(known):
             return first
         corpora, train, models = self._plan_training(signal, evidence)
         if CANARIES in evidence.files:
             canaries = Canaries.load(evidence.files[CANARIES])
             corpora[CANARY_TEXTS] = build_canary_corpus(canaries, evidence.models[TARGET].kind)
         controls = POPULATION if POPULATION in corpora else CONTROLS
-        there = {*evidence.corpora, *corpora}
-        roles = [role for role in (AUDITED, controls, CANARY_TEXTS) if role in there]
-        derived = derived_corpora(signal, evidence, [role for role in roles if role in evidence.corpora])
+        available_roles = {*evidence.corpora, *corpora}
+        roles = [role for role in (AUDITED, controls, CANARY_TEXTS) if role in available_roles]
+        derived = derive_corpora(signal, evidence, [role for role in roles if role in evidence.corpora])
         return replace(
             first,
             corpora={**corpora, **derived},
             train=train,
-            ask=frozenset({(model, role) for model in models for role in roles} | {(TARGET, role) for role in derived}),
+            score=frozenset(
+                {(model, role) for model in models for role in roles} | {(TARGET, role) for role in derived}
+            ),
         )
 
-    def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
+    def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
         """Which candidates are members, and how well that can be inferred where the truth is known."""
         return build_result(self, self._choose_signal(evidence), evidence)
 
@@ -137,8 +139,8 @@ class MembershipAudit:
 
     def _choose_signal(self, evidence: Evidence) -> Signal:
         """The signal; as long as no model is known, the one that needs more."""
-        compares = not evidence.models or evidence.playing(REFERENCE)
-        return signal_named(self.signal or ("ratio" if compares else "loss"), **self.signal_settings)
+        compares = not evidence.models or evidence.models_of_role(REFERENCE)
+        return make_signal(self.signal or ("ratio" if compares else "loss"), **self.signal_settings)
 
     def _plan_training(
         self, signal: Signal, evidence: Evidence
@@ -147,11 +149,11 @@ class MembershipAudit:
         corpora, train = dict[str, Corpus](), dict[str, Cohorts]()
         scoring = {TARGET: None}
         for role in (REFERENCE, SHADOW):
-            scoring |= dict.fromkeys(evidence.playing(role) if role in signal.needs else ())
-        if REFERENCE in signal.needs and (not evidence.playing(REFERENCE) or POPULATION in evidence.corpora):
+            scoring |= dict.fromkeys(evidence.models_of_role(role) if role in signal.needs else ())
+        if REFERENCE in signal.needs and (not evidence.models_of_role(REFERENCE) or POPULATION in evidence.corpora):
             halves, train[REFERENCE_HALF] = build_reference_cohorts(evidence)
             corpora |= halves
-        if SHADOW in signal.needs and (not evidence.playing(SHADOW) or POOL in evidence.corpora):
+        if SHADOW in signal.needs and (not evidence.models_of_role(SHADOW) or POOL in evidence.corpora):
             corpora[POOL], train[POOL] = build_shadow_cohorts(evidence, self.shadows)
         scoring |= {name: None for cohorts in train.values() for name in cohorts.models}
         return corpora, train, tuple(scoring)
@@ -169,9 +171,9 @@ def _refuse(signal: Signal, evidence: Evidence) -> None:
         )
     find_embedder(evidence)
     for role in signal.needs:
-        for name in evidence.playing(role):
+        for name in evidence.models_of_role(role):
             _refuse_different(target, evidence.models[name], name)
-    if REFERENCE in signal.needs and not evidence.playing(REFERENCE) and CONTROLS not in evidence.corpora:
+    if REFERENCE in signal.needs and not evidence.models_of_role(REFERENCE) and CONTROLS not in evidence.corpora:
         raise PlanError(
             f"The signal {signal.name!r} needs a reference model, and would train one on half of the controls; neither "
             "is given.",

@@ -78,7 +78,7 @@ def add_bounds(
         confidence: The confidence level of the bounds.
     """
     clustered = len(set(scores.candidates.users)) < len(scores.candidates)
-    units = scores.by_user() if clustered else scores
+    units = scores.average_by_user() if clustered else scores
     by = "user" if clustered else by
     if units.controls is None:
         builder.skip("epsilon_from_counts", code="missing_controls", reason=_NO_CONTROLS)
@@ -129,10 +129,10 @@ class _Counts:
             )
         raised = [int(np.count_nonzero(flag(side, self.controls, self.rate))) for side in (self.members, self.others)]
         return epsilon_from_counts(
-            found=raised[0],
+            true_positives=raised[0],
             members=len(self.members),
-            alarms=raised[1],
-            others=len(self.others),
+            false_positives=raised[1],
+            non_members=len(self.others),
             delta=self.delta,
             confidence=self.confidence,
         )

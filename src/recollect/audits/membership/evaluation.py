@@ -48,9 +48,9 @@ def add_evaluation(
             reading=f"The true positive rate: the share of members found when {rate:.1%} of the non-members are "
             "flagged.",
         )
-    places = scores.candidates.place
+    positions = scores.candidates.positions
     for rate, flags in flagged.items():
-        raised = [side.with_values(flags[[places[name] for name in side.records]]) for side in (members, others)]
+        raised = [side.with_values(flags[[positions[name] for name in side.records]]) for side in (members, others)]
         _add_quality(builder, raised, f"{{}}_at_fpr_{rate:g}", confidence, _AT_RATE.format(rate=rate))
 
 

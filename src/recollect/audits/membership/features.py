@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recollect.corpora.record import Record
 
 Floats = NDArray[np.float64]
-RAREST = 3
+RAREST_WORD_COUNT = 3
 """How many of the rarest words' frequencies are a feature."""
 COMBINATIONS: tuple[tuple[str, ...], ...] = (
     ("digits",),
@@ -42,8 +42,8 @@ def extract_features(records: Sequence[Record], counted: Iterable[Record]) -> di
         "length": lambda text: len(text.split()),
         "symbols": lambda text: sum(not character.isalnum() and not character.isspace() for character in text),
     }
-    made = {name: [[count(record.predicted)] for record in records] for name, count in counts.items()}
-    made["rarest"] = [_count_rarest(record.predicted, whole, mine.get(record.owner, {})) for record in records]
+    made = {name: [[count(record.scored_text)] for record in records] for name, count in counts.items()}
+    made["rarest"] = [_count_rarest(record.scored_text, whole, mine.get(record.owner, {})) for record in records]
     return {name: np.array(columns, dtype=np.float64) for name, columns in made.items()}
 
 
@@ -55,11 +55,11 @@ def count_words_by_user(records: Iterable[Record]) -> dict[str, Counter[str]]:
     """
     found: dict[str, Counter[str]] = {}
     for record in records:
-        found.setdefault(record.owner, Counter()).update(record.predicted.split())
+        found.setdefault(record.owner, Counter()).update(record.scored_text.split())
     return found
 
 
 def _count_rarest(text: str, whole: Mapping[str, int], mine: Mapping[str, int]) -> list[int]:
     """How often others wrote a text's rarest words, rarest first; the last is repeated where there are fewer."""
-    found = sorted(whole.get(word, 0) - mine.get(word, 0) for word in text.split())[:RAREST] or [0]
-    return found + found[-1:] * (RAREST - len(found))
+    found = sorted(whole.get(word, 0) - mine.get(word, 0) for word in text.split())[:RAREST_WORD_COUNT] or [0]
+    return found + found[-1:] * (RAREST_WORD_COUNT - len(found))

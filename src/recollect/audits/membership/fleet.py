@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from recollect import labels
 from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import cohorts_of, groups, halves, units_of
+from recollect.corpora.partitions import build_cohorts, draw_groups, draw_halves, list_units
 from recollect.corpora.record import Record
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, Evidence
 
@@ -24,10 +24,10 @@ POPULATION = "population"
 
 def build_shadow_cohorts(evidence: Evidence, shadows: int) -> tuple[Corpus, Cohorts]:
     """The pool, and the random half of it that trains each shadow; two shadows of a pair share nobody."""
-    pool = evidence.corpora.get(POOL) or Corpus("candidates and controls", _Pooled(evidence.corpora))
+    pool = evidence.corpora.get(POOL) or Corpus("candidates and controls", _PooledCorpus(evidence.corpora))
     unit = _choose_unit(pool)
-    members = halves(units_of(pool, unit), shadows, seed=evidence.seed, name=SHADOW)
-    return pool, cohorts_of(pool, members, unit=unit, seed=evidence.seed)
+    members = draw_halves(list_units(pool, unit), shadows, seed=evidence.seed, name=SHADOW)
+    return pool, build_cohorts(pool, members, unit=unit, seed=evidence.seed)
 
 
 def build_reference_cohorts(evidence: Evidence) -> tuple[dict[str, Corpus], Cohorts]:
@@ -35,11 +35,11 @@ def build_reference_cohorts(evidence: Evidence) -> tuple[dict[str, Corpus], Coho
     controls = evidence.corpora[CONTROLS]
     unit = _choose_unit(controls)
     shares = {REFERENCE_HALF: 0.5, POPULATION: 0.5}
-    divided = groups(units_of(controls, unit), shares, seed=evidence.seed, name=labels.STREAM_MEMBERSHIP)
-    of = controls.of_users if unit == "user" else controls.of_records
+    divided = draw_groups(list_units(controls, unit), shares, seed=evidence.seed, name=labels.STREAM_MEMBERSHIP)
+    of = controls.select_users if unit == "user" else controls.select_records
     halved = {role: of(chosen, name=f"{controls.name} ({role})") for role, chosen in divided.items()}
-    members = {REFERENCE: units_of(halved[REFERENCE_HALF], unit)}
-    return halved, cohorts_of(halved[REFERENCE_HALF], members, unit=unit, seed=evidence.seed)
+    members = {REFERENCE: list_units(halved[REFERENCE_HALF], unit)}
+    return halved, build_cohorts(halved[REFERENCE_HALF], members, unit=unit, seed=evidence.seed)
 
 
 def _choose_unit(corpus: Corpus) -> Unit:
@@ -48,7 +48,7 @@ def _choose_unit(corpus: Corpus) -> Unit:
 
 
 @dataclass(frozen=True)
-class _Pooled:
+class _PooledCorpus:
     """Opens candidates and controls, if any, one after the other; ids say which is which."""
 
     corpora: Mapping[str, Corpus]

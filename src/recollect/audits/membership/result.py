@@ -25,12 +25,12 @@ from recollect.results.result import Finding, Result
 from recollect.signals.evidence import AUDITED, CONTROLS, SHADOW, Evidence
 from recollect.signals.loss import Loss
 from recollect.signals.scores import Floats, Scores
-from recollect.signals.signal import Signal, scored
+from recollect.signals.signal import Signal, compute_scores
 from recollect.stats.auc import auc
 from recollect.stats.comparisons import mann_whitney
+from recollect.stats.groups import OwnedValues
 from recollect.stats.intervals import proportion
-from recollect.stats.owners import Owned
-from recollect.stats.support import controls_for_p
+from recollect.stats.requirements import required_controls
 
 if TYPE_CHECKING:
     from recollect.audits.membership.audit import MembershipAudit
@@ -62,7 +62,7 @@ _NOBODY_NAMED = (
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Scored:
+class _ScoredUnits:
     """What was scored and decided, and from what."""
 
     audit: MembershipAudit
@@ -89,7 +89,9 @@ def build_result(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> 
     susceptibility = add_susceptibility(builder, audit, evidence, scores, decisions)
     if CANARY_TEXTS in evidence.corpora:
         canaries = Canaries.load(evidence.files[CANARIES])
-        add_canary_bound(builder, canaries, scored(signal, evidence, CANARY_TEXTS), audit.claim, audit.confidence)
+        add_canary_bound(
+            builder, canaries, compute_scores(signal, evidence, CANARY_TEXTS), audit.claim, audit.confidence
+        )
     _add_notes(builder, found)
     _add_separability(builder, found)
     builder.dropped |= scores.dropped
@@ -116,7 +118,7 @@ def build_result(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> 
     )
 
 
-def _score_and_decide(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> _Scored:
+def _score_and_decide(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> _ScoredUnits:
     """Every unit's score and, where there are controls, what is decided about every candidate."""
     controls = next((role for role in (POPULATION, CONTROLS) if role in evidence.corpora), None)
     scores, decisions = score_units(signal, evidence, controls, by=audit.by), None
@@ -128,10 +130,12 @@ def _score_and_decide(audit: MembershipAudit, signal: Signal, evidence: Evidence
             correction=audit.correction,
             alpha=audit.alpha,
         )
-    return _Scored(audit=audit, signal=signal, evidence=evidence, controls=controls, scores=scores, decisions=decisions)
+    return _ScoredUnits(
+        audit=audit, signal=signal, evidence=evidence, controls=controls, scores=scores, decisions=decisions
+    )
 
 
-def _add_decisions(builder: ResultBuilder, found: _Scored) -> float | None:
+def _add_decisions(builder: ResultBuilder, found: _ScoredUnits) -> float | None:
     """How many candidates are identified, individually and as a group. Gives the p-value of the latter."""
     audit, candidates, controls, decisions = (
         found.audit,
@@ -149,7 +153,7 @@ def _add_decisions(builder: ResultBuilder, found: _Scored) -> float | None:
         builder.try_estimate(
             f"flagged_at_fpr_{rate:g}",
             lambda flags=flags: proportion(  # type: ignore[misc]
-                Owned(flags, candidates.users), of="candidates", confidence=audit.confidence
+                OwnedValues(flags, candidates.users), of="candidates", confidence=audit.confidence
             ),
             unit="share",
             reading=f"Candidates that score above the threshold that {rate:.1%} of the controls exceed; if none of "
@@ -162,7 +166,7 @@ def _add_decisions(builder: ResultBuilder, found: _Scored) -> float | None:
         unit="probability",
         reading="The probability that a candidate scores above a control; 0.5 is expected if no candidate is a member.",
     )
-    return _add_test(builder, "training_p", candidates.by_user(), controls.by_user(), _TRAINING)
+    return _add_test(builder, "training_p", candidates.average_by_user(), controls.average_by_user(), _TRAINING)
 
 
 def _count_identified(audit: MembershipAudit, decisions: Decisions, controls: int) -> Finding:
@@ -180,10 +184,10 @@ def _count_identified(audit: MembershipAudit, decisions: Decisions, controls: in
     )
 
 
-def _add_truth(builder: ResultBuilder, found: _Scored) -> float | None:
+def _add_truth(builder: ResultBuilder, found: _ScoredUnits) -> float | None:
     """How well members are distinguished from non-members. Gives the p-value of "they score alike"."""
     audit, scores = found.audit, found.scores
-    users = scores if audit.by == "user" else scores.by_user()
+    users = scores if audit.by == "user" else scores.average_by_user()
     p = _add_test(builder, "membership_p", users.members, users.non_members, _MEMBERSHIP)
     flagged = {} if found.decisions is None else found.decisions.flagged
     add_evaluation(builder, scores, flagged, confidence=audit.confidence)
@@ -206,7 +210,7 @@ def _add_test(builder: ResultBuilder, name: str, above: Scores, below: Scores, r
     return p
 
 
-def _add_notes(builder: ResultBuilder, found: _Scored) -> None:
+def _add_notes(builder: ResultBuilder, found: _ScoredUnits) -> None:
     """What a reader ought to know about the controls and the shadow models."""
     audit, candidates, controls, decisions = (
         found.audit,
@@ -217,7 +221,7 @@ def _add_notes(builder: ResultBuilder, found: _Scored) -> None:
     if controls is None or decisions is None:
         builder.note("nobody_named", _NOBODY_NAMED)
     else:
-        users, needed = len(set(controls.users)), controls_for_p(audit.alpha, tests=max(1, len(candidates)))
+        users, needed = len(set(controls.users)), required_controls(audit.alpha, tests=max(1, len(candidates)))
         if users < needed:
             which = (
                 f"none of the {len(candidates):,} candidates can be identified"
@@ -238,7 +242,7 @@ def _add_notes(builder: ResultBuilder, found: _Scored) -> None:
         )
 
 
-def _add_separability(builder: ResultBuilder, found: _Scored) -> None:
+def _add_separability(builder: ResultBuilder, found: _ScoredUnits) -> None:
     """How well the two sides that are compared can be separated without the model; a warning if they can."""
     audited, audit = found.evidence.corpora[AUDITED], found.audit
     if found.scores.complete or found.controls is None:
@@ -273,10 +277,10 @@ def _add_separability(builder: ResultBuilder, found: _Scored) -> None:
         )
 
 
-def _build_tables(found: _Scored, susceptibility: Susceptibility | None) -> dict[str, pa.Table]:
+def _build_tables(found: _ScoredUnits, susceptibility: Susceptibility | None) -> dict[str, pa.Table]:
     """The longer tables: one row per candidate, and what figures are drawn from."""
     scores, decisions = found.scores, found.decisions
-    candidates = scores.candidates.table(**({} if decisions is None else _build_columns(decisions)))
+    candidates = scores.candidates.to_table(**({} if decisions is None else _build_columns(decisions)))
     if scores.truth is not None:
         truth = pa.array([scores.truth.get(name) for name in scores.candidates.records], pa.bool_())
         candidates = candidates.append_column("trained", truth)
@@ -289,7 +293,7 @@ def _build_tables(found: _Scored, susceptibility: Susceptibility | None) -> dict
     if scores.controls is not None and decisions is not None:
         rates = sorted(decisions.flagged)
         thresholds = [find_threshold(scores.controls, rate) for rate in rates]
-        tables["controls"] = scores.controls.table()
+        tables["controls"] = scores.controls.to_table()
         tables["thresholds"] = pa.table({"fpr": pa.array(rates, pa.float64()), "threshold": pa.array(thresholds)})
     if scores.has_both:
         tables["roc"] = build_roc_table(scores.members, scores.non_members)

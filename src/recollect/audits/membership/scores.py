@@ -10,7 +10,7 @@ from recollect.audits.common.members import find_members
 from recollect.corpora.corpus import Corpus
 from recollect.signals.evidence import AUDITED, Evidence
 from recollect.signals.scores import Scores
-from recollect.signals.signal import Signal, scored
+from recollect.signals.signal import Signal, compute_scores
 
 By = Literal["record", "user"]
 
@@ -52,7 +52,7 @@ class UnitScores:
         truth = self.truth or {}
         return self.candidates.select([name for name in self.candidates.records if truth.get(name) is member])
 
-    def by_user(self) -> UnitScores:
+    def average_by_user(self) -> UnitScores:
         """The same by user: the mean over a user's records.
 
         Users of whom some records are members and others are not are left out and counted. Users of whom only some
@@ -63,10 +63,10 @@ class UnitScores:
             known.setdefault(user, set()).add((self.truth or {}).get(record))
         mixed = {user for user, values in known.items() if {True, False} <= values}
         whole = {user: values == {True} for user, values in known.items() if values in ({True}, {False})}
-        users = self.candidates.by_user()
+        users = self.candidates.average_by_user()
         return UnitScores(
             candidates=users.select([user for user in users.records if user not in mixed]),
-            controls=None if self.controls is None else self.controls.by_user(),
+            controls=None if self.controls is None else self.controls.average_by_user(),
             truth=None if self.truth is None else whole,
             dropped={**self.dropped, **({"users_partly_trained_on": len(mixed)} if mixed else {})},
         )
@@ -82,11 +82,11 @@ def score_units(signal: Signal, evidence: Evidence, controls: str | None, *, by:
         by: Whether the units are records or users.
     """
     audited = evidence.corpora[AUDITED]
-    candidates, known = _sort(scored(signal, evidence)), find_members(evidence)
+    candidates, known = _sort(compute_scores(signal, evidence)), find_members(evidence)
     kept, dropped = None, {"candidates_without_score": len(audited) - len(candidates)}
     if controls is not None:
         population = evidence.corpora[controls]
-        others = _rename_owners(_sort(scored(signal, evidence, controls)), population)
+        others = _rename_owners(_sort(compute_scores(signal, evidence, controls)), population)
         kept = _select_unrelated(others, population, audited, set(candidates.users))
         dropped["controls_without_score"] = len(population) - len(others)
         dropped["controls_shared_with_candidates"] = len(others) - len(kept)
@@ -97,7 +97,7 @@ def score_units(signal: Signal, evidence: Evidence, controls: str | None, *, by:
         truth=None if truth is None else {name: truth[name] for name in candidates.records if name in truth},
         dropped={reason: count for reason, count in dropped.items() if count},
     )
-    return found if by == "record" else found.by_user()
+    return found if by == "record" else found.average_by_user()
 
 
 def _sort(scores: Scores) -> Scores:

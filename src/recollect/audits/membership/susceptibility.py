@@ -20,16 +20,16 @@ from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.membership.decisions import Decisions
 from recollect.audits.membership.features import COMBINATIONS, extract_features
 from recollect.audits.membership.scores import UnitScores
-from recollect.corpora.dividing import groups
+from recollect.corpora.partitions import draw_groups
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData, PlanError
-from recollect.models.model import Embedding
+from recollect.models.model import Embedder
 from recollect.results.result import Finding
 from recollect.signals.evidence import AUDITED, Evidence
 from recollect.signals.scores import Floats
+from recollect.stats.groups import OwnedValues
 from recollect.stats.intervals import Estimate, proportion
-from recollect.stats.owners import Owned
-from recollect.stats.support import require
+from recollect.stats.requirements import require_count
 
 if TYPE_CHECKING:
     from recollect.audits.membership.audit import MembershipAudit
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 EMBEDDER = "embedder"
 """The role of a general masked model that is neither the target nor a reference; its embedding is a feature."""
 EMBEDDED = "embedding"
-FEWEST = 20
+MIN_RECORDS = 20
 """Detected records, and undetected ones, that each half must have."""
 _PURPOSE = "Predicting which records are detected"
 
@@ -89,14 +89,14 @@ def add_susceptibility(
     return found
 
 
-def find_embedder(evidence: Evidence) -> Embedding | None:
+def find_embedder(evidence: Evidence) -> Embedder | None:
     """The general model whose embedding is a feature, if one is given.
 
     Raises:
         PlanError: It is of a kind that embeds nothing.
     """
     model: object = evidence.models.get(EMBEDDER)
-    if model is None or isinstance(model, Embedding):
+    if model is None or isinstance(model, Embedder):
         return model
     raise PlanError(
         f"The embedder is a {evidence.models[EMBEDDER].kind} model, which has no token that stands for a whole text.",
@@ -110,7 +110,7 @@ def predict_detection(
     detected: Sequence[bool],
     others: Sequence[Record],
     *,
-    embedder: Embedding | None,
+    embedder: Embedder | None,
     seed: int,
     confidence: float,
 ) -> Susceptibility:
@@ -129,13 +129,13 @@ def predict_detection(
     """
     truth = np.asarray(detected, dtype=np.bool_)
     users = np.array([record.owner for record in members])
-    chosen = groups(
+    chosen = draw_groups(
         sorted(set(users.tolist())), {"fitted": 0.5, "judged": 0.5}, seed=seed, name=labels.STREAM_SUSCEPTIBLE
     )
     fitted = np.isin(users, chosen["fitted"])
     for half in (fitted, ~fitted):
         for side, name in ((truth, "detected records in each half"), (~truth, "undetected records in each half")):
-            require(int((side & half).sum()), FEWEST, of=name, purpose=_PURPOSE, code="too_few_records")
+            require_count(int((side & half).sum()), MIN_RECORDS, of=name, purpose=_PURPOSE, code="too_few_records")
     rows, found = [], dict[str, tuple[NDArray[np.bool_], Floats]]()
     for name, columns in _combine_features(members, others, fitted, embedder).items():
         probability = _fit_and_predict(columns, truth, fitted)
@@ -153,7 +153,7 @@ def predict_detection(
 
 
 def _combine_features(
-    members: Sequence[Record], others: Sequence[Record], fitted: NDArray[np.bool_], embedder: Embedding | None
+    members: Sequence[Record], others: Sequence[Record], fitted: NDArray[np.bool_], embedder: Embedder | None
 ) -> dict[str, Floats]:
     """All sets of features by name, members first [records, columns]; frequencies are those of the fitted half."""
     records = [*members, *others]
@@ -189,5 +189,5 @@ def _estimate_share(
     hits: NDArray[np.bool_], among: NDArray[np.bool_], users: NDArray[Any], *, of: str, confidence: float
 ) -> Estimate:
     """The share of hits among some records, with an interval by user."""
-    require(int(among.sum()), 1, of=f"{of} records", purpose=_PURPOSE, code="too_few_records")
-    return proportion(Owned(hits[among], users[among]), of=of, confidence=confidence)
+    require_count(int(among.sum()), 1, of=f"{of} records", purpose=_PURPOSE, code="too_few_records")
+    return proportion(OwnedValues(hits[among], users[among]), of=of, confidence=confidence)

@@ -34,8 +34,10 @@ def build_verdict(case: Case) -> str:
         return _describe_known(case, case.auc)
     if case.outcome == "found":
         group = f"as a group they score above the controls (p = {case.training_p:.2g}), and " if case.training_p else ""
-        return f"Some of the {_name(case)} were in the training data: {group}{_describe_identified(case)}."
-    return f"No evidence that any of the {_name(case)} was in the training data: they score like the controls."
+        return f"Some of the {_name_candidates(case)} were in the training data: {group}{_describe_identified(case)}."
+    return (
+        f"No evidence that any of the {_name_candidates(case)} was in the training data: they score like the controls."
+    )
 
 
 def _describe_known(case: Case, auc: Finding) -> str:
@@ -54,16 +56,16 @@ def _describe_identified(case: Case) -> str:
         return "without controls nobody is identified individually"
     number = f"{case.identified:,}" if case.identified else "none"
     verb = "are" if case.identified > 1 else "is"
-    return f"{number} of the {_name(case)} {verb} identified individually"
+    return f"{number} of the {_name_candidates(case)} {verb} identified individually"
 
 
 def _count(case: Case) -> str:
     """How many candidates and controls there are."""
     if case.controls is None:
-        return _name(case)
-    return f"{_name(case)} and {case.controls:,} control{'' if case.controls == 1 else 's'}"
+        return _name_candidates(case)
+    return f"{_name_candidates(case)} and {case.controls:,} control{'' if case.controls == 1 else 's'}"
 
 
-def _name(case: Case) -> str:
+def _name_candidates(case: Case) -> str:
     """What the candidates are called, with their number."""
     return f"{case.candidates:,} candidate {case.by}{'' if case.candidates == 1 else 's'}"

@@ -39,7 +39,7 @@ VERB: Final = Verb(
     natural_reference=True,
 )
 PRESENTATION: Final = Presentation(
-    figures="recollect.report.figures.membership:membership_figures",
+    figures="recollect.report.figures.membership:draw_membership_figures",
     tables={
         "candidates": TableView(caption="Candidates, those with the most evidence of training first", first="score"),
     },

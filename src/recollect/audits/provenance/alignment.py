@@ -103,7 +103,7 @@ def align_words(
     """
     seen: dict[str, int] = {}
     blocks, owners = list[_Block](), list[str]()
-    for records, answers in evidence.each(corpus, models):
+    for records, answers in evidence.iter_blocks(corpus, models):
         numbers = []
         for record in records:
             numbers.append(seen.get(find_owner(record), 0) if text_of is None else text_of(record))
@@ -157,7 +157,7 @@ def _join(blocks: Sequence[_Block], owners: Sequence[str], texts: dict[str, int]
 
 def _align_block(records: Sequence[Record], answers: Sequence[Answers], counts: Mapping[str, int]) -> _Block:
     """The words of some texts: from one character where a token of every model begins to the next."""
-    after, before = _find_edges([record.predicted for record in records])
+    after, before = _find_edges([record.scored_text for record in records])
     begins, ends = [], []
     for given in answers:
         text = np.repeat(np.arange(len(records)), np.diff(given.offsets))
@@ -208,7 +208,7 @@ def _look_up(records: Sequence[Record], positions: Codes, counts: Mapping[str, i
     """How often the word at each position was written by others."""
     if not counts:
         return np.zeros(len(positions), np.int64)
-    texts = [record.predicted for record in records]
+    texts = [record.scored_text for record in records]
     found = ((texts[each >> _SHIFT], each & (1 << _SHIFT) - 1) for each in positions.tolist())
     return np.fromiter((counts.get(find_word(text, begin), 0) for text, begin in found), np.int64, count=len(positions))
 

@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from recollect.audits.audit import Needs
 from recollect.audits.common.builder import build_refusal
 from recollect.audits.common.members import find_members
-from recollect.audits.desk import BARE_DESK, Desk
 from recollect.audits.provenance.alignment import WordRanks, align_words
-from recollect.audits.provenance.calibrated import Calibrated
+from recollect.audits.provenance.calibrated import CalibratedScorer
 from recollect.audits.provenance.comparability import find_group_shift
 from recollect.audits.provenance.decisions import Scorer, decide
 from recollect.audits.provenance.frequencies import read_shadow_texts
 from recollect.audits.provenance.histogram import Features, Histogram
-from recollect.audits.provenance.pieces import FEWEST, find_text
+from recollect.audits.provenance.pieces import MIN_WORDS, find_text
 from recollect.audits.provenance.queries import (
     CALIBRATION,
     CALIBRATION_PIECES,
@@ -31,15 +30,16 @@ from recollect.audits.provenance.queries import (
     choose_queries,
 )
 from recollect.audits.provenance.reference import SHADOW, Reference, divide_reference
-from recollect.audits.provenance.result import Scored, build_result
+from recollect.audits.provenance.result import ScoredPeople, build_result
 from recollect.audits.provenance.view import PRESENTATION, VERB
 from recollect.audits.provenance.words import find_owner
 from recollect.audits.verb import Verb
+from recollect.audits.workspace import NO_WORKSPACE, Workspace
+from recollect.checks import check_at_least, check_between, check_one_of
 from recollect.errors import NotEnoughData, PlanError
 from recollect.models.access import Access
 from recollect.results.presentation import Presentation
 from recollect.results.result import Result
-from recollect.settings import at_least, between, one_of
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 
 KINDS = ("causal", "seq2seq")
@@ -92,29 +92,29 @@ class ProvenanceAudit:
     presentation: ClassVar[Presentation] = PRESENTATION
 
     def __post_init__(self) -> None:
-        one_of(("calibrated", "histogram"), method=self.method)
-        one_of(get_args(Select), select=self.select)
-        one_of(("scaled", "counts"), features=self.features)
-        at_least(1, shadows=self.shadows)
+        check_one_of(("calibrated", "histogram"), method=self.method)
+        check_one_of(get_args(Select), select=self.select)
+        check_one_of(("scaled", "counts"), features=self.features)
+        check_at_least(1, shadows=self.shadows)
         wanted = {name: getattr(self, name) for name in ("queries", "budget", "top_k")}
-        at_least(1, **{name: value for name, value in wanted.items() if value is not None})
+        check_at_least(1, **{name: value for name, value in wanted.items() if value is not None})
         if self.pieces is not None:
-            at_least(FEWEST, pieces=self.pieces)
+            check_at_least(MIN_WORDS, pieces=self.pieces)
             if self.method == "histogram":
                 raise PlanError(
                     "The histogram is made of the ranks in whole texts.",
                     do="Leave out pieces, or use calibrated.",
                     code="pieces_with_histogram",
                 )
-        at_least(1, artificial=self.artificial, vocabulary=self.vocabulary, least=self.least, bins=self.bins)
-        between(0, 1, calibration=self.calibration, alpha=self.alpha)
+        check_at_least(1, artificial=self.artificial, vocabulary=self.vocabulary, least=self.least, bins=self.bins)
+        check_between(0, 1, calibration=self.calibration, alpha=self.alpha)
 
     def needs(self, evidence: Evidence) -> Needs:
         """Shadows, and the chosen texts scored by them and by the target; nothing if too few users calibrate."""
         access = {TARGET: Access.top(self.top_k or 1)}
         given = frozenset({TARGET, AUDITED, CONTROLS})
         nothing_yet = Needs(access=access, given=given, fleet={SHADOW: self.shadows})
-        if not given <= evidence.parts:
+        if not given <= evidence.roles:
             return nothing_yet
         if (kind := evidence.models[TARGET].kind) not in KINDS:
             raise PlanError(
@@ -138,31 +138,31 @@ class ProvenanceAudit:
         except NotEnoughData:
             return nothing_yet  # `run` says why
         models = (TARGET, *reference.shadows)
-        ask = {(model, role) for model in models for role in corpora} - {(TARGET, TRAINING)}
+        scored_pairs = {(model, role) for model in models for role in corpora} - {(TARGET, TRAINING)}
         return Needs(
             access=access,
             given=given,
             fleet={SHADOW: self.shadows},
             corpora={**corpora, reference.role: reference.corpus},
             train={reference.role: reference.cohorts},
-            ask=frozenset(ask),
+            score=frozenset(scored_pairs),
         )
 
-    def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
+    def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
         """A decision about each person, with its p-value; and how good the decisions are, where the truth is known."""
         reference = self._divide_reference(evidence)
         if QUERIES not in evidence.corpora or reference is None:
             return self._refuse(evidence, reference)
-        desk.progress("reading answers", 0, 2)
+        workspace.progress("reading answers", 0, 2)
         words, scorer = self._build_scorer(evidence, reference)
-        desk.progress("comparing people", 1, 2)
+        workspace.progress("comparing people", 1, 2)
         people = len({find_owner(record) for record in evidence.corpora[QUERIES]})
         try:
             decisions = decide(scorer, words, people, alpha=self.alpha, least=self.least)
         except NotEnoughData as refusal:
             return build_refusal(self, refusal)
         everybody = {find_owner(record) for record in evidence.corpora[AUDITED]}
-        found = Scored(
+        found = ScoredPeople(
             decisions=decisions,
             words=words,
             pieces=tuple(_count_pieces(evidence, role) for role in (PIECES, CALIBRATION_PIECES)),
@@ -192,7 +192,7 @@ class ProvenanceAudit:
         counts = read_shadow_texts(reference, self.vocabulary).frequencies.counts
         if self.method == "calibrated":
             words, with_pieces = _align_everybody(evidence, [TARGET, *shadows], counts)
-            return words, Calibrated(with_pieces, k)
+            return words, CalibratedScorer(with_pieces, k)
         words, _ = _align_everybody(evidence, [TARGET], counts)
         trained = [align_words(evidence, TRAINING, [shadow]) for shadow in shadows]
         labelled = [(each, _find_trained(reference, each)[number]) for number, each in enumerate(trained)]

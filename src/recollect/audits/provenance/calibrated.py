@@ -22,7 +22,7 @@ ASPECT = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Calibrated:
+class CalibratedScorer:
     """The evidence of each word that the target scored, summed up for users."""
 
     words: WordRanks
@@ -30,7 +30,7 @@ class Calibrated:
     k: int | None
     """How many of its likeliest tokens the target shows; None for all."""
 
-    def scores(self, most: int) -> Floats:
+    def score_users(self, most: int) -> Floats:
         """The evidence of each user's first so many texts, in units of its standard error [users].
 
         Dividing by the root of the number of words gives those who write much and those who write little the same

@@ -18,7 +18,7 @@ FAR = 4.0
 """So many standard deviations of the calibration users, and beyond all of them, is unlike them."""
 GROUP = 20
 """So many people, at least, are compared as a group: fewer differ by chance alone."""
-LEAST_AUC = 0.6
+MIN_AUC = 0.6
 """From this AUC on a difference of words is reported: with many people a smaller one is soon significant."""
 _QUARTILES = 1.349
 """How far apart the quartiles of a normal distribution are, in standard deviations."""
@@ -80,4 +80,4 @@ def find_group_shift(people: Corpus, calibration: Corpus) -> Comparison | None:
         found = measure_separability(sides[0], sides[1], confidence=0.95)
     except NotEnoughData:
         return None
-    return None if found.p > SHIFT_ALPHA or found.effect.value < LEAST_AUC else found
+    return None if found.p > SHIFT_ALPHA or found.effect.value < MIN_AUC else found

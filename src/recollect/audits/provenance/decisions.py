@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from recollect.audits.provenance.alignment import Codes, Floats, WordRanks
 from recollect.audits.provenance.comparability import find_differences
 from recollect.results.result import Outcome
+from recollect.stats.requirements import required_controls
 from recollect.stats.significance import benjamini_hochberg, conformal_p
-from recollect.stats.support import controls_for_p
 
 
 class Scorer(Protocol):
     """What a method is: evidence of training for every user whose texts the target scored."""
 
-    def scores(self, most: int) -> Floats:
+    def score_users(self, most: int) -> Floats:
         """The score of each user, audited ones first, from their first so many texts; higher is more evidence."""
 
 
@@ -76,11 +76,11 @@ def decide(scorer: Scorer, words: WordRanks, people: int, *, alpha: float, least
     differences = np.full(people, "", dtype=object)
     for most in np.unique(words.texts[:people]).tolist():
         enough = words.count_words(most) >= least
-        found = scorer.scores(most)
+        found = scorer.score_users(most)
         tested = np.flatnonzero(audited & enough & (words.texts == most))
         against = np.flatnonzero(~audited & enough & (words.texts >= most))
         score[tested], compared_with[tested] = found[tested], len(against)
-        if len(against) >= controls_for_p(alpha):
+        if len(against) >= required_controls(alpha):
             p[tested] = conformal_p(found[tested], found[against])
             differences[tested] = find_differences(words, most, tested, against)
         calibration = np.where(enough, found, np.nan)[people:]

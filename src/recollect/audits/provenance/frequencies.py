@@ -24,7 +24,7 @@ from recollect.corpora.record import Record
 
 BANDS = (0, 1, 10, 100, 1000, 10_000)
 """From so many times on that the shadows' users wrote a word, a band of the table begins."""
-FEWEST = 20
+MIN_WORDS = 20
 """Words of each side without which a band is left out."""
 _SCHEMA = pa.schema(
     {
@@ -57,7 +57,7 @@ class Frequencies:
         """
         found: Counter[str] = Counter()
         for record in corpus:
-            found.update(split_words(record.predicted))
+            found.update(split_words(record.scored_text))
         # ties by the word itself: nothing may depend on the order of the records
         known = heapq.nsmallest(vocabulary, found.items(), key=lambda item: (-item[1], item[0]))
         unknown = found.total() - sum(count for _, count in known)
@@ -118,7 +118,7 @@ class _Source:
 def _read(source: _Source) -> ShadowTexts:
     """One pass over the corpus."""
     digests: set[str] = set()
-    records = _note_digests(source.corpus.of_users(source.users), digests)
+    records = _note_digests(source.corpus.select_users(source.users), digests)
     return ShadowTexts(Frequencies.of(records, source.vocabulary), frozenset(digests))
 
 
@@ -144,7 +144,7 @@ def build_frequency_table(words: WordRanks, people: NDArray[np.bool_], calibrati
     for position, fewest in enumerate(BANDS):
         inside = words.log_rank[0, (band == position) & people[words.user]]
         beside = words.log_rank[0, (band == position) & calibration[words.user]]
-        if min(len(inside), len(beside)) >= FEWEST:
+        if min(len(inside), len(beside)) >= MIN_WORDS:
             row = {"written": fewest, "words": len(inside), "rank": _find_median(inside)}
             rows.append(row | {"calibration_words": len(beside), "calibration_rank": _find_median(beside)})
     return pa.Table.from_pylist(rows, schema=_SCHEMA)

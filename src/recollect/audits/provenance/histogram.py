@@ -42,7 +42,7 @@ class Histogram:
     seed: int = 0
     _models: dict[int, Any] = field(default_factory=dict, repr=False)
 
-    def scores(self, most: int) -> Floats:
+    def score_users(self, most: int) -> Floats:
         """The distance of each user's histogram to the hyperplane; above 0 they are classified as a member [users]."""
         if most not in self._models:
             self._models[most] = self._fit(most)

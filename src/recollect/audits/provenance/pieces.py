@@ -13,7 +13,7 @@ from recollect.audits.provenance.words import find_owner
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 
-FEWEST = 2
+MIN_WORDS = 2
 """Words that a piece has at the least."""
 _INK = re.compile(r"\S+")
 
@@ -30,10 +30,10 @@ def cut_pieces(texts: Sequence[Record], width: int) -> list[Record]:
     queried = {record.digest for record in texts}
     found = []
     for number, record in enumerate(texts):
-        text = record.predicted
+        text = record.scored_text
         words = [word.span() for word in _INK.finditer(text)]
         step = max(1, width // 2)
-        for first in range(step, len(words) - FEWEST + 1, step):
+        for first in range(step, len(words) - MIN_WORDS + 1, step):
             begin, end = words[first][0], words[min(first + width, len(words)) - 1][1]
             name = f"{find_owner(record)}/{number}/{begin}"
             piece = Record(id=name, user=find_owner(record), text=text[begin:end])

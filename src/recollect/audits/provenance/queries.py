@@ -20,8 +20,8 @@ from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData, PlanError
 from recollect.signals.evidence import AUDITED, Evidence
-from recollect.stats.support import controls_for_p
-from recollect.streams import seed_of
+from recollect.stats.requirements import required_controls
+from recollect.streams import derive_seed
 
 if TYPE_CHECKING:
     from recollect.audits.provenance.audit import ProvenanceAudit
@@ -57,24 +57,28 @@ class Selector:
         texts: dict[str, dict[str, tuple[tuple[float, str], Record]]] = {}
         for record in corpus:
             user = find_owner(record)
-            if (users is None or user in users) and record.digest not in self.excluded and record.predicted.strip():
+            if (users is None or user in users) and record.digest not in self.excluded and record.scored_text.strip():
                 of_user, ranked = texts.setdefault(user, {}), (self._rank(record), record.id)
                 # the same text twice is one query
-                of_user[record.digest] = min((ranked, record), of_user.get(record.digest, (ranked, record)), key=_first)
-        return {user: [record for _, record in sorted(found.values(), key=_first)] for user, found in texts.items()}
+                of_user[record.digest] = min(
+                    (ranked, record), of_user.get(record.digest, (ranked, record)), key=_get_sort_key
+                )
+        return {
+            user: [record for _, record in sorted(found.values(), key=_get_sort_key)] for user, found in texts.items()
+        }
 
     def _rank(self, record: Record) -> float:
         """Where the text stands among those of its user; the smallest comes first."""
         if self.rule == "random":
-            return seed_of(self.seed, labels.STREAM_QUERY, record.id)
+            return derive_seed(self.seed, labels.STREAM_QUERY, record.id)
         if self.rule == "rarest":
-            return self.frequencies.sum_counts(record.predicted)
+            return self.frequencies.sum_counts(record.scored_text)
         if self.rule == "surprise":
-            return -self.frequencies.sum_information(record.predicted)
-        return -self.frequencies.sum_positions(record.predicted)
+            return -self.frequencies.sum_information(record.scored_text)
+        return -self.frequencies.sum_positions(record.scored_text)
 
 
-def _first(ranked: tuple[tuple[float, str], Record]) -> tuple[float, str]:
+def _get_sort_key(ranked: tuple[tuple[float, str], Record]) -> tuple[float, str]:
     """By what texts are ordered."""
     return ranked[0]
 
@@ -91,7 +95,7 @@ def choose_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Refere
         PlanError: The budget does not reach.
     """
     if reference is None:
-        raise _too_few(audit, 0)
+        raise _build_refusal(audit, 0)
     known = read_shadow_texts(reference, audit.vocabulary)
     selector = Selector(audit.select, known.frequencies, evidence.seed, known.digests)
     people = selector.rank_texts(evidence.corpora[AUDITED])
@@ -126,9 +130,9 @@ def build_queries(texts: Texts, most: int, *, name: str) -> Corpus:
     return Corpus.of([record for user in sorted(texts) for record in texts[user][:most]], name=name)
 
 
-def _too_few(audit: ProvenanceAudit, found: int) -> NotEnoughData:
+def _build_refusal(audit: ProvenanceAudit, found: int) -> NotEnoughData:
     """Why there is no p-value, and how many users would do."""
-    needed = controls_for_p(audit.alpha)
+    needed = required_controls(audit.alpha)
     users = int(np.ceil(needed / audit.calibration))
     return NotEnoughData(
         f"A p-value of {audit.alpha:g} needs at least {needed} calibration users, and there are {found}: a share of "
@@ -141,9 +145,9 @@ def _too_few(audit: ProvenanceAudit, found: int) -> NotEnoughData:
 
 def _count_texts(audit: ProvenanceAudit, people: Texts, calibration: Texts) -> int:
     """How many texts of a person are queried: no more than enough calibration users have."""
-    needed = controls_for_p(audit.alpha)
+    needed = required_controls(audit.alpha)
     if len(calibration) < needed:
-        raise _too_few(audit, len(calibration))
+        raise _build_refusal(audit, len(calibration))
     had = sorted((len(texts) for texts in calibration.values()), reverse=True)
     enough = had[max(needed, len(had) // 2) - 1]
     longest = max((len(texts) for texts in people.values()), default=1)
@@ -156,8 +160,8 @@ def _choose_afforded(audit: ProvenanceAudit, people: Texts, calibration: Texts, 
         return calibration
     spent = least = sum(_count_queries(audit, texts[:most]) for texts in people.values())
     afforded: dict[str, list[Record]] = {}
-    needed = controls_for_p(audit.alpha)
-    for drawn, user in enumerate(sorted(calibration, key=lambda name: seed_of(seed, labels.STREAM_AFFORDED, name))):
+    needed = required_controls(audit.alpha)
+    for drawn, user in enumerate(sorted(calibration, key=lambda name: derive_seed(seed, labels.STREAM_AFFORDED, name))):
         cost = _count_queries(audit, calibration[user][:most])
         least += cost if drawn < needed else 0
         spent += cost

@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recollect import labels
-from recollect.corpora.artificial import artificial_users
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import groups, halves
+from recollect.corpora.partitions import draw_groups, draw_halves
+from recollect.corpora.user_assignment import assign_artificial_users
 from recollect.signals.evidence import CONTROLS, Evidence
 
 ARTIFICIAL = "artificial-users"
 """The role of a reference corpus whose users had to be made up."""
 SHADOW = labels.ROLE_SHADOW
 """The role of the models that are trained on random halves of the reference users."""
-FEWEST = 4
+MIN_USERS = 4
 """Reference users that two shadows need at the very least, besides those that calibrate."""
 
 
@@ -58,7 +58,7 @@ def find_reference_corpus(evidence: Evidence, *, artificial: int) -> tuple[str, 
     controls = evidence.corpora[CONTROLS]
     if controls.summary.users:
         return CONTROLS, controls
-    return ARTIFICIAL, artificial_users(
+    return ARTIFICIAL, assign_artificial_users(
         controls, users=max(1, min(artificial, len(controls) // 10)), seed=evidence.seed
     )
 
@@ -83,13 +83,13 @@ def divide_reference(evidence: Evidence, *, shadows: int, share: float, artifici
         return Reference(role=role, corpus=corpus, calibration=unseen, cohorts=given)
     users = sorted({record.owner for record in corpus})
     calibrating = round(share * len(users))
-    if not calibrating or len(users) - calibrating < FEWEST:
+    if not calibrating or len(users) - calibrating < MIN_USERS:
         return None
-    drawn = groups(users, {"calibration": calibrating}, seed=evidence.seed, name=labels.STREAM_CALIBRATION)[
+    drawn = draw_groups(users, {"calibration": calibrating}, seed=evidence.seed, name=labels.STREAM_CALIBRATION)[
         "calibration"
     ]
     training = sorted(set(users).difference(drawn))
-    members = halves(training, shadows, seed=evidence.seed, name=SHADOW)
+    members = draw_halves(training, shadows, seed=evidence.seed, name=SHADOW)
     cohorts = Cohorts.of(members, units=users, unit="user", corpus=corpus.digest, seed=evidence.seed)
     return Reference(role=role, corpus=corpus, calibration=drawn, cohorts=cohorts)
 
@@ -97,8 +97,8 @@ def divide_reference(evidence: Evidence, *, shadows: int, share: float, artifici
 def _find_shadow_cohorts(evidence: Evidence, role: str) -> Cohorts | None:
     """Which users the given shadows were trained on, if there are any."""
     known = evidence.cohorts.get(role)
-    there = [] if known is None else [name for name in evidence.playing(SHADOW) if name in known.models]
-    if known is None or not there:
+    given = [] if known is None else [name for name in evidence.models_of_role(SHADOW) if name in known.models]
+    if known is None or not given:
         return None
-    members = {name: known.members(name) for name in there}
+    members = {name: known.members(name) for name in given}
     return Cohorts.of(members, units=known.units, unit="user", corpus=known.corpus, seed=known.seed)

@@ -21,7 +21,7 @@ from recollect.stats.auc import auc
 from recollect.stats.comparisons import Comparison
 from recollect.stats.decisions import accuracy, false_positive_rate, precision, recall
 from recollect.stats.intervals import Estimate, proportion
-from recollect.stats.support import controls_for_p
+from recollect.stats.requirements import required_controls
 
 if TYPE_CHECKING:
     from recollect.audits.provenance.audit import ProvenanceAudit
@@ -54,7 +54,7 @@ _READINGS = {
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Scored:
+class ScoredPeople:
     """All that a result is made of."""
 
     decisions: Decisions
@@ -75,7 +75,7 @@ class Scored:
         return self.decisions.tested & np.array(known, dtype=np.bool_)
 
 
-def build_result(audit: ProvenanceAudit, found: Scored) -> Result:
+def build_result(audit: ProvenanceAudit, found: ScoredPeople) -> Result:
     """The result from what was scored and decided."""
     builder, decisions = ResultBuilder(audit), found.decisions
     outcome, code = decide_outcome(decisions, least=audit.least)
@@ -119,7 +119,7 @@ def _add_findings(builder: ResultBuilder, audit: ProvenanceAudit, decisions: Dec
     )
 
 
-def _add_quality(builder: ResultBuilder, audit: ProvenanceAudit, found: Scored) -> None:
+def _add_quality(builder: ResultBuilder, audit: ProvenanceAudit, found: ScoredPeople) -> None:
     """How good the decisions are, where the truth is known."""
     decisions = found.decisions
     wanted: dict[str, Callable[[], Estimate]] = {}
@@ -147,7 +147,7 @@ def _measure_quality(prefix: str, flagged: Flags, members: Flags, others: Flags)
     return wanted if prefix else wanted | {"false_positive_rate": lambda: false_positive_rate(flagged[others])}
 
 
-def _add_notes(builder: ResultBuilder, audit: ProvenanceAudit, found: Scored) -> None:
+def _add_notes(builder: ResultBuilder, audit: ProvenanceAudit, found: ScoredPeople) -> None:
     """What a reader ought to know: what was queried, who was left out, and what was out of reach."""
     _note_queries(builder, found)
     decisions = found.decisions
@@ -162,7 +162,7 @@ def _add_notes(builder: ResultBuilder, audit: ProvenanceAudit, found: Scored) ->
         builder.note(
             "people_not_judged",
             f"{untested} {who} could not be tested: {audit.least} words that all models know are needed of each, and "
-            f"{controls_for_p(audit.alpha)} calibration users with as many texts{more}",
+            f"{required_controls(audit.alpha)} calibration users with as many texts{more}",
         )
     if found.shift is not None:
         builder.note(
@@ -189,7 +189,7 @@ def _add_notes(builder: ResultBuilder, audit: ProvenanceAudit, found: Scored) ->
         )
 
 
-def _note_queries(builder: ResultBuilder, found: Scored) -> None:
+def _note_queries(builder: ResultBuilder, found: ScoredPeople) -> None:
     """How many texts, pieces and words the target scored."""
     words, people = found.words, len(found.decisions.users)
     texts = int(words.texts.sum())
@@ -214,7 +214,7 @@ def _note_queries(builder: ResultBuilder, found: Scored) -> None:
         )
 
 
-def _build_frequencies(found: Scored) -> pa.Table:
+def _build_frequencies(found: ScoredPeople) -> pa.Table:
     """The ranks of frequent and rare words: of those who were found, or of everybody if nobody was."""
     decisions = found.decisions
     flagged = decisions.flagged if decisions.flagged.any() else np.ones(len(decisions.users), np.bool_)
@@ -224,7 +224,7 @@ def _build_frequencies(found: Scored) -> pa.Table:
     return build_frequency_table(found.words, people, ~audited)
 
 
-def _build_table(audit: ProvenanceAudit, found: Scored) -> pa.Table:
+def _build_table(audit: ProvenanceAudit, found: ScoredPeople) -> pa.Table:
     """One row per person."""
     decisions, people, extra = found.decisions, len(found.decisions.users), len(found.silent)
     cases = [decisions.words < audit.least, decisions.flagged, decisions.valid, decisions.tested]

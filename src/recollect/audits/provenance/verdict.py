@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recollect.audits.provenance.decisions import Decisions, decide_outcome
-from recollect.stats.support import controls_for_p
+from recollect.stats.requirements import required_controls
 
 _UNKNOWN = "This cannot be determined from this data"
 
@@ -19,7 +19,7 @@ def build_verdict(decisions: Decisions, *, alpha: float, least: int) -> str:
         least: How many words a person must have to be tested.
     """
     outcome, code = decide_outcome(decisions, least=least)
-    many, people = int(decisions.valid.sum()), _name(int(decisions.valid.sum()))
+    many, people = int(decisions.valid.sum()), _name_people(int(decisions.valid.sum()))
     if outcome == "inconclusive":
         return f"{_UNKNOWN}: {_explain(decisions, str(code), alpha, least)}"
     if many == 1:
@@ -64,7 +64,7 @@ def _explain(decisions: Decisions, code: str, alpha: float, least: int) -> str:
     if code == "too_few_controls":
         return (
             f"at most {calibrating} calibration users have as many texts as a person here and at least {least} words "
-            f"that all models know, and {controls_for_p(alpha)} are needed. Give more controls, or query more texts."
+            f"that all models know, and {required_controls(alpha)} are needed. Give more controls, or query more texts."
         )
     if code == "not_comparable":
         tested = int(decisions.tested.sum())
@@ -78,12 +78,13 @@ def _explain(decisions: Decisions, code: str, alpha: float, least: int) -> str:
         )
     many, highest = int(decisions.valid.sum()), decisions.highest
     return (
-        f"{highest} of {_name(many)} {'is' if highest == 1 else 'are'} predicted better than all of the {calibrating} "
+        f"{highest} of {_name_people(many)} {'is' if highest == 1 else 'are'} predicted better than all "
+        f"of the {calibrating} "
         f"calibration users, but among so many people that may be chance. At least "
-        f"{controls_for_p(alpha * highest / many)} calibration users would be needed."
+        f"{required_controls(alpha * highest / many)} calibration users would be needed."
     )
 
 
-def _name(number: int) -> str:
+def _name_people(number: int) -> str:
     """So many people."""
     return f"{number:,} {'person' if number == 1 else 'people'}"

@@ -26,7 +26,7 @@ VERB: Final = Verb(
     trains=True,
 )
 PRESENTATION: Final = Presentation(
-    figures="recollect.report.figures.provenance:provenance_figures",
+    figures="recollect.report.figures.provenance:draw_provenance_figures",
     tables={
         "users": TableView(
             caption="People, those with the strongest evidence first",

@@ -9,7 +9,6 @@ import numpy as np
 
 from recollect.audits.audit import Needs
 from recollect.audits.common.builder import build_refusal
-from recollect.audits.desk import BARE_DESK, Desk
 from recollect.audits.removal.calibrated import compare_set
 from recollect.audits.removal.conformal import compare_users
 from recollect.audits.removal.ema import Scope, Test, collect_votes, compute_rho
@@ -24,19 +23,20 @@ from recollect.audits.removal.result import (
 from recollect.audits.removal.scores import refuse_overlap
 from recollect.audits.removal.view import PRESENTATION, VERB
 from recollect.audits.verb import Verb
+from recollect.audits.workspace import NO_WORKSPACE, Workspace
+from recollect.checks import check_at_least, check_between, check_one_of
 from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import cohorts_of, halves, units_of
+from recollect.corpora.partitions import build_cohorts, draw_halves, list_units
 from recollect.errors import NotEnoughData, PlanError
 from recollect.models.access import Access
 from recollect.results.presentation import Presentation
 from recollect.results.result import Result
-from recollect.settings import at_least, between, one_of
+from recollect.signals.aggregation import ANY_LOGPROB, DISTRIBUTION
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET, Evidence
-from recollect.signals.per_record import ANY_LOGPROB, DISTRIBUTION
 
 Method = Literal["calibrated", "ema", "ks"]
-LEAST_CONTROLS: Final = 4
+MIN_CONTROLS: Final = 4
 """Units that a calibration set must have to be halved at all."""
 
 
@@ -72,12 +72,12 @@ class RemovalAudit:
     presentation: ClassVar[Presentation] = PRESENTATION
 
     def __post_init__(self) -> None:
-        one_of(("calibrated", "ema", "ks"), method=self.method)
-        one_of(("set", "user"), by=self.by)
-        one_of(("global", "per-class"), thresholds=self.thresholds)
-        one_of(("t", "ks"), test=self.test)
-        between(0, 1, alpha=self.level, confidence=self.confidence, tolerance=self.tolerance)
-        at_least(0, models=self.models, neighbours=self.neighbours or 0)
+        check_one_of(("calibrated", "ema", "ks"), method=self.method)
+        check_one_of(("set", "user"), by=self.by)
+        check_one_of(("global", "per-class"), thresholds=self.thresholds)
+        check_one_of(("t", "ks"), test=self.test)
+        check_between(0, 1, alpha=self.level, confidence=self.confidence, tolerance=self.tolerance)
+        check_at_least(0, models=self.models, neighbours=self.neighbours or 0)
         if self.models % 2:
             raise PlanError(
                 f"{self.models} calibration models are asked for, and they come in pairs.",
@@ -105,21 +105,21 @@ class RemovalAudit:
         """First the target's scores of both sets, which it may be unable to read; then models to compare with."""
         given = frozenset({TARGET, AUDITED, CONTROLS} | ({REFERENCE} if self._alone else frozenset()))
         instead = {SHADOW: REFERENCE} if self.method == "calibrated" else {}
-        needed = Needs(access=self._access(), given=given, fleet=self._fleet(), instead=instead)
-        if not {TARGET, AUDITED, CONTROLS} <= evidence.parts:
+        needed = Needs(access=self._build_access(), given=given, fleet=self._count_fleet(), instead=instead)
+        if not {TARGET, AUDITED, CONTROLS} <= evidence.roles:
             return needed
         refuse_overlap(evidence)
         self._refuse_kinds(evidence)
-        models = {TARGET, *evidence.playing(REFERENCE)} if self.method == "calibrated" else {TARGET}
+        models = {TARGET, *evidence.models_of_role(REFERENCE)} if self.method == "calibrated" else {TARGET}
         train: dict[str, Cohorts] = {}
-        if evidence.has_asked(TARGET, AUDITED) and evidence.has_asked(TARGET, CONTROLS):
+        if evidence.has_answers(TARGET, AUDITED) and evidence.has_answers(TARGET, CONTROLS):
             train = self._plan_training(evidence)
             models |= {name for cohorts in train.values() for name in cohorts.models}
-            models |= set(evidence.playing(SHADOW))
-        ask = frozenset((model, corpus) for model in models for corpus in (AUDITED, CONTROLS))
-        return replace(needed, train=train, ask=ask)
+            models |= set(evidence.models_of_role(SHADOW))
+        scored_pairs = frozenset((model, corpus) for model in models for corpus in (AUDITED, CONTROLS))
+        return replace(needed, train=train, score=scored_pairs)
 
-    def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
+    def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
         """Whether the set is still there, gone, or cannot be told."""
         try:
             if self.method == "ema":
@@ -138,14 +138,14 @@ class RemovalAudit:
         """Whether only references, and no calibration models, are compared with."""
         return self.method == "calibrated" and not self.models
 
-    def _access(self) -> dict[str, Access]:
+    def _build_access(self) -> dict[str, Access]:
         """What each model must show."""
         if self.method == "ks":
             return dict.fromkeys((TARGET, QUERY_MODEL, CALIBRATION_MODEL), DISTRIBUTION)
         shown = ANY_LOGPROB if self.method == "calibrated" else DISTRIBUTION
         return dict.fromkeys((TARGET, SHADOW, *((REFERENCE,) if self.method == "calibrated" else ())), shown)
 
-    def _fleet(self) -> dict[str, int]:
+    def _count_fleet(self) -> dict[str, int]:
         """How many models are trained."""
         if self.method == "ks":
             return {QUERY_MODEL: 1, CALIBRATION_MODEL: 1}
@@ -161,18 +161,18 @@ class RemovalAudit:
                 CONTROLS: _take_all(controls, CALIBRATION_MODEL, evidence.seed),
             }
         unit: Unit = "user" if all(record.user is not None for record in controls) else "record"
-        units = units_of(controls, unit)
-        alone = self.method == "calibrated" and not evidence.trainable and bool(evidence.playing(REFERENCE))
-        if len(units) < LEAST_CONTROLS or not self._fleet() or self._has_shadows(evidence) or alone:
+        units = list_units(controls, unit)
+        alone = self.method == "calibrated" and not evidence.trainable and bool(evidence.models_of_role(REFERENCE))
+        if len(units) < MIN_CONTROLS or not self._count_fleet() or self._has_shadows(evidence) or alone:
             return {}
-        members = halves(units, self._fleet()[SHADOW], seed=evidence.seed, name=SHADOW)
-        return {CONTROLS: cohorts_of(controls, members, unit=unit, seed=evidence.seed)}
+        members = draw_halves(units, self._count_fleet()[SHADOW], seed=evidence.seed, name=SHADOW)
+        return {CONTROLS: build_cohorts(controls, members, unit=unit, seed=evidence.seed)}
 
     def _has_shadows(self, evidence: Evidence) -> bool:
         """Whether the user gave calibration models, with cohorts of the controls that name them."""
         known = evidence.cohorts.get(CONTROLS)
-        given = set(evidence.playing(SHADOW))
-        mine = {f"{SHADOW}-{i}" for i in range(self._fleet().get(SHADOW, 0))}
+        given = set(evidence.models_of_role(SHADOW))
+        mine = {f"{SHADOW}-{i}" for i in range(self._count_fleet().get(SHADOW, 0))}
         return bool(given) and known is not None and given != mine
 
     def _refuse_kinds(self, evidence: Evidence) -> None:
@@ -184,7 +184,7 @@ class RemovalAudit:
                 do="Use `calibrated`, which reads every kind of model.",
                 code="not_a_classifier",
             )
-        for name in evidence.playing(REFERENCE):
+        for name in evidence.models_of_role(REFERENCE):
             if evidence.models[name].kind != target.kind:
                 raise PlanError(
                     f"The {name} is a {evidence.models[name].kind} model and the target a {target.kind} one.",
@@ -195,4 +195,4 @@ class RemovalAudit:
 
 def _take_all(corpus: Corpus, name: str, seed: int) -> Cohorts:
     """All of a corpus trains one model."""
-    return cohorts_of(corpus, {name: units_of(corpus, "record")}, unit="record", seed=seed)
+    return build_cohorts(corpus, {name: list_units(corpus, "record")}, unit="record", seed=seed)

@@ -21,7 +21,7 @@ from recollect.stats.comparisons import Comparison, mann_whitney
 if TYPE_CHECKING:
     from recollect.audits.removal.audit import RemovalAudit
 
-FEWEST_NEIGHBOURS, MOST_NEIGHBOURS, NEIGHBOURS_IN_ALL = 3, 10, 500
+MIN_NEIGHBOURS, MAX_NEIGHBOURS, NEIGHBOURS_IN_ALL = 3, 10, 500
 """The nearest are the most alike, but of few audited records too few controls would be near to estimate a rate."""
 NO_CALIBRATION_MODELS: Final = -np.inf
 """The threshold where nothing shows how members are scored."""
@@ -75,8 +75,8 @@ def compare_set(audit: RemovalAudit, evidence: Evidence) -> SetEvidence:
     Raises:
         NotEnoughData: There are too few records to compare.
     """
-    calibrated, unit = bool(evidence.playing(SHADOW)), choose_unit(evidence)
-    if not calibrated and not evidence.playing(REFERENCE):
+    calibrated, unit = bool(evidence.models_of_role(SHADOW)), choose_unit(evidence)
+    if not calibrated and not evidence.models_of_role(REFERENCE):
         raise NotEnoughData(
             f"The calibration set has {len(evidence.corpora[CONTROLS])} records, too few to be halved.",
             do="Give more controls.",
@@ -121,7 +121,7 @@ def is_shifted(separability: Comparison | NotEnoughData | None) -> bool:
 def _choose_neighbours(audit: RemovalAudit, evidence: Evidence, scores: UnitScores, unit: Unit) -> Neighbours | None:
     """The controls that represent each audited record; None if all represent it alike."""
     wanted = NEIGHBOURS_IN_ALL // len(scores.audited)
-    auto = min(MOST_NEIGHBOURS, max(FEWEST_NEIGHBOURS, wanted))
+    auto = min(MAX_NEIGHBOURS, max(MIN_NEIGHBOURS, wanted))
     count = auto if audit.neighbours is None else audit.neighbours
     labelled = all(record.kind == "labelled" for record in evidence.corpora[AUDITED])
     if not count or unit != "record" or (audit.neighbours is None and not labelled):

@@ -11,9 +11,9 @@ from recollect.audits.removal.scores import UnitScores, score_units
 from recollect.errors import NotEnoughData, PlanError
 from recollect.signals.evidence import AUDITED, CONTROLS, SHADOW, Evidence
 from recollect.stats.comparisons import Comparison
-from recollect.stats.owners import Floats
+from recollect.stats.groups import Floats
+from recollect.stats.requirements import require_count, required_controls
 from recollect.stats.significance import conformal_p
-from recollect.stats.support import controls_for_p, require
 
 if TYPE_CHECKING:
     from recollect.audits.removal.audit import RemovalAudit
@@ -39,7 +39,7 @@ class UserEvidence:
     @property
     def needed_controls(self) -> int:
         """Control users without whom nobody can be identified individually after correction."""
-        return controls_for_p(self.level, tests=len(self.scores.audited))
+        return required_controls(self.level, tests=len(self.scores.audited))
 
 
 def compare_users(audit: RemovalAudit, evidence: Evidence) -> UserEvidence:
@@ -55,11 +55,11 @@ def compare_users(audit: RemovalAudit, evidence: Evidence) -> UserEvidence:
             do="Name the user column.",
             code="records_without_user",
         )
-    shadows, purpose = len(evidence.playing(SHADOW)), "A decision about a person"
-    require(shadows, 2, of="calibration models", purpose=purpose, code="too_few_shadows")
+    shadows, purpose = len(evidence.models_of_role(SHADOW)), "A decision about a person"
+    require_count(shadows, 2, of="calibration models", purpose=purpose, code="too_few_shadows")
     scores = score_units(evidence, unit="user", relative=True)
-    needed = controls_for_p(audit.level)
-    require(len(scores.controls), needed, of="control users", purpose=purpose, code="too_few_controls")
+    needed = required_controls(audit.level)
+    require_count(len(scores.controls), needed, of="control users", purpose=purpose, code="too_few_controls")
     audited, controls, members = scores.audited.values, scores.controls, scores.members
     return UserEvidence(
         scores=scores,

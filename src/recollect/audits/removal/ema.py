@@ -16,15 +16,15 @@ import numpy as np
 from scipy import stats
 
 from recollect.audits.removal.scores import Flags, list_trained_digests
+from recollect.checks import check_one_of
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
 from recollect.models.answers import Answers
-from recollect.settings import one_of
+from recollect.signals.aggregation import ValueByRecord, average_tokens, get_logprobs
 from recollect.signals.evidence import AUDITED, CONTROLS, SHADOW, TARGET, Evidence
-from recollect.signals.per_record import Measured, logprobs, mean_of
-from recollect.stats.owners import Floats
+from recollect.stats.groups import Floats
+from recollect.stats.requirements import require_count
 from recollect.stats.roc import best_threshold
-from recollect.stats.support import require
 
 Test = Literal["t", "ks"]
 Scope = Literal["global", "per-class"]
@@ -56,7 +56,7 @@ class Votes:
     records: tuple[str, ...]
     values: Mapping[str, Floats]
     """By metric."""
-    passed: Mapping[str, Flags]
+    by_metric: Mapping[str, Flags]
     """By metric."""
     thresholds: Mapping[str, MetricThresholds]
     """By metric."""
@@ -68,7 +68,7 @@ class Votes:
     @property
     def memorised(self) -> Flags:
         """Which records reach any threshold."""
-        return np.asarray(np.any(list(self.passed.values()), axis=0))
+        return np.asarray(np.any(list(self.by_metric.values()), axis=0))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,7 +90,7 @@ def collect_votes(evidence: Evidence, *, scope: Scope) -> Votes:
     Raises:
         NotEnoughData: A side has no records.
     """
-    models = evidence.playing(SHADOW)
+    models = evidence.models_of_role(SHADOW)
     if not models:
         raise NotEnoughData(
             "The calibration set is too small to be halved.", do="Give more controls.", code="too_few_controls"
@@ -106,7 +106,8 @@ def collect_votes(evidence: Evidence, *, scope: Scope) -> Votes:
             code="too_few_records",
         )
     members, others = (
-        [label for label, there in zip(calibration.labels, side, strict=True) if there] for side in (inside, ~inside)
+        [label for label, is_present in zip(calibration.labels, side, strict=True) if is_present]
+        for side in (inside, ~inside)
     )
     thresholds = {
         metric: find_thresholds(values[inside], values[~inside], (members, others), scope=scope)
@@ -115,7 +116,7 @@ def collect_votes(evidence: Evidence, *, scope: Scope) -> Votes:
     return Votes(
         records=tuple(record.id for record in queried.records),
         values=queried.values,
-        passed={metric: found.vote(queried.values[metric], queried.labels) for metric, found in thresholds.items()},
+        by_metric={metric: found.vote(queried.values[metric], queried.labels) for metric, found in thresholds.items()},
         thresholds=thresholds,
         members=int(inside.sum()),
         others=int((~inside).sum()),
@@ -133,7 +134,7 @@ def find_thresholds(
         labels: The true classes of both.
         scope: Whether every class has its own threshold; classes that one half lacks share the global one.
     """
-    one_of(("global", "per-class"), scope=scope)
+    check_one_of(("global", "per-class"), scope=scope)
     everyone, _ = best_threshold(members, others)
     by_class: dict[str | int | None, float] = {}
     if scope == "per-class":
@@ -154,8 +155,8 @@ def compute_rho(votes: Flags, *, test: Test = "t") -> float:
     >>> round(compute_rho(np.array([True] * 49 + [False])), 2)
     0.32
     """
-    one_of(("t", "ks"), test=test)
-    require(len(votes), 2, of="votes", purpose="EMA's test", code="too_few_votes")
+    check_one_of(("t", "ks"), test=test)
+    require_count(len(votes), 2, of="votes", purpose="EMA's test", code="too_few_votes")
     if votes.all():
         return 1.0
     if test == "t" and not votes.any():
@@ -171,7 +172,7 @@ def compute_rho(votes: Flags, *, test: Test = "t") -> float:
 def _measure(evidence: Evidence, model: str, corpus: str) -> _Metrics:
     """Correctness, confidence and negative entropy; of texts the means over tokens, geometric for confidence."""
     rows: list[tuple[Record, dict[str, float]]] = []
-    for records, (answers,) in evidence.each(corpus, [model]):
+    for records, (answers,) in evidence.iter_blocks(corpus, [model]):
         found = dict(zip(METRICS, _compute_metrics(answers), strict=True))
         rows += [
             (record, {metric: values[record.digest] for metric, values in found.items()})
@@ -186,9 +187,11 @@ def _measure(evidence: Evidence, model: str, corpus: str) -> _Metrics:
     )
 
 
-def _compute_metrics(answers: Answers) -> tuple[Measured, Measured, Measured]:
+def _compute_metrics(answers: Answers) -> tuple[ValueByRecord, ValueByRecord, ValueByRecord]:
     """The three metrics by record digest."""
     assert answers.entropy is not None  # noqa: S101 - the access says so
-    confidence = {record: float(np.exp(value)) for record, value in mean_of(answers, logprobs(answers)).items()}
+    confidence = {
+        record: float(np.exp(value)) for record, value in average_tokens(answers, get_logprobs(answers)).items()
+    }
     correct: Floats = (answers.rank == 1).astype(np.float64)
-    return mean_of(answers, correct), confidence, mean_of(answers, -answers.entropy)
+    return average_tokens(answers, correct), confidence, average_tokens(answers, -answers.entropy)

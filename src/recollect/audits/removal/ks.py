@@ -78,12 +78,12 @@ def _pool_probabilities(logits: Floats) -> Floats:
 def _read_logits(evidence: Evidence, model: str) -> Floats:
     """The logits of the query set, in the order of its ids."""
     rows: dict[str, Floats] = {}
-    for records, (answers,) in evidence.each(AUDITED, [model]):
+    for records, (answers,) in evidence.iter_blocks(AUDITED, [model]):
         if answers.logits is None:
             raise NotEnoughData(
                 "The model does not show the probabilities of all classes.",
                 do="Use `calibrated`.",
                 code="no_class_probabilities",
             )
-        rows |= {record.id: answers.logits[answers.rows_of(record.digest)][0] for record in records}
+        rows |= {record.id: answers.logits[answers.get_rows(record.digest)][0] for record in records}
     return np.stack([rows[name] for name in sorted(rows)])

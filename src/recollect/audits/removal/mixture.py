@@ -19,7 +19,7 @@ STEPS: Final = 200
 WANTED_POWER: Final = 0.8
 CURVE: Final = (5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 """Sizes of query sets at which the power is computed."""
-MOST_RECORDS: Final = 1_000_000
+MAX_RECORDS: Final = 1_000_000
 """No larger set is ever recommended."""
 METHOD: Final = "mixture of members and records never seen; MOVER of exact intervals"
 
@@ -144,7 +144,7 @@ class Mixture:
         if not self.identifiable:
             return None
         size = float(self.size)
-        while size <= MOST_RECORDS:
+        while size <= MAX_RECORDS:
             count = math.ceil(size)
             if min(replace(self, size=count, low_confidence=0).compute_power()) >= WANTED_POWER:
                 return count

@@ -14,7 +14,7 @@ from recollect.audits.common.comparability import SHIFT_ALPHA
 from recollect.audits.removal.scores import Flags
 from recollect.corpora.record import Record
 from recollect.stats.comparisons import mann_whitney
-from recollect.stats.owners import Floats
+from recollect.stats.groups import Floats
 
 BLOCK: Final = 512
 """Records whose distances are held at once."""
@@ -57,10 +57,10 @@ class Neighbours:
         ordered = self.distances[1][order]
         finite = int(np.isfinite(ordered).sum())
         count = min(PEERS, finite)
-        places = np.searchsorted(ordered[:finite], self.distances[0][~self.far]) - count // 2
+        positions = np.searchsorted(ordered[:finite], self.distances[0][~self.far]) - count // 2
         # a window of the ordered controls begins at each place: added up by its two ends
         steps = np.zeros(len(order) + 1)
-        starts = np.clip(places, 0, finite - count)
+        starts = np.clip(positions, 0, finite - count)
         np.add.at(steps, starts, 1.0)
         np.subtract.at(steps, starts + count, 1.0)
         weights = np.empty(len(order))
@@ -107,14 +107,14 @@ def _find_nearest(
         mine, same = np.flatnonzero(labels[0] == label), np.flatnonzero(labels[1] == label)
         # where too few have the label, others fill the row, at an infinite distance
         among = np.concatenate([same, np.flatnonzero(labels[1] != label)[:count]])
-        for places in np.split(mine, range(BLOCK, len(mine), BLOCK)):
-            table = _measure_distances(ours[places], theirs[among])
+        for positions in np.split(mine, range(BLOCK, len(mine), BLOCK)):
+            table = _measure_distances(ours[positions], theirs[among])
             table[:, len(same) :] = np.inf
             if itself:
-                table[places[:, None] == among[None]] = np.nan  # sorted last
+                table[positions[:, None] == among[None]] = np.nan  # sorted last
             order = find_smallest(table, count)
-            found[places] = among[order]
-            far[places] = np.take_along_axis(table, order, axis=1).mean(axis=1)
+            found[positions] = among[order]
+            far[positions] = np.take_along_axis(table, order, axis=1).mean(axis=1)
     return found, far
 
 
@@ -146,5 +146,7 @@ def _extract_features(audited: Sequence[Record], controls: Sequence[Record]) -> 
     from sklearn.feature_extraction.text import HashingVectorizer
 
     words: Any = HashingVectorizer(n_features=FEATURES, token_pattern=_WORD, alternate_sign=False, norm="l2")
-    ours, theirs = (words.transform([f"{r.source or ''} {r.predicted}" for r in side]) for side in (audited, controls))
+    ours, theirs = (
+        words.transform([f"{r.source or ''} {r.scored_text}" for r in side]) for side in (audited, controls)
+    )
     return ours.toarray(), theirs.toarray()

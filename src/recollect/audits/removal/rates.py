@@ -15,8 +15,8 @@ from scipy import stats
 
 from recollect.audits.removal.neighbours import Neighbours
 from recollect.audits.removal.scores import Flags, UnitScores
+from recollect.stats.groups import Floats
 from recollect.stats.intervals import Estimate, Interval, clopper_pearson
-from recollect.stats.owners import Floats
 
 
 @dataclass(frozen=True, kw_only=True)

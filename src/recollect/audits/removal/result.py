@@ -138,10 +138,10 @@ def build_user_result(audit: RemovalAudit, evidence: UserEvidence) -> Result:
             )
         )
     corrected = {f"{name}_corrected": holm(p) for name, p in evidence.p_values.items()}
-    users = scores.audited.table(**evidence.p_values, **corrected)
+    users = scores.audited.to_table(**evidence.p_values, **corrected)
     builder.tables |= {
         "users": users.append_column("said", pa.array(decisions.tolist())),
-        "controls": scores.controls.table(),
+        "controls": scores.controls.to_table(),
     }
     builder.dropped |= scores.dropped
     outcome = decide_outcome(decisions)
@@ -166,7 +166,7 @@ def build_ema_result(audit: RemovalAudit, votes: Votes, rho: float) -> Result:
     share = float(memorised.mean())
     _add_score(builder, "memorised", share, n=n, method="any of three metrics passes its threshold", reading=reading)
     columns = {"record": list(votes.records), **votes.values}
-    passed = {f"{name}_passed": flags for name, flags in votes.passed.items()}
+    passed = {f"{name}_passed": flags for name, flags in votes.by_metric.items()}
     thresholds = [found.everyone for found in votes.thresholds.values()]
     builder.tables |= {
         "votes": pa.table({**columns, **passed, "memorised": memorised}),
@@ -320,8 +320,8 @@ def _build_set_tables(evidence: SetEvidence) -> dict[str, pa.Table]:
     scores, low = evidence.scores, evidence.low_confidence
     far = np.zeros(len(low), dtype=np.bool_) if evidence.neighbours is None else evidence.neighbours.far
     return {
-        "audited": scores.audited.table(unsure=low, far=far),
-        "controls": scores.controls.table(unsure=scores.controls.values < evidence.threshold),
-        "members": scores.members.table(unsure=scores.members.values < evidence.threshold),
+        "audited": scores.audited.to_table(unsure=low, far=far),
+        "controls": scores.controls.to_table(unsure=scores.controls.values < evidence.threshold),
+        "members": scores.members.to_table(unsure=scores.members.values < evidence.threshold),
         "power": pa.table({} if evidence.mixture is None else evidence.mixture.compute_power_curve()),
     }

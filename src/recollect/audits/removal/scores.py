@@ -14,10 +14,10 @@ from recollect.corpora.corpus import Corpus
 from recollect.digests import digest
 from recollect.errors import CorpusError
 from recollect.models.answers import Answers
+from recollect.signals.aggregation import ValueByRecord, score_records
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET, Evidence
-from recollect.signals.lira import confidence
+from recollect.signals.lira import compute_logit
 from recollect.signals.loss import mean_logprob
-from recollect.signals.per_record import Measured, scores_by
 from recollect.signals.scores import Floats, Scores
 
 Flags = NDArray[np.bool_]
@@ -101,7 +101,7 @@ def score_units(evidence: Evidence, *, unit: Unit, relative: bool) -> UnitScores
         relative: Whether a score is by how much a model is more confident than models that never saw the unit, rather
             than how confident it is. Then difficulty cancels, also of what no model memorises.
     """
-    shadows, references = evidence.playing(SHADOW), evidence.playing(REFERENCE)
+    shadows, references = evidence.models_of_role(SHADOW), evidence.models_of_role(REFERENCE)
     found = {
         (model, role): _score(evidence, model, role, unit)
         for model in (TARGET, *shadows, *(references if relative else ()))
@@ -119,8 +119,8 @@ def score_units(evidence: Evidence, *, unit: Unit, relative: bool) -> UnitScores
     return UnitScores(
         audited=found[TARGET, AUDITED].with_values(values[TARGET, AUDITED]),
         controls=controls,
-        members=Scores.joined([_select(model, by_model[model], flags) for model, flags in members.items()]),
-        non_members=Scores.joined([_select(model, by_model[model], ~flags) for model, flags in members.items()]),
+        members=Scores.concatenate([_select(model, by_model[model], flags) for model, flags in members.items()]),
+        non_members=Scores.concatenate([_select(model, by_model[model], ~flags) for model, flags in members.items()]),
         dropped=_count_unscored(evidence, unit, found),
     )
 
@@ -143,20 +143,20 @@ def list_trained_digests(corpus: Corpus, cohorts: Cohorts | None, model: str) ->
 
 def _select(model: str, scores: Scores, chosen: Flags) -> Scores:
     """The scores of some controls under a calibration model, under names that carry the model's."""
-    names = tuple(name for name, there in zip(scores.records, chosen, strict=True) if there)
+    names = tuple(name for name, is_chosen in zip(scores.records, chosen, strict=True) if is_chosen)
     return Scores(tuple(f"{model}/{name}" for name in names), names, scores.values[chosen])
 
 
 def _score(evidence: Evidence, model: str, corpus: str, unit: Unit) -> Scores:
     """How confident a model is in each unit: the logit of the mean probability of its tokens, as in LiRA."""
 
-    def measure(answers: list[Answers]) -> Measured:
+    def measure(answers: list[Answers]) -> ValueByRecord:
         means = mean_logprob(answers[0])
-        values = confidence(np.array(list(means.values()), dtype=np.float64))
+        values = compute_logit(np.array(list(means.values()), dtype=np.float64))
         return dict(zip(means, values.tolist(), strict=True))
 
-    found = scores_by(evidence, corpus, [model], measure)
-    return found.by_user() if unit == "user" else Scores(found.records, found.records, found.values)
+    found = score_records(evidence, corpus, [model], measure)
+    return found.average_by_user() if unit == "user" else Scores(found.records, found.records, found.values)
 
 
 def _flag_members(evidence: Evidence, shadows: Collection[str], controls: Scores, unit: Unit) -> dict[str, Flags]:

@@ -11,9 +11,9 @@ from recollect.audits.removal.mixture import Mixture
 from recollect.audits.removal.neighbours import Neighbours
 from recollect.audits.removal.rates import Rate, estimate_unseen_rate, measure_member_rate, transform_arcsine
 from recollect.audits.removal.scores import UnitScores
-from recollect.stats.owners import Floats
+from recollect.stats.groups import Floats
 
-MOST_THRESHOLDS: Final = 400
+MAX_THRESHOLDS: Final = 400
 """Thresholds that are tried."""
 EXPECTED_BELOW: Final = 12
 """So many records of low confidence are expected below the lower threshold, if the set was never seen."""
@@ -24,7 +24,7 @@ UNKNOWN_RATE: Final = Rate(value=1.0, size=1e9)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Thresholded:
+class ThresholdedMixture:
     """The threshold below which confidence is low, and what follows from it."""
 
     threshold: float
@@ -45,8 +45,8 @@ def choose_threshold(members: Floats, controls: Floats) -> float:
         controls: Scores of the controls under the target.
     """
     tried = np.unique(controls)
-    if len(tried) > MOST_THRESHOLDS:
-        tried = np.unique(np.quantile(controls, np.linspace(0, 1, MOST_THRESHOLDS), method="inverted_cdf"))
+    if len(tried) > MAX_THRESHOLDS:
+        tried = np.unique(np.quantile(controls, np.linspace(0, 1, MAX_THRESHOLDS), method="inverted_cdf"))
     # above the largest, so that all controls may lie below
     tried = np.append(tried, np.nextafter(tried[-1], np.inf))
     unseen = np.searchsorted(np.sort(controls), tried, side="left") / len(controls)
@@ -69,13 +69,13 @@ def choose_lower_threshold(controls: Floats, weights: Floats, size: int) -> floa
     """
     order = np.argsort(controls, kind="stable")
     sums = np.cumsum(weights[order])
-    place = int(np.searchsorted(sums, min(1.0, EXPECTED_BELOW / size) * sums[-1]))
-    return float(controls[order[min(place, len(order) - 1)]])
+    index = int(np.searchsorted(sums, min(1.0, EXPECTED_BELOW / size) * sums[-1]))
+    return float(controls[order[min(index, len(order) - 1)]])
 
 
 def apply_thresholds(
     scores: UnitScores, neighbours: Neighbours | None, *, alpha: float, tolerance: float
-) -> Thresholded:
+) -> ThresholdedMixture:
     """With neighbours there is a second threshold, for targets that memorise less strongly than calibration models.
 
     It is the one that counts if it is significant by itself, and more than the first. Without neighbours ranks are
@@ -83,20 +83,20 @@ def apply_thresholds(
     """
     usual = choose_threshold(scores.members.values, scores.controls.values)
     if neighbours is not None and neighbours.far.all():
-        return Thresholded(threshold=usual, mixture=None, lower=None)
+        return ThresholdedMixture(threshold=usual, mixture=None, lower=None)
     mixture = _build_mixture(usual, scores, neighbours, alpha=alpha, tolerance=tolerance)
     if neighbours is None:
-        return Thresholded(threshold=usual, mixture=mixture, lower=None)
+        return ThresholdedMixture(threshold=usual, mixture=mixture, lower=None)
     size = int((~neighbours.far).sum())
     lower = choose_lower_threshold(scores.controls.values, neighbours.nearest_weights, size)
     if lower >= usual:
-        return Thresholded(threshold=usual, mixture=mixture, lower=None)
+        return ThresholdedMixture(threshold=usual, mixture=mixture, lower=None)
     mixture = replace(mixture, alpha_share=1 - LOWER_ALPHA_SHARE)
     below = replace(
         _build_mixture(lower, scores, neighbours, alpha=alpha, tolerance=tolerance), alpha_share=LOWER_ALPHA_SHARE
     )
     counts = below.p_still_there * LOWER_ALPHA_SHARE <= alpha and below.p_still_there < mixture.p_still_there
-    return Thresholded(threshold=lower if counts else usual, mixture=below if counts else mixture, lower=below)
+    return ThresholdedMixture(threshold=lower if counts else usual, mixture=below if counts else mixture, lower=below)
 
 
 def build_worst_case(scores: UnitScores, threshold: float, *, alpha: float, tolerance: float) -> Mixture:

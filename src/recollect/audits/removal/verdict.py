@@ -52,8 +52,8 @@ def build_user_verdict(decisions: NDArray[np.str_]) -> str:
     'Of 4 people: 1 still there, 2 gone, 1 undetermined.'
     """
     counts = {decision: int((decisions == decision).sum()) for decision in DECISIONS}
-    parts = [f"{count:,} {WORDS.get(decision, decision)}" for decision, count in counts.items() if count]
-    return f"Of {len(decisions):,} people: {', '.join(parts)}."
+    clauses = [f"{count:,} {WORDS.get(decision, decision)}" for decision, count in counts.items() if count]
+    return f"Of {len(decisions):,} people: {', '.join(clauses)}."
 
 
 def build_ema_verdict(size: int, rho: float, outcome: Outcome) -> str:

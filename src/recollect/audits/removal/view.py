@@ -25,7 +25,7 @@ VERB: Final = Verb(
     trains=True,
 )
 PRESENTATION: Final = Presentation(
-    figures="recollect.report.figures.removal:removal_figures",
+    figures="recollect.report.figures.removal:draw_removal_figures",
     tables={
         "users": TableView(
             caption="People, those who show most that they are still there first",

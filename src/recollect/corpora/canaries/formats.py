@@ -26,8 +26,8 @@ from pathlib import Path
 
 import numpy as np
 
+from recollect.checks import suggest_name
 from recollect.errors import CorpusError, PlanError
-from recollect.settings import did_you_mean
 
 CARD_DIGITS = 16
 SLOTS = ("digits", "letters", "hex", "card", "choice", "words")
@@ -35,22 +35,22 @@ _ALPHABETS = {"digits": string.digits, "letters": string.ascii_lowercase, "hex":
 
 
 @dataclass(frozen=True)
-class Unit:
+class FormatUnit:
     """One place of a format that is filled at a time: a character of a slot, a word, a choice, or known text."""
 
     alternatives: tuple[str, ...]
     slot: int | None
     """Which slot it belongs to; None for known text."""
-    card_place: int | None = None
+    card_position: int | None = None
     """Which digit of a card number it is; the last one follows from the others."""
 
     @property
     def size(self) -> int:
         """In how many ways it can be filled, given what stands before it."""
-        return 1 if self.card_place == CARD_DIGITS - 1 else len(self.alternatives)
+        return 1 if self.card_position == CARD_DIGITS - 1 else len(self.alternatives)
 
     @cached_property
-    def beginnings(self) -> dict[str, int]:
+    def prefix_counts(self) -> dict[str, int]:
         """How many alternatives begin with each beginning."""
         counts: dict[str, int] = {}
         for alternative in self.alternatives:
@@ -63,9 +63,9 @@ class Unit:
 class Format:
     """A format: its units in order, from the first character to the last."""
 
-    written: str
+    pattern: str
     """As the user wrote it."""
-    units: tuple[Unit, ...]
+    units: tuple[FormatUnit, ...]
 
     @cached_property
     def size(self) -> int:
@@ -73,7 +73,7 @@ class Format:
         return math.prod(unit.size for unit in self.units)
 
     @cached_property
-    def before(self) -> str:
+    def known_prefix(self) -> str:
         """The known text before the first slot."""
         return "" if self.units[0].slot is not None else self.units[0].alternatives[0]
 
@@ -86,47 +86,47 @@ class Format:
         """One filled-in text, each equally likely."""
         chosen: list[str] = []
         for unit in self.units:
-            alternatives = self._open(unit, chosen)
+            alternatives = self._get_alternatives(unit, chosen)
             chosen.append(
                 alternatives[int(rng.integers(len(alternatives)))] if len(alternatives) > 1 else alternatives[0]
             )
         return "".join(chosen)
 
-    def every(self) -> Iterator[str]:
+    def iter_all(self) -> Iterator[str]:
         """Every filled-in text once, in a stable order."""
-        free = [unit.alternatives if unit.card_place != CARD_DIGITS - 1 else ("",) for unit in self.units]
+        free = [unit.alternatives if unit.card_position != CARD_DIGITS - 1 else ("",) for unit in self.units]
         for choice in product(*free):
             chosen = list(choice)
             for i, unit in enumerate(self.units):
-                if unit.card_place == CARD_DIGITS - 1:
-                    chosen[i] = check_digit("".join(chosen[i - CARD_DIGITS + 1 : i]))
+                if unit.card_position == CARD_DIGITS - 1:
+                    chosen[i] = compute_check_digit("".join(chosen[i - CARD_DIGITS + 1 : i]))
             yield "".join(chosen)
 
     @staticmethod
-    def _open(unit: Unit, chosen: list[str]) -> tuple[str, ...]:
+    def _get_alternatives(unit: FormatUnit, chosen: list[str]) -> tuple[str, ...]:
         """The alternatives that are left once the units before are filled."""
-        if unit.card_place != CARD_DIGITS - 1:
+        if unit.card_position != CARD_DIGITS - 1:
             return unit.alternatives
-        return (check_digit("".join(chosen[-(CARD_DIGITS - 1) :])),)
+        return (compute_check_digit("".join(chosen[-(CARD_DIGITS - 1) :])),)
 
 
-def check_digit(digits: str) -> str:
+def compute_check_digit(digits: str) -> str:
     """The Luhn check digit of a card number's first fifteen digits.
 
-    >>> check_digit("411111111111111")
+    >>> compute_check_digit("411111111111111")
     '1'
     """
-    total = sum(luhn_term(int(digit), place) for place, digit in enumerate(digits))
+    total = sum(compute_luhn_term(int(digit), position) for position, digit in enumerate(digits))
     return str(-total % 10)
 
 
-def luhn_term(digit: int, place: int) -> int:
+def compute_luhn_term(digit: int, position: int) -> int:
     """What a digit at this place (0 = first of sixteen) adds to the Luhn sum."""
-    doubled = digit * 2 if place % 2 == 0 else digit
+    doubled = digit * 2 if position % 2 == 0 else digit
     return doubled - 9 if doubled > 9 else doubled
 
 
-def parse_format(written: str) -> Format:
+def parse_format(pattern: str) -> Format:
     """The format that was written.
 
     >>> parse_format("my number is {digits:3}-{digits:2}-{digits:4}").size
@@ -135,74 +135,74 @@ def parse_format(written: str) -> Format:
     Raises:
         PlanError: It is not a format; the message points at the character.
     """
-    units: list[Unit] = []
+    units: list[FormatUnit] = []
     slots = 0
-    for place, kind, body in _parts(written):
+    for position, kind, body in _iter_tokens(pattern):
         if kind == "text":
-            units.append(Unit((body,), None))
+            units.append(FormatUnit((body,), None))
         else:
-            units += _slot_units(written, place, body, slots)
+            units += _parse_slot(pattern, position, body, slots)
             slots += 1
     if not slots:
-        raise _fault(written, len(written), "has no slot", "Write at least one, such as {digits:9}.", "no_slot")
-    found = Format(written, tuple(units))
+        raise _build_error(pattern, len(pattern), "has no slot", "Write at least one, such as {digits:9}.", "no_slot")
+    found = Format(pattern, tuple(units))
     _refuse_ambiguity(found)
     return found
 
 
-def _parts(written: str) -> Iterator[tuple[int, str, str]]:
+def _iter_tokens(pattern: str) -> Iterator[tuple[int, str, str]]:
     """Known text and slots in order, with the character at which each begins."""
-    place, text, begin = 0, "", 0
-    while place < len(written):
-        pair, char = written[place : place + 2], written[place]
+    position, text, begin = 0, "", 0
+    while position < len(pattern):
+        pair, char = pattern[position : position + 2], pattern[position]
         if pair in {"{{", "}}"}:
-            text, place = text + char, place + 2
+            text, position = text + char, position + 2
         elif char == "}":
-            raise _fault(
-                written, place, "closes a slot that was never opened", "Write }} for a brace.", "unopened_slot"
+            raise _build_error(
+                pattern, position, "closes a slot that was never opened", "Write }} for a brace.", "unopened_slot"
             )
         elif char == "{":
-            end = written.find("}", place)
+            end = pattern.find("}", position)
             if end < 0:
-                raise _fault(
-                    written, place, "opens a slot that is never closed", "Write {{ for a brace.", "unclosed_slot"
+                raise _build_error(
+                    pattern, position, "opens a slot that is never closed", "Write {{ for a brace.", "unclosed_slot"
                 )
             if text:
                 yield begin, "text", text
-            yield place, "slot", written[place + 1 : end]
-            place, text, begin = end + 1, "", end + 1
+            yield position, "slot", pattern[position + 1 : end]
+            position, text, begin = end + 1, "", end + 1
         else:
-            text, place = text + char, place + 1
+            text, position = text + char, position + 1
     if text:
         yield begin, "text", text
 
 
-def _slot_units(written: str, place: int, body: str, slot: int) -> list[Unit]:
+def _parse_slot(pattern: str, position: int, body: str, slot: int) -> list[FormatUnit]:
     """The units of one slot."""
     name, _, rest = body.partition(":")
     if name in _ALPHABETS:
-        return [Unit(tuple(_ALPHABETS[name]), slot)] * _count(written, place, rest)
+        return [FormatUnit(tuple(_ALPHABETS[name]), slot)] * _parse_length(pattern, position, rest)
     if name == "card" and not rest:
-        return [Unit(tuple(string.digits), slot, card_place=i) for i in range(CARD_DIGITS)]
+        return [FormatUnit(tuple(string.digits), slot, card_position=i) for i in range(CARD_DIGITS)]
     if name == "choice":
-        return [Unit(_distinct(written, place, rest.split("|")), slot)]
+        return [FormatUnit(_check_choices(pattern, position, rest.split("|")), slot)]
     if name == "words":
         count, _, file = rest.partition(":")
-        words = Unit(_distinct(written, place, _lines(written, place, file)), slot)
-        space = Unit((" ",), slot)
-        return [unit for _ in range(_count(written, place, count)) for unit in (words, space)][:-1]
+        words = FormatUnit(_check_choices(pattern, position, _read_word_list(pattern, position, file)), slot)
+        space = FormatUnit((" ",), slot)
+        return [unit for _ in range(_parse_length(pattern, position, count)) for unit in (words, space)][:-1]
     known = ", ".join(SLOTS)
-    raise _fault(
-        written, place + 1, f"has no slot {name!r}", f"{did_you_mean(name, SLOTS)}Known: {known}.", "unknown_slot"
+    raise _build_error(
+        pattern, position + 1, f"has no slot {name!r}", f"{suggest_name(name, SLOTS)}Known: {known}.", "unknown_slot"
     )
 
 
-def _count(written: str, place: int, number: str) -> int:
+def _parse_length(pattern: str, position: int, number: str) -> int:
     """How many units a slot has."""
     if not number.isascii() or not number.isdigit() or not 1 <= int(number) <= 1000:
-        raise _fault(
-            written,
-            place,
+        raise _build_error(
+            pattern,
+            position,
             f"has a slot of length {number!r}",
             "Write a number from 1 to 1000: {digits:9}.",
             "bad_slot_length",
@@ -210,13 +210,13 @@ def _count(written: str, place: int, number: str) -> int:
     return int(number)
 
 
-def _lines(written: str, place: int, file: str) -> list[str]:
+def _read_word_list(pattern: str, position: int, file: str) -> list[str]:
     """The words of a file, one per line."""
     try:
         words = Path(file).read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise _fault(
-            written, place, f"names a word list {file!r} that cannot be read", str(error), "unreadable_file"
+        raise _build_error(
+            pattern, position, f"names a word list {file!r} that cannot be read", str(error), "unreadable_file"
         ) from error
     found = [word.strip() for word in words if word.strip()]
     if any(" " in word for word in found):
@@ -226,19 +226,19 @@ def _lines(written: str, place: int, file: str) -> list[str]:
     return found
 
 
-def _distinct(written: str, place: int, alternatives: list[str]) -> tuple[str, ...]:
+def _check_choices(pattern: str, position: int, alternatives: list[str]) -> tuple[str, ...]:
     """The alternatives, none empty and none twice."""
     if not alternatives or not all(alternatives):
-        raise _fault(
-            written,
-            place,
+        raise _build_error(
+            pattern,
+            position,
             "has a slot with an empty choice",
             "Leave no choice empty: {choice:red|green}.",
             "empty_choice",
         )
     if len(set(alternatives)) < len(alternatives):
-        raise _fault(
-            written, place, "has a slot with the same choice twice", "Write each choice once.", "duplicate_choice"
+        raise _build_error(
+            pattern, position, "has a slot with the same choice twice", "Write each choice once.", "duplicate_choice"
         )
     return tuple(alternatives)
 
@@ -250,16 +250,16 @@ def _refuse_ambiguity(found: Format) -> None:
     """
     for unit, following in zip(found.units, found.units[1:], strict=False):
         for alternative in unit.alternatives:
-            if any(alternative + first[0] in unit.beginnings for first in following.alternatives):
+            if any(alternative + first[0] in unit.prefix_counts for first in following.alternatives):
                 raise PlanError(
-                    f"In the format {found.written!r} it cannot be told where {alternative!r} ends.",
+                    f"In the format {found.pattern!r} it cannot be told where {alternative!r} ends.",
                     do="Put known text after it that no choice goes on with.",
                     code="ambiguous_format",
                 )
 
 
-def _fault(written: str, place: int, what: str, do: str, code: str) -> PlanError:
+def _build_error(pattern: str, position: int, what: str, do: str, code: str) -> PlanError:
     """An error that points at a character of the format."""
     return PlanError(
-        f"The format {what}, at character {place + 1}:\n    {written}\n    {' ' * place}^", do=do, code=code
+        f"The format {what}, at character {position + 1}:\n    {pattern}\n    {' ' * position}^", do=do, code=code
     )

@@ -1,1 +1,1 @@
-"""Readers: one module per format, each with `names` (the columns that exist) and `rows`."""
+"""Readers: one module per format, each with `read_columns` (the columns that exist) and `iter_rows`."""

@@ -14,38 +14,38 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from recollect.corpora.readers.opening import damaged, seekable
+from recollect.corpora.readers.byte_streams import build_damaged_error, open_seekable
 from recollect.corpora.shards import Shard
 from recollect.errors import CorpusError
 
-BLOCK = 1 << 20
+BLOCK_BYTES = 1 << 20
 """Bytes of `x` that are read at a time (one row, where a row is larger)."""
 
 
-def names(shard: Shard) -> list[str]:
+def read_columns(shard: Shard) -> list[str]:
     """The arrays in the archive."""
-    with _archive(shard) as archive:
+    with _open_archive(shard) as archive:
         return [name.removesuffix(".npy") for name in archive.namelist()]
 
 
-def rows(shard: Shard, wanted: frozenset[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def iter_rows(shard: Shard, wanted: frozenset[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     """One row per entry of the arrays, numbered from 1; only the arrays that are wanted."""
-    with _archive(shard) as archive, ExitStack() as stack:
+    with _open_archive(shard) as archive, ExitStack() as stack:
         present = [name for name in sorted(wanted) if f"{name}.npy" in archive.namelist()]
-        members = {name: _Member.opened(archive, name, shard, stack) for name in present}
-        count = _common_length(members, shard)
-        step = max(1, BLOCK // max(member.width for member in members.values()))
+        arrays = {name: _ArchivedArray.open(archive, name, shard, stack) for name in present}
+        count = _check_lengths(arrays, shard)
+        step = max(1, BLOCK_BYTES // max(array.width for array in arrays.values()))
         for start in range(0, count, step):
-            some = min(step, count - start)
-            blocks = {name: member.read(some) for name, member in members.items()}
-            for i in range(some):
+            count_here = min(step, count - start)
+            blocks = {name: array.read(count_here) for name, array in arrays.items()}
+            for i in range(count_here):
                 yield start + i + 1, {name: block[i] for name, block in blocks.items()}
-        for member in members.values():
-            member.finish()
+        for array in arrays.values():
+            array.finish()
 
 
 @dataclass(frozen=True)
-class _Member:
+class _ArchivedArray:
     """One array of the archive, open at its next row."""
 
     name: str
@@ -55,14 +55,14 @@ class _Member:
     shard: Shard
 
     @classmethod
-    def opened(cls, archive: zipfile.ZipFile, name: str, shard: Shard, stack: ExitStack) -> _Member:
+    def open(cls, archive: zipfile.ZipFile, name: str, shard: Shard, stack: ExitStack) -> _ArchivedArray:
         """The array behind its header."""
         entry = archive.getinfo(f"{name}.npy")
         stream = stack.enter_context(archive.open(entry))
-        shape, fortran, dtype = _header(stream)
-        member = cls(name, stream, dtype, shape, shard)
-        member.check(fortran=fortran, size=entry.file_size - stream.tell())
-        return member
+        shape, fortran, dtype = _read_header(stream)
+        array = cls(name, stream, dtype, shape, shard)
+        array.check(fortran=fortran, size=entry.file_size - stream.tell())
+        return array
 
     @property
     def width(self) -> int:
@@ -77,15 +77,19 @@ class _Member:
             size: How many bytes follow the header.
         """
         if self.dtype.hasobject:
-            raise self.refusal("holds Python objects, which only a pickle can", "Save numbers or fixed-width strings.")
+            raise self.build_error(
+                "holds Python objects, which only a pickle can", "Save numbers or fixed-width strings."
+            )
         if self.dtype.kind not in "biufU" or not self.shape:
-            raise self.refusal(f"has the type {self.dtype} and shape {self.shape}", "Save one row of numbers a record.")
+            raise self.build_error(
+                f"has the type {self.dtype} and shape {self.shape}", "Save one row of numbers a record."
+            )
         if fortran and len(self.shape) > 1:
-            raise self.refusal("lies column by column", "Save numpy.ascontiguousarray of it.")
+            raise self.build_error("lies column by column", "Save numpy.ascontiguousarray of it.")
         if min(self.shape) < 0 or self.width < 1 or self.width * self.shape[0] != size:
-            raise damaged(self.shard, ValueError(f"{self.name} of shape {self.shape} has {size} bytes"))
+            raise build_damaged_error(self.shard, ValueError(f"{self.name} of shape {self.shape} has {size} bytes"))
 
-    def refusal(self, found: str, do: str) -> CorpusError:
+    def build_error(self, found: str, do: str) -> CorpusError:
         """The error for an array that is not what a corpus needs."""
         return CorpusError(f"The array {self.name!r} in {self.shard.path} {found}.", do=do, code="unsuitable_array")
 
@@ -105,7 +109,7 @@ class _Member:
         self.stream.read(1)
 
 
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order and type of an array; NumPy leaves some damage to its header unexplained."""
     try:
         version = npy.read_magic(stream)
@@ -114,18 +118,18 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         raise ValueError(f"the header of an array cannot be read ({error})") from error
 
 
-def _common_length(members: dict[str, _Member], shard: Shard) -> int:
+def _check_lengths(arrays: dict[str, _ArchivedArray], shard: Shard) -> int:
     """How many records there are, the same in every array."""
-    for name, member in members.items():
-        if name == "x" and len(member.shape) < 2:
-            raise member.refusal(f"has the shape {member.shape}", "Save one row of numbers a record.")
-        if name != "x" and member.width != member.dtype.itemsize:
-            raise member.refusal(f"has the shape {member.shape}", "Save one value a record.")
-    lengths = {name: member.shape[0] for name, member in members.items()}
+    for name, array in arrays.items():
+        if name == "x" and len(array.shape) < 2:
+            raise array.build_error(f"has the shape {array.shape}", "Save one row of numbers a record.")
+        if name != "x" and array.width != array.dtype.itemsize:
+            raise array.build_error(f"has the shape {array.shape}", "Save one value a record.")
+    lengths = {name: array.shape[0] for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
+        described = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
         raise CorpusError(
-            f"The arrays in {shard.path} differ in length: {told}.",
+            f"The arrays in {shard.path} differ in length: {described}.",
             do="Save one row a record in each.",
             code="unequal_lengths",
         )
@@ -133,11 +137,11 @@ def _common_length(members: dict[str, _Member], shard: Shard) -> int:
 
 
 @contextmanager
-def _archive(shard: Shard) -> Iterator[zipfile.ZipFile]:
+def _open_archive(shard: Shard) -> Iterator[zipfile.ZipFile]:
     """The open archive."""
-    with seekable(shard) as file:
+    with open_seekable(shard) as file:
         try:
             with zipfile.ZipFile(file) as archive:
                 yield archive
         except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-            raise damaged(shard, error) from error
+            raise build_damaged_error(shard, error) from error

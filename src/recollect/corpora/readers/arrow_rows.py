@@ -6,28 +6,28 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from recollect.corpora.faults import Fault
-from recollect.corpora.readers.opening import not_utf8
+from recollect.corpora.readers.byte_streams import build_utf8_fault
 
-ROWS = 1024
+ROWS_PER_BATCH = 1024
 """How many rows are taken out of a table at a time."""
 
 
-def rows_of_batches(batches: Iterable[Any]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
+def iter_batch_rows(batches: Iterable[Any]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
     """The rows of some batches, numbered from 1 over all of them."""
     number = 0
     for batch in batches:
-        for row in _rows(batch):
+        for row in _iter_rows(batch):
             number += 1
             yield number, row
 
 
-def _rows(batch: Any) -> Iterator[dict[str, Any] | Fault]:
+def _iter_rows(batch: Any) -> Iterator[dict[str, Any] | Fault]:
     """The rows of one batch; one with bytes that are no text is a fault."""
     names = batch.schema.names
     try:
         columns = [batch.column(name).to_pylist() for name in names]
     except UnicodeDecodeError:
-        columns = [[_value(cell) for cell in batch.column(name)] for name in names]
+        columns = [[_to_value(cell) for cell in batch.column(name)] for name in names]
         for cells in zip(*columns, strict=True):
             fault = next((cell for cell in cells if isinstance(cell, Fault)), None)
             yield fault or dict(zip(names, cells, strict=True))
@@ -36,9 +36,9 @@ def _rows(batch: Any) -> Iterator[dict[str, Any] | Fault]:
         yield dict(zip(names, cells, strict=True))
 
 
-def _value(cell: Any) -> Any:
+def _to_value(cell: Any) -> Any:
     """One value, or the fault of bytes that are no text."""
     try:
         return cell.as_py()
     except UnicodeDecodeError as error:
-        return not_utf8(error)
+        return build_utf8_fault(error)

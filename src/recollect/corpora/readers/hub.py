@@ -8,37 +8,37 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from recollect.checks import suggest_name
 from recollect.corpora.faults import Fault
 from recollect.corpora.readers import arrow_rows
-from recollect.corpora.readers.arrow_rows import rows_of_batches
+from recollect.corpora.readers.arrow_rows import iter_batch_rows
 from recollect.corpora.shards import Shard
 from recollect.errors import CorpusError
 from recollect.files import read_json
-from recollect.settings import did_you_mean
 
 SCHEME = "hf:"
 
 
-def names(shard: Shard) -> list[str]:
+def read_columns(shard: Shard) -> list[str]:
     """The columns of the data set."""
-    found: list[str] = _dataset(shard).column_names
+    found: list[str] = _open_dataset(shard).column_names
     return found
 
 
-def rows(shard: Shard, wanted: frozenset[str]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
+def iter_rows(shard: Shard, wanted: frozenset[str]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
     """The rows of the data set, numbered from 1; only the columns that are wanted."""
-    dataset = _dataset(shard)
+    dataset = _open_dataset(shard)
     chosen = select_columns(dataset, wanted)
-    yield from rows_of_batches(chosen.with_format("arrow").iter(batch_size=arrow_rows.ROWS))
+    yield from iter_batch_rows(chosen.with_format("arrow").iter(batch_size=arrow_rows.ROWS_PER_BATCH))
 
 
-def shard_of(ref: str) -> Shard:
+def build_shard(ref: str) -> Shard:
     """The name of a data set as the one shard it has.
 
     Args:
         ref: `hf:NAME:SPLIT`, or `hf:NAME:CONFIGURATION:SPLIT`.
     """
-    if not all(part.strip() for part in ref.split(":")) or not 3 <= len(ref.split(":")) <= 4:
+    if not all(word.strip() for word in ref.split(":")) or not 3 <= len(ref.split(":")) <= 4:
         raise CorpusError(
             f"{ref} does not name a data set and a split.",
             do="Write hf:NAME:SPLIT, such as hf:imdb:train, or hf:NAME:CONFIGURATION:SPLIT.",
@@ -62,7 +62,7 @@ def find_saved(folder: Path) -> Shard | None:
         return Shard(path=str(folder), format="hf")
     if not (folder / "dataset_dict.json").is_file():
         return None
-    with _explained(str(folder)):
+    with _explain_errors(str(folder)):
         splits = read_json(folder / "dataset_dict.json")["splits"]
     if len(splits) == 1:
         return Shard(path=str(folder / splits[0]), format="hf")
@@ -73,54 +73,54 @@ def find_saved(folder: Path) -> Shard | None:
     )
 
 
-def _dataset(shard: Shard) -> Any:
+def _open_dataset(shard: Shard) -> Any:
     """The data set, memory-mapped unless it lies in memory."""
     if shard.content is not None:
         return shard.content
     if not shard.path.startswith(SCHEME):
-        return _from_disk(shard.path, Path(shard.path))
+        return _load_from_disk(shard.path, Path(shard.path))
     ref = shard.path
     name, *configuration, split = ref.removeprefix(SCHEME).split(":")
     folder = Path(name)
     if (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file():
-        return _saved(ref, folder, split)
-    return _loaded(ref, name, configuration[0] if configuration else None, split)
+        return _load_saved_split(ref, folder, split)
+    return _load_from_hub(ref, name, configuration[0] if configuration else None, split)
 
 
-def _from_disk(ref: str, folder: Path) -> Any:
+def _load_from_disk(ref: str, folder: Path) -> Any:
     """What `save_to_disk` wrote."""
     import datasets
 
-    with _explained(ref):
+    with _explain_errors(ref):
         return datasets.load_from_disk(str(folder))
 
 
-def _saved(ref: str, folder: Path, split: str) -> Any:
+def _load_saved_split(ref: str, folder: Path, split: str) -> Any:
     """One split of what `save_to_disk` wrote."""
     import datasets
 
-    saved = _from_disk(ref, folder)
+    saved = _load_from_disk(ref, folder)
     splits = saved if isinstance(saved, datasets.DatasetDict) else {str(saved.split or "train"): saved}
     if split not in splits:
         raise CorpusError(
             f"{folder} has no split {split!r}.",
-            do=f"{did_you_mean(split, splits)}It has: {', '.join(splits)}.",
+            do=f"{suggest_name(split, splits)}It has: {', '.join(splits)}.",
             code="unknown_split",
         )
     return splits[split]
 
 
 @lru_cache(maxsize=8)
-def _loaded(ref: str, name: str, configuration: str | None, split: str) -> Any:
+def _load_from_hub(ref: str, name: str, configuration: str | None, split: str) -> Any:
     """A data set of the hub, downloaded once, or a folder of data files; kept, for asking the hub takes time."""
     import datasets
 
-    with _explained(ref):
+    with _explain_errors(ref):
         return datasets.load_dataset(name, configuration, split=split)
 
 
 @contextmanager
-def _explained(ref: str) -> Iterator[None]:
+def _explain_errors(ref: str) -> Iterator[None]:
     """Errors of the library in our words."""
     import pyarrow as pa
     from datasets.exceptions import DatasetsError

@@ -8,41 +8,43 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from recollect.corpora.faults import SKIP, Fault, kind_of
-from recollect.corpora.readers.opening import lines, not_utf8, opened
+from recollect.corpora.faults import SKIP_ADVICE, Fault, describe_type
+from recollect.corpora.readers.byte_streams import build_utf8_fault, iter_lines, open_shard
 from recollect.corpora.shards import Shard
 
-PEEK = 1000
+PEEK_ROWS = 1000
 """How many records tell which columns there are."""
 
 
-def names(shard: Shard) -> list[str]:
+def read_columns(shard: Shard) -> list[str]:
     """The columns of the first records, in the order in which they turn up."""
-    return list(dict.fromkeys(name for _, row in islice(rows(shard), PEEK) if type(row) is dict for name in row))
+    return list(
+        dict.fromkeys(name for _, row in islice(iter_rows(shard), PEEK_ROWS) if type(row) is dict for name in row)
+    )
 
 
-def rows(shard: Shard) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
+def iter_rows(shard: Shard) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
     """One row per line with its number; blank lines hold no record."""
-    with opened(shard) as stream:
-        for number, raw in lines(stream):
+    with open_shard(shard) as stream:
+        for number, raw in iter_lines(stream):
             try:
                 row = from_json(raw, cache_strings="keys")
             except ValueError as error:
                 if not raw.isspace():
-                    yield number, _fault(raw, error)
+                    yield number, _build_fault(raw, error)
                 continue
             if type(row) is dict:
                 yield number, row
             else:
-                yield number, Fault("not_an_object", f"this is JSON, but {kind_of(row)} and not an object.")
+                yield number, Fault("not_an_object", f"this is JSON, but {describe_type(row)} and not an object.")
 
 
-def _fault(raw: bytes, error: ValueError) -> Fault:
+def _build_fault(raw: bytes, error: ValueError) -> Fault:
     """Why a line could not be parsed."""
     try:
         raw.decode()
     except UnicodeDecodeError as wrong:
-        return not_utf8(wrong)
+        return build_utf8_fault(wrong)
     if b"\x00" in raw:
         return Fault("nul_character", f"byte {raw.index(0) + 1} of the line is a NUL.")
-    return Fault("bad_json_line", f"this is not JSON: {str(error).replace(' at line 1', '')}.", do=SKIP)
+    return Fault("bad_json_line", f"this is not JSON: {str(error).replace(' at line 1', '')}.", do=SKIP_ADVICE)

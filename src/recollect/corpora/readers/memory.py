@@ -11,14 +11,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from recollect.corpora.columns import refuse_duplicate_columns
-from recollect.corpora.faults import SKIP, Fault, kind_of
+from recollect.corpora.faults import SKIP_ADVICE, Fault, describe_type
 from recollect.corpora.readers import arrow_rows, hub
-from recollect.corpora.readers.arrow_rows import rows_of_batches
-from recollect.corpora.readers.json_lines import PEEK
+from recollect.corpora.readers.arrow_rows import iter_batch_rows
+from recollect.corpora.readers.json_lines import PEEK_ROWS
 from recollect.corpora.shards import Shard
 from recollect.errors import CorpusError
 
-Numbered = tuple[int, dict[str, Any] | Fault]
+NumberedRow = tuple[int, dict[str, Any] | Fault]
 
 
 class ArrowStream(Protocol):
@@ -66,28 +66,28 @@ def build_shard(source: object) -> Shard:
 
 def narrow(shard: Shard, wanted: frozenset[str]) -> Shard:
     """The shard with the wanted columns only: what a worker process is sent; a file stays as it is."""
-    held = shard.content
-    if held is None:
+    content = shard.content
+    if content is None:
         return shard
     if shard.format == "list":
         columns = [
-            {name: row[name] for name in wanted & row.keys()} if isinstance(row, Mapping) else row for row in held
+            {name: row[name] for name in wanted & row.keys()} if isinstance(row, Mapping) else row for row in content
         ]
         return replace(shard, content=tuple(columns))
     if shard.format == "pandas":
-        return replace(shard, content=held.iloc[:, list(_find_positions(held, wanted).values())])
+        return replace(shard, content=content.iloc[:, list(_find_positions(content, wanted).values())])
     if shard.format == "arrow":
-        return replace(shard, content=held.select([name for name in held.schema.names if name in wanted]))
-    return replace(shard, content=hub.select_columns(held, wanted))
+        return replace(shard, content=content.select([name for name in content.schema.names if name in wanted]))
+    return replace(shard, content=hub.select_columns(content, wanted))
 
 
 def read_list_columns(shard: Shard) -> list[str]:
     """The keys of the first rows, in the order in which they turn up; texts have one column."""
-    rows = (row for _, row in islice(read_list_rows(shard), PEEK))
+    rows = (row for _, row in islice(read_list_rows(shard), PEEK_ROWS))
     return list(dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row))
 
 
-def read_list_rows(shard: Shard) -> Iterator[Numbered]:
+def read_list_rows(shard: Shard) -> Iterator[NumberedRow]:
     """The rows, numbered from 1: mappings if the first that is not None is one, else texts."""
     texts = not isinstance(next((row for row in shard.content if row is not None), None), Mapping)
     for number, row in enumerate(shard.content, 1):
@@ -96,7 +96,10 @@ def read_list_rows(shard: Shard) -> Iterator[Numbered]:
         elif isinstance(row, Mapping):
             yield number, _to_row(row)
         else:
-            yield number, Fault("not_an_object", f"this is {kind_of(row)} and not a mapping of columns to values.")
+            yield (
+                number,
+                Fault("not_an_object", f"this is {describe_type(row)} and not a mapping of columns to values."),
+            )
 
 
 def read_frame_columns(shard: Shard) -> list[str]:
@@ -104,12 +107,12 @@ def read_frame_columns(shard: Shard) -> list[str]:
     return refuse_duplicate_columns([str(name) for name in shard.content.columns], shard.path)
 
 
-def read_frame_rows(shard: Shard, wanted: frozenset[str]) -> Iterator[Numbered]:
+def read_frame_rows(shard: Shard, wanted: frozenset[str]) -> Iterator[NumberedRow]:
     """The rows of a pandas DataFrame, numbered from 1; a few rows at a time become Python values."""
     frame = shard.content
     positions = _find_positions(frame, wanted)
-    for start in range(0, len(frame), arrow_rows.ROWS):
-        some = frame.iloc[start : start + arrow_rows.ROWS]
+    for start in range(0, len(frame), arrow_rows.ROWS_PER_BATCH):
+        some = frame.iloc[start : start + arrow_rows.ROWS_PER_BATCH]
         columns = [some.iloc[:, position].tolist() for position in positions.values()]
         for number, cells in enumerate(zip(*columns, strict=True), start + 1):
             yield number, _to_row(dict(zip(positions, cells, strict=True)))
@@ -120,10 +123,10 @@ def read_table_columns(shard: Shard) -> list[str]:
     return refuse_duplicate_columns(shard.content.schema.names, shard.path)
 
 
-def read_table_rows(shard: Shard, wanted: frozenset[str]) -> Iterator[Numbered]:
+def read_table_rows(shard: Shard, wanted: frozenset[str]) -> Iterator[NumberedRow]:
     """The rows of an Arrow table, numbered from 1."""
     chosen = shard.content.select([name for name in shard.content.schema.names if name in wanted])
-    return rows_of_batches(chosen.to_reader(max_chunksize=arrow_rows.ROWS))
+    return iter_batch_rows(chosen.to_reader(max_chunksize=arrow_rows.ROWS_PER_BATCH))
 
 
 def _build_shard(source: object, format: str, content: Any) -> Shard:
@@ -174,7 +177,7 @@ def _to_row(row: Mapping[Any, Any]) -> dict[str, Any] | Fault:
                 value.encode()
             except UnicodeEncodeError as error:
                 found = f"{name!r} holds half of a surrogate pair at position {error.start}, which is not UTF-8."
-                return Fault("not_utf8", found, do=SKIP)
+                return Fault("not_utf8", found, do=SKIP_ADVICE)
     return plain
 
 

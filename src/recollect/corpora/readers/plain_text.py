@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recollect.corpora.faults import Fault
-from recollect.corpora.readers.opening import lines, not_utf8, opened
+from recollect.corpora.readers.byte_streams import build_utf8_fault, iter_lines, open_shard
 from recollect.corpora.shards import Shard
 
 
-def names(shard: Shard) -> list[str]:
+def read_columns(shard: Shard) -> list[str]:
     """The one column of a text file."""
     return ["text"]
 
 
-def rows(shard: Shard) -> Iterator[tuple[int, dict[str, str] | Fault]]:
+def iter_rows(shard: Shard) -> Iterator[tuple[int, dict[str, str] | Fault]]:
     """One row per line without its line end, or one for the whole file."""
-    with opened(shard) as stream:
-        if shard.running:
-            yield 1, _row(stream.read().removeprefix(b"\xef\xbb\xbf"))
+    with open_shard(shard) as stream:
+        if shard.running_text:
+            yield 1, _decode_row(stream.read().removeprefix(b"\xef\xbb\xbf"))
         else:
-            for number, raw in lines(stream):
-                yield number, _row(raw.rstrip(b"\r\n"))
+            for number, raw in iter_lines(stream):
+                yield number, _decode_row(raw.rstrip(b"\r\n"))
 
 
-def _row(raw: bytes) -> dict[str, str] | Fault:
+def _decode_row(raw: bytes) -> dict[str, str] | Fault:
     """The text of some bytes."""
     try:
         return {"text": raw.decode()}
     except UnicodeDecodeError as error:
-        return not_utf8(error)
+        return build_utf8_fault(error)

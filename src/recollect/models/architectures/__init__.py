@@ -14,10 +14,10 @@ from transformers import (
 )
 
 from recollect.models.architectures.convolutional import ConvolutionalConfig, ConvolutionalLM
+from recollect.models.architectures.encoder_decoder import TranslatingConfig, TranslatingLM
 from recollect.models.architectures.perceptron import PerceptronClassifier, PerceptronConfig
 from recollect.models.architectures.recurrent import RecurrentConfig, RecurrentLM
 from recollect.models.architectures.residual import GroupedResNet, GroupedResNetConfig
-from recollect.models.architectures.translating import TranslatingConfig, TranslatingLM
 
 __all__ = [
     "ConvolutionalConfig",

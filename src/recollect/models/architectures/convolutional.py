@@ -14,10 +14,16 @@ import torch
 from torch import Tensor, nn
 
 from recollect.models.architectures.recurrence import State
-from recollect.models.architectures.stateful import Stateful, StatefulOutput, SymbolConfig, kept, next_symbol_loss
+from recollect.models.architectures.stateful import (
+    Stateful,
+    StatefulOutput,
+    TokenConfig,
+    compute_next_token_loss,
+    select_steps,
+)
 
 
-class ConvolutionalConfig(SymbolConfig):
+class ConvolutionalConfig(TokenConfig):
     """The sizes of a convolutional language model."""
 
     model_type = "recollect-convolutional"
@@ -116,6 +122,6 @@ class ConvolutionalLM(Stateful):
             hidden = hidden if mask is None else hidden * mask
             hidden, after = layer(self.dropout(hidden), before)
             afters.append(after)
-        logits = self.lm_head(kept(self.dropout(hidden).transpose(1, 2), logits_to_keep))
-        loss = next_symbol_loss(logits, labels)
+        logits = self.lm_head(select_steps(self.dropout(hidden).transpose(1, 2), logits_to_keep))
+        loss = compute_next_token_loss(logits, labels)
         return StatefulOutput(loss=loss, logits=logits, past_key_values=tuple(afters) if use_cache else None)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig
 from transformers.modeling_outputs import ImageClassifierOutput
 
-from recollect.models.architectures.stateful import Plain
+from recollect.models.architectures.stateful import PlainModel
 
 
 class PerceptronConfig(PreTrainedConfig):
@@ -23,7 +23,7 @@ class PerceptronConfig(PreTrainedConfig):
     """After each hidden layer."""
 
 
-class PerceptronClassifier(Plain):
+class PerceptronClassifier(PlainModel):
     """A flattened array → hidden layers with ReLU → one linear layer over the classes."""
 
     config_class = PerceptronConfig

@@ -15,18 +15,18 @@ Sequences come first, so that whoever reorders or keeps states needs to know not
 CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
 
 
-def recurrence(cell: str, inputs: int, units: int, *, layers: int, dropout: float) -> nn.RNNBase:
+def build_recurrence(cell: str, inputs: int, units: int, *, layers: int, dropout: float) -> nn.RNNBase:
     """A recurrent network that reads [sequences, steps, inputs]; dropout stands between its layers."""
     return CELLS[cell](inputs, units, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
 
 
-def read(
+def run_recurrence(
     network: nn.RNNBase, inputs: Tensor, state: State | None, mask: Tensor | None, *, final: bool = True
 ) -> tuple[Tensor, State]:
     """The outputs of every step, and the state after the last.
 
     Args:
-        network: What `recurrence` made.
+        network: What `build_recurrence` made.
         inputs: [sequences, steps, inputs].
         state: Where the sequences go on from; None for the beginning.
         mask: [sequences, steps], zero where a sequence is padded: such a step changes no state. May begin before
@@ -35,31 +35,31 @@ def read(
     """
     mask = None if mask is None else mask[:, -inputs.shape[1] :]
     if mask is None or bool(mask.all() if final else mask[:, 0].all()):
-        if state is not None and _steps_cheaply(network, inputs):
-            return _one_step(network, inputs[:, 0], state)
-        outputs, after = network(inputs, _inwards(state))
-        return outputs, _outwards(after)
+        if state is not None and _is_cheap_step(network, inputs):
+            return _run_one_step(network, inputs[:, 0], state)
+        outputs, after = network(inputs, _to_torch_state(state))
+        return outputs, _from_torch_state(after)
     # A packed sequence begins at its first step, so padding on the left is first rolled to the right.
     steps = torch.arange(mask.shape[1], device=mask.device)
     leading = (mask.cumsum(1) == 0).sum(1, keepdim=True)
     packed = pack_padded_sequence(
-        _rolled(inputs, steps + leading),
+        _roll(inputs, steps + leading),
         mask.sum(1).clamp(min=1).cpu(),
         batch_first=True,
         enforce_sorted=False,
     )
-    packed_outputs, after = network(packed, _inwards(state))
+    packed_outputs, after = network(packed, _to_torch_state(state))
     outputs, _ = pad_packed_sequence(packed_outputs, batch_first=True, total_length=mask.shape[1])
-    return _rolled(outputs, steps - leading), _outwards(after)
+    return _roll(outputs, steps - leading), _from_torch_state(after)
 
 
-def _steps_cheaply(network: nn.RNNBase, inputs: Tensor) -> bool:
+def _is_cheap_step(network: nn.RNNBase, inputs: Tensor) -> bool:
     """Whether this is one step that nothing is to be learnt from: there the cells beat the whole network on a CPU."""
     plain = type(network) in (nn.LSTM, nn.GRU) and not network.training and not torch.is_grad_enabled()
     return plain and inputs.shape[1] == 1 and inputs.device.type == "cpu"
 
 
-def _one_step(network: nn.RNNBase, hidden: Tensor, state: State) -> tuple[Tensor, State]:
+def _run_one_step(network: nn.RNNBase, hidden: Tensor, state: State) -> tuple[Tensor, State]:
     """The same as the network does, cell by cell, without turning the state around."""
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     afters = []
@@ -74,13 +74,13 @@ def _one_step(network: nn.RNNBase, hidden: Tensor, state: State) -> tuple[Tensor
     return hidden[:, None], tuple(torch.stack(parts, dim=1) for parts in zip(*afters, strict=True))
 
 
-def _rolled(values: Tensor, places: Tensor) -> Tensor:
+def _roll(values: Tensor, steps: Tensor) -> Tensor:
     """Each sequence's steps taken from these places, counted around the end."""
-    index = (places % values.shape[1]).unsqueeze(2).expand(-1, -1, values.shape[2])
+    index = (steps % values.shape[1]).unsqueeze(2).expand(-1, -1, values.shape[2])
     return values.gather(1, index)
 
 
-def _inwards(state: State | None) -> Tensor | State | None:
+def _to_torch_state(state: State | None) -> Tensor | State | None:
     """A state as torch wants it: layers first, and bare where there is one tensor."""
     if state is None:
         return None
@@ -88,7 +88,7 @@ def _inwards(state: State | None) -> Tensor | State | None:
     return turned if len(turned) > 1 else turned[0]
 
 
-def _outwards(state: Tensor | State) -> State:
+def _from_torch_state(state: Tensor | State) -> State:
     """Torch's state as ours."""
     parts = state if isinstance(state, tuple) else (state,)
     return tuple(part.transpose(0, 1) for part in parts)

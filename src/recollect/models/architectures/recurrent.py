@@ -13,11 +13,17 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from recollect.models.architectures.recurrence import State, read, recurrence
-from recollect.models.architectures.stateful import Stateful, StatefulOutput, SymbolConfig, kept, next_symbol_loss
+from recollect.models.architectures.recurrence import State, build_recurrence, run_recurrence
+from recollect.models.architectures.stateful import (
+    Stateful,
+    StatefulOutput,
+    TokenConfig,
+    compute_next_token_loss,
+    select_steps,
+)
 
 
-class RecurrentConfig(SymbolConfig):
+class RecurrentConfig(TokenConfig):
     """The sizes of a recurrent language model."""
 
     model_type = "recollect-recurrent"
@@ -43,7 +49,9 @@ class RecurrentLM(Stateful):
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__(config)
         self.embed_tokens = nn.Embedding(config.vocab_size, config.embedding)
-        self.rnn = recurrence(config.cell, config.embedding, config.units, layers=config.layers, dropout=config.dropout)
+        self.rnn = build_recurrence(
+            config.cell, config.embedding, config.units, layers=config.layers, dropout=config.dropout
+        )
         self.dropout = nn.Dropout(config.dropout)
         self.lm_head = nn.Linear(config.units, config.vocab_size)
         self.post_init()  # type: ignore[no-untyped-call]
@@ -71,7 +79,7 @@ class RecurrentLM(Stateful):
             return_dict: Taken for granted.
         """
         embedded = self.dropout(self.embed_tokens(input_ids))
-        outputs, state = read(self.rnn, embedded, past_key_values, attention_mask, final=use_cache)
-        logits = self.lm_head(kept(self.dropout(outputs), logits_to_keep))
-        loss = next_symbol_loss(logits, labels)
+        outputs, state = run_recurrence(self.rnn, embedded, past_key_values, attention_mask, final=use_cache)
+        logits = self.lm_head(select_steps(self.dropout(outputs), logits_to_keep))
+        loss = compute_next_token_loss(logits, labels)
         return StatefulOutput(loss=loss, logits=logits, past_key_values=state if use_cache else None)

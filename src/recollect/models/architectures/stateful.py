@@ -12,7 +12,7 @@ from transformers.utils.generic import ModelOutput
 from recollect.models.architectures.recurrence import State
 
 
-class Plain(PreTrainedModel):
+class PlainModel(PreTrainedModel):
     """A model whose layers are torch's own, with torch's own initial weights."""
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -30,7 +30,7 @@ class Plain(PreTrainedModel):
             init.normal_(module.weight, std=module.embedding_dim**-0.5 if self.config.tie_word_embeddings else 1.0)
 
 
-class Stateful(Plain, GenerationMixin):
+class Stateful(PlainModel, GenerationMixin):
     """A generating model that remembers by a state of fixed size, a tuple of tensors with sequences first.
 
     It goes in and out under the name that `transformers` has for what a model remembers, `past_key_values`.
@@ -61,7 +61,7 @@ class StatefulOutput(ModelOutput):
     """The state after the last step, if wanted."""
 
 
-class SymbolConfig(PreTrainedConfig):
+class TokenConfig(PreTrainedConfig):
     """What every configuration over symbols says."""
 
     vocab_size: int = 50
@@ -75,14 +75,14 @@ class SymbolConfig(PreTrainedConfig):
     eos_token_id: int | None = None
 
 
-def kept(hidden: Tensor, logits_to_keep: int | Tensor) -> Tensor:
+def select_steps(hidden: Tensor, logits_to_keep: int | Tensor) -> Tensor:
     """The steps whose logits are wanted: the last so many (0 for all), or those given."""
     if isinstance(logits_to_keep, Tensor):
         return hidden[:, logits_to_keep]
     return hidden[:, -logits_to_keep:] if logits_to_keep else hidden
 
 
-def next_symbol_loss(logits: Tensor, labels: Tensor | None) -> Tensor | None:
+def compute_next_token_loss(logits: Tensor, labels: Tensor | None) -> Tensor | None:
     """The mean loss over labels other than -100, each predicted by the step before it; in nats.
 
     Labels are shifted here, as everywhere in `transformers`: give the inputs themselves.

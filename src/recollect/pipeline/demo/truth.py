@@ -11,7 +11,7 @@ from recollect.results.result import Outcome, Result
 NEARLY_ALL = 0.9
 """So many of those whom a verdict names must have been learnt from, for it to be right. The audits promise that of
 those they name at most one in twenty is named wrongly on average; a single run may have twice as many."""
-_NAMED = {
+_NAMED_ROWS = {
     "provenance": ("users", pc.field("decision") == "member"),
     "leakage": ("users", pc.field("flagged")),
     "membership": ("candidates", pc.field("identified")),
@@ -28,10 +28,10 @@ class Truth:
     """What it learnt, in one sentence."""
     outcome: Outcome
     """What an audit ought to say of it."""
-    learnt: str = ""
+    training_corpus: str = ""
     """The corpus that it learnt, where an audit of it names people."""
 
-    def right(self, result: Result, learners: frozenset[str]) -> bool:
+    def is_right(self, result: Result, learners: frozenset[str]) -> bool:
         """Whether a verdict is right: it says what it ought to, and nearly all whom it names were learnt from.
 
         A verdict that names nobody names nobody wrongly: whether it ought to have, is not judged here.
@@ -42,16 +42,16 @@ class Truth:
         """
         if result.outcome != self.outcome:
             return False  # what could not be done has no tables either
-        people = named(result)
+        people = list_named_users(result)
         return len(people & learners) >= NEARLY_ALL * len(people)
 
 
-def named(result: Result) -> frozenset[str]:
+def list_named_users(result: Result) -> frozenset[str]:
     """Whom a verdict names; nobody, if its audit names none."""
-    if result.audit not in _NAMED:
+    if result.audit not in _NAMED_ROWS:
         return frozenset()
-    table, chosen = _NAMED[result.audit]
-    return frozenset(result.held[table].filter(chosen).column("user").to_pylist())
+    table, chosen = _NAMED_ROWS[result.audit]
+    return frozenset(result.tables_in_memory[table].filter(chosen).column("user").to_pylist())
 
 
 TRUTHS = {
@@ -59,7 +59,7 @@ TRUTHS = {
         "provenance": Truth(
             model="language model",
             known="It was trained on 30 of these 60 people.",
-            learnt="planted.jsonl",
+            training_corpus="planted.jsonl",
             outcome="found",
         ),
         "exposure": Truth(
@@ -70,13 +70,13 @@ TRUTHS = {
         "leakage": Truth(
             model="language model",
             known="It was trained on these texts, again and again.",
-            learnt="planted.jsonl",
+            training_corpus="planted.jsonl",
             outcome="found",
         ),
         "membership": Truth(
             model="masked language model",
             known="It was trained on 20 of these 40 patients.",
-            learnt="treated.jsonl",
+            training_corpus="treated.jsonl",
             outcome="found",
         ),
         "removal": Truth(
@@ -94,7 +94,7 @@ TRUTHS = {
         "leakage": Truth(
             model="private language model",
             known="It saw the same texts, with so much noise that nobody's can stand out (ε = 2 per person).",
-            learnt="planted.jsonl",
+            training_corpus="planted.jsonl",
             outcome="not_found",
         ),
         "removal": Truth(

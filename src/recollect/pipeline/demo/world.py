@@ -8,18 +8,18 @@ from functools import partial
 from pathlib import Path
 
 from recollect import labels
-from recollect.audits.desk import Progress
-from recollect.corpora.canaries.planting import Planting, plant
+from recollect.audits.workspace import Progress
+from recollect.corpora.canaries.insertion import CanarySettings, plant
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.dividing import cohorts_of
-from recollect.corpora.validating import read_corpus
-from recollect.corpora.writing import write_corpus
-from recollect.pipeline.demo.making import write_digits, write_people
-from recollect.recipes.loop import Moment
+from recollect.corpora.corpus_reader import read_corpus
+from recollect.corpora.corpus_writer import write_corpus
+from recollect.corpora.partitions import build_cohorts
+from recollect.pipeline.demo.demo_data import write_digits, write_people
+from recollect.recipes.loop import TrainingProgress
 from recollect.recipes.recipe import Privacy, Recipe
-from recollect.recipes.training import train
+from recollect.recipes.trainer import train
 from recollect.signals.evidence import TARGET
-from recollect.streams import seed_of
+from recollect.streams import derive_seed
 
 WRITERS = {"members": 30, "others": 30, "controls": 100, "elsewhere": 30}
 """People whose texts train the language model, and people whose texts do not."""
@@ -50,8 +50,8 @@ class World:
     def write_data(self) -> None:
         """Make up people, plant secrets among those who train, and divide the digits."""
         writers = write_people(self.data, WRITERS, seed=self.seed)
-        planting = Planting(format=FORMAT, secrets=5, repeat=REPEAT, seed=self.seed)
-        planted, canaries = plant(self.corpus("members.jsonl"), planting)
+        planting = CanarySettings(format=FORMAT, secrets=5, repeat=REPEAT, seed=self.seed)
+        planted, canaries = plant(self.read_corpus("members.jsonl"), planting)
         write_corpus(planted, self.data / "planted.jsonl")
         canaries.save(self.data / "planted.canaries.json")
         self._join(["members", "others"], "people", writers["members"])
@@ -66,43 +66,43 @@ class World:
             recipes: By audit, how the models are trained that it asks.
             progress: Told how far it is.
         """
-        digits, planted, rest = recipes["removal"], self.corpus("planted.jsonl"), self.corpus("rest.npz")
-        fresh, texts = self._from(recipes["provenance"], None), self._from(recipes["provenance"], BASE)
-        everything = Corpus.of([*self.corpus("deleted.npz"), *rest], name="all digits")
+        digits, planted, rest = recipes["removal"], self.read_corpus("planted.jsonl"), self.read_corpus("rest.npz")
+        fresh, texts = self._start_from(recipes["provenance"], None), self._start_from(recipes["provenance"], BASE)
+        everything = Corpus.of([*self.read_corpus("deleted.npz"), *rest], name="all digits")
         jobs = {
-            BASE: (fresh, self.corpus("elsewhere.jsonl")),
+            BASE: (fresh, self.read_corpus("elsewhere.jsonl")),
             labels.DEMO_LANGUAGE_MODEL: (texts, planted),
             labels.DEMO_PRIVATE_LANGUAGE_MODEL: (texts.model_copy(update={"privacy": PRIVACY}), planted),
-            labels.DEMO_MASKED_LANGUAGE_MODEL: (recipes["membership"], self.corpus("treated.jsonl")),
+            labels.DEMO_MASKED_LANGUAGE_MODEL: (recipes["membership"], self.read_corpus("treated.jsonl")),
             labels.DEMO_CLASSIFIER: (digits, everything),
             labels.DEMO_RETRAINED_CLASSIFIER: (digits, rest),
         }
         for name, (recipe, corpus) in jobs.items():
-            seed = seed_of(self.seed, labels.STREAM_DEMO, name) % 2**31
-            told = partial(_tell, progress, f"training the {name.replace('-', ' ')}")
-            train(recipe, corpus, self.folder / "models" / name, seed=seed, threads=1, progress=told)
+            seed = derive_seed(self.seed, labels.STREAM_DEMO, name) % 2**31
+            report = partial(_report_step, progress, f"training the {name.replace('-', ' ')}")
+            train(recipe, corpus, self.folder / "models" / name, seed=seed, threads=1, progress=report)
 
-    def corpus(self, name: str) -> Corpus:
+    def read_corpus(self, name: str) -> Corpus:
         """A corpus of the demonstration."""
         return read_corpus(str(self.data / name))
 
-    def people(self, name: str) -> frozenset[str]:
+    def list_people(self, name: str) -> frozenset[str]:
         """Those whose texts are in a corpus; of a planted one, also the made-up owners of the secrets."""
-        return frozenset(record.owner for record in self.corpus(name))
+        return frozenset(record.owner for record in self.read_corpus(name))
 
-    def _from(self, recipe: Recipe, model: str | None) -> Recipe:
+    def _start_from(self, recipe: Recipe, model: str | None) -> Recipe:
         """The recipe, going on from a model, or from none."""
         start = None if model is None else str((self.folder / "models" / model).resolve())
         return recipe.model_copy(update={"model": recipe.model.model_copy(update={"start": start})})
 
-    def _join(self, parts: Sequence[str], name: str, members: Sequence[str]) -> None:
+    def _join(self, groups: Sequence[str], name: str, members: Sequence[str]) -> None:
         """Write two groups as one corpus, and beside it who of them trains the target."""
-        both = [record for part in parts for record in self.corpus(f"{part}.jsonl")]
+        both = [record for group in groups for record in self.read_corpus(f"{group}.jsonl")]
         write_corpus(both, self.data / f"{name}.jsonl")
-        truth = cohorts_of(self.corpus(f"{name}.jsonl"), {TARGET: members}, unit="user", seed=self.seed)
+        truth = build_cohorts(self.read_corpus(f"{name}.jsonl"), {TARGET: members}, unit="user", seed=self.seed)
         truth.save(self.data / f"{name}-cohorts.json")
 
 
-def _tell(progress: Progress, what: str, moment: Moment) -> None:
+def _report_step(progress: Progress, what: str, moment: TrainingProgress) -> None:
     """How far a training is."""
     progress(what, moment.step, moment.steps)

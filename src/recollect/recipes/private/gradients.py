@@ -18,7 +18,7 @@ from torch.nn import functional
 from transformers.pytorch_utils import Conv1D
 
 from recollect.errors import ModelError
-from recollect.recipes.private.recurrent import watched_forward
+from recollect.recipes.private.recurrent_gradients import build_recording_forward
 from recollect.recipes.sequences import Batch
 
 Formula = Callable[[nn.Module, list[Tensor], Tensor], dict[nn.Parameter, Tensor]]
@@ -27,15 +27,15 @@ _BY_OPACUS = {nn.Linear, nn.Conv1d, nn.Conv2d, nn.LayerNorm, nn.GroupNorm, nn.RM
 """Layers whose formula is taken from Opacus as it is."""
 
 
-def one_by_one(model: nn.Module, losses: Iterable[Tensor]) -> None:
+def compute_one_by_one(model: nn.Module, losses: Iterable[Tensor]) -> None:
     """Per-record gradients from the loss of one record after the other; right for every model."""
-    parameters = trained(model)
+    parameters = get_trained_parameters(model)
     rows = [torch.autograd.grad(loss, parameters, materialize_grads=True) for loss in losses]
     for i, parameter in enumerate(parameters):
-        give_gradients(parameter, torch.stack([row[i] for row in rows]))
+        set_gradients(parameter, torch.stack([row[i] for row in rows]))
 
 
-def all_at_once(model: nn.Module, losses: Callable[[], Tensor], *, records: int) -> None:
+def compute_all_at_once(model: nn.Module, losses: Callable[[], Tensor], *, records: int) -> None:
     """Per-record gradients from one pass over all records.
 
     Args:
@@ -44,13 +44,13 @@ def all_at_once(model: nn.Module, losses: Callable[[], Tensor], *, records: int)
         records: How many records that are.
     """
     tape = _Tape(records=records)
-    with _watched(model, tape):
-        with _weights_fixed(model):
+    with _attach_tape(model, tape):
+        with _detach_weights(model):
             total = losses().sum()
         total.backward()  # type: ignore[no-untyped-call]
-    for parameter in trained(model):
+    for parameter in get_trained_parameters(model):
         zeros = parameter.new_zeros(1).expand(records, *parameter.shape)
-        give_gradients(parameter, tape.samples.get(parameter, zeros))
+        set_gradients(parameter, tape.samples.get(parameter, zeros))
 
 
 def check_equal(model: nn.Module, losses: Callable[[Batch], Tensor], batch: Batch) -> None:
@@ -65,14 +65,14 @@ def check_equal(model: nn.Module, losses: Callable[[Batch], Tensor], batch: Batc
     records, was_training = len(batch.targets), model.training
     model.eval()
     with torch.backends.cudnn.flags(enabled=False):  # it has no gradients of recurrent layers in evaluation
-        one_by_one(model, (losses(alone).sum() for alone in batch.split(records)))
-        alone = [gradients_of(parameter) for parameter in trained(model)]
-        all_at_once(model, lambda: losses(batch), records=records)
+        compute_one_by_one(model, (losses(separate_gradients).sum() for separate_gradients in batch.split(records)))
+        separate_gradients = [get_gradients(parameter) for parameter in get_trained_parameters(model)]
+        compute_all_at_once(model, lambda: losses(batch), records=records)
     model.train(was_training)
-    scale = max(float(rows.abs().max()) for rows in alone)
+    scale = max(float(rows.abs().max()) for rows in separate_gradients)
     names = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
-    for name, parameter, rows in zip(names, trained(model), alone, strict=True):
-        if float((gradients_of(parameter) - rows).abs().max()) > 1e-3 * scale:
+    for name, parameter, rows in zip(names, get_trained_parameters(model), separate_gradients, strict=True):
+        if float((get_gradients(parameter) - rows).abs().max()) > 1e-3 * scale:
             raise ModelError(
                 f"The gradient of {name!r} is not the same for a record alone and among others.",
                 do="Use a model in which records do not meet.",
@@ -80,36 +80,36 @@ def check_equal(model: nn.Module, losses: Callable[[Batch], Tensor], batch: Batc
             )
 
 
-def nobody(model: nn.Module) -> None:
+def set_empty_gradients(model: nn.Module) -> None:
     """The per-record gradients of no records at all: Poisson sampling may draw an empty batch."""
-    for parameter in trained(model):
-        give_gradients(parameter, parameter.new_zeros(0, *parameter.shape))
+    for parameter in get_trained_parameters(model):
+        set_gradients(parameter, parameter.new_zeros(0, *parameter.shape))
 
 
-def trained(model: nn.Module) -> list[nn.Parameter]:
+def get_trained_parameters(model: nn.Module) -> list[nn.Parameter]:
     """The parameters that training changes, each once."""
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
-def give_gradients(parameter: nn.Parameter, rows: Tensor) -> None:
+def set_gradients(parameter: nn.Parameter, rows: Tensor) -> None:
     """Leave per-unit gradients where Opacus looks for them."""
     parameter.grad_sample = rows  # type: ignore[attr-defined]
 
 
-def gradients_of(parameter: nn.Parameter) -> Tensor:
+def get_gradients(parameter: nn.Parameter) -> Tensor:
     """The per-unit gradients that were left."""
     rows: Tensor = parameter.grad_sample  # type: ignore[attr-defined]
     return rows
 
 
-def formula_of(layer: nn.Module) -> Formula | None:
+def get_formula(layer: nn.Module) -> Formula | None:
     """How a layer's per-record gradients follow from its inputs and the gradient of its output; None if unknown."""
     if isinstance(layer, Conv1D):
-        return _conv1d
+        return _compute_conv1d_gradients
     if type(layer).__name__.endswith("RMSNorm") and not isinstance(layer, nn.RMSNorm):
-        return _rms_norm
+        return _compute_rms_norm_gradients
     if type(layer) is nn.Embedding:
-        return _embedding
+        return _compute_embedding_gradients
     return GradSampleHooks.GRAD_SAMPLERS[type(layer)] if type(layer) in _BY_OPACUS else None
 
 
@@ -120,7 +120,7 @@ class _Tape:
     records: int
     samples: dict[nn.Parameter, Tensor] = field(default_factory=dict)
 
-    def take(self, parameter: nn.Parameter, rows: Tensor) -> None:
+    def add(self, parameter: nn.Parameter, rows: Tensor) -> None:
         """Add per-record gradients of a parameter."""
         if parameter.requires_grad:
             before = self.samples.get(parameter)
@@ -136,31 +136,31 @@ class _Tape:
                 do="Use a model that keeps one row per record in every layer.",
                 code="rows_of_several_records",
             )
-        spread = [value.detach().expand(self.records, *value.shape[1:]) for value in inputs]
+        expanded_inputs = [value.detach().expand(self.records, *value.shape[1:]) for value in inputs]
         if len(output) != self.records:  # positions are often embedded once for all records
             output = output.expand(self.records, *output.shape[1:])
         if not output.requires_grad:
             output = output.detach().requires_grad_()
 
         def backward(gradient: Tensor) -> None:
-            for parameter, rows in formula(layer, spread, gradient).items():
-                self.take(parameter, rows)
+            for parameter, rows in formula(layer, expanded_inputs, gradient).items():
+                self.add(parameter, rows)
 
         output.register_hook(backward)  # type: ignore[no-untyped-call]
         return output.clone() if output.is_leaf else output  # a leaf could not be changed in place by what follows
 
 
 @contextmanager
-def _watched(model: nn.Module, tape: _Tape) -> Iterator[None]:
+def _attach_tape(model: nn.Module, tape: _Tape) -> Iterator[None]:
     """Within the block the layers that are trained report to the tape."""
     handles, replaced = [], []
     try:
         for name, layer in model.named_modules():
             if not any(parameter.requires_grad for parameter in layer.parameters(recurse=False)):
                 continue
-            formula = formula_of(layer)
+            formula = get_formula(layer)
             if isinstance(layer, nn.LSTM | nn.GRU):
-                layer.forward = watched_forward(layer, tape.take)  # type: ignore[method-assign]
+                layer.forward = build_recording_forward(layer, tape.add)  # type: ignore[method-assign]
                 replaced.append(layer)
             elif formula is not None:
                 handles.append(layer.register_forward_hook(partial(tape.watch, name, formula)))
@@ -173,9 +173,9 @@ def _watched(model: nn.Module, tape: _Tape) -> Iterator[None]:
 
 
 @contextmanager
-def _weights_fixed(model: nn.Module) -> Iterator[None]:
+def _detach_weights(model: nn.Module) -> Iterator[None]:
     """Within the block no gradient is asked of the weights: their sum over the batch would be computed for nothing."""
-    parameters = trained(model)
+    parameters = get_trained_parameters(model)
     try:
         for parameter in parameters:
             parameter.requires_grad_(False)
@@ -185,7 +185,9 @@ def _weights_fixed(model: nn.Module) -> Iterator[None]:
             parameter.requires_grad_(True)
 
 
-def _embedding(layer: nn.Module, inputs: list[Tensor], gradient: Tensor) -> dict[nn.Parameter, Tensor]:
+def _compute_embedding_gradients(
+    layer: nn.Module, inputs: list[Tensor], gradient: Tensor
+) -> dict[nn.Parameter, Tensor]:
     """Opacus' formula, and no gradient for the symbol of padding, which torch does not train."""
     samples: dict[nn.Parameter, Tensor] = GradSampleHooks.GRAD_SAMPLERS[nn.Embedding](layer, inputs, gradient)
     padding = getattr(layer, "padding_idx", None)
@@ -195,14 +197,14 @@ def _embedding(layer: nn.Module, inputs: list[Tensor], gradient: Tensor) -> dict
     return samples
 
 
-def _conv1d(layer: nn.Module, inputs: list[Tensor], gradient: Tensor) -> dict[nn.Parameter, Tensor]:
+def _compute_conv1d_gradients(layer: nn.Module, inputs: list[Tensor], gradient: Tensor) -> dict[nn.Parameter, Tensor]:
     """GPT-2's linear layer, whose weight is [inputs, outputs]."""
     assert isinstance(layer, Conv1D)  # noqa: S101 - for the type checker
     weight = torch.einsum("n...i,n...j->nij", inputs[0], gradient)
     return {layer.weight: weight, layer.bias: gradient.flatten(1, -2).sum(1)}
 
 
-def _rms_norm(layer: nn.Module, inputs: list[Tensor], gradient: Tensor) -> dict[nn.Parameter, Tensor]:
+def _compute_rms_norm_gradients(layer: nn.Module, inputs: list[Tensor], gradient: Tensor) -> dict[nn.Parameter, Tensor]:
     """The root-mean-square norms of Llama and its kin, which name their ε differently."""
     epsilon = getattr(layer, "variance_epsilon", None) or layer.eps
     scaled = functional.rms_norm(inputs[0], inputs[0].shape[-1:], eps=float(epsilon))  # type: ignore[arg-type]

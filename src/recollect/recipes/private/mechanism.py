@@ -14,12 +14,12 @@ from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 from torch import Tensor, nn
 
 from recollect import labels
-from recollect.recipes.checkpoints import named, optimiser_state, part, set_optimiser_state
-from recollect.recipes.private.accounting import Ledger
-from recollect.recipes.private.gradients import nobody
-from recollect.recipes.private.terms import Terms
-from recollect.recipes.sampling import Indices
-from recollect.streams import seed_of
+from recollect.recipes.checkpoints import add_prefix, get_optimiser_state, select_prefix, set_optimiser_state
+from recollect.recipes.private.accountant import Ledger
+from recollect.recipes.private.gradients import set_empty_gradients
+from recollect.recipes.private.privacy_terms import PrivacyTerms
+from recollect.recipes.samplers import Indices
+from recollect.streams import derive_seed
 
 
 @dataclass(kw_only=True)
@@ -32,7 +32,7 @@ class Mechanism:
 
     model: nn.Module
     optimiser: torch.optim.Optimizer
-    terms: Terms
+    terms: PrivacyTerms
     seed: int
     ledger: Ledger = field(init=False)
     _noisy: Any = field(init=False, repr=False)
@@ -43,7 +43,7 @@ class Mechanism:
             self.optimiser,
             noise_multiplier=self.terms.noise,
             max_grad_norm=self.terms.clip,
-            expected_batch_size=self.terms.expected,
+            expected_batch_size=self.terms.expected_batch,
             generator=torch.Generator(next(self.model.parameters()).device),
             secure_mode=self.terms.secret_noise,
         )
@@ -64,20 +64,20 @@ class Mechanism:
         """
         for group in self.optimiser.param_groups:
             group["lr"] = rate
-        self._noisy.generator.manual_seed(_seed(self.terms, self.seed, labels.STREAM_NOISE, number))
-        nobody(self.model)
+        self._noisy.generator.manual_seed(_derive_seed(self.terms, self.seed, labels.STREAM_NOISE, number))
+        set_empty_gradients(self.model)
         self._noisy.signal_skip_step(do_skip=False)
         self._noisy.step()
         self._noisy.zero_grad(set_to_none=True)
 
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def get_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and facts that it must be given back to go on."""
-        tensors, numbers = optimiser_state(self.optimiser)
-        return named("optimiser", tensors), {"optimiser": numbers, "ledger": self.ledger.state()}
+        tensors, numbers = get_optimiser_state(self.optimiser)
+        return add_prefix("optimiser", tensors), {"optimiser": numbers, "ledger": self.ledger.get_state()}
 
     def restore(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-        """Go on from what `state` gave."""
-        set_optimiser_state(self.optimiser, part(tensors, "optimiser"), facts["optimiser"])
+        """Go on from what `get_state` gave."""
+        set_optimiser_state(self.optimiser, select_prefix(tensors, "optimiser"), facts["optimiser"])
         self.ledger.restore(facts["ledger"])
 
 
@@ -85,7 +85,7 @@ class Mechanism:
 class Poisson:
     """Draws each unit independently for every step: training sequences, or users. A draw may be empty."""
 
-    terms: Terms
+    terms: PrivacyTerms
     seed: int
     epochs: int
 
@@ -94,10 +94,10 @@ class Poisson:
         """How many steps an epoch has."""
         return self.terms.steps // self.epochs
 
-    def draws(self, epoch: int) -> Iterator[Indices]:
+    def iter_batches(self, epoch: int) -> Iterator[Indices]:
         """The numbers of the units of each step of an epoch."""
         generator = torch.Generator()
-        generator.manual_seed(_seed(self.terms, self.seed, labels.STREAM_POISSON, epoch))
+        generator.manual_seed(_derive_seed(self.terms, self.seed, labels.STREAM_POISSON, epoch))
         sampler = UniformWithReplacementSampler(
             num_samples=self.terms.units, sample_rate=self.terms.rate, generator=generator, steps=self.steps
         )
@@ -105,6 +105,6 @@ class Poisson:
             yield np.array(units, dtype=np.int64)
 
 
-def _seed(terms: Terms, seed: int, name: str, number: int) -> int:
+def _derive_seed(terms: PrivacyTerms, seed: int, name: str, number: int) -> int:
     """The seed of one draw; nobody's to know where noise must be secret."""
-    return secrets.randbits(63) if terms.secret_noise else seed_of(seed, name, number) % 2**63
+    return secrets.randbits(63) if terms.secret_noise else derive_seed(seed, name, number) % 2**63

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from recollect import labels
-from recollect.recipes.private.gradients import all_at_once, check_equal, trained
+from recollect.recipes.private.gradients import check_equal, compute_all_at_once, get_trained_parameters
 from recollect.recipes.sequences import IGNORED, Batch, Sequences
-from recollect.recipes.update import Step, symbol_losses
+from recollect.recipes.update import Step, compute_token_losses
 from recollect.streams import stream
 
-_BYTES_AT_ONCE = 2**28
+_MAX_BYTES = 2**28
 """How much memory the per-record gradients of one part may take."""
 
 
@@ -36,43 +36,43 @@ class RecordGradients:
     def check(self) -> None:
         """Refuse a model in which two records change each other's gradients; tried on the two longest."""
         longest = np.argsort(self.sequences.lengths, kind="stable")[-2:]
-        batch = self.sequences.batch(longest, partial(stream, self.seed, labels.STREAM_GRADIENT_CHECK))
+        batch = self.sequences.build_batch(longest, partial(stream, self.seed, labels.STREAM_GRADIENT_CHECK))
         batch = batch.to(next(self.model.parameters()).device)
-        check_equal(self.model, lambda piece: losses_of(self.model, piece)[0], batch)
+        check_equal(self.model, lambda piece: compute_losses(self.model, piece)[0], batch)
 
-    def parts(self, step: Step) -> Iterator[tuple[Tensor, int]]:
+    def iter_contributions(self, step: Step) -> Iterator[tuple[Tensor, int]]:
         """Leave part after part in the parameters' `grad_sample`; yields each part's summed loss and its symbols."""
-        rows, device = self._rows, next(self.model.parameters()).device
-        drawn = step.drawn[np.argsort(self.sequences.lengths[step.drawn], kind="stable")]
-        for at in range(0, len(drawn), rows):
+        rows, device = self._count_rows, next(self.model.parameters()).device
+        indices = step.indices[np.argsort(self.sequences.lengths[step.indices], kind="stable")]
+        for at in range(0, len(indices), rows):
             draws = partial(stream, self.seed, labels.STREAM_BATCH, step.number, at)
-            batch = self.sequences.batch(drawn[at : at + rows], draws).to(device)
-            yield self._gradients(batch)
+            batch = self.sequences.build_batch(indices[at : at + rows], draws).to(device)
+            yield self._compute_gradients(batch)
 
-    def _gradients(self, batch: Batch) -> tuple[Tensor, int]:
+    def _compute_gradients(self, batch: Batch) -> tuple[Tensor, int]:
         """The gradients of one part."""
         total = torch.zeros((), device=batch.targets.device)
 
         def losses() -> Tensor:
-            each, summed = losses_of(self.model, batch)
+            each, summed = compute_losses(self.model, batch)
             total.add_(summed)
             return each
 
-        all_at_once(self.model, losses, records=len(batch.targets))
-        return total, batch.symbols
+        compute_all_at_once(self.model, losses, records=len(batch.targets))
+        return total, batch.token_count
 
     @property
-    def _rows(self) -> int:
+    def _count_rows(self) -> int:
         """How many sequences make a part."""
         if self.rows_at_once is not None:
             return self.rows_at_once
-        size = sum(parameter.numel() * parameter.element_size() for parameter in trained(self.model))
-        return max(1, _BYTES_AT_ONCE // size)
+        size = sum(parameter.numel() * parameter.element_size() for parameter in get_trained_parameters(self.model))
+        return max(1, _MAX_BYTES // size)
 
 
-def losses_of(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+def compute_losses(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Each record's mean loss over its symbols (zero if it predicts none), and the sum over all symbols."""
     rows = len(batch.targets)
-    nats = symbol_losses(model(**batch.inputs).logits, batch.targets).view(rows, -1)
+    nats = compute_token_losses(model(**batch.inputs).logits, batch.targets).view(rows, -1)
     counts = (batch.targets != IGNORED).view(rows, -1).sum(1)
     return nats.sum(1) / counts.clamp(min=1), nats.detach().sum()

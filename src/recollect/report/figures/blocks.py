@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from recollect.report.figures.columns import column
+from recollect.report.figures.columns import read_column
 from recollect.report.figures.figure import Figure
 from recollect.report.figures.panel import Panel
 from recollect.report.figures.scale import Floats, Scale
@@ -17,11 +17,11 @@ from recollect.stats.roc import Roc
 
 READ_AT = (0.001, 0.01, 0.1)
 """False positive rates at which a curve is told in words."""
-MOST_POINTS = 600
+MAX_POINTS = 600
 """More than these no screen shows."""
 
 
-def roc(table: pa.Table) -> Figure | None:
+def draw_roc(table: pa.Table) -> Figure | None:
     """The saved curve of true against false positive rates, on linear and on logarithmic axes; None if it is damaged.
 
     The linear one joins its points by straight lines, so that the area beneath is the AUC, in which ties count half.
@@ -36,25 +36,25 @@ def roc(table: pa.Table) -> Figure | None:
     steps = np.diff(np.unique(curve.fpr))
     # Below one non-member there is nothing to be read.
     lowest = min(0.1, float(steps.min()))
-    linear = _shares("non-members flagged", "members found")
-    linear.line([0, 1], [0, 1], "guide")
-    linear.line(*_thinned(curve.fpr, curve.tpr), "found")
-    logarithmic = _shares("non-members flagged, logarithmic", "members found, logarithmic", lowest)
-    places = np.geomspace(lowest, 1.0, MOST_POINTS)
-    logarithmic.line(places, places, "guide")
-    logarithmic.line(places, curve.at(places), "found")
+    linear = _build_share_panel("non-members flagged", "members found")
+    linear.draw_line([0, 1], [0, 1], "guide")
+    linear.draw_line(*_thin(curve.fpr, curve.tpr), "found")
+    logarithmic = _build_share_panel("non-members flagged, logarithmic", "members found, logarithmic", lowest)
+    rates = np.geomspace(lowest, 1.0, MAX_POINTS)
+    logarithmic.draw_line(rates, rates, "guide")
+    logarithmic.draw_line(rates, curve.tpr_at(rates), "found")
     return Figure(
         title="Members found, and non-members wrongly flagged (ROC curve)",
         reading="Each point is a threshold. On the dashed line both rates are equal: random guessing. What "
         "counts is the left end, on the right-hand panel: how many are found while hardly anybody is wrongly accused.",
-        description=_roc_in_words(curve, lowest),
+        description=_describe_roc(curve, lowest),
         panels=(linear, logarithmic),
         legend=(("found", "this audit"), ("guide", "random guessing")),
         beside=True,
     )
 
 
-def histograms(
+def draw_histograms(
     members: ArrayLike,
     others: ArrayLike,
     *,
@@ -71,33 +71,35 @@ def histograms(
         threshold: From which score on a record is flagged.
         names: What the two are called, where it is not known who was a member.
     """
-    groups = finite(members), finite(others)
+    groups = select_finite(members), select_finite(others)
     reached = [] if threshold is None else [threshold]
-    panel = hills(groups, Scale.over(*groups, reached, label=label), names=names)
+    panel = draw_overlaid_histograms(groups, Scale.over(*groups, reached, label=label), names=names)
     if threshold is not None:
-        panel.upright(threshold, f"threshold {threshold:.3g}")
+        panel.draw_threshold(threshold, f"threshold {threshold:.3g}")
     return Figure(
         title=f"{names[0].capitalize()} and {names[1]}",
         reading=f"The less the two distributions overlap, the better {names[0]} are separated from {names[1]}; "
         "scores right of the threshold are flagged.",
-        description=_hills_in_words(dict(zip(names, groups, strict=True)), label, threshold),
+        description=_describe_histograms(dict(zip(names, groups, strict=True)), label, threshold),
         panels=(panel,),
         legend=(("found", f"{groups[0].size:,} {names[0]}"), ("null", f"{groups[1].size:,} {names[1]}")),
     )
 
 
-def hills(groups: tuple[Floats, Floats], x: Scale, *, names: tuple[str, str], height: int = 300) -> Panel:
+def draw_overlaid_histograms(
+    groups: tuple[Floats, Floats], x: Scale, *, names: tuple[str, str], height: int = 300
+) -> Panel:
     """Two histograms over one axis, in shares of each group: what the audit is after, before the null distribution."""
-    edges = bins(np.concatenate(groups), x)
+    edges = compute_bins(np.concatenate(groups), x)
     found, null = (np.histogram(group, edges)[0] / max(1, group.size) for group in groups)
     top = Scale.over(found, null, label="", zero=True).high
     panel = Panel(x, Scale(low=0.0, high=top, label="share of the group", percent=True), height=height)
-    panel.bars(edges, null, "null", of=f"of the {names[1]}")
-    panel.bars(edges, found, "found", of=f"of the {names[0]}")
+    panel.draw_bars(edges, null, "null", of=f"of the {names[1]}")
+    panel.draw_bars(edges, found, "found", of=f"of the {names[0]}")
     return panel
 
 
-def bins(values: Floats, x: Scale) -> Floats:
+def compute_bins(values: Floats, x: Scale) -> Floats:
     """Edges of equal bins over an axis, as wide as Freedman and Diaconis advise; 10 to 60 of them."""
     quarter, three = np.quantile(values, [0.25, 0.75]) if values.size else (0.0, 0.0)
     width = 2 * (three - quarter) / max(1, values.size) ** (1 / 3)
@@ -109,49 +111,49 @@ def _read_roc(table: pa.Table) -> Roc | None:
     """The curve of a table; None if it is none."""
     if not {"fpr", "tpr"} <= {*table.column_names}:
         return None
-    fpr, tpr = column(table, "fpr"), column(table, "tpr")
+    fpr, tpr = read_column(table, "fpr"), read_column(table, "tpr")
     rising = all(len(rate) > 1 and rate[0] == 0 and rate[-1] == 1 and (np.diff(rate) >= 0).all() for rate in (fpr, tpr))
     return Roc(np.full(len(fpr), np.nan), fpr, tpr) if rising else None
 
 
-def _shares(across: str, up: str, lowest: float = 0.0) -> Panel:
+def _build_share_panel(across: str, up: str, lowest: float = 0.0) -> Panel:
     """A square panel of two shares, on logarithmic axes if they do not begin with 0."""
     x, y = (Scale(low=lowest, high=1.0, label=label, log=lowest > 0, percent=True) for label in (across, up))
     return Panel(x, y, width=400, height=340)
 
 
-def finite(values: ArrayLike) -> Floats:
+def select_finite(values: ArrayLike) -> Floats:
     """The values that can be drawn."""
     found = np.ravel(np.asarray(values, dtype=np.float64))
     return found[np.isfinite(found)]
 
 
-def _thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+def _thin(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """A rising curve by the points that a screen can tell apart; both ends are kept."""
-    if len(x) <= MOST_POINTS:
+    if len(x) <= MAX_POINTS:
         return x, y
-    kept = np.unique(np.searchsorted(x + y, np.linspace(0, 2, MOST_POINTS)).clip(0, len(x) - 1))
+    kept = np.unique(np.searchsorted(x + y, np.linspace(0, 2, MAX_POINTS)).clip(0, len(x) - 1))
     return x[kept], y[kept]
 
 
-def _roc_in_words(curve: Roc, lowest: float) -> str:
+def _describe_roc(curve: Roc, lowest: float) -> str:
     """The curve at the rates that people ask for, as far down as there are non-members to judge by."""
     rates = [rate for rate in READ_AT if rate >= lowest]
-    found = curve.at(np.asarray(rates))
-    said = [
+    found = curve.tpr_at(np.asarray(rates))
+    clauses = [
         f"{100 * hit:.3g} % of members are found where {100 * rate:g} % of non-members are flagged"
         for rate, hit in zip(rates, found, strict=True)
     ]
-    return f"ROC curve: {'; '.join(said)}."
+    return f"ROC curve: {'; '.join(clauses)}."
 
 
-def _hills_in_words(groups: Mapping[str, Floats], label: str, threshold: float | None) -> str:
+def _describe_histograms(groups: Mapping[str, Floats], label: str, threshold: float | None) -> str:
     """Where the two groups lie."""
-    said = [f"median of {name} {np.median(values):.3g}" for name, values in groups.items() if values.size]
+    clauses = [f"median of {name} {np.median(values):.3g}" for name, values in groups.items() if values.size]
     if threshold is not None:
-        said += [
+        clauses += [
             f"{np.mean(values >= threshold):.1%} of {name} at or beyond the threshold"
             for name, values in groups.items()
             if values.size
         ]
-    return f"Histograms of {label}: {', '.join(said)}."
+    return f"Histograms of {label}: {', '.join(clauses)}."

@@ -27,6 +27,6 @@ class Figure:
     def svgs(self) -> list[Markup]:
         """The panels as markup; the description goes with the first."""
         return [
-            panel.svg(self.description if i == 0 else "Continues the panel before it.")
+            panel.render_svg(self.description if i == 0 else "Continues the panel before it.")
             for i, panel in enumerate(self.panels)
         ]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from recollect.report.figures.blocks import histograms, roc
-from recollect.report.figures.columns import column
+from recollect.report.figures.blocks import draw_histograms, draw_roc
+from recollect.report.figures.columns import read_column
 from recollect.report.figures.figure import Figure
 from recollect.report.figures.panel import Panel
 from recollect.report.figures.scale import Floats, Scale
@@ -18,36 +18,36 @@ TENTHS = 10
 """Into so many bins p-values are put."""
 
 
-def membership_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
+def draw_membership_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
     """What the tables at hand allow to draw."""
     candidates = tables.get("candidates")
     if candidates is None or not candidates.num_rows or "score" not in candidates.column_names:
         return []
-    label, threshold = f"score by the signal {result.settings.get('signal')}", _threshold(tables.get("thresholds"))
-    score = column(candidates, "score")
+    label, threshold = f"score by the signal {result.settings.get('signal')}", _read_threshold(tables.get("thresholds"))
+    score = read_column(candidates, "score")
     truth = candidates["trained"].to_pylist() if "trained" in candidates.column_names else []
     members, others = (np.array([each is wanted for each in truth], dtype=np.bool_) for wanted in (True, False))
     if members.any() and others.any():
-        hills = histograms(score[members], score[others], label=label, threshold=threshold)
-        curve = roc(tables["roc"]) if "roc" in tables else None
-        return [hills] if curve is None else [hills, curve]
+        histogram = draw_histograms(score[members], score[others], label=label, threshold=threshold)
+        curve = draw_roc(tables["roc"]) if "roc" in tables else None
+        return [histogram] if curve is None else [histogram, curve]
     controls = tables.get("controls")
     if controls is None or "p_value" not in candidates.column_names:
         return []
     names = "candidates", "controls"
-    hills = histograms(score, column(controls, "score"), label=label, threshold=threshold, names=names)
-    return [hills, _p_values(column(candidates, "p_value"))]
+    histogram = draw_histograms(score, read_column(controls, "score"), label=label, threshold=threshold, names=names)
+    return [histogram, _draw_p_values(read_column(candidates, "p_value"))]
 
 
-def _threshold(thresholds: pa.Table | None) -> float | None:
+def _read_threshold(thresholds: pa.Table | None) -> float | None:
     """The strictest threshold that the controls support."""
     if thresholds is None or not thresholds.num_rows:
         return None
-    found = column(thresholds, "threshold")[int(np.argmin(column(thresholds, "fpr")))]
+    found = read_column(thresholds, "threshold")[int(np.argmin(read_column(thresholds, "fpr")))]
     return float(found) if np.isfinite(found) else None
 
 
-def _p_values(p: Floats) -> Figure:
+def _draw_p_values(p: Floats) -> Figure:
     """How often candidates have a p-value of each size."""
     edges = np.linspace(0, 1, TENTHS + 1)
     shares = np.histogram(p, edges)[0] / max(1, p.size)
@@ -57,8 +57,8 @@ def _p_values(p: Floats) -> Figure:
         Scale(low=0.0, high=top, label="share of candidates", percent=True),
         height=240,
     )
-    panel.bars(edges, shares, "found", of="of the candidates")
-    panel.level(1 / TENTHS, "null hypothesis: a tenth each")
+    panel.draw_bars(edges, shares, "found", of="of the candidates")
+    panel.draw_level(1 / TENTHS, "null hypothesis: a tenth each")
     return Figure(
         title="P-values of the candidates",
         reading="Under the null hypothesis, that none is a member, p-values are uniform: every tenth is about as full "

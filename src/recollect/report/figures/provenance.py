@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recollect.report.figures.blocks import bins, roc
-from recollect.report.figures.columns import column
+from recollect.report.figures.blocks import compute_bins, draw_roc
+from recollect.report.figures.columns import read_column
 from recollect.report.figures.figure import Figure
 from recollect.report.figures.panel import Colour, Dot, Panel
 from recollect.report.figures.scale import Floats, Scale
@@ -22,20 +22,20 @@ NAMES = 132
 _DECISIONS: Mapping[str, Dot] = {"member": "found", "no sign": "control", "unlike the controls": "apart"}
 
 
-def provenance_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
+def draw_provenance_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
     """What the tables at hand allow to draw."""
     if not {"users", "calibration"} <= tables.keys() or not {*tables["users"].column_names} >= NEEDED:
         return []
-    users, controls = tables["users"], column(tables["calibration"], "score")
+    users, controls = tables["users"], read_column(tables["calibration"], "score")
     controls = controls[np.isfinite(controls)]
     alpha = result.settings.get("alpha")
     figures = []
     if controls.size and _tested(users).any():
         threshold = find_threshold(controls, alpha) if isinstance(alpha, float) else None
-        figures.append(_among_controls(users, controls, threshold))
-    if "roc" in tables and (curve := roc(tables["roc"])) is not None:
+        figures.append(_draw_among_controls(users, controls, threshold))
+    if "roc" in tables and (curve := draw_roc(tables["roc"])) is not None:
         figures.append(curve)
-    return figures + ([_ranks(users, tables["frequency"])] if _ranked(tables) else [])
+    return figures + ([_draw_ranks(users, tables["frequency"])] if _has_ranks(tables) else [])
 
 
 def find_threshold(controls: Floats, alpha: float) -> float | None:
@@ -48,9 +48,9 @@ def find_threshold(controls: Floats, alpha: float) -> float | None:
     return float(np.sort(controls)[-allowed]) if allowed else None
 
 
-def _among_controls(users: pa.Table, controls: Floats, threshold: float | None) -> Figure:
+def _draw_among_controls(users: pa.Table, controls: Floats, threshold: float | None) -> Figure:
     """The distribution of calibration users, and beneath it the people who were audited."""
-    score, queries = column(users, "score"), column(users, "queries")
+    score, queries = read_column(users, "score"), read_column(users, "queries")
     # calibration users are kept as they score from so many texts; fewer texts scatter otherwise
     tested = _tested(users)
     drawn = tested & (queries == queries[tested].max())
@@ -58,26 +58,26 @@ def _among_controls(users: pa.Table, controls: Floats, threshold: float | None) 
     groups: dict[str, NDArray[np.bool_]] = {name: drawn & (decision == name) for name in _DECISIONS}
     groups = {name: chosen for name, chosen in groups.items() if chosen.any()}
     x = Scale.over(controls, score[drawn], label="score (right: more evidence of training)")
-    edges = bins(controls, x)
+    edges = compute_bins(controls, x)
     counts = np.histogram(controls, edges)[0]
     y = Scale.over(counts, label="calibration users", zero=True)
     histogram = Panel(Scale(low=x.low, high=x.high), y, height=210, left=NAMES)
-    histogram.bars(edges, counts, "null", of="calibration users")
-    names = tuple((place + 0.5, name) for place, name in enumerate(groups))
+    histogram.draw_bars(edges, counts, "null", of="calibration users")
+    names = tuple((index + 0.5, name) for index, name in enumerate(groups))
     strips = Panel(x, Scale(low=0, high=len(groups), named=names), height=64 + 24 * len(groups), left=NAMES)
-    p = column(users, "p_value")
+    p = read_column(users, "p_value")
     for (height, name), chosen in zip(names, groups.values(), strict=True):
-        told = [f"score {s:.3g}, p = {q:.3g}" for s, q in zip(score[chosen], p[chosen], strict=True)]
-        strips.dots(score[chosen], np.full(chosen.sum(), height), _DECISIONS[name], told)
+        tips = [f"score {s:.3g}, p = {q:.3g}" for s, q in zip(score[chosen], p[chosen], strict=True)]
+        strips.draw_dots(score[chosen], np.full(chosen.sum(), height), _DECISIONS[name], tips)
     if threshold is not None:
-        histogram.upright(threshold, "threshold for one person")
+        histogram.draw_threshold(threshold, "threshold for one person")
     left_out = int(np.isfinite(score).sum() - drawn.sum())
     return Figure(
         title="People among calibration users",
         reading="The histogram shows calibration users, known not to be in the training set: the null distribution. "
         "Each dot is an audited person; one to the right of the histogram is predicted better than expected under the "
         "null hypothesis. Where many people are audited, the threshold lies further to the right than drawn.",
-        description=_in_words(groups, controls, threshold, left_out),
+        description=_describe_groups(groups, controls, threshold, left_out),
         panels=(histogram, strips),
         legend=(("null", "calibration users"), *((_DECISIONS[name], f"people: {name}") for name in groups)),
     )
@@ -86,31 +86,33 @@ def _among_controls(users: pa.Table, controls: Floats, threshold: float | None) 
 def _tested(users: pa.Table) -> NDArray[np.bool_]:
     """The people of whom something was decided; of others there was too little text."""
     told = [decision in _DECISIONS for decision in users.column("decision").to_pylist()]
-    return np.asarray(np.isfinite(column(users, "score")) & np.array(told), dtype=np.bool_)
+    return np.asarray(np.isfinite(read_column(users, "score")) & np.array(told), dtype=np.bool_)
 
 
-def _in_words(groups: Mapping[str, NDArray[np.bool_]], controls: Floats, threshold: float | None, left_out: int) -> str:
+def _describe_groups(
+    groups: Mapping[str, NDArray[np.bool_]], controls: Floats, threshold: float | None, left_out: int
+) -> str:
     """What the figure shows."""
-    said = f"Histogram of the scores of {controls.size:,} calibration users, median {np.median(controls):.3g}"
-    said += "." if threshold is None else f"; the threshold for one person is {threshold:.3g}."
-    said += " People: " + ", ".join(f"{int(chosen.sum())} {name}" for name, chosen in groups.items()) + "."
-    return said + (f" {left_out} people with fewer texts are not drawn." if left_out else "")
+    summary = f"Histogram of the scores of {controls.size:,} calibration users, median {np.median(controls):.3g}"
+    summary += "." if threshold is None else f"; the threshold for one person is {threshold:.3g}."
+    summary += " People: " + ", ".join(f"{int(chosen.sum())} {name}" for name, chosen in groups.items()) + "."
+    return summary + (f" {left_out} people with fewer texts are not drawn." if left_out else "")
 
 
-def _ranked(tables: Mapping[str, pa.Table]) -> bool:
+def _has_ranks(tables: Mapping[str, pa.Table]) -> bool:
     """Whether there are ranks of frequent and rare words to compare, in two bands at least."""
     if "frequency" not in tables:
         return False
-    ranks = [column(tables["frequency"], name) for name in ("rank", "calibration_rank")]
+    ranks = [read_column(tables["frequency"], name) for name in ("rank", "calibration_rank")]
     return bool(np.isfinite(ranks).all(axis=0).sum() > 1)
 
 
-def _ranks(users: pa.Table, table: pa.Table) -> Figure:
+def _draw_ranks(users: pa.Table, table: pa.Table) -> Figure:
     """Median ranks by how often others write a word."""
-    written = column(table, "written")
-    own, null = column(table, "rank"), column(table, "calibration_rank")
-    places = np.arange(len(written), dtype=np.float64)
-    names = tuple((float(at), _times(count)) for at, count in zip(places, written, strict=True))
+    written = read_column(table, "written")
+    own, null = read_column(table, "rank"), read_column(table, "calibration_rank")
+    positions = np.arange(len(written), dtype=np.float64)
+    names = tuple((float(at), _format_band(count)) for at, count in zip(positions, written, strict=True))
     x = Scale(low=-0.4, high=len(names) - 0.6, label="how often the shadows' users wrote the word", named=names)
     highest = 10 ** np.ceil(np.log10(np.nanmax([own, null])) + 0.01)
     panel = Panel(x, Scale(low=1.0, high=float(highest), label="median rank, 1 is the first guess", log=True))
@@ -118,32 +120,32 @@ def _ranks(users: pa.Table, table: pa.Table) -> Figure:
     lines: tuple[tuple[Floats, Colour, str], ...] = ((null, "null", "calibration users"), (own, "found", who))
     for ranks, kind, whose in lines:
         shown = np.isfinite(ranks)
-        panel.line(places[shown], ranks[shown], kind)
-        panel.dots(places[shown], ranks[shown], kind, [f"{whose}: rank {each:,.0f}" for each in ranks[shown]])
+        panel.draw_line(positions[shown], ranks[shown], kind)
+        panel.draw_dots(positions[shown], ranks[shown], kind, [f"{whose}: rank {each:,.0f}" for each in ranks[shown]])
     return Figure(
         title="Frequent and rare words",
         reading="Frequent words are easy for any model. Where the lower line leaves the upper one, at rare words, the "
         "target places these people's words better than those of people it has not seen: that is memorisation.",
-        description=_ranks_in_words(who, names, own, null),
+        description=_describe_ranks(who, names, own, null),
         panels=(panel,),
         legend=(("found", who), ("null", "calibration users")),
     )
 
 
-def _times(written: float) -> str:
+def _format_band(written: float) -> str:
     """A band of counts in words."""
     return f"{written:,.0f} or more" if written else "never, or unknown"
 
 
-def _ranks_in_words(who: str, names: tuple[tuple[float, str], ...], own: Floats, null: Floats) -> str:
+def _describe_ranks(who: str, names: tuple[tuple[float, str], ...], own: Floats, null: Floats) -> str:
     """What the figure shows."""
-    said = [
-        f"written {name}: {_rank(mine)} and {_rank(theirs)}"
-        for (_, name), mine, theirs in zip(names, own, null, strict=True)
+    clauses = [
+        f"written {name}: {_format_rank(own_rank)} and {_format_rank(null_rank)}"
+        for (_, name), own_rank, null_rank in zip(names, own, null, strict=True)
     ]
-    return f"Median rank of words of {who} and of calibration users; {'; '.join(said)}."
+    return f"Median rank of words of {who} and of calibration users; {'; '.join(clauses)}."
 
 
-def _rank(value: float) -> str:
+def _format_rank(value: float) -> str:
     """A median rank in words."""
     return f"{value:,.0f}" if np.isfinite(value) else "not shown"

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from recollect.report.figures.blocks import histograms
-from recollect.report.figures.columns import column
+from recollect.report.figures.blocks import draw_histograms
+from recollect.report.figures.columns import read_column
 from recollect.report.figures.figure import Figure
 from recollect.report.figures.panel import Panel
 from recollect.report.figures.scale import Scale
@@ -25,77 +25,79 @@ READING = (
 )
 
 
-def removal_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
+def draw_removal_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
     """What the tables at hand allow to draw."""
-    figures = _hills(tables)
+    figures = _draw_score_histograms(tables)
     if "power" in tables and tables["power"].num_rows:
-        figures.append(_power(result, tables["power"]))
+        figures.append(_draw_power(result, tables["power"]))
     if "votes" in tables and tables["votes"].num_rows:
-        figures.append(_votes(tables["votes"]))
+        figures.append(_draw_votes(tables["votes"]))
     return figures
 
 
-def _hills(tables: Mapping[str, pa.Table]) -> list[Figure]:
+def _draw_score_histograms(tables: Mapping[str, pa.Table]) -> list[Figure]:
     """How confident the model is in the query set, in controls and in members."""
     if any(side not in tables or not {*tables[side].column_names} >= NEEDED for side in SIDES):
         return []
-    scores = {side: column(tables[side], "score") for side in SIDES}
+    scores = {side: read_column(tables[side], "score") for side in SIDES}
     low = {side: np.array(tables[side]["unsure"].to_pylist(), dtype=np.bool_) for side in SIDES}
     high = np.concatenate([scores[side][~low[side]] for side in SIDES])
     threshold = float(high.min()) if high.size and any(flags.any() for flags in low.values()) else None
     figures = []
     if scores["audited"].size and scores["controls"].size:
-        hills = histograms(
+        histogram = draw_histograms(
             scores["audited"], scores["controls"], label=LABEL, threshold=threshold, names=("query set", "controls")
         )
-        figures.append(replace(hills, title="The query set among records never seen", reading=READING))
+        figures.append(replace(histogram, title="The query set among records never seen", reading=READING))
     if scores["members"].size and scores["controls"].size:
         names = ("members of calibration models", "controls")
-        hills = histograms(scores["members"], scores["controls"], label=LABEL, threshold=threshold, names=names)
-        figures.append(replace(hills, title="How members would be scored", reading=READING))
+        histogram = draw_histograms(
+            scores["members"], scores["controls"], label=LABEL, threshold=threshold, names=names
+        )
+        figures.append(replace(histogram, title="How members would be scored", reading=READING))
     return figures
 
 
-def _power(result: Result, power: pa.Table) -> Figure:
+def _draw_power(result: Result, power: pa.Table) -> Figure:
     """How often a set of each size would be decided rightly, either way."""
-    size, still, gone = (column(power, name) for name in ("size", "still_there", "gone"))
+    size, still, gone = (read_column(power, name) for name in ("size", "still_there", "gone"))
     x = Scale(low=float(size.min()), high=float(size.max()), label="audited records, logarithmic", log=True)
     panel = Panel(x, Scale(low=0.0, high=1.0, label="how often it is decided so", percent=True))
-    panel.line(size, gone, "null")
-    panel.dots(size, gone, "null", [f"gone, {n:,.0f} records: {p:.0%}" for n, p in zip(size, gone, strict=True)])
-    panel.line(size, still, "found")
-    panel.dots(size, still, "found", [f"still there, {n:,.0f}: {p:.0%}" for n, p in zip(size, still, strict=True)])
-    asked = next((each.n.get("audited") for each in result.findings if each.name == "fraction_still_in"), None)
-    if asked and x.low <= asked <= x.high:
-        panel.upright(float(asked), f"this set: {asked:,}")
-    said = [f"{n:,.0f} records: {a:.0%} and {b:.0%}" for n, a, b in zip(size, still, gone, strict=True)]
+    panel.draw_line(size, gone, "null")
+    panel.draw_dots(size, gone, "null", [f"gone, {n:,.0f} records: {p:.0%}" for n, p in zip(size, gone, strict=True)])
+    panel.draw_line(size, still, "found")
+    panel.draw_dots(size, still, "found", [f"still there, {n:,.0f}: {p:.0%}" for n, p in zip(size, still, strict=True)])
+    set_size = next((each.n.get("audited") for each in result.findings if each.name == "fraction_still_in"), None)
+    if set_size and x.low <= set_size <= x.high:
+        panel.draw_threshold(float(set_size), f"this set: {set_size:,}")
+    clauses = [f"{n:,.0f} records: {a:.0%} and {b:.0%}" for n, a, b in zip(size, still, gone, strict=True)]
     return Figure(
         title="Power by the size of the set",
         reading="With few records most sets of either kind are inconclusive. The lines show how often a set that is "
         "all in would be called still there, and one that is all out would be called gone, with these controls.",
-        description=f"Power by the size of the set, still there and gone; {'; '.join(said)}.",
+        description=f"Power by the size of the set, still there and gone; {'; '.join(clauses)}.",
         panels=(panel,),
         legend=(("found", "all in, called still there"), ("null", "all out, called gone")),
     )
 
 
-def _votes(votes: pa.Table) -> Figure:
+def _draw_votes(votes: pa.Table) -> Figure:
     """The share of the query set that passes each of EMA's thresholds."""
     metrics = [name.removesuffix("_passed") for name in votes.column_names if name.endswith("_passed")]
     names = [*metrics, "any of them"]
     columns = [*(f"{metric}_passed" for metric in metrics), "memorised"]
     shares = [float(np.mean(votes[name].to_pylist())) for name in columns]
-    named = tuple((place + 0.5, name.replace("_", " ")) for place, name in enumerate(names))
+    named = tuple((index + 0.5, name.replace("_", " ")) for index, name in enumerate(names))
     x = Scale(low=0.0, high=float(len(names)), label="metric", named=named)
     panel = Panel(x, Scale(low=0.0, high=1.0, label="records that pass its threshold", percent=True))
-    panel.bars(np.arange(len(names) + 1.0), shares, "found", of="of the query set")
-    said = ", ".join(f"{name} {share:.1%}" for (_, name), share in zip(named, shares, strict=True))
+    panel.draw_bars(np.arange(len(names) + 1.0), shares, "found", of="of the query set")
+    summary = ", ".join(f"{name} {share:.1%}" for (_, name), share in zip(named, shares, strict=True))
     return Figure(
         title="EMA’s votes",
         reading="A record counts as memorised if any metric passes its threshold. EMA calls the set removed if these "
         "votes differ significantly from all ones: so a few hard records are enough in a large set, and a small "
         "set is called memorised whatever it is.",
-        description=f"Share of {votes.num_rows:,} records that pass each threshold: {said}.",
+        description=f"Share of {votes.num_rows:,} records that pass each threshold: {summary}.",
         panels=(panel,),
         legend=(("found", "records that pass"),),
     )

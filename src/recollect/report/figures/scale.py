@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
-_LEAST_SPAN = 1e-300
+_MIN_SPAN = 1e-300
 """Numbers closer together than this cannot be divided any more."""
 
 
@@ -39,16 +39,16 @@ class Scale:
         finite = every[np.isfinite(every)]
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
         low, high = (min(0.0, low), max(0.0, high)) if zero else (low, high)
-        apart = high - low > max(_LEAST_SPAN, 1e-8 * max(abs(low), abs(high)))
-        step = _step(high - low) / 5 if apart else max(1.0, abs(high))
+        is_wide = high - low > max(_MIN_SPAN, 1e-8 * max(abs(low), abs(high)))
+        step = _choose_step(high - low) / 5 if is_wide else max(1.0, abs(high))
         # the division of a number too small for it gives zero, which need not hold the number
         start, end = min(low, math.floor(low / step) * step), max(high, math.ceil(high / step) * step)
         return cls(low=start, high=end if end > start else start + step, label=label)
 
-    def at(self, values: ArrayLike) -> Floats:
+    def to_unit(self, values: ArrayLike) -> Floats:
         """Where the values stand, from 0 at the low end to 1 at the high end; what lies outside stands at the end.
 
-        >>> Scale(low=0.001, high=1, log=True).at([0.0, 0.001, 1]).tolist()
+        >>> Scale(low=0.001, high=1, log=True).to_unit([0.0, 0.001, 1]).tolist()
         [0.0, 0.0, 1.0]
         """
         inside = np.clip(np.asarray(values, dtype=np.float64), self.low, self.high)
@@ -70,20 +70,20 @@ class Scale:
             powers = range(math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9) + 1)
             values = [10.0**power for power in powers]
         else:
-            step = _step(self.high - self.low)
+            step = _choose_step(self.high - self.low)
             first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
-            values = [place * step for place in range(first, last + 1)]
-        return tuple((value, self.words(value)) for value in values)
+            values = [multiple * step for multiple in range(first, last + 1)]
+        return tuple((value, self.format_value(value)) for value in values)
 
-    def words(self, value: float) -> str:
+    def format_value(self, value: float) -> str:
         """A value as it is written along the axis."""
         return f"{100 * value:.6g} %" if self.percent else f"{value:,.10g}"
 
 
-def _step(span: float) -> float:
+def _choose_step(span: float) -> float:
     """A round step that divides a span into about five.
 
-    >>> _step(1.0), _step(17.0), _step(4000)
+    >>> _choose_step(1.0), _choose_step(17.0), _choose_step(4000)
     (0.2, 5.0, 1000.0)
     """
     rough = span / 5

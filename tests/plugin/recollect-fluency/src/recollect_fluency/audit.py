@@ -10,11 +10,11 @@ import numpy as np
 from recollect.audits.audit import Needs
 from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.common.members import find_members
-from recollect.audits.desk import BARE_DESK, Desk
 from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, TARGET_MODEL, Verb
+from recollect.audits.workspace import NO_WORKSPACE, Workspace
+from recollect.checks import check_between
 from recollect.results.presentation import Presentation, TableView
 from recollect.results.result import Result
-from recollect.settings import between
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.signals.scores import Scores
 from recollect.stats.auc import auc
@@ -56,21 +56,21 @@ class FluencyAudit:
 
     def __post_init__(self) -> None:
         TopShare(top_k=self.top_k)
-        between(0, 1, confidence=self.confidence)
+        check_between(0, 1, confidence=self.confidence)
 
     def needs(self, evidence: Evidence) -> Needs:
         """Ranked tokens of both corpora. Called first with no evidence at all, then round by round."""
         return Needs(
             access=TopShare(top_k=self.top_k).needs,
             given=frozenset({TARGET, AUDITED, CONTROLS}),
-            ask=frozenset({(TARGET, AUDITED), (TARGET, CONTROLS)}),
+            score=frozenset({(TARGET, AUDITED), (TARGET, CONTROLS)}),
         )
 
-    def run(self, evidence: Evidence, rng: np.random.Generator, desk: Desk = BARE_DESK) -> Result:
+    def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
         """How much more often the audited people are predicted, and members among them where they are known."""
         signal, builder = TopShare(top_k=self.top_k), ResultBuilder(self)
-        people, controls = (signal.score(evidence, corpus).by_user() for corpus in (AUDITED, CONTROLS))
-        builder.tables |= {"people": people.table(), "controls": controls.table()}
+        people, controls = (signal.score(evidence, corpus).average_by_user() for corpus in (AUDITED, CONTROLS))
+        builder.tables |= {"people": people.to_table(), "controls": controls.to_table()}
         finding = builder.try_estimate(
             "auc",
             lambda: auc(people, controls, confidence=self.confidence),
@@ -92,7 +92,8 @@ class FluencyAudit:
             return
         truth = known.truth_by_user(evidence.corpora[AUDITED])
         inside, outside = (
-            people.of_users([user for user, member in truth.items() if member is wanted]) for wanted in (True, False)
+            people.select_users([user for user, member in truth.items() if member is wanted])
+            for wanted in (True, False)
         )
         builder.try_estimate(
             "members_auc",

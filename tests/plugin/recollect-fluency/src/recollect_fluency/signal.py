@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from recollect.checks import check_at_least
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.kinds import Kind
-from recollect.settings import at_least
+from recollect.signals.aggregation import ValueByRecord, average_tokens, score_records
 from recollect.signals.evidence import TARGET, Evidence
-from recollect.signals.per_record import Measured, mean_of, scores_by
 from recollect.signals.scores import Scores
 
 
@@ -29,7 +29,7 @@ class TopShare:
     kinds: ClassVar[tuple[Kind, ...]] = ("causal", "masked", "seq2seq")
 
     def __post_init__(self) -> None:
-        at_least(1, top_k=self.top_k)
+        check_at_least(1, top_k=self.top_k)
 
     @property
     def needs(self) -> Mapping[str, Access]:
@@ -38,9 +38,9 @@ class TopShare:
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """The share of each record's tokens that the target predicts."""
-        return scores_by(evidence, corpus, [TARGET], lambda answers: self._measure(answers[0]))
+        return score_records(evidence, corpus, [TARGET], lambda answers: self._measure(answers[0]))
 
-    def _measure(self, answers: Answers) -> Measured:
+    def _measure(self, answers: Answers) -> ValueByRecord:
         """The share by record; a rank of 0 says that the token is not among those shown."""
         predicted = (answers.rank >= 1) & (answers.rank <= self.top_k)
-        return mean_of(answers, predicted.astype(np.float64))
+        return average_tokens(answers, predicted.astype(np.float64))

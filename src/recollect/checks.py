@@ -1,0 +1,80 @@
+"""What settings share: the checks they run on themselves, their docstrings, and a "did you mean" for every lookup."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import textwrap
+from collections.abc import Iterable
+from functools import cache
+
+from recollect.errors import PlanError
+
+
+def check_between(low: float, high: float, **values: float) -> None:
+    """Refuse values outside the open interval (low, high).
+
+    >>> check_between(0, 1, confidence=0.95)
+    """
+    for name, value in values.items():
+        if not low < value < high:
+            raise PlanError(
+                f"{name} is {value}.", do=f"Choose a number between {low:g} and {high:g}.", code="out_of_range"
+            )
+
+
+def check_at_least(low: float, **values: float) -> None:
+    """Refuse values below `low`.
+
+    >>> check_at_least(1, patterns=10)
+    """
+    for name, value in values.items():
+        if not value >= low:
+            raise PlanError(f"{name} is {value}.", do=f"Choose {low:g} or more.", code="out_of_range")
+
+
+def check_one_of(known: Iterable[str], **values: str) -> None:
+    """Refuse a name that is not known, and suggest the nearest that is.
+
+    >>> check_one_of(["user", "record"], by="user")
+    """
+    names = list(known)
+    for name, value in values.items():
+        if value not in names:
+            raise PlanError(
+                f"{name} is {value!r}.",
+                do=f"{suggest_name(value, names)}Known: {', '.join(names)}.",
+                code="unknown_choice",
+            )
+
+
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """A question that names the nearest known name, or nothing at all.
+
+    >>> suggest_name("confidnce", ["confidence", "signal"])
+    "Did you mean 'confidence'? "
+    """
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"Did you mean {near[0]!r}? " if near else ""
+
+
+@cache
+def field_docs(kind: type) -> dict[str, str]:
+    """What stands beneath each field of a class, by field; fields without a docstring are left out.
+
+    >>> from recollect.errors import RecollectError
+    >>> field_docs(RecollectError)
+    {}
+    """
+    try:
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    except (OSError, TypeError):
+        return {}  # it was made without a file
+    assert isinstance(body, ast.ClassDef)  # noqa: S101 - the source of a class is one
+    found: dict[str, str] = {}
+    for before, after in zip(body.body, body.body[1:], strict=False):
+        text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else None
+        if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name) and isinstance(text, str):
+            found[before.target.id] = " ".join(text.split())
+    return found

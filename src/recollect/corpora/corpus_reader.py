@@ -1,0 +1,137 @@
+"""`read_corpus`: from a name, or an object in memory, to a corpus that was checked in one pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from recollect.checks import check_one_of
+from recollect.corpora.columns import Columns, Layout, infer_array_layout, infer_layout
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.duplicate_ids import find_duplicate_ids
+from recollect.corpora.faults import Fault, describe_reason
+from recollect.corpora.readers import hub, memory
+from recollect.corpora.readers.formats import READERS
+from recollect.corpora.readers.json_lines import PEEK_ROWS
+from recollect.corpora.readers.memory import Source
+from recollect.corpora.record_reader import RecordReader
+from recollect.corpora.row_parser import to_integer
+from recollect.corpora.segmentation import Split
+from recollect.corpora.shards import FORMATS, Shard, find_shards
+from recollect.corpora.spill import Spill
+from recollect.corpora.summary import summarise
+from recollect.errors import CorpusError, PlanError
+
+
+def read_corpus(
+    source: Source,
+    *,
+    columns: Columns = Columns(),  # noqa: B008 - frozen
+    format: str | None = None,
+    split: Split | None = None,
+    skip_bad: bool = False,
+    running_text: bool = False,
+) -> Corpus:
+    """A corpus that was checked in one pass, before anything else happens.
+
+    Formats: `.jsonl`, `.csv`, `.tsv`, `.parquet`, `.txt` and `.npz` (arrays `x` and `y`), each also `.gz` and
+    `.zst`; a folder of such files, or a glob; `hf:NAME:SPLIT`. Records are pairs where there are a source and
+    a target column, else texts, with a label where there is a label column; a text column that is named makes
+    texts of anything. Without an id column, ids are line numbers (row numbers in tables and arrays), after the
+    name of the file where there are several.
+
+    Memory does not grow with the corpus: nothing is held but the record at hand, and every pass opens the
+    files anew. What is wrong is a `CorpusError` that names file and line.
+
+    In memory: list[str], list[dict], a pandas or polars DataFrame, a `datasets.Dataset`, a pyarrow Table. They give
+    the records, ids and digest of a JSONL or Parquet file of the same content and types: a row's id is that of its
+    id column, else its number from 1, never a DataFrame's index. Tables are not copied: do not change what you gave.
+
+    >>> corpus = read_corpus([{"user": "ann", "text": "hello"}, {"user": "bob", "text": "good evening"}])
+    >>> corpus.name, [(record.id, record.user, record.text) for record in corpus]
+    ('list (2 rows)', [('1', 'ann', 'hello'), ('2', 'bob', 'good evening')])
+
+    Args:
+        source: Where the corpus lies (a folder may be one that `datasets.Dataset.save_to_disk` wrote), or its rows.
+        columns: Which columns hold what.
+        format: The format of the files, where their suffix does not say it.
+        split: Cuts texts into sentences or windows; a piece keeps its user, and its id is `PARENT#i`, from 1.
+        skip_bad: Drops bad records, and counts them by reason in `Corpus.skipped`. A damaged file stays an error.
+        running_text: A text file is one running text, in place of a record per line.
+    """
+    shards = _find_shards(source, format, running_text)
+    name = shards[0].path if shards[0].content is not None else str(source)
+    layout = _infer_layout(shards, columns)
+    if split is not None and layout.text is None:
+        raise CorpusError(
+            f"{name} does not hold texts, and only texts can be split.", do="Read it without --split.", code="not_texts"
+        )
+    reader = RecordReader(shards=shards, layout=layout, split=split, skip_bad=skip_bad)
+    return _check_corpus(name, reader)
+
+
+def _find_shards(source: Source, format: str | None, running_text: bool) -> tuple[Shard, ...]:
+    """The files of the corpus, or what lies in memory."""
+    if format is not None:
+        check_one_of(FORMATS, format=format)
+    if not isinstance(source, str | Path):
+        if format or running_text:
+            raise PlanError(
+                "The format of files was given for a corpus in memory.",
+                do="Leave format and running_text out.",
+                code="not_a_file",
+            )
+        return (memory.build_shard(source),)
+    if isinstance(source, str) and source.startswith(hub.SCHEME):
+        return (hub.build_shard(source),)
+    saved = hub.find_saved(Path(source)) if format is None else None
+    return (saved,) if saved else find_shards(source, format=format, running_text=running_text)
+
+
+def _infer_layout(shards: tuple[Shard, ...], columns: Columns) -> Layout:
+    """How the columns of the first file that has any make up a record."""
+    for shard in shards:
+        names = READERS[shard.format].read_columns(shard)
+        if names:
+            found = infer_array_layout if shard.format == "npz" else infer_layout
+            layout = found(names, columns, location=shard.path)
+            return replace(layout, integer_labels=_has_integer_labels(shard, layout))
+    raise _build_empty_error(shards[0].path, Counter())
+
+
+def _has_integer_labels(shard: Shard, layout: Layout) -> bool:
+    """Whether the first labels are whole numbers; in a CSV file they are digits."""
+    if layout.label is None:
+        return False
+    rows = (row for _, row in islice(READERS[shard.format].iter_rows(shard, layout.column_names), PEEK_ROWS))
+    labels = [row.get(layout.label) for row in rows if not isinstance(row, Fault)]
+    digits = shard.format in ("csv", "tsv", "tsv-plain")
+    given = [label for label in labels if label not in (None, "")]
+    return all(isinstance(label, int) or (digits and to_integer(label) is not None) for label in given)
+
+
+def _check_corpus(name: str, reader: RecordReader) -> Corpus:
+    """The corpus after the one pass that finds its faults, its size and its digest."""
+    ids: Spill | None = Spill() if reader.layout.id else None
+    dropped: Counter[str] = Counter()
+    summary = summarise(reader.iter_records(dropped, None if ids is None else ids.add))
+    duplicates = None if ids is None else find_duplicate_ids(reader, ids)
+    if duplicates is not None:
+        reader = replace(reader, duplicates=duplicates)
+        dropped = Counter()
+        summary = summarise(reader.iter_records(dropped))
+    if not summary.size:
+        raise _build_empty_error(name, dropped)
+    return Corpus(name, reader, dict(sorted(dropped.items())), summary)
+
+
+def _build_empty_error(name: str, dropped: Counter[str]) -> CorpusError:
+    """The error for a corpus in which no record is left."""
+    if not dropped:
+        return CorpusError(f"{name} holds no records.", do="Give at least one record.", code="empty_corpus")
+    counts = ", ".join(f"{describe_reason(reason)}: {count:,}" for reason, count in sorted(dropped.items()))
+    return CorpusError(
+        f"{name} holds no record that can be used ({counts}).", do="Correct the records.", code="no_usable_record"
+    )

@@ -1,0 +1,173 @@
+"""Sanitising: what a model would memorise is taken out before it is trained, and each change says why.
+
+Carlini et al. 2018, "The Secret Sharer", section 8.2 and appendix F. No way of sanitising gives a guarantee:
+formats are never complete, and scores are heuristics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from recollect.checks import check_between
+from recollect.corpora.canaries.formats import Format
+from recollect.corpora.canaries.matcher import Matcher
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.errors import NotEnoughData
+
+PLACEHOLDER = "[***]"
+"""What stands in place of a masked secret: signs that no slot is filled with, so that it is not found again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What was done to one record, and why."""
+
+    record: str
+    """Its id."""
+    action: Literal["removed", "masked"]
+    reason: str
+    duplicate_of: str | None = None
+    """The id of the earlier record that it repeats."""
+    score: float | None = None
+    """The number by which it was chosen."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sanitisation:
+    """A corpus after sanitising."""
+
+    corpus: Corpus
+    changes: tuple[Change, ...]
+    """In the order of the corpus."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many records were changed, by reason."""
+        return dict(Counter(change.reason for change in self.changes))
+
+    @property
+    def removed(self) -> int:
+        """How many records are gone."""
+        return sum(change.action == "removed" for change in self.changes)
+
+
+def sanitise_by_format(corpus: Corpus, formats: Sequence[Format], *, mask: bool = False) -> Sanitisation:
+    """The corpus without what has one of these formats, wherever it stands in a text.
+
+    Args:
+        corpus: What to sanitise.
+        formats: What secrets look like.
+        mask: Keep the record, with a placeholder from the first slot to the last of each match.
+    """
+    matchers = tuple(Matcher(format) for format in formats)
+    action: Literal["removed", "masked"] = "masked" if mask else "removed"
+    changes = [
+        Change(record=record.id, action=action, reason=f"holds the format {matcher.format.pattern!r}")
+        for record in corpus
+        if (matcher := _find_matcher(record, matchers)) is not None
+    ]
+    if mask:
+        return Sanitisation(
+            corpus=Corpus(_name_sanitised(corpus), _MaskedRecords(corpus, matchers)), changes=tuple(changes)
+        )
+    return remove_records(corpus, changes)
+
+
+def sanitise_by_scores(corpus: Corpus, scores: Mapping[str, float], *, share: float, reason: str) -> Sanitisation:
+    """The corpus without the share of records that has the highest scores; records without a score stay.
+
+    Args:
+        corpus: What to sanitise.
+        scores: By record id; higher is removed first, and of equal scores what comes first in the corpus.
+        share: Which share of all records is removed, rounded up.
+        reason: What the scores are, in words.
+    """
+    check_between(0, 1, share=share)
+    scored = [record.id for record in corpus if record.id in scores]
+    order = np.argsort([-scores[record] for record in scored], kind="stable")
+    chosen = sorted(order[: math.ceil(share * len(corpus))].tolist())
+    changes = [
+        Change(record=scored[i], action="removed", reason=reason, score=float(scores[scored[i]])) for i in chosen
+    ]
+    return remove_records(corpus, changes)
+
+
+def remove_records(corpus: Corpus, changes: Sequence[Change]) -> Sanitisation:
+    """The corpus without the records that were removed."""
+    gone = frozenset(change.record for change in changes)
+    if len(gone) == len(corpus):
+        raise NotEnoughData(
+            f"Nothing of {corpus.name} would be left.", do="Sanitise by something less common.", code="nothing_left"
+        )
+    return Sanitisation(corpus=corpus.filter(_NotAmong(gone), name=_name_sanitised(corpus)), changes=tuple(changes))
+
+
+def _name_sanitised(corpus: Corpus) -> str:
+    """The name of a sanitised corpus."""
+    return f"{corpus.name} (sanitised)"
+
+
+@dataclass(frozen=True)
+class _NotAmong:
+    """Whether a record stays."""
+
+    gone: frozenset[str]
+
+    def __call__(self, record: Record) -> bool:
+        return record.id not in self.gone
+
+
+def collect_texts(record: Record) -> dict[str, str]:
+    """The texts of a record, by the name of their field."""
+    named = {name: getattr(record, name) for name in ("text", "source", "target")}
+    return {name: text for name, text in named.items() if text is not None}
+
+
+def _find_matcher(record: Record, matchers: Sequence[Matcher]) -> Matcher | None:
+    """The first format that stands somewhere in the record."""
+    return next((m for m in matchers if any(text in m for text in collect_texts(record).values())), None)
+
+
+@dataclass(frozen=True)
+class _MaskedRecords:
+    """A pass over a corpus in which what has one of the formats is masked."""
+
+    corpus: Corpus
+    matchers: tuple[Matcher, ...]
+
+    def __call__(self) -> Iterator[Record]:
+        for record in self.corpus:
+            texts = collect_texts(record)
+            masked = {name: self._mask(text) for name, text in texts.items()}
+            yield record if masked == texts else replace(record, **masked)  # type: ignore[arg-type]
+
+    def _mask(self, text: str) -> str:
+        """The text with a placeholder for each secret."""
+        for matcher in self.matchers:
+            # where two overlap both are masked: to mask one of them would leave the other
+            spans = [(found.secret_start, found.secret_end) for found in matcher.find_matches(text, overlapping=True)]
+            for start, end in reversed(_merge_spans(spans)):
+                text = text[:start] + PLACEHOLDER + text[end:]
+        return text
+
+
+def _merge_spans(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans in order, those that overlap made one.
+
+    >>> _merge_spans([(0, 2), (1, 3), (3, 5)])
+    [(0, 3), (3, 5)]
+    """
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged

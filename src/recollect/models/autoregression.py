@@ -1,0 +1,144 @@
+"""What causal and seq2seq models share: passes in which every symbol read predicts the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from recollect.errors import ModelError
+from recollect.models.answers import Answers
+from recollect.models.batches import Indices, TokenBudget, pad
+from recollect.models.token_scores import TokenScorer, TokenScores
+from recollect.models.tokenization import EncodedText
+
+Ids = NDArray[np.int64]
+Inputs = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Symbols that are read at once, and what follows the last so many of them."""
+
+    input_ids: Ids
+    target_ids: Ids
+
+
+class PassScorer:
+    """Reads passes in batches and gives the four numbers of all that follows, pass after pass.
+
+    Shorter passes are filled up on the right, and no mask hides that: a model that predicts from left to right never
+    looks there (which is made sure of), and without a mask it is faster.
+    """
+
+    def __init__(self, network: Any, *, name: str, padding: int, encoder_inputs: Inputs | None = None) -> None:
+        """Find out how the network makes its logits.
+
+        Args:
+            network: A Hugging Face model, in evaluation mode.
+            name: How the user named it.
+            padding: The symbol that passes are filled up with.
+            encoder_inputs: Something small for an encoder to read while the decoder reads a pass.
+
+        Raises:
+            ModelError: The network looks at symbols that come later.
+        """
+        # keys and values are of use only to those who go on from them
+        self._always: Inputs = {"use_cache": False} if hasattr(network.config, "use_cache") else {}
+        self._reads_as = "" if encoder_inputs is None else "decoder_"
+        self._network, self._padding = network, padding
+        probe = {**self._build_inputs(torch.tensor([[0, 1, 0, 1]])), **(encoder_inputs or {})}
+        self._refuse_looking_ahead(probe, name)
+        self._reader = TokenScorer(network, probe)
+        self.budget = TokenBudget.of(
+            network, vocabulary=0 if self._reader.skips_full_logits else self._reader.vocabulary
+        )
+
+    def score_passes(
+        self,
+        passes: Sequence[Pass],
+        *,
+        encoder_inputs: Callable[[Indices], Inputs] | None = None,
+        costs: Sequence[int] | None = None,
+    ) -> TokenScores:
+        """The four numbers of all that follows, in the order of the passes.
+
+        Args:
+            passes: What is read.
+            encoder_inputs: What the network reads beside some of the passes: the sources of their targets.
+            costs: The length of each pass in the eyes of the budget; by default how much it reads.
+        """
+        ends = np.cumsum([0, *(len(each.target_ids) for each in passes)])
+        found = TokenScores.allocate(int(ends[-1]), double=self._network.dtype == torch.float64)
+        lengths = [len(each.input_ids) for each in passes] if costs is None else costs
+        for batch, scores in self.budget.map_batches(
+            lengths, lambda batch: self._score_batch(passes, batch, encoder_inputs)
+        ):
+            found.put(np.concatenate([np.arange(ends[i], ends[i + 1]) for i in batch]), scores)
+        return found
+
+    def _score_batch(
+        self, passes: Sequence[Pass], batch: Indices, encoder_inputs: Callable[[Indices], Inputs] | None
+    ) -> TokenScores:
+        """The numbers of one batch."""
+        chosen = [passes[i] for i in batch]
+        ids, _ = pad([each.input_ids for each in chosen], self._padding)
+        ends = [i * ids.shape[1] + len(each.input_ids) for i, each in enumerate(chosen)]
+        rows = [np.arange(end - len(each.target_ids), end) for end, each in zip(ends, chosen, strict=True)]
+        device = self._network.device
+        return self._reader.score(
+            {**self._build_inputs(ids), **(encoder_inputs(batch) if encoder_inputs else {})},
+            torch.from_numpy(np.concatenate(rows)).to(device),
+            torch.from_numpy(np.concatenate([each.target_ids for each in chosen])).to(device),
+        )
+
+    def _build_inputs(self, ids: Tensor) -> Inputs:
+        """What the network is given to read: every symbol of the table, those on the right too."""
+        placed = ids.to(self._network.device)
+        names = (f"{self._reads_as}input_ids", f"{self._reads_as}attention_mask")
+        return {**self._always, names[0]: placed, names[1]: torch.ones_like(placed)}
+
+    @torch.inference_mode()
+    def _refuse_looking_ahead(self, probe: Inputs, name: str) -> None:
+        """Refuse a network whose predictions depend on symbols that come later: it would be shown the answers."""
+        other = {**probe, **self._build_inputs(torch.tensor([[0, 1, 1, 0]]))}
+        first_logits, second_logits = (self._network(**inputs).logits[:, :2] for inputs in (probe, other))
+        if not torch.allclose(
+            first_logits, second_logits, rtol=1e-3, atol=1e-3 * float(first_logits.abs().max()), equal_nan=True
+        ):
+            raise ModelError(
+                f"The model {name!r} looks at the symbols that it is to predict.",
+                do="It does not predict from left to right: say what it predicts (--as masked), or set is_decoder.",
+                code="looks_ahead",
+            )
+
+
+def build_answers(
+    digests: Sequence[str], texts: Sequence[EncodedText], unpredicted: int, scores: TokenScores
+) -> Answers:
+    """Answers about texts of which every symbol but the first few was predicted, once, in order.
+
+    Args:
+        digests: The records.
+        texts: Their ordinary symbols.
+        unpredicted: How many symbols at the beginning of each text were not predicted.
+        scores: One row per predicted symbol.
+    """
+    joined = EncodedText.concatenate(texts)
+    position = np.concatenate([np.arange(0), *(np.arange(len(text)) for text in texts)]).astype(np.int32)
+    kept = position >= unpredicted
+    return Answers(
+        records=tuple(digests),
+        offsets=np.cumsum([0, *(max(0, len(text) - unpredicted) for text in texts)], dtype=np.int64),
+        pattern=np.zeros(int(kept.sum()), dtype=np.int32),
+        position=position[kept],
+        start=joined.start[kept],
+        end=joined.end[kept],
+        known=joined.known[kept],
+        **vars(scores),
+    )

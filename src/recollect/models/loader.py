@@ -1,0 +1,129 @@
+"""From the name of a model, or from a model in memory, to a model that may be asked: the same in all doors."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from recollect.errors import MissingDependency, ModelError
+from recollect.models import refs
+from recollect.models.folders import locate
+from recollect.models.model import Kind, Model, Question
+from recollect.models.refs import CodeRef, EndpointRef, GgufRef, RecordingRef, parse_model
+from recollect.models.user_code import build_not_a_model_error, load_from_code
+
+
+def load_model(
+    source: Any,
+    tokenizer: Any = None,
+    *,
+    question: Question | None = None,
+    kind: Kind | None = None,
+    device: str | None = None,
+) -> Model:
+    """The model of that name, or the one in memory, ready to be asked.
+
+    A model in memory has the digest and the answers of the same weights saved by `save_pretrained`. It is not changed;
+    should you train it further, load it again.
+
+    Args:
+        source: A model string: a folder; `hf:NAME[@REV]`; BASE+ADAPTER, each of them a folder or `hf:`; `recorded:DIR`;
+            `python:package.module:factory` (runs that code). Only what is marked with `hf:` is looked for on the
+            network, and code from a model's folder is never run. Or an object: a Hugging Face model with its tokenizer,
+            a pipeline of `transformers`, a PEFT model, or anything that keeps the `Model` protocol, which is returned
+            as it is.
+        tokenizer: Of a model in memory; a pipeline brings its own.
+        question: How it is to be asked; a recorded model and one of the user's own have theirs.
+        kind: What it predicts, where its architecture does not say or says something else.
+        device: Where it computes; None for the best there is, and for a model in memory where it is.
+
+    Raises:
+        ModelError: It cannot be found, loaded or asked; the message says what is there instead.
+        MissingDependency: An optional package is needed.
+    """
+    if isinstance(source, str | Path):
+        return _load_named(str(source), tokenizer, question=question, kind=kind, device=device)
+    if isinstance(source, Model):
+        return _check_kind(source, kind)
+    _refuse_without_transformers(source)
+    from recollect.models.local_models import load_from_memory
+
+    return load_from_memory(source, tokenizer, question=question, kind=kind, device=device)
+
+
+def natural_reference(source: Any, tokenizer: Any = None, **settings: Any) -> Model | str | None:
+    """The model that an adapted model is naturally compared with: its base; None for any other model.
+
+    Args:
+        source: What `load_model` takes. Of BASE+ADAPTER the base is given by its name, of a PEFT model as a model in
+            memory that shares its weights.
+        tokenizer: Of a model in memory.
+        settings: `question`, `kind` and `device`, as for `load_model`.
+    """
+    if isinstance(source, str | Path):
+        return refs.get_natural_reference(str(source))
+    if isinstance(source, Model):
+        return None
+    _refuse_without_transformers(source)
+    from recollect.models.local_models import load_base_from_memory
+
+    return load_base_from_memory(source, tokenizer, **settings)
+
+
+def _load_named(ref: str, tokenizer: Any, *, question: Question | None, kind: Kind | None, device: str | None) -> Model:
+    """The model that a string names."""
+    if tokenizer is not None:
+        raise ModelError(
+            f"A tokenizer was given for the model {ref!r}, which has its own.",
+            do="Leave tokenizer= out; it belongs to a model in memory.",
+            code="tokenizer_not_wanted",
+        )
+    name = parse_model(ref)
+    if isinstance(name, EndpointRef | GgufRef):
+        raise _build_unsupported_error(name)
+    if isinstance(name, CodeRef):
+        return _check_kind(load_from_code(name), kind)
+    if isinstance(name, RecordingRef):
+        from recollect.models.recordings import load_recording
+
+        return _check_kind(load_recording(name.path), kind)
+    files = locate(name)  # before torch is loaded, which takes longer than to see that nothing is there
+    try:
+        from recollect.models.local_models import load_local
+    except ModuleNotFoundError as error:
+        raise MissingDependency(
+            f"The model {ref!r} computes here, which needs the package {error.name}.",
+            do="pip install torch transformers, or give answers that were computed elsewhere: recorded:DIR.",
+            code="torch_missing",
+        ) from error
+    return load_local(files, question or Question(), kind, device)
+
+
+def _check_kind(model: Model, kind: Kind | None) -> Model:
+    """The model, unless it was said to be another."""
+    if kind not in (None, model.kind):
+        found = f"{model.name} is a {model.kind} model, not a {kind} one."
+        raise ModelError(found, do="Leave --as (kind=) out.", code="other_kind")
+    return model
+
+
+def _refuse_without_transformers(source: Any) -> None:
+    """Refuse what can be no model, before torch is loaded: whoever has a network has loaded it."""
+    if "transformers" not in sys.modules:
+        raise build_not_a_model_error(source)
+
+
+def _build_unsupported_error(name: EndpointRef | GgufRef) -> ModelError:
+    """What to do about models that are named, but cannot be asked yet."""
+    if isinstance(name, EndpointRef):
+        return ModelError(
+            f"The model {str(name)!r} is an endpoint, and endpoints cannot be asked yet.",
+            do="Score it by other means and give recorded:DIR (see recollect.models.recordings.write_recording).",
+            code="endpoint_not_supported_yet",
+        )
+    return ModelError(
+        f"The model {str(name)!r} is a GGUF file, and these cannot be read yet.",
+        do="Give the folder that it was converted from, or ask it by other means and give recorded:DIR.",
+        code="gguf_not_supported_yet",
+    )

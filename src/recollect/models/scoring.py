@@ -1,0 +1,182 @@
+"""Asking a model about a corpus: only what was not asked before, block by block, so that a killed run can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import compress
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.errors import ModelError, RecollectError, StoreError
+from recollect.execution.backend import Backend, Failure
+from recollect.execution.local import LocalBackend
+from recollect.models.limited import Limited
+from recollect.models.loader import load_model
+from recollect.models.manifest import BLOCK_SIZE, MANIFEST, Manifest
+from recollect.models.model import Model
+from recollect.models.recordings import RecordedModel
+from recollect.models.shards import Digests, write_shard
+from recollect.models.soundness import refuse_unsound
+from recollect.models.store import AnswerStore, lock_store, split_into_blocks
+
+Source = Model | str | Callable[[], Model]
+"""A model, its name, or a function that loads it."""
+Progress = Callable[[int, int], None]
+"""Told how many distinct records have been answered, and how many there are."""
+MAX_FAILURES_BEFORE_SUCCESS = 8
+"""Blocks that may fail before one succeeds: then the fault is not in the records."""
+
+
+def score_corpus(
+    model: Source,
+    corpus: Corpus,
+    work: Path,
+    *,
+    backend: Backend | None = None,
+    progress: Progress | None = None,
+    block: int = BLOCK_SIZE,
+) -> AnswerStore:
+    """The store that holds this model's answers to this corpus, once all that was not asked before has been.
+
+    Killed at any moment and called again on the same machine, it ends with the same bytes as if it had never been
+    killed. Records with the same content are asked once. A limited model is asked for all it could show, and the
+    store that is returned shows what the limited one would have; a recorded model is its own store.
+
+    Args:
+        model: The model, its name, or how to load it: `partial(load_model, "hf:gpt2", question=…)`. With several
+            workers each loads its own; a model that is already loaded is copied to each.
+        corpus: What to ask about.
+        work: The work folder; the store lies in `answers/<address>` there.
+        backend: Where to compute; this process if not given.
+        progress: Told as blocks are done.
+        block: Records per shard, in a store that is new.
+
+    Raises:
+        ModelError: Some blocks could not be asked; the others have been, and will not be asked again.
+        StoreError: What lies at this address is damaged or belongs to something else.
+    """
+    backend = backend or LocalBackend()
+    loaded = _load(model)
+    limits = (loaded.access, loaded.min_probability) if isinstance(loaded, Limited) else None
+    unlimited = _unwrap(loaded)
+    if isinstance(unlimited, RecordedModel):
+        unlimited.refuse_unknown(corpus)
+        store = unlimited.store
+    else:
+        manifest = Manifest.of(unlimited, threads=backend.threads, block=block)
+        source = unlimited if backend.workers == 1 else model
+        # while workers have their own copies, this process can do without
+        del loaded, unlimited
+        store = _fill_store(_Writer(source, work / "answers" / manifest.address, manifest), corpus, backend, progress)
+    return store if limits is None else store.limited(limits[0], min_probability=limits[1])
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Asks about a block of records and writes down the answers; a worker keeps one, and so its model."""
+
+    source: Source
+    folder: Path
+    manifest: Manifest
+
+    @cached_property
+    def model(self) -> Model:
+        """The whole model, loaded when it is first needed."""
+        return _unwrap(_load(self.source))
+
+    def __call__(self, records: list[Record]) -> int:
+        """Ask, write, and say how many records are done."""
+        if self.manifest.budget is not None:
+            # also after memory ran out in an earlier block: what a block gives must not depend on those before it
+            self.model.budget = self.manifest.budget  # type: ignore[attr-defined]
+        answers = self.model.answer(records)
+        refuse_unsound(answers, self.manifest.access, model=self.manifest.name)
+        if answers.records != tuple(record.digest for record in records):
+            raise ModelError(
+                f"Model {self.manifest.name!r} did not answer the records it was asked about, in their order.",
+                do="This is a fault of the code that asks the model (an adapter, or code of your own).",
+                code="answers_out_of_order",
+            )
+        write_shard(self.folder, self.manifest.address, answers, double=self.manifest.is_double)
+        return len(records)
+
+
+def _fill_store(writer: _Writer, corpus: Corpus, backend: Backend, progress: Progress | None) -> AnswerStore:
+    """The store, after all blocks that were missing have been asked."""
+    with lock_store(writer.folder):
+        writer = replace(writer, manifest=_settle_manifest(writer))
+        digests: Digests = np.fromiter((bytes.fromhex(record.digest) for record in corpus), dtype="S16")
+        missing, distinct = _find_unanswered(digests, AnswerStore.open(writer.folder))
+        wanted = int(missing.sum())
+        report = progress or (lambda done, total: None)
+        report(distinct - wanted, distinct)
+        done, failures = 0, list[Failure]()
+        todo = split_into_blocks(compress(corpus, missing), writer.manifest.block)
+        for outcome in backend.map(writer, todo, threads=writer.manifest.threads):
+            if isinstance(outcome, Failure):
+                failures.append(outcome)
+                if not done and len(failures) == MAX_FAILURES_BEFORE_SUCCESS:
+                    break
+            else:
+                done += outcome.value
+                report(distinct - wanted + done, distinct)
+    if failures:
+        raise _build_failure(failures, writer.manifest.name, done, wanted) from failures[0].error
+    return AnswerStore.open(writer.folder)
+
+
+def _settle_manifest(writer: _Writer) -> Manifest:
+    """The manifest that is already there, or this one, written before anything is asked."""
+    if not (writer.folder / MANIFEST).exists():
+        writer.manifest.write(writer.folder)
+        return writer.manifest
+    existing = Manifest.read(writer.folder)
+    if (existing.address, existing.access) != (writer.manifest.address, writer.manifest.access):
+        raise StoreError(
+            f"The answer store '{writer.folder}' is not of model {writer.manifest.name!r} as it is now.",
+            do="Delete that folder, and the model will be asked again.",
+            code="store_of_another_model",
+        )
+    return existing
+
+
+def _find_unanswered(digests: Digests, store: AnswerStore) -> tuple[NDArray[np.bool_], int]:
+    """Which records are to be asked, each content once; and how many different ones there are."""
+    distinct, first = np.unique(digests, return_index=True)
+    missing = np.zeros(len(digests), dtype=np.bool_)
+    missing[first[~store.contains(distinct)]] = True
+    return missing, len(distinct)
+
+
+def _build_failure(failures: list[Failure], name: str, done: int, wanted: int) -> ModelError:
+    """All failures in one error; what they say in common is said once."""
+    errors = [failure.error for failure in failures]
+    reasons = dict.fromkeys(e.found if isinstance(e, RecollectError) else f"{type(e).__name__}: {e}" for e in errors)
+    shown = " ".join(list(reasons)[:3]) + (f" (and {len(reasons) - 3} other reasons)" if len(reasons) > 3 else "")
+    remedy = next((e.do for e in errors if isinstance(e, RecollectError) and e.do), "")
+    kept = f"The answers to {done} of {wanted} records were kept: run the same again, and only the others are asked."
+    error = ModelError(
+        f"Model {name!r} could not be asked about {wanted - done} of {wanted} records. {shown}",
+        do=f"{remedy} {kept}".strip(),
+        code="scoring_failed",
+    )
+    error.add_note(failures[0].traceback)
+    return error
+
+
+def _load(source: Source) -> Model:
+    """The model itself."""
+    if isinstance(source, str):
+        return load_model(source)
+    return source if isinstance(source, Model) else source()
+
+
+def _unwrap(model: Model) -> Model:
+    """The model behind a limited one."""
+    return model.model if isinstance(model, Limited) else model

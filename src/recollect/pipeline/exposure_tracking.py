@@ -1,0 +1,127 @@
+"""Exposure during training, as in the paper's Figure 4: a hook for our loop, a callback for the Trainer."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback
+
+from recollect.audits.exposure.audit import ExposureAudit
+from recollect.audits.exposure.view import CANARIES
+from recollect.checks import check_at_least
+from recollect.files import read_json, write_json
+from recollect.models.local_models import load_from_memory
+from recollect.models.model import Model
+from recollect.pipeline.plan import Plan
+from recollect.pipeline.run import run
+from recollect.recipes.loop import EpochSummary
+from recollect.signals.evidence import TARGET
+
+Row = dict[str, Any]
+
+
+class ExposureFollower:
+    """Measures the canaries at the end of each epoch.
+
+    As a hook of `recollect.recipes.trainer.train` it adds `exposure_bits_planted_1` and so on, the mean exposure by
+    number of repetitions, to the learning curve. Every secret of every epoch goes into the file.
+    """
+
+    def __init__(
+        self,
+        canaries: Path,
+        file: Path,
+        *,
+        every: int = 1,
+        controls: bool = False,
+        audit: ExposureAudit | None = None,
+        work: Path | None = None,
+    ) -> None:
+        """Follow the canaries of a manifest.
+
+        Args:
+            canaries: The manifest that `recollect plant` wrote.
+            file: Where the exposures of each epoch go, as JSON; a training that goes on adds to it.
+            every: After how many epochs each.
+            controls: Whether the controls are written down too.
+            audit: How exposure is measured; the default draws few and counts little, so that training stays fast.
+            work: Where answers are kept; a folder that is thrown away if None.
+        """
+        check_at_least(1, every=every)
+        self._canaries, self._file, self._every, self._controls = canaries, file, every, controls
+        self._audit = audit or ExposureAudit(draws=512, max_steps=20_000)
+        self._work = work
+
+    def __call__(self, end: EpochSummary) -> dict[str, float] | None:
+        """What the loop calls at the end of an epoch."""
+        if end.epoch % self._every:
+            return None
+        losses = {name: end.curve[-1][name] for name in ("training_loss", "validation_loss")}
+        return self.measure(load_from_memory(end.model, end.tokenizer, card=end.card_entries), end.epoch, losses)
+
+    def measure(self, model: Model, epoch: int, losses: Row) -> dict[str, float]:
+        """Measure a model and write it down: the mean exposure by number of repetitions."""
+        with tempfile.TemporaryDirectory() as folder:
+            plan = Plan(
+                audit=self._audit,
+                models={TARGET: model},
+                files={CANARIES: self._canaries},
+                work=self._work or Path(folder),
+            )
+            result = run(plan)
+        rows = [
+            {name: row[name] for name in ("secret_id", "planted", "exposure_bits", "lower", "upper", "rank", "method")}
+            for row in result.tables_in_memory["secrets"].to_pylist()
+            if row["planted"] or self._controls
+        ]
+        earlier = [row for row in self._read_history() if row["epoch"] < epoch]
+        write_json(self._file, [*earlier, {"epoch": epoch, **losses, "secrets": rows}])
+        return _average_by_repetitions(rows)
+
+    def _read_history(self) -> list[Row]:
+        """What was written down before."""
+        history: list[Row] = read_json(self._file) if self._file.exists() else []
+        return history
+
+
+class ExposureCallback(TrainerCallback):
+    """The same for the `transformers` Trainer: `Trainer(..., callbacks=[ExposureCallback(canaries, file)])`."""
+
+    def __init__(self, canaries: Path, file: Path, **options: Any) -> None:
+        """Follow the canaries of a manifest; the options are those of `ExposureFollower`."""
+        self._every = int(options.pop("every", 1))
+        self._follower = ExposureFollower(canaries, file, **options)
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Measure, and put the means into the Trainer's log history."""
+        epoch = round(state.epoch)
+        if epoch % self._every:
+            return
+        network, tokenizer = kwargs["model"], kwargs.get("processing_class") or kwargs.get("tokenizer")
+        training = network.training
+        network.eval()
+        try:
+            losses = {
+                "training_loss": _get_last_logged(state, "loss"),
+                "validation_loss": _get_last_logged(state, "eval_loss"),
+            }
+            means = self._follower.measure(load_from_memory(network, tokenizer, card={}), epoch, losses)
+        finally:
+            network.train(training)
+        state.log_history.append({"epoch": epoch, "step": state.global_step, **means})
+
+
+def _average_by_repetitions(rows: list[Row]) -> dict[str, float]:
+    """The mean exposure by number of repetitions."""
+    found: dict[int, list[float]] = defaultdict(list)
+    for row in rows:
+        found[row["planted"]].append(row["exposure_bits"])
+    return {f"exposure_bits_planted_{times}": sum(bits) / len(bits) for times, bits in sorted(found.items())}
+
+
+def _get_last_logged(state: Any, name: str) -> float | None:
+    """The last value that the Trainer logged under a name."""
+    return next((row[name] for row in reversed(state.log_history) if name in row), None)

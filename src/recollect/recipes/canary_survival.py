@@ -1,0 +1,216 @@
+"""A check before training: does each planted secret survive the recipe's tokenizer, truncation and packing?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from recollect.corpora.canaries.formats import parse_format
+from recollect.corpora.canaries.manifest import Canaries, Canary
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.errors import CorpusError, PlanError
+from recollect.recipes.job import Job
+from recollect.recipes.layouts import CausalSequences, MaskedSequences
+from recollect.recipes.model_builder import DataFacts, build_tokenizer
+from recollect.recipes.recipe import Recipe
+from recollect.recipes.sequence_builder import SequenceBuilder, get_pair, iter_texts
+from recollect.recipes.vocabulary import add_canaries_to_vocabulary
+
+Fate = Literal["whole", "carried", "cut", "lost"]
+"""Of one copy. `kept_whole`: in one training sequence. `kept_by_state`: a border of sequences runs through it, but
+the model's
+state goes on across the border, so it is still learnt. `split`: no sequence shows it whole. `lost`: some of it is never
+trained on, because it was cut off or held out for validation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survival:
+    """What becomes of one planted secret in training."""
+
+    secret: str
+    """Its id."""
+    planted: int
+    unknown_tokens: int
+    """How many of its symbols the vocabulary does not know: what they were is not learnt."""
+    kept_whole: int
+    kept_by_state: int
+    split: int
+    lost: int
+
+    @property
+    def verdict(self) -> Literal["survives", "in part", "lost"]:
+        """Whether all copies that were planted, some, or none can be learnt."""
+        learnt = 0 if self.unknown_tokens else self.kept_whole + self.kept_by_state
+        return "lost" if not learnt else "survives" if learnt == self.planted else "in part"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurvivalCheck:
+    """What becomes of all secrets in training."""
+
+    secrets: tuple[Survival, ...]
+    unknown_controls: tuple[str, ...]
+    """Controls that the vocabulary cannot spell: the model cannot be asked about them."""
+
+
+def check_canary_survival(recipe: Recipe, corpus: Corpus, canaries: Canaries, *, seed: int = 0) -> SurvivalCheck:
+    """What the recipe would make of each planted secret, found by preparing the corpus as training would.
+
+    The symbols of the canaries are forced into the vocabulary, as `add_canaries_to_vocabulary` does.
+
+    Args:
+        recipe: How the model would be trained.
+        corpus: The planted corpus.
+        canaries: What was planted in it.
+        seed: Of the training.
+
+    Raises:
+        CorpusError: The corpus does not hold these canaries.
+        PlanError: The recipe trains a classifier, which predicts no text.
+    """
+    if recipe.task == "classifier":
+        raise PlanError(
+            f"Recipe {recipe.name!r} trains a classifier.",
+            do="Choose a recipe that predicts texts.",
+            code="recipe_of_a_classifier",
+        )
+    chosen = add_canaries_to_vocabulary(recipe, canaries)
+    job = Job.of(chosen, corpus, None, seed=seed)
+    tokenizer = build_tokenizer(chosen, iter_texts(job.corpus))
+    holding = {record: canary for canary in canaries.planted for record in canary.records}
+    _refuse_other_corpus(corpus, holding)
+    preparer = SequenceBuilder(recipe=chosen, tokenizer=tokenizer, data=DataFacts(), scale=None)
+    found = _iter_pair_fates if chosen.task == "seq2seq" else _iter_text_fates
+    fates: dict[str, Counter[Fate]] = {canary.id: Counter() for canary in canaries.planted}
+    for canary, fate in found(preparer, job.corpus, holding):
+        fates[canary.id][fate] += 1
+    return SurvivalCheck(
+        secrets=tuple(_build_survival(canary, fates[canary.id], tokenizer) for canary in canaries.planted),
+        unknown_controls=tuple(control.id for control in canaries.controls if _count_unknown(tokenizer, control)),
+    )
+
+
+def _refuse_other_corpus(corpus: Corpus, holding: dict[str, Canary]) -> None:
+    """Refuse canaries that were planted into something else."""
+    found_ids = {
+        record.id for record in corpus if record.id in holding and holding[record.id].text in record.scored_text
+    }
+    if lost := [record for record in holding if record not in found_ids]:
+        raise CorpusError(
+            f"{corpus.name} does not hold {len(lost)} of the {len(holding)} plantings, such as record {lost[0]!r}.",
+            do="Give the planted corpus and the .canaries.json that was written beside it.",
+            code="canaries_of_another_corpus",
+        )
+
+
+def _build_survival(canary: Canary, fates: Counter[Fate], tokenizer: Any) -> Survival:
+    """What was counted of one secret; copies that did not come by were held out."""
+    held_out_count = canary.planted - fates.total()
+    return Survival(
+        secret=canary.id,
+        planted=canary.planted,
+        unknown_tokens=_count_unknown(tokenizer, canary),
+        kept_whole=fates["whole"],
+        kept_by_state=fates["carried"],
+        split=fates["cut"],
+        lost=fates["lost"] + held_out_count,
+    )
+
+
+def _count_unknown(tokenizer: Any, canary: Canary) -> int:
+    """How many symbols of the secret the vocabulary does not know."""
+    texts = [text for text in (canary.text, canary.source) if text]
+    found = tokenizer(texts, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    return sum(ids.count(tokenizer.unk_token_id) for ids in found)
+
+
+@dataclass(frozen=True)
+class _Span:
+    """Which symbols of a text are a secret."""
+
+    begin: int
+    """Where its known text begins."""
+    secret: int
+    """Where its first slot begins."""
+    end: int
+
+    @classmethod
+    def of(cls, tokenizer: Any, text: str, filled: str, known: int) -> _Span:
+        """The symbols that a filled-in format has in a text, of which the first characters are known."""
+        start = text.index(filled)
+        offsets = np.array(
+            tokenizer(text, add_special_tokens=False, split_special_tokens=True, return_offsets_mapping=True)[
+                "offset_mapping"
+            ]
+        ).reshape(-1, 2)
+        # symbols that straddle a border belong to what is inside
+        begin, secret = (int((offsets[:, 1] <= position).sum()) for position in (start, start + known))
+        return cls(begin, secret, int((offsets[:, 0] < start + len(filled)).sum()))
+
+    def shift(self, positions: int) -> _Span:
+        """The same symbols where the text stands among others."""
+        return _Span(self.begin + positions, self.secret + positions, self.end + positions)
+
+
+def _iter_holding_records(corpus: Iterable[Record], holding: dict[str, Canary]) -> Iterator[tuple[int, Record, Canary]]:
+    """The records that hold a secret, with their numbers."""
+    return ((i, record, holding[record.id]) for i, record in enumerate(corpus) if record.id in holding)
+
+
+def _iter_pair_fates(
+    preparer: SequenceBuilder, corpus: Corpus, holding: dict[str, Canary]
+) -> Iterator[tuple[Canary, Fate]]:
+    """Each copy in pairs: what is too long is cut off on either side."""
+    max_length = preparer.recipe.sequences.length
+    for _, record, canary in _iter_holding_records(corpus, holding):
+        source, target = get_pair(record)
+        shown = _Span.of(preparer.tokenizer, source, canary.source or "", 0)
+        predicted = _Span.of(preparer.tokenizer, target, canary.text, 0)
+        yield canary, "lost" if predicted.end > max_length else "cut" if shown.end > max_length else "whole"
+
+
+def _iter_text_fates(
+    preparer: SequenceBuilder, corpus: Corpus, holding: dict[str, Canary]
+) -> Iterator[tuple[Canary, Fate]]:
+    """Each copy in texts, as they are laid out for training."""
+    tokens = preparer.tokenise(corpus)
+    recipe = preparer.recipe
+    laid = _SequenceIndex(
+        preparer.lay_out(tokens, np.zeros(len(tokens), dtype=np.int32)),
+        rows=recipe.training.batch_size if recipe.sequences.layout == "stream" else None,
+    )
+    before = len(preparer.layout_special_tokens.before)
+    for i, record, canary in _iter_holding_records(corpus, holding):
+        span = _Span.of(
+            preparer.tokenizer, record.scored_text, canary.text, len(parse_format(canary.format).known_prefix)
+        )
+        yield canary, laid.get_fate(span.shift(int(tokens.offsets[i]) + before))
+
+
+class _SequenceIndex:
+    """Training sequences in the order of the text, to look up which of them predicts a symbol."""
+
+    def __init__(self, sequences: CausalSequences | MaskedSequences, rows: int | None) -> None:
+        self._order = np.argsort(sequences.starts, kind="stable")
+        self._starts = sequences.starts[self._order]
+        # who reads from left to right predicts all symbols of a sequence but its first
+        self._shift = 0 if isinstance(sequences, MaskedSequences) else 1
+        self._ends = self._starts + sequences.lengths[self._order] + self._shift
+        self._rows = rows
+
+    def get_fate(self, span: _Span) -> Fate:
+        """What becomes of these symbols."""
+        positions = np.arange(span.secret, span.end)
+        at = np.searchsorted(self._starts, positions - self._shift, side="right") - 1
+        if not len(at) or (at < 0).any() or (positions >= self._ends[at]).any():
+            return "lost"
+        first = np.searchsorted(self._starts, span.begin, side="right") - 1
+        if (at == at[0]).all() and self._starts[at[0]] <= span.begin:
+            return "whole"
+        streams = set() if self._rows is None else set((self._order[[first, *at]] % self._rows).tolist())
+        return "carried" if len(streams) == 1 else "cut"

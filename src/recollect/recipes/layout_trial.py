@@ -1,0 +1,81 @@
+"""A short trial: what trains a fleet fastest on this machine, and roughly how long one model takes."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recollect.corpora.corpus import Corpus
+from recollect.execution.threads import divide_threads, use_threads
+from recollect.recipes.recipe import Recipe
+from recollect.recipes.samplers import Indices
+
+if TYPE_CHECKING:
+    # torch comes with the loop, and whoever only names a layout should not wait for it
+    from recollect.recipes.loop import Loop
+
+TRIAL_STEPS = 3
+"""Steps of one measurement; each is made twice and the quicker counts, because other programs disturb."""
+MIN_EFFICIENCY = 0.9
+"""Threads are worth it if so many together are at least this share of as many times as fast as one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerLayout:
+    """So many processes, each with so many threads."""
+
+    workers: int
+    threads: int
+
+
+def pick_layout(recipe: Recipe, corpus: Corpus, *, models: int) -> WorkerLayout:
+    """The layout that trains so many models fastest: many processes with one thread, or one with many.
+
+    Threads within one model wait for each other, so separate processes win unless threads are almost as good as more
+    cores. A few steps of the first member are timed either way.
+    """
+    cores = divide_threads(workers=1)
+    if cores == 1 or models == 1:
+        return WorkerLayout(workers=1, threads=cores)
+    (one_thread, all_threads), _ = _measure_seconds(recipe, corpus, (1, cores))
+    if one_thread / all_threads >= MIN_EFFICIENCY * cores:
+        return WorkerLayout(workers=1, threads=cores)
+    return WorkerLayout(workers=cores, threads=1)
+
+
+def estimate_seconds(recipe: Recipe, corpus: Corpus) -> float:
+    """Roughly how many seconds one model takes alone, from its first steps."""
+    (each,), steps = _measure_seconds(recipe, corpus, (divide_threads(workers=1),))
+    return each * steps
+
+
+def _measure_seconds(recipe: Recipe, corpus: Corpus, threads: tuple[int, ...]) -> tuple[list[float], int]:
+    """Seconds per step with so many threads each, and how many steps the whole training has."""
+    from recollect.recipes.assembly import assemble_training
+    from recollect.recipes.job import Job
+    from recollect.recipes.loop import preserve_random_state
+
+    with tempfile.TemporaryDirectory() as folder, preserve_random_state():
+        loop = assemble_training(Job.of(recipe, corpus, None, seed=0), Path(folder)).loop
+        loop.model.train()
+        draws = list(itertools.islice(loop.sampler.iter_batches(0), TRIAL_STEPS))
+        measured: list[list[float]] = [[] for _ in threads]
+        for _ in range(2):
+            for times, count in zip(measured, threads, strict=True):
+                with use_threads(count):
+                    times.append(_time_steps(loop, draws))
+    return [min(times) / max(1, len(draws)) for times in measured], loop.sampler.steps * loop.epochs
+
+
+def _time_steps(loop: Loop, batches: list[Indices]) -> float:
+    """Seconds for these steps; the weights change, but nobody keeps them."""
+    from recollect.recipes.update import Step
+
+    began = time.perf_counter()
+    for number, indices in enumerate(batches):
+        loop.update.step(Step(number=number, starts_epoch=number == 0, indices=indices, rate=0.0))
+    return time.perf_counter() - began

@@ -1,0 +1,270 @@
+"""From a corpus to training sequences, as a recipe lays them out."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.checks import suggest_name
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.errors import CorpusError
+from recollect.recipes.layouts import (
+    CausalSequences,
+    LabelledArraySequences,
+    LabelledTextSequences,
+    MaskedSequences,
+    PairSequences,
+    lay_out_masked,
+    lay_out_records,
+    lay_out_streams,
+    lay_out_windows,
+)
+from recollect.recipes.model_builder import DataFacts, get_special_tokens
+from recollect.recipes.recipe import Recipe
+from recollect.recipes.sequences import Integers, Sequences, SpecialTokens, TokenTable, tokenise
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrayScale:
+    """How arrays are standardised; one number for all channels."""
+
+    mean: float
+    std: float
+
+
+def iter_texts(corpus: Corpus) -> Iterator[str]:
+    """Every text that a vocabulary must cover."""
+    for record in corpus:
+        if record.source is not None:
+            yield record.source
+        yield record.scored_text
+
+
+def inspect_corpus(corpus: Corpus, recipe: Recipe) -> tuple[DataFacts, ArrayScale | None]:
+    """What a model must know of the data: classes, and the shape and scale of arrays. Language models need neither."""
+    if recipe.task != "classifier":
+        return DataFacts(), None
+    labels, shape = set[str | int](), ()
+    count, total, squares = 0, 0.0, 0.0
+    for record in corpus:
+        labels.add(_get_label(record))
+        if recipe.tokenizer is None:
+            values = move_channels_first(_get_array(record)[None])[0].astype(np.float64)
+            shape = values.shape
+            unit = values / 255 if _get_array(record).dtype == np.uint8 else values
+            count, total, squares = count + unit.size, total + unit.sum(), squares + np.square(unit).sum()
+    if recipe.tokenizer is not None:
+        return DataFacts(labels=_name_classes(labels)), None
+    mean = total / max(1, count)
+    std = float(np.sqrt(max(squares / max(1, count) - mean**2, 0))) or 1.0
+    return DataFacts(labels=_name_classes(labels), shape=shape), ArrayScale(mean=float(mean), std=std)
+
+
+def _name_classes(labels: set[str | int]) -> tuple[str, ...]:
+    """The names of the classes in the order of the outputs: numbers name their own output."""
+    if all(isinstance(label, int) and label >= 0 for label in labels):
+        return tuple(str(i) for i in range(max((int(label) for label in labels), default=0) + 1))
+    return tuple(sorted(map(str, labels)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceBuilder:
+    """Turns corpora into training sequences, the training corpus and the validation corpus alike."""
+
+    recipe: Recipe
+    tokenizer: Any
+    """None for arrays."""
+    data: DataFacts
+    scale: ArrayScale | None
+    decoder_start: int = 0
+    """The symbol that starts the decoder of a seq2seq model."""
+
+    @property
+    def rows(self) -> int:
+        """How many parallel streams there are."""
+        return self.recipe.training.batch_size
+
+    def __call__(self, corpus: Corpus) -> Sequences:
+        """The training sequences of a corpus."""
+        if self.recipe.task == "classifier":
+            return self._build_arrays(corpus) if self.tokenizer is None else self._build_labelled_texts(corpus)
+        if self.recipe.task == "seq2seq":
+            return self._build_pairs(corpus)
+        return self._build_texts(corpus)
+
+    @property
+    def special_tokens(self) -> SpecialTokens:
+        """The symbols around a text."""
+        return get_special_tokens(self.tokenizer, self.recipe.task)
+
+    @property
+    def card_entries(self) -> dict[str, Any]:
+        """What whoever loads the model must know: how arrays are scaled, with which symbol a text begins."""
+        if self.scale is not None:
+            return {"input_mean": self.scale.mean, "input_std": self.scale.std}
+        return {"start_symbol": next(iter(self.special_tokens.before), None)} if self.recipe.task == "causal" else {}
+
+    @property
+    def layout_special_tokens(self) -> SpecialTokens:
+        """The symbols that are laid out with each text of a language model."""
+        special_tokens = self.special_tokens
+        if self.recipe.task == "masked":
+            return SpecialTokens(padding=special_tokens.padding)  # they are put around each piece
+        # where texts are joined and one symbol means both, it is not written twice
+        joined = self.recipe.sequences.layout != "records" and special_tokens.before == special_tokens.after
+        return replace(special_tokens, before=()) if joined else special_tokens
+
+    def tokenise(self, records: Iterable[Record]) -> TokenTable:
+        """The texts of a language model as symbols."""
+        return tokenise((_get_text(record) for record in records), self.tokenizer, self.layout_special_tokens)
+
+    def lay_out(self, tokens: TokenTable, users: Integers) -> CausalSequences | MaskedSequences:
+        """The training sequences of a language model, whose texts are these, of these users."""
+        settings, special_tokens = self.recipe.sequences, self.special_tokens
+        if self.recipe.task == "masked":
+            return lay_out_masked(tokens, users, special_tokens, tokenizer=self.tokenizer, settings=settings)
+        if settings.layout == "stream":
+            return lay_out_streams(tokens, special_tokens, length=settings.length, rows=self.rows)
+        if settings.layout == "windows":
+            return lay_out_windows(tokens, special_tokens, length=settings.length)
+        return lay_out_records(tokens, users, special_tokens, length=settings.length, split=settings.long == "split")
+
+    def _build_texts(self, corpus: Corpus) -> CausalSequences | MaskedSequences:
+        """For language models."""
+        user_index = _UserIndex()
+        tokens = self.tokenise(user_index.track(corpus))
+        return self.lay_out(tokens, user_index.users)
+
+    def _build_pairs(self, corpus: Corpus) -> PairSequences:
+        """Sources between their marks; targets after the symbol that starts the decoder."""
+        user_index, max_length, special_tokens = _UserIndex(), self.recipe.sequences.length, self.special_tokens
+        started = replace(special_tokens, before=(self.decoder_start, *special_tokens.before))
+        sources = tokenise(
+            (get_pair(record)[0] for record in user_index.track(corpus)),
+            self.tokenizer,
+            special_tokens,
+            max_tokens=max_length,
+        )
+        targets = tokenise((get_pair(record)[1] for record in corpus), self.tokenizer, started, max_tokens=max_length)
+        return PairSequences(sources=sources, targets=targets, users=user_index.users, padding=special_tokens.padding)
+
+    def _build_labelled_texts(self, corpus: Corpus) -> LabelledTextSequences:
+        """Texts between their marks, cut off where too long."""
+        user_index, classes = _UserIndex(), array("q")
+        texts = (_get_text(record) for record in self._note_classes(user_index.track(corpus), classes))
+        special_tokens = self.special_tokens
+        tokens = tokenise(texts, self.tokenizer, special_tokens, max_tokens=self.recipe.sequences.length)
+        return LabelledTextSequences(
+            tokens=tokens, classes=_to_array(classes), users=user_index.users, padding=special_tokens.padding
+        )
+
+    def _build_arrays(self, corpus: Corpus) -> LabelledArraySequences:
+        """Arrays, held in the type they came in."""
+        user_index, classes = _UserIndex(), array("q")
+        found = [_get_array(record) for record in self._note_classes(user_index.track(corpus), classes)]
+        shapes = {values.shape for values in found}
+        if len(shapes) != 1:
+            raise CorpusError(
+                f"The arrays of {corpus.name} have {len(shapes)} shapes.",
+                do="Give arrays of one shape.",
+                code="arrays_of_several_shapes",
+            )
+        scale = self.scale or ArrayScale(mean=0.0, std=1.0)
+        return LabelledArraySequences(
+            arrays=move_channels_first(np.stack(found)),
+            classes=_to_array(classes),
+            users=user_index.users,
+            mean=scale.mean,
+            std=scale.std,
+        )
+
+    def _note_classes(self, records: Iterator[Record], classes: array[int]) -> Iterator[Record]:
+        """The same records, their classes noted on the way."""
+        numbers = {label: i for i, label in enumerate(self.data.labels)}
+        for record in records:
+            label = str(_get_label(record))
+            if label not in numbers:
+                raise CorpusError(
+                    f"Record {record.id!r} has the label {label!r}, which the training corpus does not have.",
+                    do=f"{suggest_name(label, numbers)}Train on a corpus that has every label.",
+                    code="unknown_label",
+                )
+            classes.append(numbers[label])
+            yield record
+
+
+class _UserIndex:
+    """Numbers the users in order of appearance while their records pass by."""
+
+    def __init__(self) -> None:
+        self._number: dict[str, int] = {}
+        self._found = array("i")
+
+    def track(self, corpus: Corpus) -> Iterator[Record]:
+        """The records of a corpus, their owners noted on the way."""
+        for record in corpus:
+            self._found.append(self._number.setdefault(record.owner, len(self._number)))
+            yield record
+
+    @property
+    def users(self) -> Integers:
+        """Whose each record was."""
+        return np.array(self._found, dtype=np.int32)
+
+
+def move_channels_first(arrays: NDArray[Any]) -> NDArray[Any]:
+    """Images H×W as 1×H×W and H×W×C as C×H×W, as models read them; vectors stay vectors."""
+    if arrays.ndim == 3:
+        return arrays[:, None]
+    return np.ascontiguousarray(arrays.transpose(0, 3, 1, 2)) if arrays.ndim == 4 else arrays
+
+
+def _to_array(values: array[int]) -> NDArray[np.int64]:
+    """An array of integers for NumPy."""
+    return np.array(values, dtype=np.int64)
+
+
+def _get_text(record: Record) -> str:
+    """The text of a record."""
+    if record.text is None:
+        raise CorpusError(
+            f"Record {record.id!r} has no text, which this recipe trains on.",
+            do="Name the text column, or choose a recipe for pairs (seq2seq) or arrays (mlp, resnet18).",
+            code="record_without_text",
+        )
+    return record.text
+
+
+def get_pair(record: Record) -> tuple[str, str]:
+    """Source and target of a record."""
+    if record.source is None or record.target is None:
+        raise CorpusError(
+            f"Record {record.id!r} is no pair of source and target, which this recipe trains on.",
+            do="Name the source and target columns, or choose a recipe for texts.",
+            code="record_without_pair",
+        )
+    return record.source, record.target
+
+
+def _get_label(record: Record) -> str | int:
+    """The label of a record."""
+    if record.label is None:
+        raise CorpusError(
+            f"Record {record.id!r} has no label.", do="Name the label column.", code="record_without_label"
+        )
+    return record.label
+
+
+def _get_array(record: Record) -> NDArray[Any]:
+    """The array of a record."""
+    if record.array is None:
+        raise CorpusError(
+            f"Record {record.id!r} has no array.", do="Give an .npz file with x and y.", code="record_without_array"
+        )
+    return record.array

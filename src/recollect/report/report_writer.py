@@ -1,0 +1,42 @@
+"""Write the report of a run folder, as HTML and as Markdown, whole or not at all, for its owner only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from recollect.errors import PlanError
+from recollect.files import write_text
+from recollect.report.html import render_html
+from recollect.report.markdown import render_markdown
+from recollect.report.report import Report, build_report
+from recollect.results.folders import RunFolder
+
+RENDERERS: dict[str, Callable[[Report], str]] = {".html": render_html, ".md": render_markdown}
+"""How a report is written, by the ending of its file."""
+
+
+def write_report(folder: Path, out: Path | None = None, *, show_text: bool | Collection[str] = False) -> Path:
+    """Rebuild the report of a run folder from its results and tables, and tell where it is.
+
+    Args:
+        folder: The run folder, that `--out` named.
+        out: The one file to write, `.html` or `.md`; None for `report.html` and `report.md` in the run folder.
+        show_text: Whether text from corpora is shown, where the run kept it; or of which audits.
+
+    Raises:
+        PlanError: The file has another ending.
+        StoreError: The folder holds no results, or a result is damaged or newer.
+    """
+    run = RunFolder(folder)
+    files = [run.report, run.report.with_suffix(".md")] if out is None else [out]
+    if files[0].suffix not in RENDERERS:
+        raise PlanError(
+            f"{str(out)!r} is neither HTML nor Markdown.",
+            do="Give a name that ends in .html or .md.",
+            code="unknown_report_format",
+        )
+    report = build_report(run, show_text=show_text)
+    for file in files:
+        write_text(file, RENDERERS[file.suffix](report))
+    return files[0]

@@ -1,0 +1,130 @@
+"""What shadow models say: for each record, how sure the target is, and how sure models are that saw it or did not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.errors import PlanError
+from recollect.signals.evidence import AUDITED, CONTROLS, SHADOW, TARGET, Evidence
+from recollect.signals.loss import mean_logprob
+from recollect.signals.scores import Floats, Scores
+
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class ShadowScores:
+    """The mean log-probability of each record under the target and under every shadow.
+
+    Records that no shadow saw, or that all of them saw, borrow the missing side: the average distance of both sides
+    over all other records is added to, or taken from, the side they have.
+    """
+
+    scores: Scores
+    """Under the target, of all corpora that were asked about."""
+    shadows: Floats
+    """Under the shadows [records, shadows]."""
+    trained_on: BoolArray
+    """Whether a shadow was trained on a record of this content [records, shadows]."""
+    selected: tuple[int, ...]
+    """The places of the records that were to be scored."""
+
+    def select_scores(self, values: Floats) -> Scores:
+        """The scores of the records that were to be scored, from a value for each of all records."""
+        records = [self.scores.records[i] for i in self.selected]
+        users = [self.scores.users[i] for i in self.selected]
+        # ids carry the corpus in front of them, so that two corpora may use the same ones
+        plain = tuple(record.partition("\x1f")[2] for record in records)
+        return Scores(plain, tuple(users), values[list(self.selected)])
+
+    @cached_property
+    def has_both_sides(self) -> BoolArray:
+        """Which records some shadow saw and some other did not [records]."""
+        return np.asarray(self.trained_on.any(axis=1) & ~self.trained_on.all(axis=1))
+
+
+def score_with_shadows(evidence: Evidence, corpus: str) -> ShadowScores:
+    """What target and shadows say about a corpus, beside all else that they were asked about.
+
+    Args:
+        evidence: Has shadows, and cohorts that say what each of them was trained on.
+        corpus: The part of the corpus that is scored.
+
+    Raises:
+        PlanError: There are no shadows, or nobody knows what they were trained on.
+    """
+    shadows = evidence.models_of_role(SHADOW)
+    training_sets = _find_training_sets(evidence, shadows)
+    shared_roles = [
+        role for role in (AUDITED, CONTROLS) if all(evidence.has_answers(m, role) for m in (TARGET, *shadows))
+    ]
+    roles = dict.fromkeys((corpus, *shared_roles))
+    ids, users, rows, trained_rows, selected = (
+        list[str](),
+        list[str](),
+        list[list[float]](),
+        list[BoolArray](),
+        list[int](),
+    )
+    nobody = np.zeros(len(shadows), dtype=np.bool_)
+    for role in roles:
+        for records, answers in evidence.iter_blocks(role, [TARGET, *shadows]):
+            means = [mean_logprob(each) for each in answers]
+            for record in records:
+                if all(record.digest in found for found in means):
+                    selected += [len(ids)] * (role == corpus)
+                    ids.append(f"{role}\x1f{record.id}")
+                    users.append(record.owner)
+                    rows.append([found[record.digest] for found in means])
+                    trained_rows.append(training_sets.get(record.digest, nobody))
+    table = np.array(rows, dtype=np.float64).reshape(len(rows), 1 + len(shadows))
+    flags = np.array(trained_rows, dtype=np.bool_).reshape(len(rows), len(shadows))
+    return ShadowScores(Scores(tuple(ids), tuple(users), table[:, 0]), table[:, 1:], flags, tuple(selected))
+
+
+def compute_in_out_means(values: Floats, trained_on: BoolArray) -> tuple[Floats, Floats]:
+    """The mean of each record over the shadows that saw it, and over those that did not [records]; gaps are bridged.
+
+    >>> trained = np.array([[True, False], [False, False]])
+    >>> inside, outside = compute_in_out_means(np.array([[3.0, 1.0], [4.0, 2.0]]), trained)
+    >>> inside.tolist(), outside.tolist()
+    ([3.0, 5.0], [1.0, 3.0])
+    """
+    counts = trained_on.sum(axis=1), (~trained_on).sum(axis=1)
+    sums = (values * trained_on).sum(axis=1), (values * ~trained_on).sum(axis=1)
+    inside, outside = (total / np.maximum(count, 1) for total, count in zip(sums, counts, strict=True))
+    both = (counts[0] > 0) & (counts[1] > 0)
+    gap = float((inside - outside)[both].mean()) if both.any() else 0.0
+    return np.where(counts[0] > 0, inside, outside + gap), np.where(counts[1] > 0, outside, inside - gap)
+
+
+def _find_training_sets(evidence: Evidence, shadows: tuple[str, ...]) -> dict[str, BoolArray]:
+    """For each content that trained some shadow, which ones it trained [shadows]."""
+    if not shadows:
+        raise PlanError(
+            "There are no shadow models to compare with.", do="Give shadow models, or a recipe.", code="missing_shadows"
+        )
+    known, trained = set[str](), dict[str, BoolArray]()
+    for role, cohorts in evidence.cohorts.items():
+        here = [name for name in shadows if name in cohorts.models]
+        if not here or role not in evidence.corpora:
+            continue
+        known.update(here)
+        columns = np.zeros((len(cohorts.units), len(shadows)), dtype=np.bool_)
+        columns[:, [shadows.index(name) for name in here]] = np.array([cohorts.member_mask(name) for name in here]).T
+        by_unit = dict(zip(cohorts.units, columns, strict=True))
+        for record in evidence.corpora[role]:
+            flags = by_unit.get(record.owner if cohorts.unit == "user" else record.id)
+            if flags is not None:
+                trained[record.digest] = trained[record.digest] | flags if record.digest in trained else flags
+    if unknown := sorted(set(shadows) - known):
+        raise PlanError(
+            f"Nobody knows what the shadow model {unknown[0]!r} was trained on.",
+            do="Give cohorts that name it.",
+            code="unknown_shadow_cohort",
+        )
+    return trained
