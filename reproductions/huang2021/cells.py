@@ -60,7 +60,7 @@ class Bench:
         result = audit.run(evidence, stream(0, audit.name))
         found: Row = {finding.name: finding.value for finding in result.findings}
         share = next((each for each in result.findings if each.name == "fraction_still_in"), None)
-        said = result.settings.get("said", result.outcome)
+        said = result.settings.get("decision", result.outcome)
         return {
             **found,
             "outcome": result.outcome,

@@ -46,7 +46,7 @@ class Comparison:
                 Figure(f"{what}: histogram, accuracy of the SVM", printed.accuracy, theirs.get("svm_accuracy")),
                 Figure(f"{what}: histogram, precision of the SVM", printed.precision, theirs.get("svm_precision")),
                 Figure(f"{what}: histogram, recall of the SVM", printed.recall, theirs.get("svm_recall")),
-                Figure(f"{what}: histogram, false alarms of the SVM", None, theirs.get("svm_false_alarm_rate")),
+                Figure(f"{what}: histogram, false alarms of the SVM", None, theirs.get("svm_false_positive_rate")),
                 Figure(f"{what}: calibrated, AUC", None, ours.get("auc")),
                 Figure(f"{what}: calibrated, precision of decisions", None, ours.get("precision")),
                 Figure(f"{what}: calibrated, recall of decisions", None, ours.get("recall")),

@@ -95,7 +95,7 @@ def test_shadows_may_be_given_with_who_trained_them(folder, tmp_path, check_refu
     call_it = ("membership", folder / "gpt2", folder / "candidates.jsonl", *options, *given)
     found = call(*call_it, "--members", tmp_path / "cohorts.json")
     assert found.exit_code == 0, found.output
-    assert "shadows_saw_candidates_only" in [note["code"] for note in json.loads(found.stdout)["notes"]]
+    assert "shadows_trained_on_candidates_only" in [note["code"] for note in json.loads(found.stdout)["notes"]]
     check_refusal(call(*call_it), "unknown_shadow_cohort")
 
 
@@ -132,7 +132,7 @@ def test_known_members_and_non_members_do_without(folder, tmp_path):
     assert found.exit_code == 0, found.output
     result = json.loads(found.stdout)
     assert "auc" in [finding["name"] for finding in result["findings"]]
-    assert "nobody_named" in [note["code"] for note in result["notes"]]
+    assert "nobody_identified" in [note["code"] for note in result["notes"]]
     assert call(*given, "--members", folder / "cohorts.json").exit_code == 0
 
 

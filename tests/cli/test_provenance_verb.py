@@ -88,7 +88,7 @@ def test_the_papers_method_runs_on_the_same_shadows(folder):
     )
     assert found.exit_code == 0, found.output
     names = {each["name"] for each in json.loads(found.stdout)["findings"]}
-    assert {"auc", "svm_accuracy", "svm_false_alarm_rate"} <= names
+    assert {"auc", "svm_accuracy", "svm_false_positive_rate"} <= names
 
 
 def test_a_budget_that_does_not_reach_is_refused_before_any_cost(folder, tmp_path, check_refusal):

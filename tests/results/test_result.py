@@ -121,7 +121,9 @@ def test_nothing_vanishes():
         ],
         failed=[Failed(audit="exposure", code="broke", error="Out of memory.")],
         dropped={"empty_text": 3},
-        notes=[Note(code="told_apart_without_model", text="Members and others can be told apart without the model.")],
+        notes=[
+            Note(code="distinguishable_without_model", text="Members and others can be told apart without the model.")
+        ],
     )
     document = json.loads(kept.model_dump_json())
     assert document["skipped"][0]["finding"] == "epsilon"

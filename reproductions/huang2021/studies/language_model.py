@@ -108,7 +108,7 @@ def study(lab: Laboratory) -> Outcome:
         people = People(lab=lab, draw=draw)
         for name, right in RIGHT.items():
             result = people.judged(name, RemovalAudit(models=MODELS), people.parts["go"])
-            said = str(result.settings["said"])
+            said = str(result.settings["decision"])
             every.append((said, right))
             figures.append(Figure(f"draw {draw + 1}, {name}: verdict", None, said))
             details[f"{draw} {name}"] = {

@@ -1,4 +1,4 @@
-"""An audit: it says what it needs, round by round, and then judges. It neither trains nor schedules."""
+"""An audit: it declares what it needs, round by round, and then decides. It neither trains nor schedules."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from recollect.signals.evidence import Evidence
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """What an audit needs beyond what every reader of its settings could give it.
+    """What an audit needs beyond its own settings.
 
-    Needs are told whole in every round: what is already in the evidence may be named again.
+    Needs are declared in full in every round: what is already in the evidence may be named again.
     """
 
     access: Mapping[str, Access] = field(default_factory=dict)
-    """What each model must show, by its part. Told in round 0, before anything costs anything."""
+    """The access that each model must offer, by role. Declared in round 0, before any computation."""
     given: frozenset[str] = frozenset()
-    """Models, corpora and files, by their parts, that the user has to give. Told in round 0."""
+    """The roles of models, corpora and files that the user has to give. Declared in round 0."""
     unless_members: frozenset[str] = frozenset()
-    """Those of them that may be missing where both members and non-members are known. Told in round 0."""
+    """Those of them that may be missing where both members and non-members are known. Declared in round 0."""
     advice: str = ""
-    """What to do if one of them is missing, in one sentence for the user; empty where to give it is all there is to do.
-    Told in round 0."""
+    """What to do if one of them is missing, in one sentence for the user; empty if giving it is all there is to do.
+    Declared in round 0."""
     fleet: Mapping[str, int] = field(default_factory=dict)
-    """How many models of each part are going to be trained, if they are not given: {"shadow": 10}. Told in round 0."""
+    """How many models of each role are going to be trained, if none are given: {"shadow": 10}. Declared in round 0."""
     instead: Mapping[str, str] = field(default_factory=dict)
-    """Models of the fleet that nobody need train where there is no recipe, by the role that then does instead:
-    {"shadow": "reference"}. Told in round 0."""
+    """Roles of the fleet that need no training if there is no recipe, and the role that replaces each:
+    {"shadow": "reference"}. Declared in round 0."""
     later: str = ""
-    """What later rounds may need that cannot be told yet, in one sentence for the user. Told in round 0."""
+    """What later rounds may need that is not known yet, in one sentence for the user. Declared in round 0."""
     corpora: Mapping[str, Corpus] = field(default_factory=dict)
-    """Corpora that follow from others, by the parts they will play: the queries chosen among a person's texts."""
+    """Corpora derived from others, by role: the queries chosen among a person's texts."""
     train: Mapping[str, Cohorts] = field(default_factory=dict)
-    """Models to be trained, by the part of the corpus that trains them; the cohorts name models by their parts."""
+    """Models to be trained, by the role of their training corpus; the cohorts name models by role."""
     score: frozenset[tuple[str, str]] = frozenset()
-    """Which model is to be asked about which corpus, by their parts."""
+    """Which model is to score which corpus, by role."""
 
 
 class Audit(Protocol):
-    """What every audit is: a frozen dataclass of settings, whose constructor does no work."""
+    """The interface of every audit: a frozen dataclass of settings, whose constructor does no work."""
 
     @property
     def name(self) -> str:
@@ -56,23 +56,23 @@ class Audit(Protocol):
 
     @property
     def question(self) -> str:
-        """The question it answers, as the person who asks it would put it."""
+        """The question it answers, in the words of its user."""
 
     @property
     def paper(self) -> str:
-        """Where its method comes from."""
+        """The paper that its method is taken from."""
 
     def needs(self, evidence: Evidence) -> Needs:
-        """What is needed, as far as the evidence so far tells; pure, and first called with no evidence at all.
+        """What is needed, given the evidence so far; pure, and first called with no evidence at all.
 
-        What it draws comes from `stream(evidence.seed, …)`. It may refuse evidence: nothing was trained or asked yet.
+        Random draws come from `stream(evidence.seed, …)`. It may refuse evidence: nothing was trained or scored yet.
         """
 
     def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
-        """The result, from evidence that holds all that was needed.
+        """The result, from evidence that contains everything that was needed.
 
         Args:
-            evidence: All that `needs` asked for; its models may be asked step by step.
-            rng: The only source of chance.
-            workspace: A folder to go on from after a kill, and somebody to tell how far it is; it moves no number.
+            evidence: Everything that `needs` declared; its models may be queried step by step.
+            rng: The only source of randomness.
+            workspace: A folder to resume from after a kill, and a progress callback; it changes no number.
         """

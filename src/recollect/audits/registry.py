@@ -1,4 +1,4 @@
-"""The audits by name: a table one can read, and the plug-ins of others."""
+"""The audits by name: a literal table, and plug-ins."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AUDITS = Registry(
 )
 """Every audit, by the name that plans and results use."""
 VERBS = {"extract": "extraction"}
-"""The verbs of our own audits that are called otherwise than the audit; a test holds them against the declarations."""
+"""Built-in audits whose verb differs from their name; a test compares this table with the declarations."""
 
 
 def list_audits_by_verb() -> dict[str, str]:
@@ -60,7 +60,7 @@ def find_verb(audit: str) -> Verb:
     verb = getattr(kind, "verb", None)
     if not isinstance(verb, Verb):
         raise PlanError(
-            f"The audit {audit!r} does not say how it is called.",
+            f"The audit {audit!r} declares no verb.",
             do="Declare `verb: ClassVar[Verb] = Verb(...)` on its class; see docs/add-an-audit.md.",
             code="audit_without_verb",
         )

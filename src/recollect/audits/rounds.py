@@ -1,4 +1,4 @@
-"""Rounds: what an audit needs is gathered, shown to it, and gathered again, until it needs nothing new."""
+"""Rounds: the evidence that an audit needs is collected and passed to it again, until it needs nothing new."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from recollect.signals.evidence import AUDITED, TARGET, AnswerSource, Evidence
 from recollect.signals.signal import require_access
 
 MAX_ROUNDS = 10
-"""No audit learns from its evidence what to ask next more often than this."""
+"""The most rounds in which an audit may derive new needs from its evidence."""
 
 ScoreCorpus = Callable[[Model, Corpus], AnswerSource]
-"""Asks a model about a corpus and says where the answers are."""
+"""Scores a corpus with a model and returns where the answers are stored."""
 TrainCohorts = Callable[[Cohorts, Corpus], Mapping[str, Model]]
-"""Trains the models of some cohorts of a corpus; gives them by their parts."""
+"""Trains the models of some cohorts of a corpus; returns them by role."""
 
 
 def refuse_missing(
@@ -40,10 +40,10 @@ def refuse_missing(
         files: Those of them that are files.
         trainable: Whether a recipe is given.
         members: Whether both members and non-members may be known. Before the corpus is read it is enough that
-            somebody says who they are; `refuse_impossible` then looks at who they are.
+            they are named at all; `refuse_impossible` then checks who they are.
 
     Raises:
-        PlanError: A model, corpus or file is missing: code `missing_` and its role, or `missing_roles` if several are.
+        PlanError: A model, corpus or file is missing: code `missing_` and its role, or `missing_roles` for several.
     """
     needs = audit.needs(Evidence(files=files or {}, trainable=trainable))
     _check_given(audit, needs, roles, members=members)
@@ -51,7 +51,7 @@ def refuse_missing(
 
 
 def refuse_impossible(audit: Audit, evidence: Evidence, first: Needs | None = None) -> Needs:
-    """What round 0 needs, if the user gave it; called before anything is trained or asked.
+    """What round 0 needs, if the user gave it; called before anything is trained or scored.
 
     Args:
         audit: The audit.
@@ -59,7 +59,7 @@ def refuse_impossible(audit: Audit, evidence: Evidence, first: Needs | None = No
         first: What round 0 needs, where `refuse_missing` was called before.
 
     Raises:
-        AccessError: A model does not show enough.
+        AccessError: A model offers too little access.
         PlanError: A model, corpus or file is missing.
     """
     needs = first or audit.needs(Evidence(files=evidence.files, trainable=evidence.trainable))
@@ -77,13 +77,13 @@ def collect_evidence(
     Args:
         audit: The audit.
         evidence: The models, corpora, cohorts and files that the user gave.
-        score: Asks a model about a corpus.
+        score: Scores a corpus with a model.
         train: Trains models.
-        first: What round 0 needs, where that was asked before; None to ask and refuse here.
+        first: What round 0 needs, where that was determined before; None to determine and check it here.
 
     Raises:
-        AccessError: A model does not show enough; nothing was trained or asked.
-        PlanError: A model, corpus or file is missing; nothing was trained or asked.
+        AccessError: A model offers too little access; nothing was trained or scored.
+        PlanError: A model, corpus or file is missing; nothing was trained or scored.
     """
     refuse_impossible(audit, evidence, first)
     for _ in range(MAX_ROUNDS):
@@ -97,19 +97,19 @@ def collect_evidence(
         evidence = more
     raise RecollectError(
         f"The {audit.name} audit still needed something new after {MAX_ROUNDS} rounds.",
-        do="This is a fault of the audit: what it needs must follow from its evidence and come to an end.",
+        do="This is a bug in the audit: its needs must follow from its evidence and converge.",
         code="too_many_rounds",
     )
 
 
 def _add_derived(evidence: Evidence, needs: Needs) -> Evidence:
-    """The evidence with the corpora that follow from others."""
+    """The evidence with the corpora that are derived from others."""
     new = {role: corpus for role, corpus in needs.corpora.items() if role not in evidence.corpora}
     return replace(evidence, corpora={**evidence.corpora, **new}) if new else evidence
 
 
 def _train_missing(evidence: Evidence, needs: Needs, train: TrainCohorts) -> Evidence:
-    """The evidence with the models that had to be trained, and with who trained them."""
+    """The evidence with the models that had to be trained, and with their members."""
     for role, wanted in needs.train.items():
         new = {name: wanted.members(name) for name in wanted.models if name not in evidence.models}
         if not new:
@@ -125,7 +125,7 @@ def _train_missing(evidence: Evidence, needs: Needs, train: TrainCohorts) -> Evi
 
 
 def _score_missing(audit: str, evidence: Evidence, needs: Needs, score: ScoreCorpus) -> Evidence:
-    """The evidence with the answers that were missing, asked in an order that does not depend on chance."""
+    """The evidence with the answers that were missing, scored in a deterministic order."""
     new = sorted(needs.score - evidence.answers.keys())
     if not new:
         return evidence
@@ -138,20 +138,20 @@ def _score_missing(audit: str, evidence: Evidence, needs: Needs, score: ScoreCor
 
 
 def _check_given(audit: Audit, needs: Needs, roles: Collection[str], *, members: bool) -> None:
-    """Refuse if a role is not given, unless known members and non-members do instead."""
+    """Refuse if a role is not given, unless known members and non-members replace it."""
     missing = needs.given.difference(roles, needs.unless_members if members else ())
     if missing:
         raise _build_missing_error(audit.name, missing, needs)
 
 
 def _build_missing_error(audit: str, roles: Collection[str], needs: Needs) -> PlanError:
-    """What to say of models, corpora and files that are needed and not given."""
+    """The error about models, corpora and files that are needed and not given."""
     ordered = sorted(roles, key=lambda role: (role != TARGET, role != AUDITED, role))
     do = needs.advice or f"Give {_enumerate(map(_describe_option, ordered))}."
     if needs.unless_members.issuperset(roles):
-        do = f"{do[:-1]}, or say who is a member and who is not: --members with --non-members or --others non-members."
+        do = f"{do[:-1]}, or name the members and non-members: --members with --non-members or --others non-members."
     return PlanError(
-        f"The {audit} audit cannot do without {_enumerate(_NAMES.get(role, role) for role in ordered)}.",
+        f"The {audit} audit needs {_enumerate(_NAMES.get(role, role) for role in ordered)}.",
         do=do,
         code=f"missing_{ordered[0].replace('-', '_')}" if len(ordered) == 1 else "missing_roles",
     )

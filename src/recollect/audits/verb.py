@@ -9,20 +9,20 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class Role:
-    """What something that a user gives is there for."""
+    """The role of an input that a user gives: a model, a corpus or a file."""
 
     kind: Literal["model", "corpus", "file"]
     help: str
     """One line for `--help` and the documentation."""
     required: bool = False
     many: bool = False
-    """Whether several may be given: they then play reference-0, reference-1 …"""
+    """Whether several may be given: their roles are then reference-0, reference-1 …"""
 
 
 TARGET_MODEL = Role(kind="model", help="The model that is audited.", required=True)
-CANDIDATES = Role(kind="corpus", help="What is audited.", required=True)
+CANDIDATES = Role(kind="corpus", help="The records that are audited.", required=True)
 CONTROL_RECORDS = Role(kind="corpus", help="Held-out records known not to be in the training set, read like CORPUS.")
-REFERENCES = Role(kind="model", help="A model to compare with that has not seen the audited records.", many=True)
+REFERENCES = Role(kind="model", help="A model to compare with that was not trained on the audited records.", many=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +40,9 @@ class Verb:
     guide: str = ""
     """What `--help` teaches beyond that: paragraphs, and commands between backticks."""
     roles: Mapping[str, Role] = field(default_factory=dict)
-    """By the role that it plays in the evidence: "target", "audited", "controls", "reference", "canaries" …"""
+    """By role in the evidence: "target", "audited", "controls", "reference", "canaries" …"""
     members: bool = False
-    """Whether it can use the truth: which users or records are known to be in the training set, and which not."""
+    """Whether it can use ground truth: which users or records are known to be in the training set, and which not."""
     trains: bool = False
     """Whether it trains models with a recipe where none are given."""
     natural_reference: bool = False

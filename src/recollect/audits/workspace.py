@@ -1,4 +1,4 @@
-"""The desk of an audit: a place of its own to keep what is half done, and somebody to tell how far it is."""
+"""The workspace of an audit: a folder for unfinished work, and a callback that reports progress."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import Final, Protocol
 
 
 class Progress(Protocol):
-    """Somebody who wants to know how far a long piece of work is."""
+    """A callback that reports the progress of a long computation."""
 
     def __call__(self, what: str, done: int, total: int | None, /) -> None:
-        """So much of this is done, of so much in all (None: nobody knows yet)."""
+        """Report that `done` of `total` steps are finished (None: the total is not known yet)."""
 
 
 def ignore_progress(what: str, done: int, total: int | None, /) -> None:
-    """The progress of work that nobody watches."""
+    """Report nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Workspace:
-    """Where an audit does its own work, such as a search that asks the model step by step.
+    """Where an audit does its own work, such as a search that queries the model step by step.
 
-    Nothing of it may move a number: whoever works at a bare desk finds the same, only not as patiently watched, and
-    from the start again after it was killed.
+    It may change no number: without a folder and a callback an audit finds the same, but starts again after a kill.
     """
 
     folder: Path | None = None
-    """A folder that is this audit's alone, there and readable by its owner only; None if nothing is to be kept.
-    It is the same again for the same settings, models, corpora and seed, and only then, so what lies there may be
-    gone on with. Whatever is put there is written whole (`files.write_atomically`)."""
+    """An existing folder for this audit alone, readable only by its owner; None if nothing is to be kept.
+    Equal settings, models, corpora and seed, and only those, give the same folder again, so that an audit can resume
+    from what it contains. Files in it are written atomically (`files.write_atomically`)."""
     progress: Progress = ignore_progress
-    """Told now and then how far the work is: `desk.progress("walking", steps, most)`. It is cheap to call."""
+    """Called regularly with the progress of the work: `workspace.progress("searching", steps, limit)`. Cheap to
+    call."""
 
 
 NO_WORKSPACE: Final = Workspace()
-"""Nobody watches, and nothing is kept."""
+"""Without a folder and without progress reports."""

@@ -45,7 +45,12 @@ def epsilon_from_counts(
     least = _compute_lower_bounds(
         np.array(true_positives), members, np.array(false_positives), non_members, delta, (1 - confidence) / 2
     )
-    n = {"members": members, "others": non_members, "found": true_positives, "alarms": false_positives}
+    n = {
+        "members": members,
+        "others": non_members,
+        "true_positives": true_positives,
+        "false_positives": false_positives,
+    }
     return _make_lower_bound(float(least), n, confidence, "Clopper–Pearson limits of both rates")
 
 

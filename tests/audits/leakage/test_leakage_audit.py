@@ -249,9 +249,9 @@ def test_users_whom_a_reference_has_seen_are_left_out():
     result = result_of(LeakageAudit(), world, world.build_memoriser(), cohorts=cohorts)
     assert {row["user"] for row in result.tables_in_memory["users"].to_pylist()} == {"member-2", "member-3"}
     assert {row["user"] for row in result.tables_in_memory["sequences"].to_pylist()} == {"member-2", "member-3"}
-    assert "users_seen_by_reference" in result.note_codes
+    assert "users_in_reference_training_set" in result.note_codes
     everybody = {**members, "reference": members[TARGET]}
-    with refused("reference_saw_everybody", PlanError):
+    with refused("reference_trained_on_everybody", PlanError):
         result_of(LeakageAudit(), world, world.build_memoriser(), cohorts={AUDITED: world._build_cohorts(everybody)})
 
 

@@ -111,7 +111,7 @@ def test_rates_that_the_controls_cannot_support_are_refused():
     result = judge(MembershipAudit(fpr=(0.001, 0.1)), FEW.build_given(FEW.build_memoriser()))
     assert codes(result)["flagged_at_fpr_0.001"] == "too_few_controls"
     assert codes(result)["tpr_at_fpr_0.001"] == "too_few_non_members"
-    assert "too_few_controls_to_name" in result.note_codes
+    assert "too_few_controls_to_identify" in result.note_codes
 
 
 def test_controls_that_are_candidates_too_are_left_out():
@@ -210,9 +210,9 @@ def test_sides_that_differ_without_the_model_are_warned_of():
         MembershipAudit(), replace(given, corpora={**given.corpora, AUDITED: corpus}, cohorts={AUDITED: cohorts})
     )
     assert result.finding("blind_auc").value > 0.9
-    assert "told_apart_without_model" in result.note_codes
+    assert "distinguishable_without_model" in result.note_codes
     plain = judge(MembershipAudit(), given)
-    assert "told_apart_without_model" not in plain.note_codes
+    assert "distinguishable_without_model" not in plain.note_codes
 
 
 @pytest.mark.parametrize("sides", [("member",), ("member", "other")])
@@ -233,7 +233,7 @@ def test_names_that_no_two_people_share_are_seen_if_only_members_have_them(sides
     result = judge(
         MembershipAudit(), replace(given, corpora={**given.corpora, AUDITED: corpus}, cohorts={AUDITED: cohorts})
     )
-    assert ("told_apart_without_model" in result.note_codes) == (sides == ("member",))
+    assert ("distinguishable_without_model" in result.note_codes) == (sides == ("member",))
 
 
 def test_models_that_do_not_compare_are_refused_before_any_cost():

@@ -111,8 +111,8 @@ def test_members_and_non_members_need_no_controls_and_nobody_is_named(by):
     assert {("identified", "missing_controls"), ("flagged_at_fpr_0.1", "missing_controls")} <= {
         (each.finding, each.code) for each in result.skipped
     }
-    assert "nobody_named" in result.note_codes
-    assert "nobody_named" not in with_controls.note_codes
+    assert "nobody_identified" in result.note_codes
+    assert "nobody_identified" not in with_controls.note_codes
 
 
 def test_a_model_that_saw_nobody_is_seldom_found_without_controls():

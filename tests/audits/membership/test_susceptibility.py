@@ -143,14 +143,14 @@ def test_the_audit_says_what_it_can_where_the_truth_is_known():
     learnt = {record.owner for record in world.member_records}
     unlearnt = sorted({record.owner for record in world.corpora[AUDITED]} - learnt)
     result = audited(world, learnt.union(unlearnt[:60]))  # as if a training had forgotten half of its people
-    assert result.finding("exposed_precision").interval is not None
-    assert result.tables_in_memory["exposed"].num_rows == 7
+    assert result.finding("susceptibility_precision").interval is not None
+    assert result.tables_in_memory["susceptibility"].num_rows == 7
     rows = result.tables_in_memory["candidates"].to_pylist()
     assert all((row["likely_memorised"] is None) == row["trained"] for row in rows)
     # where everything is detected, nothing can be learnt about what is not
     result = audited(world, learnt)
-    assert ("exposed_precision", "too_few_records") in {(each.finding, each.code) for each in result.skipped}
-    assert "exposed" not in result.tables_in_memory
+    assert ("susceptibility_precision", "too_few_records") in {(each.finding, each.code) for each in result.skipped}
+    assert "susceptibility" not in result.tables_in_memory
 
 
 def test_only_masked_models_embed():

@@ -123,7 +123,7 @@ def test_people_with_too_little_text_are_not_judged_and_told_how_much_is_needed(
     corpora = {**WORLD.corpora, AUDITED: Corpus.of([*WORLD.corpora[AUDITED], *short])}
     found = result(ProvenanceAudit(shadows=4), WORLD, WORLD.build_memoriser(), corpora=corpora, cohorts={})
     assert {user for user, row in rows(found).items() if row["decision"] == "too little text"} == {"ann", "bob"}
-    assert "people_not_judged" in found.note_codes
+    assert "people_not_tested" in found.note_codes
     alone = {**WORLD.corpora, AUDITED: Corpus.of(short)}
     nothing = result(ProvenanceAudit(shadows=4), WORLD, WORLD.build_memoriser(), corpora=alone, cohorts={})
     assert (nothing.outcome, nothing.outcome_code) == ("inconclusive", "too_little_text")
@@ -135,7 +135,7 @@ def test_it_is_said_when_too_few_calibration_users_have_enough_text():
     given = {"corpora": {**WORLD.corpora, AUDITED: person}, "cohorts": {}}
     found = result(ProvenanceAudit(shadows=4), WORLD, Null(), **given)
     assert (found.outcome, found.outcome_code) == ("inconclusive", "too_few_controls")
-    assert rows(found)["the person"]["decision"] == "nobody to compare with"
+    assert rows(found)["the person"]["decision"] == "no comparable users"
 
 
 def test_it_is_said_when_there_are_too_many_people_for_the_calibration_users():

@@ -159,7 +159,7 @@ def test_nobody_is_accused_by_targets_that_never_saw_them(targets, people, judge
         for name, settings in audits.items():
             found = judged(ProvenanceAudit(shadows=4, **settings), targets(number), audited, calibrating)
             p[name] += p_values(found)
-            alarms += [each.value for each in found.findings if each.name == "svm_false_alarm_rate"]
+            alarms += [each.value for each in found.findings if each.name == "svm_false_positive_rate"]
     record_property("SVM false alarms", float(np.mean(alarms)))  # it promises no rate
     for name, values in p.items():
         flagged = int(np.sum(np.array(values) <= 0.05))

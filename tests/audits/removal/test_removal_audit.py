@@ -70,14 +70,14 @@ def test_a_model_that_never_saw_the_set_is_hardly_ever_accused():
     for seed in range(40):
         query, controls = images(40, 100 + seed, "query"), images(60, 200 + seed, "control")
         result = run(FEW_MODELS, memoriser([], seed=seed), query, controls)
-        decisions.append(result.settings["said"])
+        decisions.append(result.settings["decision"])
     assert decisions.count("still there") + decisions.count("over-unlearned") <= 6
     assert decisions.count("gone") >= 30
 
 
 def test_a_model_that_was_pushed_below_is_not_called_clean():
     result = run(FEW_MODELS, memoriser(QUERY, certainty=0.0001), QUERY, CONTROL)
-    assert result.settings["said"] == "over-unlearned"
+    assert result.settings["decision"] == "over-unlearned"
     assert result.outcome == "found"
 
 
@@ -157,9 +157,9 @@ def test_ks_reads_classifiers_only():
 
 def test_a_far_set_that_the_model_knows_nothing_of_is_gone():
     far = [replace(r, array=r.array + np.float32(5), id=f"far-{i}") for i, r in enumerate(QUERY)]
-    unsure = Memoriser(tuple(far), otherwise=Null(kind="classifier", vocabulary=10), certainty=0.001)
-    result = run(FEW_MODELS, unsure, far, CONTROL)
-    assert result.settings["said"] == "gone"
+    uncertain = Memoriser(tuple(far), otherwise=Null(kind="classifier", vocabulary=10), certainty=0.001)
+    result = run(FEW_MODELS, uncertain, far, CONTROL)
+    assert result.settings["decision"] == "gone"
     assert "unlike_any_control" in result.note_codes
 
 
@@ -191,7 +191,7 @@ def test_a_far_set_is_gone_also_if_the_few_that_are_near_show_nothing():
 def test_a_model_that_was_damaged_as_a_whole_is_not_called_clean():
     everything = [*QUERY, *CONTROL]
     result = run(FEW_MODELS, memoriser(everything, certainty=1e-6), QUERY, CONTROL)
-    assert result.settings["said"] == "cannot tell"
+    assert result.settings["decision"] == "inconclusive"
     assert result.outcome_code == "target_damaged"
     assert "target_damaged" in result.note_codes
     assert ("fraction_still_in", "target_damaged") in [(each.finding, each.code) for each in result.skipped]
@@ -251,7 +251,7 @@ def test_a_language_model_is_compared_by_people(learnt):
     world, target = language(learnt)
     evidence = collect_evidence(FEW_MODELS, world.build_given(target), score=world.score, train=world.train)
     result = FEW_MODELS.run(evidence, stream(0, "removal"))
-    assert result.settings["said"] == ("still there" if learnt else "gone")
+    assert result.settings["decision"] == ("still there" if learnt else "gone")
     assert result.finding("p_still_there").n["audited"] == 20
 
 
@@ -263,7 +263,7 @@ def test_without_a_recipe_a_retrained_model_is_compared_with(learnt):
     evidence = collect_evidence(audit, given, score=world.score, train=world.train)
     result = audit.run(evidence, stream(0, "removal"))
     assert REFERENCE in audit.needs(Evidence()).given
-    assert result.settings["said"] == ("still there" if learnt else "cannot tell")
+    assert result.settings["decision"] == ("still there" if learnt else "inconclusive")
     assert result.outcome_code == (None if learnt else "no_calibration_models")
 
 
@@ -272,20 +272,20 @@ def test_everybody_is_decided_about_individually_and_corrected_for_many():
     world = World(members=3, others=3, controls=200)
     evidence = collect_evidence(audit, world.build_given(world.build_memoriser()), score=world.score, train=world.train)
     result = audit.run(evidence, stream(0, "removal"))
-    rows = {row["user"]: row["said"] for row in result.tables_in_memory["users"].to_pylist()}
+    rows = {row["user"]: row["decision"] for row in result.tables_in_memory["users"].to_pylist()}
     assert {user for user, said in rows.items() if said == "still there"} == {f"member-{i}" for i in range(3)}
-    assert all(said in {"gone", "cannot tell"} for user, said in rows.items() if user.startswith("other"))
+    assert all(said in {"gone", "inconclusive"} for user, said in rows.items() if user.startswith("other"))
     assert result.finding("users_still_there").value == 3
     assert result.outcome == "found"
 
 
-def test_too_few_controls_to_name_anybody_are_said():
+def test_too_few_controls_to_identify_anybody_are_said():
     audit = RemovalAudit(by="user", models=2)
     world = World(members=3, others=3, controls=30)
     evidence = collect_evidence(audit, world.build_given(world.build_memoriser()), score=world.score, train=world.train)
     result = audit.run(evidence, stream(0, "removal"))
     assert result.finding("users_still_there").value == 0
-    assert "too_few_controls_to_name" in result.note_codes
+    assert "too_few_controls_to_identify" in result.note_codes
 
 
 def test_recorded_answers_do_as_well_as_the_model(tmp_path):

@@ -66,7 +66,7 @@ class Trained:
 
     def verdict(self, name: str, audit: RemovalAudit, **models: str) -> str:
         """What the audit says of all of them."""
-        return str(self.result(name, audit, self.query, **models).settings["said"])
+        return str(self.result(name, audit, self.query, **models).settings["decision"])
 
 
 @pytest.fixture(scope="module")
@@ -142,4 +142,4 @@ def test_a_text_classifier_is_judged_too(tmp_path_factory, seed, verdict):
         workers=1,
         work=folder / "work",
     )
-    assert run(plan).settings["said"] == verdict
+    assert run(plan).settings["decision"] == verdict

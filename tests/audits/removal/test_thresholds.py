@@ -137,7 +137,7 @@ def test_a_set_that_looks_gone_but_not_at_the_lower_threshold_is_not_called_so()
     lower = Mixture(low_confidence=2, size=800, members=Rate(value=0.0, size=600), unseen=Rate(value=0.015, size=600))
     doubted = replace(gone, lower=lower, worst_case=None)
     assert is_weakly_memorised(doubted)
-    assert decide_set(doubted) == "cannot tell"
+    assert decide_set(doubted) == "inconclusive"
     assert explain_inconclusive(doubted) == "weakly_memorised"
     assert build_set_result(AUDIT, doubted).note_codes == ("unlike_any_control", "weakly_memorised")
 

@@ -36,7 +36,7 @@ def tables(epsilons):
                 "flagged": [False, True, True, False],
             }
         ),
-        "chance": pa.table({"epsilon": pa.array([0.1, 0.4, None], pa.float64())}),
+        "null": pa.table({"epsilon": pa.array([0.1, 0.4, None], pa.float64())}),
         "by_times": pa.table({"times_up_to": [1, 4], **grouped}),
         "by_length": pa.table({"words": [1, 7], **grouped}),
     }

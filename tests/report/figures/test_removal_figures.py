@@ -13,7 +13,7 @@ RESULT = Result(audit="removal", question="Gone?", verdict="Gone.", outcome="not
 
 def table(scores, line=0.0):
     values = np.asarray(scores, dtype=float)
-    return pa.table({"score": values, "unsure": values < line})
+    return pa.table({"score": values, "low_confidence": values < line})
 
 
 def test_the_query_set_and_members_are_drawn_beside_the_controls_with_the_line():

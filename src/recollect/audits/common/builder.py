@@ -29,7 +29,7 @@ class AuditIdentity(Protocol):
 
 @dataclass
 class ResultBuilder:
-    """Collects what an audit found and what it could not find; `build` makes the result."""
+    """Collects findings, tables, notes and skipped findings; `build` makes the result."""
 
     audit: AuditIdentity
     findings: list[Finding] = field(default_factory=list)
@@ -88,7 +88,7 @@ class ResultBuilder:
 
         Args:
             verdict: One sentence that a lawyer can read.
-            outcome: Whether what the question is after was found.
+            outcome: The answer to the audit's question.
             code: Why it is inconclusive; given then, and only then.
             untested: What the audit does not test.
             settings: All settings, as a result writes them down.

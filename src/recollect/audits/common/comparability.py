@@ -1,4 +1,4 @@
-"""Comparability: can a classifier that knows nothing of the model separate the two sides that are compared?
+"""Comparability: can a classifier without access to the model separate the two sides that are compared?
 
 If it can, an AUC may measure the difference between them and not membership: the known flaw of published benchmarks
 (Duan et al. 2024, "Do Membership Inference Attacks Work on Large Language Models?").
@@ -24,7 +24,7 @@ from recollect.stats.requirements import require_count
 
 FOLDS = 5
 MAX_RECORDS = 2000
-"""Of each side: enough to see any difference that matters."""
+"""Records per side: enough to detect any difference that matters."""
 SHIFT_ALPHA = 0.01
 """At or below this p-value two sides count as different."""
 _FEATURES = 2**16
@@ -34,9 +34,9 @@ _WORD = r"\S+"
 def measure_separability(one: Sequence[Record], other: Sequence[Record], *, confidence: float) -> Comparison:
     """How well a bag-of-words classifier separates held-out users of both sides; an AUC of 0.5 is not at all.
 
-    The bag also holds the shapes of words and of neighbours, so that a name before every record of one side is seen,
-    even if no two people share it. Logistic regression, cross-validated in five folds by user, so that nobody is
-    scored by a classifier that was fitted to any of their records. Arrays are classified by their values.
+    The bag also contains the shapes of words and of neighbours, so that a name before every record of one side is
+    detected, even if no two people share it. Logistic regression, cross-validated in five folds by user, so that
+    nobody is scored by a classifier that was fitted to any of their records. Arrays are classified by their values.
 
     Args:
         one: Records of one side.
@@ -97,7 +97,7 @@ def _extract_features(records: Sequence[Record]) -> Any:
 
 
 def _list_shapes(text: str) -> list[str]:
-    """The shapes of a text's words, and of every two neighbours; its beginning counts as a word."""
+    """The shapes of a text's words, and of every two neighbours; the start of the text counts as a word."""
     found = ["^", *map(_compute_shape, text.split())]
     return found + [f"{one} {other}" for one, other in itertools.pairwise(found)]
 

@@ -1,4 +1,4 @@
-"""The truth: whose data in the audited corpus is known to be in the training set, and whose is known not to be."""
+"""Ground truth: whose data in the audited corpus is known to be in the training set, and whose is known not to be."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from recollect.signals.evidence import AUDITED, SHADOW, TARGET, Evidence
 
 
 def find_members(evidence: Evidence) -> Members | None:
-    """Who is a known member and who a known non-member; None if nobody said. Of all others it is unknown.
+    """The known members and known non-members; None if none are declared. All others are unknown.
 
     Members that are given come first; else it follows from the cohorts of the audited corpus.
 
     Raises:
-        PlanError: The cohorts tell of several models, and none is called target.
+        PlanError: The cohorts describe several models, and none is called target.
     """
     cohorts = evidence.cohorts.get(AUDITED)
     if evidence.members is not None or cohorts is None:
@@ -32,7 +32,7 @@ def has_both(known: Members | None) -> bool:
 
 
 def _find_target(cohorts: Cohorts) -> str | None:
-    """The name that the target has in some cohorts; None if they tell of shadow models only."""
+    """The name that the target has in some cohorts; None if they describe shadow models only."""
     if TARGET in cohorts.models:
         return TARGET
     named = [name for name in cohorts.models if not name.startswith(f"{SHADOW}-")]

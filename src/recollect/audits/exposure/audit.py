@@ -34,7 +34,7 @@ from recollect.signals.evidence import AUDITED, TARGET, Evidence
 
 @dataclass(frozen=True, kw_only=True)
 class ExposureAudit:
-    """By how many bits a model shortens the search for secrets.
+    """Exposure: by how many bits a model shortens the search for secrets.
 
     The secrets are those of a manifest; or, with a format, those that are given; or, with a format alone, those that
     occur in the audited corpus.
@@ -45,17 +45,18 @@ class ExposureAudit:
     secrets: tuple[str, ...] = ()
     """Secrets of that format."""
     context: int = 50
-    """For secrets found in a corpus: how many characters before each are taken to be known."""
+    """For secrets found in a corpus: how many characters before each are assumed to be known."""
     most: int = 100
     """For secrets found in a corpus: how many different ones are measured."""
     method: Method = "auto"
-    """`sampled`, `exact`, `skew-normal` (the paper's), or `auto`: sampled, and exact where sampling cannot see."""
+    """`sampled`, `exact`, `skew-normal` (the paper's), or `auto`: sampled, and exact where sampling has no
+    resolution."""
     draws: int = 4096
-    """How many random secrets of each format are drawn to compare with."""
+    """How many random secrets are drawn from each format as the null distribution."""
     max_steps: int = 100_000
-    """How many steps of the model an exact count may take, for each secret."""
+    """The most forward steps of the model that an exact count may take, for each secret."""
     alpha: float = 0.05
-    """Significance level: how often a model that saw none of the secrets may be said to have memorised some."""
+    """The significance level: how often a model that was trained on none of the secrets is found to memorise some."""
     show_text: bool = False
     """Whether the table shows the secrets."""
 
@@ -85,7 +86,7 @@ class ExposureAudit:
         access = {TARGET: Access(k=1, logprob="any", distribution=False, steps=self.method == "exact")}
         if self.format is not None and CANARIES in evidence.files:
             raise PlanError(
-                "Which secrets are meant is not clear: there is a format, and canaries with formats of their own.",
+                "The secrets are ambiguous: a format is given, and canaries that have formats of their own.",
                 do=_SOURCES,
                 code="unclear_secrets",
             )
@@ -94,7 +95,9 @@ class ExposureAudit:
             return Needs(access=access, given=given, advice=_SOURCES)
         secrets, kind = self._collect_secrets(evidence)[0], evidence.models[TARGET].kind
         if kind == "classifier":
-            raise PlanError("A classifier writes no text.", do="Give a language model.", code="classifier_without_text")
+            raise PlanError(
+                "A classifier generates no text.", do="Give a language model.", code="classifier_without_text"
+            )
         corpora = {
             SECRETS: build_secrets_corpus(secrets, kind),
             DRAWS: build_draws_corpus(secrets, kind, draws=self.draws, seed=evidence.seed),
@@ -123,12 +126,12 @@ class ExposureAudit:
 
     @property
     def searches_corpus(self) -> bool:
-        """Whether the secrets are those that occur in the audited corpus, drawn by nobody."""
+        """Whether the secrets are those that occur in the audited corpus, so that they were not drawn at random."""
         return self.format is not None and not self.secrets
 
     @property
     def _source(self) -> tuple[str, ...]:
-        """The role that the secrets come from, if any."""
+        """The role that contains the secrets, if any."""
         if self.format is None:
             return (CANARIES,)
         return (AUDITED,) if self.searches_corpus else ()

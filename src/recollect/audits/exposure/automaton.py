@@ -23,7 +23,7 @@ _HERE = ""
 
 @dataclass(frozen=True, eq=False)
 class Transitions:
-    """What may come next in one state: one entry per way to go on."""
+    """The continuations of one state: one entry each."""
 
     columns: Integers
     """Of the token, in `TokenAutomaton.tokens`."""
@@ -33,7 +33,7 @@ class Transitions:
     complete: Flags
     """Whether a secret may end there."""
     inner: Flags
-    """Whether it may go on from there."""
+    """Whether it can be continued from there."""
 
 
 class TokenAutomaton:

@@ -15,7 +15,7 @@ from recollect.stats.significance import conformal_p, holm
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Decisions:
-    """What the exposures of some secrets amount to."""
+    """The decisions about some secrets, from their exposures."""
 
     secrets: tuple[Measurement, ...]
     """All but the controls."""
@@ -59,13 +59,13 @@ def decide(rows: Sequence[Measurement], *, alpha: float, at_random: bool) -> Dec
         by_repetitions=groups,
         p_by_repetitions=dict(zip(groups, holm(p).tolist(), strict=True)) if p else {},
         p_corrected=holm([row.p_value for row in secrets]) if at_random else None,
-        # two kinds of test share alpha where there are both, so that a model that saw nothing is accused no oftener
+        # where there are two kinds of test they share alpha, so that the false positive rate stays below it
         alpha=alpha / 2 if p else alpha,
     )
 
 
 def _compare(planted: Sequence[Measurement], controls: Sequence[Measurement]) -> float:
-    """A p-value for "the planted secrets rank like the controls", valid for any model: both are drawn alike."""
+    """A p-value for "the planted secrets rank like the controls", valid for any model: both are random."""
     ours, theirs = ([row.exposure_bits for row in rows] for rows in (planted, controls))
     if len(ours) > 1 and len(theirs) > 1:
         return mann_whitney(ours, theirs).p

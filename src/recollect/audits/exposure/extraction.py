@@ -1,4 +1,4 @@
-"""The extraction audit: the likeliest secrets of a known format, extracted from a model."""
+"""The extraction audit: the most likely secrets of a known format, extracted from a model."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ METHODS = ("shortest-path", "beam", "sampling", "brute-force")
 
 @dataclass(frozen=True, kw_only=True)
 class ExtractionAudit:
-    """The likeliest secrets of a format, with proof where the method has one."""
+    """The most likely secrets of a format, with proof where the method has one."""
 
     format: str
     """What the secrets look like."""
     method: SearchMethod = "shortest-path"
-    """`shortest-path` proves that its list is the likeliest; the others are the paper's comparisons."""
+    """`shortest-path` proves that its list is the most likely; the others are the paper's baselines."""
     top: int = 20
     """How many secrets are listed."""
     max_steps: int = 100_000
-    """How many steps of the model the search may take."""
+    """The most forward steps of the model that the search may take."""
     width: int = 100
     """How many prefixes a beam keeps."""
     source: str | None = None
@@ -65,11 +65,11 @@ class ExtractionAudit:
         return Needs(access={TARGET: Access.FULL}, given=frozenset({TARGET}))
 
     def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
-        """Search, and report what was found and how certain it is."""
+        """Search, and report the secrets found and how many are proven."""
         target, format = evidence.models[TARGET], parse_format(self.format)
         if not isinstance(target, Steppable):
             raise ModelError(
-                f"The model {target.name!r} does not write from left to right, so nothing can be extracted from it.",
+                f"The model {target.name!r} does not generate from left to right, so nothing can be extracted from it.",
                 do="Use a causal or an encoder–decoder model; `recollect exposure` measures masked ones.",
                 code="not_left_to_right",
             )

@@ -61,7 +61,7 @@ def compute_log_perplexities(evidence: Evidence, secrets: Sequence[Secret]) -> L
     kinds = {secret.id: secret.kind for secret in secrets}
     borders = {each.kind: len(each.parsed.known_prefix) for each in examples}
     shared = dict(borders)
-    # twice from the store rather than once and held: there may be many formats
+    # read twice from the store rather than kept in memory: there may be many formats
     for kind, record, answers, _ in _iterate(evidence, kinds, examples):
         shared[kind] = min(shared[kind], _find_first_start(answers, record, borders[kind]))
     known, drawn = dict[str, float](), {each.kind: list[float]() for each in examples}
@@ -77,7 +77,7 @@ def compute_log_perplexities(evidence: Evidence, secrets: Sequence[Secret]) -> L
 def _iterate(
     evidence: Evidence, kinds: Mapping[str, SecretKind], examples: Sequence[Secret]
 ) -> Iterator[tuple[SecretKind, Record, Answers, bool]]:
-    """Every secret and every draw: its kind, itself, the target's answers that hold it, whether it was drawn."""
+    """Every secret and every draw: its kind, itself, the target's answers that contain it, whether it was drawn."""
     for records, (answers,) in evidence.iter_blocks(SECRETS, [TARGET]):
         yield from ((kinds[record.id], record, answers, False) for record in records)
     for records, (answers,) in evidence.iter_blocks(DRAWS, [TARGET]):
@@ -115,7 +115,7 @@ def _build_record(name: str, text: str, source: str | None, kind: Kind) -> Recor
 
 
 def _fill_source(example: Secret, text: str) -> str | None:
-    """The source that goes with a drawn target: filled alike, or the same for all."""
+    """The source that goes with a drawn target: filled in the same way, or the same for all."""
     if example.source_format is None:
         return example.source
     return fill_format(example.source_format, FormatAutomaton(example.parsed).parse_values(text) or ())

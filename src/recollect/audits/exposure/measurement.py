@@ -49,13 +49,13 @@ class Measurement:
 
     @property
     def curve_disagrees(self) -> bool:
-        """Whether the exposure by the paper's curve lies outside of this secret's interval."""
+        """Whether the exposure by the paper's curve is outside this secret's interval."""
         bits = self.skew_normal_bits
         return bits is not None and not self.lower - 0.5 <= bits <= self.upper + 0.5
 
     @property
     def is_first_guess(self) -> bool:
-        """Whether it is proven to be the likeliest of all fillings of its format."""
+        """Whether it is proven to be the most likely of all fillings of its format."""
         return self.method == "exact" and self.rank == 1
 
 
@@ -65,7 +65,7 @@ class Measurements:
 
     rows: tuple[Measurement, ...]
     scores: LogPerplexities
-    """What they were measured by."""
+    """The scores that they were measured from."""
     curves: tuple[SkewNormal | None, ...]
     """The paper's curve of each kind of secret."""
     unknown: int
@@ -80,7 +80,7 @@ class Measurer:
     def __init__(
         self, *, method: Method, stepper: Stepper | None, max_steps: int, folder: Path | None, progress: Progress
     ) -> None:
-        """Take what there is to measure with.
+        """Prepare the means of measuring.
 
         Args:
             method: How.
@@ -167,7 +167,7 @@ class Measurer:
             counted = _replace_exposure(found, low, low, low, rank=rank.low, method="exact")
             return replace(counted, p_value=rank.low / size)
         if self._method == "exact":
-            # the exact method reports what is certain, and nothing that was drawn
+            # the exact method reports proven bounds only, and no estimate from draws
             return _replace_exposure(found, low, low, high, rank=rank.high, method="exact (bounds)")
         low, high = max(low, found.lower), min(high, found.upper)
         value = min(max(found.exposure_bits, low), high)
@@ -201,7 +201,7 @@ class Measurer:
 
 
 def _fit_curve(draws: NDArray[np.float64], rng: np.random.Generator, method: Method) -> SkewNormal | None:
-    """The paper's curve; None where draws are too few, or all alike."""
+    """The paper's curve; None where draws are too few, or all equal."""
     known = draws[np.isfinite(draws)]
     if len(known) < 100 or float(np.ptp(known)) < 1e-9:
         return None

@@ -1,6 +1,6 @@
 """The secrets of a format as a tree of prefixes that a model scores, many nodes at a time.
 
-A node is a prefix of a secret; its cost is the model's surprise along the way there, in bits. A child's cost is known
+A node is a prefix of a secret; its cost is the model's surprisal along the path there, in bits. A child's cost is known
 once its parent has been read, so the last token of a secret costs no step.
 """
 
@@ -22,7 +22,8 @@ from recollect.models.model import Frontier, Stepper
 from recollect.streams import stream
 
 SLACK = 1e-4
-"""Costs that differ by fewer bits are equal: single precision tells no more, and a tie counts against the finding."""
+"""Costs that differ by fewer bits are equal: single precision resolves no more, and a tie counts against the
+finding."""
 _TRIALS = 64
 """Random secrets with which it is tried whether the model's tokens can spell the format."""
 
@@ -36,7 +37,7 @@ class Nodes:
     parent: Integers
     """The parent, as the tree numbers it."""
     piece: Integers
-    """What the parent goes on with to the node."""
+    """The continuation from the parent to the node."""
     state: Integers
     """How much of the format is written there."""
     cost: NDArray[np.float64]
@@ -105,9 +106,9 @@ class PrefixTree:
         return self._build_children(self._start.nodes, root, state, np.zeros(1), following, limit)
 
     def expand(self, nodes: Nodes, limit: float = math.inf) -> tuple[Nodes, Nodes]:
-        """Read nodes: their children that cost no more than the limit, first those that go on, then complete secrets.
+        """Expand nodes: their children that cost no more than the limit, first incomplete ones, then complete secrets.
 
-        One whose secret is complete but might go on is among both.
+        A child whose secret is complete but can be continued is among both.
         """
         frontier, following = self._stepper.step(
             Frontier(nodes.frontier),
@@ -121,7 +122,7 @@ class PrefixTree:
         return self._build_children(frontier.nodes, numbers, nodes.state, nodes.cost, following, limit)
 
     def spell(self, parent: int, piece: int) -> str:
-        """What is written on the way to a child."""
+        """The text along the edge to a child."""
         path = [*self._history.trace(parent), piece]
         written = self._before + "".join(self.automaton.spellings[each] for each in path)
         return written.encode("latin-1").decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Rank counting: how many secrets of a format the model finds at least as likely as one of them, exactly.
+"""Rank counting: the exact number of secrets of a format that are at least as likely as one of them.
 
 The tree of prefixes is searched depth first, in batches, and every branch whose cost already exceeds the secret's is
 pruned: cost only grows. A memorised secret has few rivals, so few nodes are read. If the budget ends before the search
@@ -24,7 +24,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Rank:
-    """Certain bounds on the rank of a secret; equal if it was counted to the end."""
+    """Proven bounds on the rank of a secret; equal if it was counted to the end."""
 
     low: int
     high: int
@@ -46,7 +46,7 @@ def count_rank(
         tree: The secrets of the format.
         cost: The secret's cost, as `PrefixTree.score` computes it.
         max_steps: How many nodes may be read.
-        batch: How many are read at once; it moves no number.
+        batch: How many are expanded at once; it changes no number.
         progress: Called with how far it is.
     """
     limit, began = cost + SLACK, tree.steps
@@ -86,7 +86,7 @@ class Stack:
             self._blocks.append(nodes)
 
     def pop(self, most: int) -> Nodes:
-        """Take at most so many from the top."""
+        """Pop at most so many from the top."""
         taken = [self._blocks[-1].take(slice(0, 0))]
         while len(self) and most > 0:
             block = self._blocks.pop()

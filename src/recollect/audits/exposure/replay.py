@@ -1,4 +1,4 @@
-"""Resuming a search that was killed: what the model answered is written as it comes, and replayed in order.
+"""Resuming a search that was killed: the model's answers are logged as they are computed, and replayed in order.
 
 A search is deterministic, so after a kill it makes the same steps again, until it comes to one without an answer. What
 the model remembers of those nodes is not kept; it is computed again, from their paths, when the search goes on from
@@ -25,7 +25,7 @@ _NUMBER = np.dtype("<f8")
 
 @contextmanager
 def resume_stepper(stepper: Stepper, folder: Path | None) -> Iterator[Stepper]:
-    """The stepper, which replays what it answered before a kill; itself, if nothing is to be kept."""
+    """The stepper, which replays its answers from before a kill; itself, if nothing is to be kept."""
     if folder is None:
         yield stepper
         return
@@ -39,7 +39,7 @@ class ReplayingStepper:
     """A stepper whose answers are read from a file as far as it goes, and then appended to it."""
 
     def __init__(self, stepper: Stepper, file: BinaryIO) -> None:
-        """Read from the beginning of the file."""
+        """Read from the start of the file."""
         self._stepper, self._file = stepper, file
 
     @property
@@ -81,7 +81,7 @@ class ReplayingStepper:
         return self._append(self._stepper.score_next(state, among=among)) if kept is None else kept
 
     def _read(self, rows: int, among: Sequence[int] | None) -> NDArray[Any] | None:
-        """What was answered about so many nodes; None at the end of the file, which may have been cut off anywhere."""
+        """The answers for so many nodes; None at the end of the file, which may have been truncated anywhere."""
         if among is None:
             return None
         begin, size = self._file.tell(), rows * len(among) * _NUMBER.itemsize

@@ -38,14 +38,14 @@ _UNTESTED = (
 )
 _NATURAL = (
     "Secrets found in a corpus are not drawn at random: a model that knows which fillings are common (an area code) "
-    "ranks them high without having memorised any. Compare with a model that never saw them."
+    "ranks them high without having memorised any. Compare with a model that was not trained on them."
 )
 _GIVEN = (
     "Ranks are compared with those of secrets drawn at random: if those that were given were chosen otherwise (a year "
-    "of birth, a word), a model can rank them high without having seen them."
+    "of birth, a word), a model can rank them high without having been trained on them."
 )
 _UNVERIFIED = (
-    "Whether the secrets found are real is not known here: the likeliest filling may be made up. "
+    "Whether the secrets found are real is not known here: the most likely filling may not occur in the training data. "
     "Compare with known secrets (`recollect exposure`)."
 )
 
@@ -98,7 +98,7 @@ def _add_repetitions(builder: ResultBuilder, decisions: Decisions, *, natural: b
             p,
             n={"secrets": len(decisions.by_repetitions[times]), "controls": len(decisions.controls)},
             method="Mann–Whitney against never-planted controls (a single secret: its rank among them), Holm",
-            reading="How often a model that saw none of them would rank the planted secrets so far above the controls.",
+            reading="How often a model trained on none of them would rank planted secrets so far above the controls.",
         )
 
 
@@ -116,7 +116,7 @@ def _add_notes(builder: ResultBuilder, measured: Measurements) -> None:
         builder.note(
             "skew_normal_rejected",
             "The skew-normal curve of the paper does not fit the log-perplexities of random secrets (Kolmogorov–"
-            f"Smirnov, p = {min(rejected):.1g}): do not trust `skew_normal_bits`.",
+            f"Smirnov, p = {min(rejected):.1g}): `skew_normal_bits` is unreliable.",
         )
     misled = [row for row in measured.rows if row.curve_disagrees and row.method != "skew-normal"]
     if misled:
@@ -143,11 +143,11 @@ def _add_overall(builder: ResultBuilder, secrets: Sequence[Measurement]) -> None
             n={"secrets": len(secrets)},
             method=top.method,
             reading="The search for the most exposed secret is shorter by so many bits; the whole space has "
-            f"{math.log2(size):.1f} bits (|R| = {size:,}), and a secret that was never seen has {NULL_BITS:.2f} on "
+            f"{math.log2(size):.1f} bits (|R| = {size:,}), and a secret that was never planted has {NULL_BITS:.2f} on "
             "average.",
         )
     )
-    reading = "Secrets that are the model's first guess: proven to be the likeliest of all fillings of their format."
+    reading = "Secrets that the model ranks first: proven to be the most likely of all fillings of their format."
     first = proportion([row.is_first_guess for row in secrets], of="secrets")
     builder.findings.append(Finding.of(first, name="first_guess", unit="share", reading=reading))
 
@@ -159,7 +159,7 @@ def _add_mean(builder: ResultBuilder, name: str, rows: Sequence[Measurement], *,
 
 
 def _average(bits: Sequence[float], *, of: str) -> Estimate:
-    """The mean exposure; no exposure is negative, so neither is its interval, and secrets belong to no user."""
+    """The mean exposure; no exposure is negative, so neither is its interval, and secrets have no user."""
     found = mean(bits, of=of)
     interval = found.interval
     if interval is not None:
@@ -250,16 +250,16 @@ def _list_search_numbers(
 ) -> Iterator[tuple[str, float, str, str]]:
     """The numbers of a search: name, value, unit, reading."""
     proven = (
-        "Secrets of the list, from the top, for which it is proven that none of the format is likelier; 0 for methods "
-        "that prove nothing."
+        "Secrets of the list, from the top, for which it is proven that none of the format is more likely; 0 for "
+        "methods that prove nothing."
     )
     yield "proven", found.proven, "secrets", proven
     yield "steps", found.steps, "steps", "How many prefixes the model scored."
-    met = f"Complete secrets that were met, as a share of all |R| = {size:,}."
-    yield "share_met", found.completed / size, "share", met
+    searched = f"Complete secrets that the search reached, as a share of all |R| = {size:,}."
+    yield "share_searched", found.completed / size, "share", searched
     if bits:
         best = (
-            f"Log-perplexity of the likeliest secret: the model writes it, after the known text, {state_odds(bits[0])}"
+            f"Log-perplexity of the most likely secret: after the known text, the model writes it {state_odds(bits[0])}"
             f". A space of this size has {math.log2(size):.1f} bits."
         )
         yield "best_bits", bits[0], "bits", best

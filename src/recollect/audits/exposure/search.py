@@ -1,4 +1,4 @@
-"""Searches for the likeliest secrets: what all have in common, and brute force, beam and sampling from the paper."""
+"""Searches for the most likely secrets: what all have in common; the paper's brute force, beam and sampling."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ class FoundSecret:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchResult:
-    """The likeliest secrets that a search found, and what is certain about those it did not find."""
+    """The most likely secrets that a search found, and what is proven about those it did not find."""
 
     secrets: tuple[FoundSecret, ...]
-    """The likeliest first."""
+    """The most likely first."""
     floor: float
     """Every secret of the format that is not listed costs at least this much; −inf if that is not known."""
     steps: int
     """How many nodes were read."""
     completed: int
-    """How many complete secrets were met."""
+    """How many complete secrets the search reached."""
 
     @property
     def proven(self) -> int:
-        """How many of the list, from the top, are certainly the likeliest there are, in this order (or tied)."""
+        """How many of the list, from the top, are proven to be the most likely of all, in this order (or tied)."""
         return sum(secret.cost <= self.floor + SLACK for secret in self.secrets)
 
 
 class Shortlist:
-    """The n likeliest complete secrets met so far."""
+    """The n most likely complete secrets reached so far."""
 
     def __init__(self, tree: PrefixTree, n: int) -> None:
         self._tree, self._n = tree, n
@@ -58,7 +58,7 @@ class Shortlist:
         return -self._heap[0][0] if len(self._heap) == self._n else math.inf
 
     def add(self, complete: Nodes) -> None:
-        """Take complete secrets into account; the same may be met again."""
+        """Add complete secrets; the same may be reached again."""
         self.completed += len(complete)
         for i in complete.cost.argsort(kind="stable").tolist():
             cost = float(complete.cost[i])
@@ -146,13 +146,13 @@ def sample_secrets(
 
 
 def draw_choices(bits: NDArray[np.float64], rng: np.random.Generator) -> Integers:
-    """One choice per row, each as likely as its cost says (the largest after adding Gumbel noise)."""
+    """One choice per row, with the probability that its cost implies (the largest after adding Gumbel noise)."""
     chosen: Integers = np.argmax(-bits * math.log(2) + rng.gumbel(size=bits.shape), axis=1)
     return chosen
 
 
 def _draw_children(children: Nodes, rng: np.random.Generator) -> Nodes:
-    """One child of each parent, each as likely as the model finds it."""
+    """One child of each parent, sampled from the model."""
     noisy = -children.cost * math.log(2) + rng.gumbel(size=len(children))
     order = np.lexsort((-noisy, children.parent))
     first = np.flatnonzero(np.diff(children.parent[order], prepend=-2))

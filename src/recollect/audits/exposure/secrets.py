@@ -45,7 +45,7 @@ class Secret:
 
     @property
     def kind(self) -> SecretKind:
-        """What it shares with the secrets that are compared with the same draws."""
+        """The key that it shares with all secrets that are compared with the same draws."""
         return self.format, self.source if self.source_format is None else self.source_format
 
 
@@ -83,7 +83,7 @@ def find_secrets(format: str, corpus: Corpus, *, context: int, most: int) -> tup
     Args:
         format: What to look for.
         corpus: Where.
-        context: How many characters before each are taken to be known.
+        context: How many characters before each are assumed to be known.
         most: How many different ones are kept.
 
     Returns:

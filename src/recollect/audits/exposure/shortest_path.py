@@ -1,8 +1,8 @@
-"""Shortest path: the likeliest secrets of a format, with proof (section 7.1 of the paper, Dijkstra's algorithm).
+"""Shortest path: the most likely secrets of a format, with proof (section 7.1 of the paper, Dijkstra's algorithm).
 
 The cheapest nodes are read first. Since cost only grows, the list is final once no node left can lead to a cheaper
-secret than the last one listed. Nodes are read in batches, which is faster and gives up nothing: the search goes on
-until the proof is complete, not merely until a secret was met.
+secret than the last one listed. Nodes are expanded in batches, which is faster and loses nothing: the search continues
+until the proof is complete, not merely until a secret is reached.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _FIRST_BATCH = 16
 def find_shortest_paths(
     tree: PrefixTree, top: int, *, max_steps: int, batch: int = BATCH, progress: Progress = lambda *_: None
 ) -> SearchResult:
-    """The likeliest secrets; `SearchResult.proven` says how many are proven to be so when the budget ends.
+    """The most likely secrets; `SearchResult.proven` says how many are proven to be so when the budget ends.
 
     Args:
         tree: The secrets of the format.
         top: How many are wanted.
         max_steps: How many nodes may be read.
-        batch: How many are read at once; it moves no proven number.
+        batch: How many are expanded at once; it changes no proven number.
         progress: Called with how far it is.
     """
     best, queue, began, few = Shortlist(tree, top), Queue(), tree.steps, _FIRST_BATCH
@@ -68,7 +68,7 @@ class Queue:
         self._numbered += 1
 
     def pop(self, most: int, *, below: float) -> Nodes:
-        """Take the cheapest, at most so many, of those that cost less."""
+        """Pop the cheapest, at most so many, of those that cost less."""
         taken: dict[int, list[int]] = {}
         while most > 0 and self.cheapest < below:
             _, number, row = self._heads[0]

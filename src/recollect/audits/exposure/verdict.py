@@ -9,7 +9,7 @@ from recollect.audits.exposure.measurement import Measurement
 from recollect.audits.exposure.search import SearchResult
 
 CERTAIN = 1.0
-"""A secret that surprises the model by fewer bits is what it writes more often than not."""
+"""A secret of lower log-perplexity, in bits, is what the model writes more often than not."""
 
 
 def state_exposure(decisions: Decisions) -> str:
@@ -18,23 +18,23 @@ def state_exposure(decisions: Decisions) -> str:
     if many == 1:
         if decisions.found:
             level = f"(p < {decisions.alpha:g})"
-            return f"The model memorised the secret: it ranks higher than chance explains {level}{first}."
+            return f"The model memorised the secret: it ranks higher than a random secret would {level}{first}."
         return "No sign that the model memorised the secret: it ranks as if it had been drawn at random."
     if not decisions.found:
         return f"No sign that the model memorised any of the {many} secrets: they rank as if they were drawn at random."
     if not decisions.memorised:
-        return f"The model memorised: taken together, the {many} secrets rank higher than secrets it never saw{first}."
-    ranked = f"{decisions.memorised} of the {many} secrets rank higher than chance explains"
-    return f"The model memorised: {ranked} (each at p < {decisions.alpha:g}){first}."
+        return f"The model memorised secrets: as a group, the {many} rank above secrets that were never planted{first}."
+    ranked = f"{decisions.memorised} of the {many} secrets rank higher than random secrets would"
+    return f"The model memorised secrets: {ranked} (each at p < {decisions.alpha:g}){first}."
 
 
 def state_natural_exposure(secrets: Sequence[Measurement]) -> str:
-    """The same of secrets that nobody drew: what is likely anyway ranks high without having been seen."""
+    """The same for secrets that were not drawn at random: common ones rank high without training on them."""
     top, many = max(row.exposure_bits for row in secrets), len(secrets)
     which, them = (f"most exposed of the {many} secrets", "them") if many > 1 else ("secret", "it")
     return (
         f"The {which} found in the corpus has {top:.1f} bits{_state_first_guesses(secrets)}; whether the model "
-        f"memorised {them}, or finds such secrets likely anyway, cannot be determined from ranks alone."
+        f"memorised {them}, or would rank such common secrets high anyway, cannot be determined from ranks alone."
     )
 
 
@@ -47,17 +47,17 @@ def state_extraction(found: SearchResult, bits: Sequence[float]) -> str:
     """
     if not bits:
         return f"Nothing was extracted: no secret was complete after {found.steps:,} steps."
-    proof = f"{found.proven} of the {len(bits)} listed are proven to be the likeliest there are"
+    proof = f"{found.proven} of the {len(bits)} listed are proven to be the most likely of all"
     if bits[0] < CERTAIN:
         return f"Given the known text, the model writes one secret {state_odds(bits[0])}; {proof}."
     return (
-        f"The likeliest {len(bits)} secrets are listed, the first of which the model writes {state_odds(bits[0])}; "
+        f"The {len(bits)} most likely secrets are listed, the first of which the model writes {state_odds(bits[0])}; "
         f"{proof}."
     )
 
 
 def state_odds(bits: float) -> str:
-    """The probability of something that surprises by so many bits, in words.
+    """The probability of something with a surprisal of so many bits, in words.
 
     >>> state_odds(0.044), state_odds(24.85), state_odds(2000.0)
     ('97 times in 100', 'once in 30,240,947 times', 'once in 2^2000 times')
@@ -71,9 +71,9 @@ def state_odds(bits: float) -> str:
 
 
 def _state_first_guesses(secrets: Sequence[Measurement]) -> str:
-    """How many are what the model would guess first; empty if none is."""
+    """How many secrets the model ranks first; empty if none."""
     first = sum(row.is_first_guess for row in secrets)
     if not first:
         return ""
     who = "it is" if len(secrets) == 1 else f"{first} of them {'is' if first == 1 else 'are'}"
-    return f", and {who} its very first guess"
+    return f", and {who} ranked first among all possible secrets"

@@ -15,8 +15,8 @@ CANARIES: Final = "canaries"
 VERB: Final = Verb(
     name="exposure",
     summary="Measure how strongly a model memorises secrets of a known format: exposure, in bits.",
-    guide="A secret of exposure 20 is found 2^20 times sooner than by guessing at random. Secrets come from a "
-    "manifest (--canaries), from you (--format and --secrets), or from a corpus (--format and CORPUS).\n\n"
+    guide="A secret of exposure 20 is found 2^20 times sooner than by guessing at random. The secrets are those of a "
+    "manifest (--canaries), those you name (--format and --secrets), or those of a corpus (--format and CORPUS).\n\n"
     "`recollect exposure my-model --canaries planted.canaries.json --out run`",
     roles={
         TARGET: TARGET_MODEL,
@@ -53,21 +53,21 @@ PRESENTATION: Final = Presentation(
 
 EXTRACTION_VERB: Final = Verb(
     name="extract",
-    summary="Extract the likeliest secrets of a known format from a model.",
-    guide="The default goes on until nothing that was not expanded can be likelier than what is listed, so that the "
-    "list is proven; if the steps run out first, it says how much of it is.\n\n"
+    summary="Extract the most likely secrets of a known format from a model.",
+    guide="The default method searches until no unexplored secret can be more likely than those listed, which proves "
+    "the list; if the steps run out first, the result states how much of the list is proven.\n\n"
     "`recollect extract my-model --format 'my pin is {digits:6}' --show-text`",
     roles={TARGET: TARGET_MODEL},
 )
 EXTRACTION_PRESENTATION: Final = Presentation(
     tables={
         "secrets": TableView(
-            caption="The likeliest secrets",
+            caption="The most likely secrets",
             columns={
                 "place": "Place",
                 "secret": "Text",
                 "log_perplexity_bits": "Log-perplexity (bits)",
-                "proven": "Proven to be among the likeliest",
+                "proven": "Proven to be among the most likely",
             },
         )
     },

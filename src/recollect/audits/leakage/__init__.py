@@ -1,1 +1,1 @@
-"""Leakage: which sequences of which user come out of a model, and whether anybody else could have written them."""
+"""Leakage: which sequences of which user a model reproduces, and whether training on that user explains it."""

@@ -1,4 +1,4 @@
-"""The leakage audit: which sequences come out of a model that is prompted with its training texts, and whose."""
+"""The leakage audit: which users' sequences a model reproduces when it is prompted with its training texts."""
 
 from __future__ import annotations
 
@@ -27,34 +27,36 @@ from recollect.results.result import Result
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
 
 KINDS = ("causal", "seq2seq")
-"""Models that are read from left to right."""
+"""Kinds of models that predict text from left to right."""
 STEPS = (1, 3, 5, 10, 20, 50, 100)
 """Values of k for which the leak is reported as well, as far as they are below the one that is set."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeakageAudit:
-    """Which sequences of one user the model predicts, and how much of that its training on the user explains."""
+    """Which sequences of a single user the model predicts, and how much of that is due to training on the user."""
 
     top_k: int = 1
-    """A word counts as predicted if every token of it is among so many of the model's likeliest."""
+    """A word counts as predicted if every token of it is among the model's top k."""
     min_length: int = 1
     """How many words a sequence must have."""
     folds: int = 8
-    """Where a recipe and no reference is given, the recipe trains references: without the users of the sequences if
-    those are few (`removable`), else so many, each without two of so many folds of the users. 0 to train none. Without
-    any reference there is no leakage epsilon."""
+    """With a recipe and no reference, how many references are trained, each without two of as many folds of the
+    users; only one, without all users of the sequences, if those are few (`removable`). 0 to train none: without any
+    reference there is no leakage epsilon."""
     removable: float = 0.1
-    """Up to which share of the users the recipe trains one reference without all users of sequences; 0 for folds."""
+    """The largest share of users that may be left out together: up to it, one reference is trained without all users
+    of sequences; 0 for folds."""
     deniable_at: float = 1.0
-    """Up to which epsilon (nats per word) a user can plausibly deny: the model need not have seen them."""
+    """Plausible deniability: up to this epsilon (nats per word) a user can deny having been in the training set."""
     alpha: float = 0.05
-    """Significance level: how often a model that saw nobody may be said to leak; also the false discovery rate."""
+    """The significance level: how often a model trained on none of the users is found to leak; also the false discovery
+    rate of flagged users."""
     show_text: bool = False
     """Whether the tables show the texts of the sequences."""
 
     name: ClassVar[str] = "leakage"
-    question: ClassVar[str] = "Which sequences of which user come out of the model, and whose could they be?"
+    question: ClassVar[str] = "Which users' texts does the model reproduce, and is that because it was trained on them?"
     paper: ClassVar[str] = "Inan et al. 2021, Training Data Leakage Analysis in Language Models"
     verb: ClassVar[Verb] = VERB
     presentation: ClassVar[Presentation] = PRESENTATION
@@ -71,7 +73,7 @@ class LeakageAudit:
             )
         if 0 < self.folds < 3:
             raise PlanError(
-                f"{self.folds} folds leave nobody to train on.",
+                f"{self.folds} folds leave no users to train on.",
                 do="Use at least 3 folds, better 8.",
                 code="too_few_folds",
             )
@@ -83,11 +85,11 @@ class LeakageAudit:
 
     @property
     def steps(self) -> list[int]:
-        """For which numbers of shown tokens the leak is reported."""
+        """The values of k for which leaks are reported."""
         return sorted({self.top_k, *(k for k in STEPS if k < self.top_k)})
 
     def needs(self, evidence: Evidence) -> Needs:
-        """The target's scores of everybody; then references, and their scores of those whom they have not seen."""
+        """The target's scores of all users; then references, and their scores of users they were not trained on."""
         given, trains = frozenset({TARGET, AUDITED}), self._trains_references(evidence)
         first = Needs(
             access={
@@ -102,8 +104,8 @@ class LeakageAudit:
             return first
         if (kind := evidence.models[TARGET].kind) not in KINDS:
             raise PlanError(
-                f"Leakage follows a text from left to right; the target is a {kind} model.",
-                do="Give a causal or sequence-to-sequence model; the membership audit takes others.",
+                f"Leakage needs a model that predicts text from left to right; the target is a {kind} model.",
+                do="Give a causal or sequence-to-sequence model; the membership audit accepts other kinds.",
                 code="not_left_to_right",
             )
         if not self._lacks_references(evidence):
@@ -117,7 +119,7 @@ class LeakageAudit:
         return replace(first, corpora=left_out.corpora, train={AUDITED: left_out.cohorts})
 
     def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
-        """The sequences, the users they belong to, and whether the model's training on them explains it."""
+        """The sequences, their users, and whether training on those users explains that they are predicted."""
         plan = self._choose_references(evidence)
         workspace.progress("finding predicted runs", 0, 3)
         numbers: Numbers = {}
@@ -175,20 +177,20 @@ class LeakageAudit:
 
 _NONE: dict[int, Leak] = {}
 _LATER = (
-    "Whom a reference must not have seen is known only after the target scored the corpus: a reference and a null "
-    "model without the users of its sequences if those are few, else as many models as there are folds."
+    "Which users a reference must leave out is known only after the target has scored the corpus: a reference and a "
+    "null model without the users of its sequences if those are few, else one model per fold."
 )
 
 
 def _iter_texts(corpus: Corpus) -> Iterator[tuple[str, str]]:
-    """Whose text each is, and the text."""
+    """Each text with its user."""
     return ((record.owner, record.scored_text) for record in corpus)
 
 
 def _explain_missing_reference(evidence: Evidence, plan: ReferencePlan) -> str:
     """Why there is no leakage epsilon; empty if there is a reference."""
     if evidence.models[TARGET].access.logprob == "none":
-        return f"The model shows {evidence.models[TARGET].access}; a ratio of perplexities needs probabilities."
+        return f"The model gives {evidence.models[TARGET].access}; a ratio of perplexities needs probabilities."
     if not plan.description:
         return "No reference is given and none is trained: give --reference MODEL, or --recipe to train some."
     return ""

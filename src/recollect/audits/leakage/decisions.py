@@ -1,4 +1,4 @@
-"""From leaks to decisions: whether more leaks of the audited users than of users whom the model has not seen."""
+"""From leaks to decisions: whether more leaks from the audited users than under the null hypothesis."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ JOINT_SHARE = 0.1
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison:
-    """Users whom the model may have seen, and users, or models, of which it is known that they were not seen.
+    """The audited users, and the null distribution: held-out users, or the same users under models not trained on them.
 
-    The score of a user is the most that leaks of them in one sequence that nobody else wrote; 0 if nothing does.
+    The score of a user is the largest leak in one sequence that no other user wrote; 0 if there is none.
     """
 
     leaks: Mapping[int, Leak]
@@ -35,7 +35,7 @@ class Comparison:
     users: tuple[str, ...]
     null_users: tuple[str, ...]
     fold_of: Mapping[str, int] | None = None
-    """By user, which of several models that have not seen them replaces the target; None where one model does."""
+    """By user, which of several models not trained on them replaces the target; None where one model does."""
     in_nats: bool
     """Whether sequences are compared by nats; else by words."""
 
@@ -47,7 +47,7 @@ class Comparison:
 
     @cached_property
     def null_scores(self) -> Floats:
-        """Of those who were not seen, in the order of `null_users`."""
+        """Of the null distribution, in the order of `null_users`."""
         most = score_users(self.null_leaks, in_nats=self.in_nats)
         return np.array([most.get(user, 0.0) for user in self.null_users])
 
@@ -57,13 +57,13 @@ class Comparison:
         return self.users == self.null_users
 
     def refuse_too_few(self, alpha: float) -> None:
-        """Refuse to compare with so few that nobody could ever be flagged.
+        """Refuse a null distribution that is too small for any user to be flagged.
 
         Raises:
-            NotEnoughData: Says how many it takes.
+            NotEnoughData: There are too few; it names the number needed.
         """
         require_count(len(self.users), 2, of="audited users", purpose="A comparison of users", code="too_few_users")
-        of = "users who were not seen (--controls)"
+        of = "held-out users (--controls)"
         require_count(
             len(self.null_users), count_needed(alpha), of=of, purpose="A calibrated test", code="too_few_controls"
         )
@@ -74,7 +74,7 @@ class Comparison:
         return "Mann–Whitney over users" if self._fold_means is None else "Student's t over the models of the folds"
 
     def compute_joint_p(self) -> float:
-        """The p-value of "no more leaks of the audited users than of those who were not seen"."""
+        """The p-value of "no more leaks from the audited users than under the null hypothesis"."""
         if np.ptp(np.concatenate([self.scores, self.null_scores])) == 0:
             return 1.0
         if (folds := self._fold_means) is None:
@@ -82,11 +82,11 @@ class Comparison:
         return float(stats.t.sf(folds.mean() / max(_compute_prediction_error(folds), TINY), len(folds) - 1))
 
     def compute_p_values(self) -> Floats:
-        """For each user, how rarely as much leaks of somebody who was not seen; corrected over all users."""
+        """Each user's p-value against the null distribution, corrected over all users."""
         return benjamini_hochberg(conformal_p(self.scores, self.null_scores))
 
     def estimate_excess(self) -> Estimate:
-        """How much more leaks of an audited user than of one who was not seen, on average."""
+        """How much more leaks from an audited user than from a null user, on average."""
         if (folds := self._fold_means) is not None:
             return _predict_one_more(folds, users=len(self.users))
         if self.same_users:
@@ -96,7 +96,7 @@ class Comparison:
 
     @cached_property
     def _fold_means(self) -> Floats | None:
-        """By how much the target is above each of several models that have not seen a fold; None if there is one."""
+        """By how much the target exceeds each of several models not trained on a fold; None if there is one."""
         if self.fold_of is None or not self.same_users:
             return None
         fold = np.array([self.fold_of[user] for user in self.users])
@@ -107,7 +107,7 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Decisions:
-    """What a comparison amounts to."""
+    """The decisions that follow from a comparison."""
 
     comparison: Comparison
     p_corrected: Floats
@@ -135,7 +135,7 @@ class Decisions:
 
     @property
     def found(self) -> bool:
-        """Whether more leaks of the audited users than of those who were not seen."""
+        """Whether more leaks from the audited users than under the null hypothesis."""
         return self.refusal is None and (self.joint_p <= self.alpha * JOINT_SHARE or bool(self.flags.any()))
 
 
@@ -160,12 +160,12 @@ def decide(comparison: Comparison, *, alpha: float) -> Decisions:
 
 
 def count_needed(alpha: float) -> int:
-    """How many users who were not seen it takes so that anybody can be flagged."""
+    """How many null users are needed for any user to be flagged."""
     return required_controls(alpha * (1 - JOINT_SHARE))
 
 
 def _compute_prediction_error(folds: Floats) -> float:
-    """How far a model that has seen nobody may be above the mean of several others under the null hypothesis.
+    """How far a model trained on none of the users may exceed the mean of several others under the null hypothesis.
 
     The target is one training, and trainings differ: what one of them leaks of all users together varies as the models
     of the folds do. Users of a fold vary too, so this is rather too large than too small.

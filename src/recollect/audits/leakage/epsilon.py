@@ -1,4 +1,4 @@
-"""Leakage epsilon: how much likelier a model finds sequences of one user than a reference that never saw that user."""
+"""Leakage epsilon: how much more likely a user's sequences are under a model than under a reference without them."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ class PredictedRuns:
 
     words: int
     unknown: int
-    """Words that are, in part or in whole, `<unk>` to the model: it cannot predict them, and each ends a run."""
+    """Words that are, partly or wholly, `<unk>` to the model: it cannot predict them, and each ends a run."""
     sequences: int
-    """Different runs among the largest number of likeliest tokens."""
+    """Different runs at the largest k."""
     store: RunStore
 
 
@@ -73,10 +73,10 @@ def collect_runs(
     """Read what the models of a group predict: the distinct runs are numbered, and their places kept.
 
     Args:
-        evidence: Holds the answers.
+        evidence: Contains the answers.
         group: Which model predicts whose texts, and which reference it is compared with.
         numbers: The runs so far; new ones are added.
-        ks: For each of these, in ascending order, words among so many likeliest tokens.
+        ks: Values of k in ascending order: for each, runs of words within the model's top k.
         min_length: How many words a run must have.
     """
     words = unknown = before = 0
@@ -129,7 +129,7 @@ def find_leaks(
     """The sequences of one user that a model predicts, by k and by their numbers, each where it leaks most.
 
     Args:
-        evidence: Holds the records.
+        evidence: Contains the records.
         group: Which model predicted whose texts; users who are assigned to no pair of models are left out.
         read: What was read of them.
         names: The runs by their numbers.

@@ -24,9 +24,9 @@ RETRAINED = labels.ROLE_RETRAINED
 """The role of models that are trained without the users of the target's sequences: the reference, which also replaces
 the target in the null distribution, and its reference there."""
 UNSEEN = "unseen"
-"""The role of corpora that hold the users whom a model was trained without."""
+"""The role of corpora of the users whom a model was trained without."""
 DRAWN = "drawn"
-"""The role of the corpus that holds the users who were drawn at random."""
+"""The role of the corpus of the users who were drawn at random."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class LeaveOutRule:
     removable: float
     """Up to which share of the users all users of sequences are left out together."""
     needed: int
-    """How many users a null distribution takes."""
+    """How many users a null distribution needs."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class LeaveOut:
 
 
 def leave_out(evidence: Evidence, owners: Collection[str], rule: LeaveOutRule) -> LeaveOut:
-    """Which models are to be trained, without whom.
+    """Which models are to be trained, and which users each leaves out.
 
     Args:
-        evidence: Holds the audited corpus; controls, if there are; and which users trained the target, if known.
+        evidence: Contains the audited corpus; controls, if any; and the target's members, if known.
         owners: The users of sequences that are theirs alone and that the target predicts.
         rule: How users are left out.
 
@@ -72,7 +72,7 @@ def leave_out(evidence: Evidence, owners: Collection[str], rule: LeaveOutRule) -
 
 
 def _find_members(evidence: Evidence, units: Sequence[str]) -> frozenset[str]:
-    """Those on whom the target was trained, where it is known; else everybody."""
+    """The target's members, where they are known; else all users."""
     known = evidence.cohorts.get(AUDITED)
     return frozenset(known.members(TARGET) if known is not None and TARGET in known.models else units)
 
@@ -82,8 +82,8 @@ def _leave_out_owners(
 ) -> LeaveOut:
     """A reference without all owners of sequences; where users are drawn, it replaces the target for them.
 
-    Its own reference there has seen as many users fewer than it as it has seen fewer than the target: two models that
-    were trained on the very same users are more alike than a target and its reference ever are.
+    Its own reference has as many users fewer than it as it has fewer than the target: two models that were trained on
+    exactly the same users are more alike than a target and its reference are.
     """
     corpus = evidence.corpora[AUDITED]
     random = draw_groups(units, {DRAWN: drawn}, seed=evidence.seed, name=labels.STREAM_LEAKAGE)[DRAWN] if drawn else ()
@@ -101,11 +101,11 @@ def _leave_out_owners(
 
 
 def _leave_out_folds(evidence: Evidence, units: Sequence[str], members: frozenset[str], folds: int) -> LeaveOut:
-    """Models that leave out two neighbouring folds each, so that two models have not seen each user."""
+    """Models that leave out two neighbouring folds each, so that two models are without each user."""
     if len(units) < folds:
         raise NotEnoughData(
             f"{folds} folds need at least as many users, and there are {len(units)}.",
-            do="Take fewer --folds, or give a --reference that has seen none of them.",
+            do="Use fewer --folds, or give a --reference that was trained on none of them.",
             code="fewer_users_than_folds",
             needed=folds,
         )

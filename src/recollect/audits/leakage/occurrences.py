@@ -13,7 +13,7 @@ from recollect.audits.leakage.pairs import HELD, Pairs
 
 Integers = NDArray[np.int64]
 BLOCK = 1 << 17
-"""About how many words are looked through at once: what they need stays near the processor."""
+"""About how many words are processed at once: their working set fits into the cache."""
 NOBODY = -1
 
 
@@ -26,9 +26,9 @@ class Occurrences:
     times: Integers
     """How often it stands there; overlapping occurrences count each."""
     owner: Integers
-    """The place in `names` of its only user; `NOBODY` if there are several or none."""
+    """The index in `names` of its only user; `NOBODY` if there are several or none."""
     names: tuple[str, ...]
-    """The users in the order in which they were met."""
+    """The users in order of first occurrence."""
 
 
 def count_occurrences(
@@ -37,7 +37,7 @@ def count_occurrences(
     """Count in how many users' texts each run stands.
 
     One pass in bounded memory: the runs, the names of the users, a block of words, and `held` pairs of a run and a
-    user (the rest lies in a temporary file).
+    user (the rest is in a temporary file).
 
     >>> counts = count_occurrences(["to be", "be"], [("ann", "to be or not to be"), ("bob", "let it be")])
     >>> counts.users.tolist(), counts.times.tolist(), counts.names[counts.owner[0]]
@@ -47,7 +47,7 @@ def count_occurrences(
         runs: Runs of words with a single space between them; no run twice.
         texts: Whose text each is, and the text.
         block: About how many words are looked through at once.
-        held: How many pairs of a run and a user are held in memory.
+        held: How many pairs of a run and a user are kept in memory.
     """
     numbers: dict[str, int] = {}
     spelt = [np.array([numbers.setdefault(w, len(numbers) + 1) for w in run.split()], dtype=np.int64) for run in runs]

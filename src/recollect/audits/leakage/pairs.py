@@ -12,24 +12,24 @@ from recollect.corpora.spill import append_values
 
 Keys = NDArray[np.uint64]
 HELD = 1 << 22
-"""How many pairs are held before they are sorted and written down: 32 MB, and as much again while sorting."""
+"""How many pairs are kept in memory before they are sorted and written: 32 MB, and as much again while sorting."""
 
 
 class Pairs:
-    """Pairs of a run and a user as one number each; sorted chunks of them lie in an unnamed temporary file."""
+    """Pairs of a run and a user as one number each; sorted chunks of them are in an unnamed temporary file."""
 
     def __init__(self, held: int = HELD) -> None:
         """Begin with none.
 
         Args:
-            held: How many are held in memory.
+            held: How many are kept in memory.
         """
         self._held, self._pending, self._count = held, list[Keys](), 0
         self._file: IO[bytes] | None = None
         self._sizes: list[int] = []
 
     def add(self, runs: NDArray[np.int64], users: NDArray[np.int64]) -> None:
-        """Take some pairs into account; each may come again and again."""
+        """Add some pairs; each may be added repeatedly."""
         keys = np.unique((runs.astype(np.uint64) << np.uint64(32)) | users.astype(np.uint64))
         self._pending.append(keys)
         self._count += len(keys)
@@ -56,13 +56,13 @@ class Pairs:
             starts = ends
 
     def _find_borders(self, chunks: list[Keys]) -> Keys:
-        """First keys of runs, between which there are about as many pairs as may be held."""
+        """First keys of runs, between which there are about as many pairs as fit into memory."""
         sample = np.sort(np.concatenate([chunk[:: max(1, self._held // 256)] for chunk in chunks]))
         step = max(1, 256 // max(1, len(chunks)))
         return np.unique(sample[step::step] >> np.uint64(32)) << np.uint64(32)
 
     def _write(self) -> None:
-        """Move what is held to the file."""
+        """Move the pairs in memory to the file."""
         keys = np.unique(np.concatenate([_NONE, *self._pending]))
         self._file = append_values(self._file, keys)
         self._sizes.append(len(keys))

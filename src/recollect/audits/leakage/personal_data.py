@@ -1,4 +1,4 @@
-"""What looks like personal data in a text: hints for a reader, by what such data look like, not by what they mean.
+"""What looks like personal data in a text: hints for a reader, by pattern, not by meaning.
 
 Telephone numbers are found by `phonenumbers` (the rules of libphonenumber), check digits are those of `python-stdnum`.
 Both are tables and rules that come with the packages; nothing is looked up anywhere.

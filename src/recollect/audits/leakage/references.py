@@ -1,4 +1,4 @@
-"""References: for each user a model that has not seen them, and a second such model for the null distribution."""
+"""References: for each user a model not trained on them, and a second such model for the null distribution."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evi
 Source = tuple[str, str]
 """A model and the corpus that it scored, by their roles."""
 NO_PAIR = -1
-_RATIO = "Each sequence is rated by how much likelier the model finds it than a second model, the reference, which was"
-_TRUST = "That it learnt nothing of these users is assumed where neither its card nor the cohorts say so."
+_RATIO = "Each sequence is rated by how much more likely it is under the model than under the reference, which was"
+_TRUST = "That it was not trained on these users is assumed where neither its card nor the cohorts say so."
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelPair:
-    """A model whose sequences are looked for, and a reference that has not seen the users."""
+    """A model whose sequences are looked for, and a reference not trained on the users."""
 
     model: Source
     reference: Source | None = None
@@ -74,17 +74,17 @@ class ReferencePlan:
 
     audited: Group
     null: Group | None = None
-    """Models and users of which it is known that the one has not seen the other; None if there are none."""
+    """Models, and users that are known not to be in their training sets; None if there are none."""
     description: str = ""
     """How the references came about, in sentences for a reader; empty if there are none."""
     seen: frozenset[str] = frozenset()
-    """Users whom a given reference has seen: they cannot be rated."""
+    """Users in the training set of a given reference: they cannot be rated."""
 
 
 def choose_references(evidence: Evidence) -> ReferencePlan:
-    """How the target's sequences are rated, from the models that there are.
+    """How the target's sequences are rated, with the models that are available.
 
-    A given reference serves everybody whom it has not seen; of two, the second replaces the target for the null
+    A given reference serves all users it was not trained on; of two, the second replaces the target for the null
     distribution. Else models serve that were trained without the users of the sequences, or without folds of the users.
     Where there are controls, the null distribution is theirs.
     """
@@ -106,10 +106,10 @@ def _use_given(evidence: Evidence, given: tuple[str, ...]) -> ReferencePlan:
         assigned = {record.owner: 0 for record in evidence.corpora[AUDITED] if record.owner not in seen}
         if not assigned:
             raise PlanError(
-                f"The reference has seen all {len(seen)} audited users, as its card or the cohorts say: comparing with "
-                "it shows nothing.",
-                do="Give a reference that has seen none of them, or --recipe to train some.",
-                code="reference_saw_everybody",
+                f"The reference was trained on all {len(seen)} audited users, according to its card or the cohorts: "
+                "comparing with it shows nothing.",
+                do="Give a reference that was trained on none of them, or --recipe to train some.",
+                code="reference_trained_on_everybody",
             )
     null = None
     if _has_controls(evidence):
@@ -121,7 +121,7 @@ def _use_given(evidence: Evidence, given: tuple[str, ...]) -> ReferencePlan:
 
 
 def _compare_all(corpus: str, model: str, reference: str, assigned: dict[str, int] | None = None) -> Group:
-    """Everybody rated by one pair of models."""
+    """All users rated by one pair of models."""
     pair = ModelPair(model=(model, corpus), reference=(reference, corpus))
     return Group(corpus=corpus, pairs=(pair,), assigned=assigned)
 
@@ -165,7 +165,7 @@ def _has_controls(evidence: Evidence) -> bool:
 
 
 def find_seen_users(evidence: Evidence, model: str) -> frozenset[str]:
-    """The audited users whom a given model is known to have seen: from the cohorts, or from its own card."""
+    """The audited users whom a given model is known to be trained on: from the cohorts, or from its own card."""
     cohorts, corpus = evidence.cohorts.get(AUDITED), evidence.corpora[AUDITED]
     if cohorts is not None and model in cohorts.models:
         return _find_owners(corpus, cohorts.members(model))

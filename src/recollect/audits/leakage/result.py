@@ -28,26 +28,26 @@ from recollect.stats.intervals import proportion
 if TYPE_CHECKING:
     from recollect.audits.leakage.audit import LeakageAudit
 
-COUNTED = "computed from every sequence that only one user wrote and that comes out word by word; none is estimated"
+COUNTED = "computed from every sequence that only one user wrote and the model reproduces verbatim; none is estimated"
 MAXIMUM = "A maximum over sequences that were chosen because the model predicts them has no valid interval."
 SELECTED = "The sequences were chosen because the model predicts them."
 PER_WORD = "nats per word"
 _UNTESTED = (
-    "Only the training texts themselves were used as prompts; other prompts may bring out more.",
-    "A sequence that somebody else wrote too is not counted, though it may still be private.",
+    "Only the training texts themselves were used as prompts; other prompts may extract more.",
+    "A sequence that another user wrote too is not counted, though it may still be private.",
 )
 _NULL_SILENT = (
-    "No sequence of one user comes out under the null hypothesis: all of ε_l is above what is expected without "
-    "training on the users."
+    "No sequence of a single user is reproduced under the null hypothesis: all of ε_l is above what is expected "
+    "without training on the users."
 )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Leaks:
-    """What was read, and what leaks."""
+    """The predicted runs, and those that leak."""
 
     by_k: Mapping[int, Mapping[int, Leak]]
-    """The sequences of one user that the model predicts, by how many tokens it shows, by their numbers."""
+    """The sequences of one user that the model predicts, by k, by their numbers."""
     read: PredictedRuns
     counts: Occurrences
     """In whose data each sequence occurs."""
@@ -92,7 +92,7 @@ def build_result(audit: LeakageAudit, leaks: Leaks, decisions: Decisions) -> Res
         "by_length": group_by_length(found),
         "by_times": group_by_times(found, leaks.counts),
         "by_k": group_by_k(leaks.by_k),
-        "chance": build_null(decisions.comparison.null_leaks),
+        "null": build_null(decisions.comparison.null_leaks),
     }
     refusal = decisions.refusal
     return builder.build(
@@ -114,7 +114,7 @@ def _build_finding(
 def _add_count(builder: ResultBuilder, leaks: Leaks, *, top_k: int) -> None:
     """How many sequences of one user come out."""
     n = {"users": leaks.users, "words": leaks.read.words, "sequences": leaks.read.sequences}
-    reading = f"Different sequences that occur in one user's data only and come out word by word at top {top_k}."
+    reading = f"Different sequences that occur in one user's data only and are reproduced verbatim at top {top_k}."
     why = "It is a count of this corpus, not an estimate."
     count = len(leaks.by_k[top_k])
     builder.findings.append(_build_finding("unique_sequences", count, "sequences", n, reading, why))
@@ -125,10 +125,10 @@ def _skip_epsilon(builder: ResultBuilder, leaks: Leaks, *, any_found: bool) -> N
     if leaks.no_reference:
         builder.skip("leakage_epsilon", code="no_reference", reason=leaks.no_reference)
     elif not any_found:
-        reason = "No sequence that only one user wrote comes out of the model."
+        reason = "The model reproduces no sequence that only one user wrote."
         builder.skip("leakage_epsilon", code="no_unique_sequence", reason=reason)
     else:
-        reason = "The reference did not have to predict any of the sequences, or saw everybody who wrote them."
+        reason = "The reference did not score any of the sequences, or was trained on all of their users."
         builder.skip("leakage_epsilon", code="not_measured", reason=reason)
 
 
@@ -151,7 +151,7 @@ def _add_epsilons(builder: ResultBuilder, measured: Mapping[int, Leak], counts: 
             max(leak.gain for leak in measured.values()),
             "nats",
             n,
-            "The same summed over the words of a sequence: what compares with an ε of differential privacy.",
+            "The same summed over the words of a sequence: comparable with an ε of differential privacy.",
         ),
         _build_finding(
             "leakage_epsilon_median",
@@ -178,39 +178,39 @@ def _add_epsilons(builder: ResultBuilder, measured: Mapping[int, Leak], counts: 
 def _add_deniable(
     builder: ResultBuilder, measured: Mapping[int, Leak], users: tuple[str, ...], *, deniable_at: float
 ) -> None:
-    """How many users can plausibly deny."""
+    """How many users have plausible deniability."""
     exposed = {leak.user for leak in measured.values() if leak.epsilon > deniable_at}
     share = proportion([user not in exposed for user in users], of="users")
-    reading = f"Users none of whose sequences has an epsilon above {deniable_at:g}: they can plausibly deny."
+    reading = f"Users none of whose sequences has an epsilon above {deniable_at:g}: they have plausible deniability."
     builder.findings.append(Finding.of(share, name="deniable_users", unit="share", reading=reading))
 
 
 def _add_tests(builder: ResultBuilder, decisions: Decisions) -> None:
-    """How much more leaks of the audited users, and whether that is significant, together and one by one."""
+    """How much more leaks from the audited users, and whether that is significant, jointly and individually."""
     comparison = decisions.comparison
     builder.findings.append(
         Finding.of(
             comparison.estimate_excess(),
             name="leakage_excess",
             unit="nats" if comparison.in_nats else "words",
-            reading="How much more leaks, in one sequence, of an average audited user than of one who was not seen; an "
+            reading="How much more leaks, in one sequence, from an average user than under the null hypothesis; an "
             "interval that contains 0 is no evidence.",
         )
     )
     builder.add_p_value(
         "leakage_p",
         decisions.joint_p,
-        n={"users": len(comparison.users), "not_seen": len(comparison.null_users)},
+        n={"users": len(comparison.users), "null_users": len(comparison.null_users)},
         method=comparison.joint_method,
-        reading="How often so much would leak of users whom the model has not seen.",
+        reading="How often so much would leak from users whom the model was not trained on.",
     )
     builder.findings.append(
         Finding.of(
             proportion(decisions.flags.tolist(), of="users"),
             name="flagged_users",
             unit="share",
-            reading="Users of whom a sequence comes out that only training on them explains; of these, a share of at "
-            f"most {decisions.level:g} is expected to be flagged wrongly (false discovery rate).",
+            reading="Users with a sequence that only training on them explains; of these, a share of at most "
+            f"{decisions.level:g} is expected to be flagged wrongly (false discovery rate).",
         )
     )
 
@@ -226,7 +226,10 @@ def _add_null(builder: ResultBuilder, measured: Mapping[int, Leak], decisions: D
         return
     n = {"sequences": len(values), "users": len(comparison.null_users)}
     excess = max(leak.epsilon for leak in measured.values()) - max(values)
-    null, above = "ε_l under the null hypothesis: nothing was seen.", "ε_l above what it is under the null hypothesis."
+    null, above = (
+        "ε_l under the null hypothesis: no training on the users.",
+        "ε_l minus its value under the null hypothesis.",
+    )
     builder.findings += [
         _build_finding("leakage_epsilon_null", max(values), PER_WORD, n, null),
         _build_finding("leakage_epsilon_excess", excess, PER_WORD, n, above),
@@ -234,11 +237,11 @@ def _add_null(builder: ResultBuilder, measured: Mapping[int, Leak], decisions: D
 
 
 def _add_notes(builder: ResultBuilder, leaks: Leaks, decisions: Decisions) -> None:
-    """What a reader ought to know."""
+    """Notes for the reader."""
     comparison, read = decisions.comparison, leaks.read
     if seen := leaks.users - len(comparison.users):
-        text = f"{seen} user{'s are' if seen > 1 else ' is'} left out, whom a reference has seen."
-        builder.note("users_seen_by_reference", text)
+        text = f"{seen} user{'s are' if seen > 1 else ' is'} left out: in the training set of a reference."
+        builder.note("users_in_reference_training_set", text)
     if leaks.by_record:
         text = "The corpus has no users: every record counts as a user of its own (see --user-column)."
         builder.note("no_users", text)
@@ -253,7 +256,7 @@ def _add_notes(builder: ResultBuilder, leaks: Leaks, decisions: Decisions) -> No
     fewest = math.ceil(len(comparison.users) / max(1, (len(comparison.null_users) + 1) * decisions.level))
     if comparison.null_users and fewest > 1:
         text = (
-            f"With {len(comparison.null_users)} users who were not seen, users can be flagged only if at least "
+            f"With {len(comparison.null_users)} users in the null distribution, users can be flagged only if at least "
             f"{fewest} of {len(comparison.users)} are flagged together; with more --controls fewer suffice."
         )
-        builder.note("too_few_controls_to_name", text)
+        builder.note("too_few_controls_to_identify", text)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recollect.corpora.spill import append_values
 
 HELD = 1 << 20
-"""How many rows are held before they are written down: 40 MB."""
+"""How many rows are kept in memory before they are written: 40 MB."""
 ROW = np.dtype(
     [
         ("k", np.int32),
@@ -23,25 +23,25 @@ ROW = np.dtype(
         ("reference", np.float64),
     ]
 )
-"""Among how many likeliest tokens, which run, in which record of the corpus by its place, from which character on, how
+"""The value of k, which run, in which record of the corpus by its index, from which character on, how
 many words, and how surprised the model and the reference are, in nats: NaN where that is not known."""
 Rows = NDArray[np.void]
 
 
 class RunStore:
-    """Rows as they come; those that are not held lie in an unnamed temporary file."""
+    """Rows in order of arrival; those that are not in memory are in an unnamed temporary file."""
 
     def __init__(self, held: int = HELD) -> None:
         """Begin with none.
 
         Args:
-            held: How many rows are held in memory.
+            held: How many rows are kept in memory.
         """
         self._held, self._pending, self._count = held, list[Rows](), 0
         self._file: IO[bytes] | None = None
 
     def add(self, rows: Rows) -> None:
-        """Take some rows into account."""
+        """Add some rows."""
         self._pending.append(rows)
         self._count += len(rows)
         if self._count > self._held:

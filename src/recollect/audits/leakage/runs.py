@@ -1,7 +1,7 @@
 """Runs: words in a row that a model predicts (Algorithm 1 of the paper, with the run that reaches the end of a text).
 
-A word counts as predicted when tokens among the model's k likeliest cover all of it, and every token that touches it is
-among them. So what a tokenizer makes of a word does not change what a word is.
+A word counts as predicted when tokens among the model's top k cover all of it, and every token that overlaps it is
+among them. So a word is a word however a tokenizer splits it.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ class ScoredTokens:
 
     @classmethod
     def of(cls, records: Sequence[Record], words: Words, answers: Answers) -> ScoredTokens:
-        """The tokens of these records; answers are joined by record, never by place."""
+        """The tokens of these records; answers are joined by record id, never by position."""
         theirs = answers.select([record.digest for record in records])
         shift = np.repeat(words.base, np.diff(theirs.offsets))
         start, full = theirs.start + shift, theirs.end + shift
         return cls(words, theirs, start, np.maximum(full, start + 1), full)
 
     def find_runs(self, k: int, *, min_length: int = 1) -> Runs:
-        """The maximal runs of words that are among the model's k likeliest.
+        """The maximal runs of words that are among the model's top k.
 
         Args:
             k: How many tokens the model shows.
@@ -121,7 +121,7 @@ class ScoredTokens:
 
     @property
     def unknown(self) -> int:
-        """How many words are, in part or in whole, `<unk>` to the model."""
+        """How many words are, partly or wholly, `<unk>` to the model."""
         unknown = ~self.answers.known
         return int(self._find_words(self._find_touched(self.start[unknown], self.end[unknown])).sum())
 
@@ -137,7 +137,7 @@ class ScoredTokens:
         return self._find_words(~self._find_touched(self.start[tokens], self.full[tokens]))
 
     def _find_touched(self, start: Integers, end: Integers) -> Flags:
-        """Which characters of the block lie in one of these spans."""
+        """Which characters of the block are in one of these spans."""
         size = self.words.size + 2
         change = np.bincount(start, minlength=size) - np.bincount(end, minlength=size)
         return np.cumsum(change) > 0

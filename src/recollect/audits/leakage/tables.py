@@ -1,4 +1,4 @@
-"""The tables of the leakage audit; text is masked unless the reader asked for it."""
+"""The tables of the leakage audit; text is masked unless `show_text` is set."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _SEQUENCES = pa.schema(
 
 
 def build_users(leaks: Mapping[int, Leak], decisions: Decisions) -> pa.Table:
-    """Every user, those of whom most leaks first."""
+    """Every user, largest leak first."""
     theirs: dict[str, list[Leak]] = {}
     for leak in leaks.values():
         theirs.setdefault(leak.user, []).append(leak)

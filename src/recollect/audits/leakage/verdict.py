@@ -14,18 +14,21 @@ def state_leakage(leaks: Mapping[int, Leak], decisions: Decisions) -> str:
 
     Args:
         leaks: The sequences of one user that the model predicts.
-        decisions: What their comparison amounts to.
+        decisions: The decisions about them.
     """
     comparison, flagged = decisions.comparison, decisions.flagged
     counted = _count(leaks, with_epsilon=not flagged)
     if not leaks:
         return f"{counted}."
     if decisions.refusal is not None:
-        return f"{counted}; whether its training on them explains it could not be tested."
+        return f"{counted}; whether training on those users explains this could not be tested."
     if not decisions.found:
-        return f"{counted}; no more leaks of them than of users whom the model has not seen."
+        return f"{counted}; that is no more than for users whom the model was not trained on."
     if not flagged:
-        return f"More leaks of its users than chance explains, though no single user can be named. {counted}."
+        return (
+            "The model leaks more of its users' texts than it would without training on them, but no single user can "
+            f"be identified. {counted}."
+        )
     theirs = _describe_largest(leak for leak in leaks.values() if leak.user in flagged)
     null = _describe_largest(comparison.null_leaks.values())
     beside = f" (ε_l up to {theirs}{f'; up to {null} without such training' if null else ''})" if theirs else ""
@@ -36,14 +39,16 @@ def state_leakage(leaks: Mapping[int, Leak], decisions: Decisions) -> str:
 
 
 def _count(leaks: Mapping[int, Leak], *, with_epsilon: bool) -> str:
-    """How many sequences come out, and of how many users."""
+    """How many sequences are reproduced, and from how many users."""
     count, people = len(leaks), len({leak.user for leak in leaks.values()})
     if not count:
-        return "No sequence that only one user wrote comes out of the model"
+        return "The model reproduces no sequence that only one user wrote"
     largest = _describe_largest(leaks.values()) if with_epsilon else ""
-    come = "sequences that only one user wrote come" if count > 1 else "sequence that only one user wrote comes"
     beside = f" (ε_l up to {largest})" if largest else ""
-    return f"{count:,} {come} out of the model, of {people:,} user{'s' * (people > 1)}{beside}"
+    return (
+        f"The model reproduces {count:,} sequence{'s' * (count > 1)} that only one user wrote, from {people:,} "
+        f"user{'s' * (people > 1)}{beside}"
+    )
 
 
 def _describe_largest(leaks: Iterable[Leak]) -> str:

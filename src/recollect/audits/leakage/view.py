@@ -27,14 +27,14 @@ def _build_epsilon_view(key: str, heading: str, caption: str) -> TableView:
 
 VERB: Final = Verb(
     name="leakage",
-    summary="Find out which sequences of which user come out of a model when it is prompted with their texts.",
-    guide="CORPUS is the training data, with a user column. Consecutive words that the model ranks likeliest are a "
-    "run; runs that one user alone wrote are what may leak. Leakage epsilon says how much likelier the model finds "
-    "them than a reference that has not seen the user: given (--reference), or trained without them (--recipe, with "
-    "--folds and --removable).\n\n"
-    "It is positive without any leak. Its null distribution comes from held-out users (--controls, the most "
-    "certain), from a second --reference, or from a second model of the recipe. Without any of these, sequences "
-    "are counted and nothing is tested.\n\n"
+    summary="Find out which users' sequences a model reproduces when it is prompted with their texts.",
+    guide="CORPUS is the training data, with a user column. Consecutive words that the model predicts (top k) form a "
+    "run; runs that only one user wrote may leak. Leakage epsilon measures how much more likely they are under the "
+    "model than under a reference that was not trained on the user: given (--reference), or trained without the user "
+    "(--recipe, with --folds and --removable).\n\n"
+    "It is positive even without a leak. Its null distribution comes from held-out users (--controls, the most "
+    "reliable), from a second --reference, or from a second model of the recipe. Without any of these, sequences "
+    "are counted but not tested.\n\n"
     "`recollect leakage my-model train.jsonl --recipe word-gru --controls others.jsonl --out run`\n\n"
     "`recollect leakage my-model train.jsonl --reference public-model --top-k 3 --fail-if 'flagged_users>0'`",
     roles={
@@ -67,7 +67,7 @@ PRESENTATION: Final = Presentation(
             },
         ),
         "users": TableView(
-            caption="Users, those of whom most leaks first",
+            caption="Users, largest leak first",
             columns={
                 "user": "User",
                 "sequences": "Sequences",
@@ -82,7 +82,7 @@ PRESENTATION: Final = Presentation(
         "by_times": _build_epsilon_view("times_up_to", "Written up to (times)", "By how often its user wrote it"),
         "by_k": _build_epsilon_view("top_k", "Top k", "By how many tokens the model shows"),
     },
-    drawn=frozenset({"chance"}),
+    drawn=frozenset({"null"}),
     listed="sequences",
     annex=("extraction", "queries"),
 )

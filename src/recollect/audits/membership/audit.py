@@ -47,7 +47,7 @@ class MembershipAudit:
     """
 
     signal: str | None = None
-    """The name of a signal; None for `ratio` where a reference is given, and `loss` otherwise."""
+    """The signal that scores records (`recollect list`); `ratio` by default if a reference is given, else `loss`."""
     signal_settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the signal, such as {"fraction": 0.1} of `lowest-tokens`."""
     fpr: tuple[float, ...] = (0.01, 0.1)
@@ -59,15 +59,15 @@ class MembershipAudit:
     shadows: int = 8
     """How many shadow models are trained for signals that need them and get none."""
     alpha: float = 0.05
-    """The significance level: how often a model that was trained on none of the candidates may be found to be."""
+    """The significance level: how often a model trained on none of the candidates is found to be trained on some."""
     confidence: float = 0.95
     """The confidence level of all intervals."""
     claimed_epsilon: float | None = None
-    """The ε that the model's card promises, to be compared with the lower bounds found here."""
+    """The ε that the model claims, to be compared with the lower bounds measured here."""
     claimed_unit: Literal["record", "user"] = "record"
-    """Whose influence that ε bounds."""
+    """The privacy unit of that ε: record-level or user-level."""
     delta: float = 0.0
-    """The δ of that promise."""
+    """The δ of that claim."""
 
     name: ClassVar[str] = "membership"
     question: ClassVar[str] = "Was this record, or this person's set of records, in the training data?"
@@ -124,12 +124,12 @@ class MembershipAudit:
         )
 
     def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
-        """Which candidates are members, and how well that can be inferred where the truth is known."""
+        """Which candidates are members, and how well that can be inferred where ground truth is known."""
         return build_result(self, self._choose_signal(evidence), evidence)
 
     @property
     def claim(self) -> Claim:
-        """What the model promises."""
+        """The privacy claim of the model."""
         return Claim(epsilon=self.claimed_epsilon, delta=self.delta, unit=self.claimed_unit)
 
     @property
@@ -160,12 +160,12 @@ class MembershipAudit:
 
 
 def _refuse(signal: Signal, evidence: Evidence) -> None:
-    """Refuse models that the signal cannot read or compare, before they cost anything."""
+    """Refuse models that the signal cannot score or compare, before any computation."""
     target = evidence.models[TARGET]
     if target.kind not in signal.kinds:
         fitting = [name for name in SIGNALS.names if target.kind in SIGNALS.load(name).kinds]
         raise PlanError(
-            f"The signal {signal.name!r} cannot read a {target.kind} model.",
+            f"The signal {signal.name!r} does not support a {target.kind} model.",
             do=f"Choose one of {', '.join(fitting)}.",
             code="unsupported_kind",
         )
@@ -183,10 +183,10 @@ def _refuse(signal: Signal, evidence: Evidence) -> None:
 
 
 def _refuse_different(target: Model, other: Model, name: str) -> None:
-    """Refuse to compare answers to different questions."""
+    """Refuse to compare models that are scored differently."""
     if other.kind != target.kind:
         raise PlanError(
-            f"The {name} is a {other.kind} model and the target a {target.kind} one: their scores do not compare.",
+            f"The {name} is a {other.kind} model and the target a {target.kind} one: their scores are not comparable.",
             do=f"Give a {target.kind} model.",
             code="different_kinds",
         )

@@ -19,7 +19,7 @@ Correction = Literal["auto", "benjamini-hochberg", "holm"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Decisions:
-    """What is decided about every candidate, whether or not the truth is known."""
+    """What is decided about every candidate, with or without ground truth."""
 
     p: Floats
     """The share of controls that score as high, in the order of the candidates."""
@@ -43,7 +43,7 @@ def decide(
         candidates: Their scores.
         controls: The scores of held-out records.
         rates: The false positive rates at which candidates are flagged.
-        correction: How p-values are corrected; `auto` takes Holm's where a user has several candidates, whose p-values
+        correction: How p-values are corrected; `auto` uses Holm's where a user has several candidates, whose p-values
             depend on each other in ways that Benjamini–Hochberg does not allow for.
         alpha: The significance level at which a candidate is identified.
     """

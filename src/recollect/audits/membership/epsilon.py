@@ -27,11 +27,11 @@ CANARIES = "canaries"
 CANARY_TEXTS = "canary-texts"
 """The role of the canaries as a corpus."""
 UNFAIR = 0.001
-"""Below this p-value of the number of members, no fair coin can have chosen them."""
+"""Below this p-value of the number of members, membership was not decided by fair coin flips."""
 
 _COUNTS = (
-    "A lower bound on epsilon, at this confidence level, from true and false positives. It counts as if every "
-    "candidate came from a training run of its own; within one training run it is approximate."
+    "A lower bound on epsilon, at this confidence level, from true and false positives. It assumes that every "
+    "candidate has a training run of its own; within one training run it is approximate."
 )
 _NO_CONTROLS = "The threshold of this bound comes from controls, and none are given."
 _ONE_RUN = (
@@ -42,7 +42,7 @@ _ONE_RUN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """What the card of a model promises."""
+    """The privacy claim of a model's card."""
 
     epsilon: float | None
     delta: float
@@ -57,7 +57,7 @@ class Claim:
         if self.epsilon is None:
             return ""
         if self.unit == "record" and by == "user":
-            return " The model's claim is per record, and says less about users with several."
+            return " The model's claim is per record, and is weaker for users with several."
         claimed = f" The model claims ε ≤ {self.epsilon:g} (δ = {self.delta:g}) per {self.unit};"
         if bound > self.epsilon:
             return f"{claimed} this audit shows at least {bound:.2f}, which refutes it."
@@ -67,11 +67,11 @@ class Claim:
 def add_bounds(
     builder: ResultBuilder, scores: UnitScores, claim: Claim, *, by: By, rate: float, confidence: float
 ) -> None:
-    """Both bounds from candidates of whom the truth is known; every user counts once.
+    """Both bounds from candidates with known ground truth; every user counts once.
 
     Args:
         builder: Where findings are kept.
-        scores: The scores and the truth.
+        scores: The scores and the ground truth.
         claim: What the model promises.
         by: Whether the units are records or users; records of one user count as that user.
         rate: The false positive rate at which candidates are flagged: the threshold comes from the controls alone.
@@ -151,8 +151,8 @@ class _OneRun:
         inside, both = len(self.members), len(self.members) + len(self.others)
         if both and binomial_p(inside, both, 0.5, alternative="two-sided") < UNFAIR:
             raise NotEnoughData(
-                f"{inside} of {both} are members, which no fair coin decided.",
-                do="Toss a coin for each candidate before training, or plant as many canaries as are held back.",
+                f"{inside} of {both} are members: membership was not decided by fair coin flips.",
+                do="Flip a coin for each candidate before training, or plant as many canaries as are held back.",
                 code="not_randomised",
             )
         return epsilon_from_one_run(
@@ -169,5 +169,5 @@ def _add_bound(
     except NotEnoughData as refusal:
         builder.refuse(name, refusal)
         return
-    beside = f"{reading} 0 means that nothing was shown.{claim.compare(bound.value, by=by)}"
+    beside = f"{reading} 0 means that no leakage was shown.{claim.compare(bound.value, by=by)}"
     builder.try_estimate(name, lambda: bound, unit="nats", reading=beside)

@@ -1,4 +1,4 @@
-"""How well membership can be inferred where the truth is known: AUC, TPR at low FPR, precision and recall."""
+"""How well membership can be inferred where ground truth is known: AUC, TPR at low FPR, precision and recall."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from recollect.stats.roc import tpr_at_fpr
 LOW_RATES: Final = (0.1, 0.01, 0.001)
 """The false positive rates at which the paper and its successors read the ROC curve."""
 _AT_RATE = "at the threshold that {rate:.1%} of the controls exceed"
-_AT_MEAN = "at the mean score of the members as the threshold, which only the trainer of the model knows"
+_AT_MEAN = "at the mean score of the members as the threshold, which is known only to the trainer of the model"
 
 
 def add_evaluation(
@@ -29,7 +29,7 @@ def add_evaluation(
 
     Args:
         builder: Where findings are kept.
-        scores: The scores and the truth.
+        scores: The scores and the ground truth.
         flagged: At each false positive rate, which candidates are flagged.
         confidence: The confidence level of all intervals.
     """
@@ -83,7 +83,7 @@ def add_baseline(
 
 
 def _add_loss_at_rate(builder: ResultBuilder, loss: UnitScores, rate: float, confidence: float) -> None:
-    """How good the flags of the loss are; nothing where the controls are too few, which was said of the signal."""
+    """How good the flags of the loss are; nothing where the controls are too few, which is reported for the signal."""
     controls = loss.controls
     if controls is None or len(set(controls.users)) < round(1 / rate) - 1:
         return

@@ -26,12 +26,12 @@ COMBINATIONS: tuple[tuple[str, ...], ...] = (
 
 
 def extract_features(records: Sequence[Record], counted: Iterable[Record]) -> dict[str, Floats]:
-    """The paper's hand-made features, each as columns [records, columns].
+    """The paper's hand-crafted features, each as columns [records, columns].
 
     Args:
         records: Texts.
-        counted: Where the frequencies of words come from. What a record's own user wrote is not counted for it: else
-            the words of those who are counted would seem more frequent than anybody else's.
+        counted: The texts in which word frequencies are counted. A record's own user is left out of its counts: else
+            the words of counted users would seem more frequent than those of others.
     """
     mine = count_words_by_user(counted)
     whole = Counter[str]()

@@ -15,15 +15,15 @@ from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, Evi
 POOL = "pool"
 """The role of the corpus that trains shadows: candidates and controls together.
 
-Controls are divided like candidates, because a threshold holds only if both are scored alike."""
+Controls are divided like candidates, because a threshold is valid only if both are scored in the same way."""
 REFERENCE_HALF = "reference-half"
 """The half of the controls that trains the reference."""
 POPULATION = "population"
-"""The other half, which sets the thresholds: the reference must not have seen it either."""
+"""The other half, which sets the thresholds: the reference must not be trained on it either."""
 
 
 def build_shadow_cohorts(evidence: Evidence, shadows: int) -> tuple[Corpus, Cohorts]:
-    """The pool, and the random half of it that trains each shadow; two shadows of a pair share nobody."""
+    """The pool, and the random half of it that trains each shadow; two shadows of a pair share no member."""
     pool = evidence.corpora.get(POOL) or Corpus("candidates and controls", _PooledCorpus(evidence.corpora))
     unit = _choose_unit(pool)
     members = draw_halves(list_units(pool, unit), shadows, seed=evidence.seed, name=SHADOW)

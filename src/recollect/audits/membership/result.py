@@ -44,20 +44,20 @@ _MEMBERSHIP = (
     "so far above non-members."
 )
 _UNTESTED = (
-    "P-values compare candidates with the controls: they hold if candidates that are not members are like the "
-    "controls in all else.",
-    "A candidate that is not flagged may be a member all the same.",
+    "P-values compare candidates with the controls: they are valid if candidates that are non-members are otherwise "
+    "comparable with the controls.",
+    "A candidate that is not flagged may still be a member.",
 )
 _UNTESTED_WITHOUT_CONTROLS = (
-    "Members are compared with non-members: the AUC measures membership if the two are alike in all else.",
-    "Which candidate is a member is not tested: naming anybody takes controls.",
+    "Members are compared with non-members: the AUC measures membership if the two are otherwise comparable.",
+    "Which candidate is a member is not tested: identifying individual candidates requires controls.",
 )
 _NO_CONTROLS = (
-    "It compares candidates with controls, and none are given. Give held-out controls (--controls, controls=)."
+    "This compares candidates with controls, and none are given. Give held-out controls (--controls, controls=)."
 )
-_NOBODY_NAMED = (
-    "No controls are given: members are compared with non-members, and nobody is named. There are no thresholds and no "
-    "p-values of single candidates; held-out controls (--controls, controls=) would give them."
+_NOBODY_IDENTIFIED = (
+    "No controls are given: members are compared with non-members, and no candidate is identified individually. "
+    "Thresholds and p-values of single candidates need held-out controls (--controls, controls=)."
 )
 
 
@@ -136,7 +136,7 @@ def _score_and_decide(audit: MembershipAudit, signal: Signal, evidence: Evidence
 
 
 def _add_decisions(builder: ResultBuilder, found: _ScoredUnits) -> float | None:
-    """How many candidates are identified, individually and as a group. Gives the p-value of the latter."""
+    """How many candidates are identified, individually and as a group. Returns the p-value of the latter."""
     audit, candidates, controls, decisions = (
         found.audit,
         found.scores.candidates,
@@ -185,7 +185,7 @@ def _count_identified(audit: MembershipAudit, decisions: Decisions, controls: in
 
 
 def _add_truth(builder: ResultBuilder, found: _ScoredUnits) -> float | None:
-    """How well members are distinguished from non-members. Gives the p-value of "they score alike"."""
+    """How well members are distinguished from non-members. Returns the p-value of "they score alike"."""
     audit, scores = found.audit, found.scores
     users = scores if audit.by == "user" else scores.average_by_user()
     p = _add_test(builder, "membership_p", users.members, users.non_members, _MEMBERSHIP)
@@ -199,7 +199,7 @@ def _add_truth(builder: ResultBuilder, found: _ScoredUnits) -> float | None:
 
 
 def _add_test(builder: ResultBuilder, name: str, above: Scores, below: Scores, reading: str) -> float | None:
-    """The p-value of "both sides score alike", by one score of each user; an interval would say less of few users."""
+    """The p-value of "both sides score alike", by one score of each user."""
     try:
         p = mann_whitney(above, below).p
     except NotEnoughData as refusal:
@@ -211,7 +211,7 @@ def _add_test(builder: ResultBuilder, name: str, above: Scores, below: Scores, r
 
 
 def _add_notes(builder: ResultBuilder, found: _ScoredUnits) -> None:
-    """What a reader ought to know about the controls and the shadow models."""
+    """Notes for the reader about the controls and the shadow models."""
     audit, candidates, controls, decisions = (
         found.audit,
         found.scores.candidates,
@@ -219,7 +219,7 @@ def _add_notes(builder: ResultBuilder, found: _ScoredUnits) -> None:
         found.decisions,
     )
     if controls is None or decisions is None:
-        builder.note("nobody_named", _NOBODY_NAMED)
+        builder.note("nobody_identified", _NOBODY_IDENTIFIED)
     else:
         users, needed = len(set(controls.users)), required_controls(audit.alpha, tests=max(1, len(candidates)))
         if users < needed:
@@ -229,16 +229,16 @@ def _add_notes(builder: ResultBuilder, found: _ScoredUnits) -> None:
                 else f"no candidate can be identified alone, only several of the {len(candidates):,} together,"
             )
             builder.note(
-                "too_few_controls_to_name",
+                "too_few_controls_to_identify",
                 f"With {users:,} control users, {which} at the significance level {audit.alpha:g} after correction; "
-                f"{needed:,} control users would do.",
+                f"{needed:,} control users would be enough.",
             )
     if SHADOW in found.signal.needs and POOL not in found.evidence.corpora:
         builder.note(
-            "shadows_saw_candidates_only",
-            "The shadow models were given, and were trained on some of the candidates and on no control: p-values hold "
-            "only as far as a record that shadows were trained on scores like one that they were not. Train shadows "
-            "with a recipe to have both treated alike.",
+            "shadows_trained_on_candidates_only",
+            "The given shadow models were trained on some of the candidates and on no control: p-values are valid only "
+            "if records that shadows were trained on score like records that they were not. Train shadows with a "
+            "recipe to treat both in the same way.",
         )
 
 
@@ -266,12 +266,12 @@ def _add_separability(builder: ResultBuilder, found: _ScoredUnits) -> None:
         "blind_auc",
         lambda: compared.effect,
         unit="probability",
-        reading=f"How well a bag-of-words classifier, which knows nothing of the model, separates {sides}; 0.5 if they "
+        reading=f"How well a bag-of-words classifier, which has no access to the model, separates {sides}; 0.5 if they "
         "are comparable.",
     )
     if compared.p <= SHIFT_ALPHA:
         builder.note(
-            "told_apart_without_model",
+            "distinguishable_without_model",
             f"The {sides} can be distinguished without the model (AUC {compared.effect.value:.2f} by their words "
             "alone): what is found here may measure that difference, and not membership.",
         )
@@ -289,7 +289,7 @@ def _build_tables(found: _ScoredUnits, susceptibility: Susceptibility | None) ->
         candidates = candidates.append_column("likely_memorised", likely)
     tables = {"candidates": candidates}
     if susceptibility is not None:
-        tables["exposed"] = susceptibility.table
+        tables["susceptibility"] = susceptibility.table
     if scores.controls is not None and decisions is not None:
         rates = sorted(decisions.flagged)
         thresholds = [find_threshold(scores.controls, rate) for rate in rates]

@@ -1,4 +1,4 @@
-"""Scores of all that is audited: candidates and controls, by record or by user, and the truth where it is known."""
+"""Scores of candidates and controls, by record or by user, and the ground truth where it is known."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class UnitScores:
     controls: Scores | None
     """Held out, and no candidate's content or user among them; None where no controls are given."""
     truth: Mapping[str, bool] | None
-    """Whether a candidate is a member; unknown ones are left out. None where nobody said anything."""
+    """Whether a candidate is a member; unknown ones are left out. None where no ground truth is given."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """How many were left out, by reason."""
 
@@ -44,11 +44,11 @@ class UnitScores:
 
     @property
     def complete(self) -> bool:
-        """Whether the truth is known of every candidate, and some are members and some are not."""
+        """Whether ground truth is known for every candidate, and some are members and some are not."""
         return self.has_both and len(self.truth or {}) == len(self.candidates)
 
     def _select(self, *, member: bool) -> Scores:
-        """The candidates of whom this is known."""
+        """The candidates for which this is known."""
         truth = self.truth or {}
         return self.candidates.select([name for name in self.candidates.records if truth.get(name) is member])
 
@@ -76,8 +76,8 @@ def score_units(signal: Signal, evidence: Evidence, controls: str | None, *, by:
     """The scores of all candidates and controls.
 
     Args:
-        signal: What gives the scores.
-        evidence: Holds all answers that the signal needs about both corpora.
+        signal: What computes the scores.
+        evidence: Contains all answers that the signal needs for both corpora.
         controls: The role of the corpus that sets the thresholds; None where there is none.
         by: Whether the units are records or users.
     """

@@ -54,13 +54,13 @@ class Susceptibility:
     """Of the best features, on the half that was held out."""
     recall: Estimate
     features: str
-    """Which these are: the embedding where there is one, else all hand-made features."""
+    """Which these are: the embedding where there is one, else all hand-crafted features."""
 
 
 def add_susceptibility(
     builder: ResultBuilder, audit: MembershipAudit, evidence: Evidence, scores: UnitScores, decisions: Decisions | None
 ) -> Susceptibility | None:
-    """Which records are susceptible, where the truth is known and the units are records; None where that is unknown."""
+    """Which records are susceptible, where ground truth is known and the units are records; else None."""
     if scores.truth is None or audit.by != "record" or decisions is None or not decisions.flagged:
         return None
     records = {record.id: record for record in evidence.corpora[AUDITED]}
@@ -78,12 +78,12 @@ def add_susceptibility(
             confidence=audit.confidence,
         )
     except NotEnoughData as refusal:
-        builder.refuse("exposed_precision", refusal)
+        builder.refuse("susceptibility_precision", refusal)
         return None
     how = f"by a logistic regression from {found.features}, on held-out users."
     for name, what, share in (
-        ("exposed_precision", "Of the records predicted to be detected, the share that is,", found.precision),
-        ("exposed_recall", "Of the records that are detected, the share that was predicted,", found.recall),
+        ("susceptibility_precision", "Of the records predicted to be detected, the share that is,", found.precision),
+        ("susceptibility_recall", "Of the records that are detected, the share that was predicted,", found.recall),
     ):
         builder.findings.append(Finding.of(share, name=name, unit="share", reading=f"{what} {how}"))
     return found
@@ -120,7 +120,7 @@ def predict_detection(
         members: Texts that were trained on.
         detected: Whether the audit flags each of them.
         others: Texts that were not trained on.
-        embedder: A general masked model; None for hand-made features only.
+        embedder: A general masked model; None for hand-crafted features only.
         seed: Of the run: divides users into those that are fitted to and those that are held out.
         confidence: The confidence level of all intervals.
 

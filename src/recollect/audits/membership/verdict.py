@@ -51,9 +51,9 @@ def _describe_known(case: Case, auc: Finding) -> str:
 
 
 def _describe_identified(case: Case) -> str:
-    """How many candidates are identified, or why nobody is."""
+    """How many candidates are identified, or why none is."""
     if case.controls is None:
-        return "without controls nobody is identified individually"
+        return "without controls, no candidate is identified individually"
     number = f"{case.identified:,}" if case.identified else "none"
     verb = "are" if case.identified > 1 else "is"
     return f"{number} of the {_name_candidates(case)} {verb} identified individually"

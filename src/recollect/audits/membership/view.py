@@ -14,9 +14,9 @@ from recollect.signals.neighbourhood import PERTURBER
 VERB: Final = Verb(
     name="membership",
     summary="Find out which records, or whose, were in the training data of a model.",
-    guide="CORPUS holds the candidates; the controls are a population known not to be in the training set, which "
-    "sets the thresholds. With members, the truth, it says how well membership can be inferred; with known members "
-    "and non-members no controls are needed.\n\n"
+    guide="CORPUS contains the candidates; the controls are held-out records known not to be in the training set, "
+    "which set the thresholds. With known members (ground truth) the audit measures how well membership can be "
+    "inferred; with known members and non-members no controls are needed.\n\n"
     "`recollect membership my-model candidates.jsonl --reference base-model --controls population.jsonl --out run`",
     roles={
         TARGET: TARGET_MODEL,
@@ -25,12 +25,14 @@ VERB: Final = Verb(
         REFERENCE: REFERENCES,
         SHADOW: Role(
             kind="model",
-            help="A shadow model: shadow-0, shadow-1 … in the order given; a cohorts.json says who trained it.",
+            help="A shadow model: shadow-0, shadow-1 … in the order given; a cohorts.json lists its members.",
             many=True,
         ),
-        PERTURBER: Role(kind="model", help="For neighbourhood: a masked model that writes the neighbours."),
+        PERTURBER: Role(
+            kind="model", help="For the signal neighbourhood: a masked model that generates the neighbours."
+        ),
         EMBEDDER: Role(
-            kind="model", help="With members: a general masked model, to predict which records are exposed."
+            kind="model", help="With known members: a general masked model, to predict which records are susceptible."
         ),
         CANARIES: Role(kind="file", help="The .canaries.json of `recollect plant`, for a bound on ε."),
     },

@@ -43,43 +43,43 @@ from recollect.results.result import Result
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 
 KINDS = ("causal", "seq2seq")
-"""Models that rank words: word prediction, dialogue and translation."""
+"""Kinds of models that rank words: word prediction, dialogue and translation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProvenanceAudit:
-    """Whether the texts of one person, or of each of many, were used to train a model that shows ranked words only.
+    """Whether the texts of one person, or of each of many, were used to train a model that outputs ranked words only.
 
     Shadow models are trained on halves of the users of a reference corpus. Some reference users are held out from all
     of them: the target scores their texts too, and their scores are the null distribution.
     """
 
     method: Literal["calibrated", "histogram"] = "calibrated"
-    """`calibrated`: ours. `histogram`: the paper's Algorithm 1."""
+    """`calibrated` controls the error rate; `histogram` is the paper's Algorithm 1."""
     shadows: int = 10
     """How many shadow models are trained."""
     queries: int | None = 32
     """How many texts of each person the target scores; None for all."""
     budget: int | None = None
-    """How many texts it may score in all, those of calibration users included; None for no limit."""
+    """The query budget: how many texts the target may score in all, calibration users included; None for no limit."""
     select: Select = "surprise"
-    """How these texts are chosen, before any model scores anything."""
+    """How these texts are selected, before any model scores anything."""
     top_k: int | None = None
-    """Use no more than so many of the target's likeliest words; None for all that it shows."""
+    """Use only the target's top k words; None for all that it outputs."""
     pieces: int | None = None
-    """Query every text in overlapping pieces of so many words, too (`calibrated`): each is a further query, and ranks
-    its words once more. For targets that show one word or a few."""
+    """Also query every text in overlapping pieces of so many words (`calibrated`): each is a further query, and ranks
+    its words once more. For targets that output one word or a few."""
     calibration: float = 0.25
     """The share of the reference users who are held out from all shadows."""
     artificial: int = 600
-    """How many users are made up, at most, for a reference corpus that has none."""
+    """How many artificial users, at most, a reference corpus without users is divided into."""
     vocabulary: int = 5000
-    """How many words the target is taken to know (the paper's 5,000): rarer ones count as one word when texts are
-    chosen, and the histogram spans so many ranks."""
+    """The assumed size of the target's vocabulary (the paper's 5,000): rarer words count as one when texts are
+    selected, and the histogram spans so many ranks."""
     least: int = 20
-    """How many words that all models know a person must have."""
+    """How many words within the vocabulary of all models a person must have."""
     bins: int = 100
-    """Of the histogram."""
+    """How many bins the histogram has."""
     features: Features = "scaled"
     """The features of the histogram's classifier: `scaled` as in the authors' code, or `counts` as printed."""
     alpha: float = 0.05
@@ -102,7 +102,7 @@ class ProvenanceAudit:
             check_at_least(MIN_WORDS, pieces=self.pieces)
             if self.method == "histogram":
                 raise PlanError(
-                    "The histogram is made of the ranks in whole texts.",
+                    "The histogram uses the ranks in whole texts.",
                     do="Leave out pieces, or use calibrated.",
                     code="pieces_with_histogram",
                 )
@@ -110,7 +110,7 @@ class ProvenanceAudit:
         check_between(0, 1, calibration=self.calibration, alpha=self.alpha)
 
     def needs(self, evidence: Evidence) -> Needs:
-        """Shadows, and the chosen texts scored by them and by the target; nothing if too few users calibrate."""
+        """Shadows, and the selected texts scored by them and by the target; nothing with too few calibration users."""
         access = {TARGET: Access.top(self.top_k or 1)}
         given = frozenset({TARGET, AUDITED, CONTROLS})
         nothing_yet = Needs(access=access, given=given, fleet={SHADOW: self.shadows})
@@ -118,13 +118,13 @@ class ProvenanceAudit:
             return nothing_yet
         if (kind := evidence.models[TARGET].kind) not in KINDS:
             raise PlanError(
-                f"Provenance uses the ranks of words as they are written; the target is a {kind} model.",
-                do="Give a causal or sequence-to-sequence model; the membership audit takes others.",
+                f"Provenance needs a model that ranks the next word; the target is a {kind} model.",
+                do="Give a causal or sequence-to-sequence model; the membership audit accepts other kinds.",
                 code="unsupported_kind",
             )
         if kind == "seq2seq" and self.pieces is not None:
             raise PlanError(
-                "Only texts can be queried in pieces, and the target predicts from a source.",
+                "Only plain texts can be queried in pieces, and the target is a sequence-to-sequence model.",
                 do="Leave out pieces.",
                 code="pieces_of_pairs",
             )
@@ -136,7 +136,7 @@ class ProvenanceAudit:
         try:
             corpora = corpora or choose_queries(self, evidence, reference)
         except NotEnoughData:
-            return nothing_yet  # `run` says why
+            return nothing_yet  # `run` states the reason
         models = (TARGET, *reference.shadows)
         scored_pairs = {(model, role) for model in models for role in corpora} - {(TARGET, TRAINING)}
         return Needs(
@@ -149,7 +149,7 @@ class ProvenanceAudit:
         )
 
     def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
-        """A decision about each person, with its p-value; and how good the decisions are, where the truth is known."""
+        """A decision about each person, with its p-value; and its accuracy where ground truth is known."""
         reference = self._divide_reference(evidence)
         if QUERIES not in evidence.corpora or reference is None:
             return self._refuse(evidence, reference)
@@ -177,7 +177,7 @@ class ProvenanceAudit:
         return divide_reference(evidence, shadows=self.shadows, share=self.calibration, artificial=self.artificial)
 
     def _refuse(self, evidence: Evidence, reference: Reference | None) -> Result:
-        """The result when too few users calibrate; nothing was trained or scored."""
+        """The result when there are too few calibration users; nothing was trained or scored."""
         refusal = NotEnoughData("No text was queried.", code="no_queries")
         try:
             choose_queries(self, evidence, reference)

@@ -28,7 +28,7 @@ class CalibratedScorer:
     words: WordRanks
     """Of the audited and the calibration users; the target is the first model, the shadows are the others."""
     k: int | None
-    """How many of its likeliest tokens the target shows; None for all."""
+    """The target's top k that is visible; None for all."""
 
     def score_users(self, most: int) -> Floats:
         """The evidence of each user's first so many texts, in units of its standard error [users].
@@ -42,10 +42,10 @@ class CalibratedScorer:
 
     @cached_property
     def evidence(self) -> Floats:
-        """What each word tells; higher is more evidence of training [words].
+        """The evidence of each word; higher is more evidence of training [words].
 
-        Everybody's words are treated alike, the person's and the calibration users': so whoever is not a member is as
-        likely as any of them to score highest, whatever the shadows are worth.
+        The words of the person and of the calibration users are treated in the same way: so a non-member is as likely
+        as any of them to score highest, however good or bad the shadows are.
         """
         target, *shadows = range(len(self.words.log_rank))
         hardness = np.mean([find_quantiles(self.words.limit_ranks(j, None)) for j in shadows], axis=0)

@@ -17,7 +17,7 @@ from recollect.stats.comparisons import Comparison
 FAR = 4.0
 """So many standard deviations of the calibration users, and beyond all of them, is unlike them."""
 GROUP = 20
-"""So many people, at least, are compared as a group: fewer differ by chance alone."""
+"""The fewest people that are compared as a group: smaller groups differ by random variation alone."""
 MIN_AUC = 0.6
 """From this AUC on a difference of words is reported: with many people a smaller one is soon significant."""
 _QUARTILES = 1.349
@@ -28,7 +28,7 @@ def find_differences(words: WordRanks, most: int, tested: Codes, against: Codes)
     """In what each of some people is unlike all calibration users; empty if in nothing.
 
     Args:
-        words: Of everybody.
+        words: Of all people.
         most: From how many texts of each.
         tested: These people, by their indices among the users.
         against: The calibration users, likewise.
@@ -49,7 +49,7 @@ def find_differences(words: WordRanks, most: int, tested: Codes, against: Codes)
 
 
 def _measure_habits(words: WordRanks, most: int) -> dict[tuple[str, str], Floats]:
-    """How everybody writes, by the names of low and of high values; the target has no influence on it [users]."""
+    """Features of each person's writing, by the names of low and of high values; independent of the target [users]."""
     within = words.text < most
     user, users = words.user[within], len(words.users)
     count = np.maximum(1, np.bincount(user, minlength=users))

@@ -28,9 +28,9 @@ class Decisions:
 
     users: tuple[str, ...]
     score: Floats
-    """NaN for whoever has too little text."""
+    """NaN for people with too little text."""
     p: Floats
-    """The share of calibration users that score as high; NaN for whoever cannot be tested."""
+    """The share of calibration users that score as high; NaN for people who cannot be tested."""
     corrected: Floats
     """Among people for whom it is at most α, at most a share α is expected to be false; NaN where p is not valid."""
     flagged: NDArray[np.bool_]
@@ -102,7 +102,7 @@ def decide(scorer: Scorer, words: WordRanks, people: int, *, alpha: float, least
 
 
 def decide_outcome(decisions: Decisions, *, least: int) -> tuple[Outcome, str | None]:
-    """Whether anybody's texts were used; and a code if that is inconclusive.
+    """Whether any person's texts were used; and a code if that is inconclusive.
 
     Args:
         decisions: About each person.

@@ -123,7 +123,7 @@ def _read(source: _Source) -> ShadowTexts:
 
 
 def _note_digests(corpus: Corpus, digests: set[str]) -> Iterator[Record]:
-    """The records, their digests noted on the way."""
+    """The records, collecting their digests."""
     for record in corpus:
         digests.add(record.digest)
         yield record
@@ -135,7 +135,7 @@ def build_frequency_table(words: WordRanks, people: NDArray[np.bool_], calibrati
     Null where it does not show the middle word.
 
     Args:
-        words: Of everybody; the target is the first model.
+        words: Of all people; the target is the first model.
         people: Whose words are looked at [users].
         calibration: Who is known to be no member [users].
     """

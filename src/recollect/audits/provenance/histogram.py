@@ -1,7 +1,7 @@
 """The paper's method: histograms of ranks, classified by a linear support vector machine.
 
 Song and Shmatikov 2019, Algorithm 1. What the paper leaves open: 100 bins; a word's rank less one is binned, so that
-the last rank is not dropped; where only the k likeliest words are shown, min(100, k) bins over those and a count of
+the last rank is not dropped; where only the top k words are visible, min(100, k) bins over those and a count of
 the words that are not; unknown words are left out; shadow users have as many queries as the person.
 """
 
@@ -36,7 +36,7 @@ class Histogram:
     vocabulary: int
     """How many ranks there are."""
     k: int | None
-    """How many of its likeliest tokens the target shows; None for all."""
+    """The target's top k that is visible; None for all."""
     bins: int = 100
     features: Features = "scaled"
     seed: int = 0
@@ -49,7 +49,7 @@ class Histogram:
         return np.asarray(self._models[most].decision_function(self._count_ranks(self.words, most)), dtype=np.float64)
 
     def _fit(self, most: int) -> Pipeline:
-        """The audit model for users of whom so many texts are known."""
+        """The audit model for users with so many texts."""
         # here, because the other method should not wait for it
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import Normalizer, StandardScaler

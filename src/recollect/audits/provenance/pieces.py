@@ -21,7 +21,8 @@ _INK = re.compile(r"\S+")
 def cut_pieces(texts: Sequence[Record], width: int) -> list[Record]:
     """All pieces of one person's texts, those of the first text first; what is queried already is not repeated.
 
-    A piece begins after every half of its width. The one at a text's very beginning would show what the text shows.
+    A piece begins after every half of its width. The one at the start of a text would repeat what the text itself
+    shows.
 
     Args:
         texts: The texts that are queried, in the order of choice.
@@ -49,7 +50,7 @@ def find_text(piece: Record) -> int:
 
 
 def build_pieces(texts: Mapping[str, list[Record]], most: int, width: int, *, name: str) -> Corpus:
-    """A corpus of the pieces of everybody's first texts.
+    """A corpus of the pieces of each person's first texts.
 
     Args:
         texts: The texts of each user, the best first.

@@ -39,7 +39,7 @@ Texts = Mapping[str, list[Record]]
 
 @dataclass(frozen=True)
 class Selector:
-    """Ranks texts by how much they would reveal, the same way whatever the order of the corpus."""
+    """Ranks texts by how much they would reveal, independently of the order of the corpus."""
 
     rule: Select
     frequencies: Frequencies
@@ -52,7 +52,7 @@ class Selector:
 
         Args:
             corpus: The texts.
-            users: Whose texts; None for everybody's.
+            users: Whose texts; None for all users.
         """
         texts: dict[str, dict[str, tuple[tuple[float, str], Record]]] = {}
         for record in corpus:
@@ -86,8 +86,8 @@ def _get_sort_key(ranked: tuple[tuple[float, str], Record]) -> tuple[float, str]
 def choose_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Reference | None) -> dict[str, Corpus]:
     """The texts that are queried, by their roles.
 
-    Texts that a shadow may have been trained on are nobody's queries: they say nothing about how hard their words are.
-    Of everybody equally many texts are queried, as far as they have them: whoever has fewer is later compared with
+    Texts that a shadow may have been trained on are never queries: they do not show how hard their words are.
+    Equally many texts of each person are queried, as far as there are any: a person with fewer is later compared with
     calibration users cut down to as many.
 
     Raises:
@@ -137,7 +137,7 @@ def _build_refusal(audit: ProvenanceAudit, found: int) -> NotEnoughData:
     return NotEnoughData(
         f"A p-value of {audit.alpha:g} needs at least {needed} calibration users, and there are {found}: a share of "
         f"{audit.calibration:g} of the reference users, on whom no shadow model may be trained.",
-        do=f"Give controls with at least {users} users, or let a larger share calibrate.",
+        do=f"Give controls with at least {users} users, or a larger calibration share.",
         code="too_few_controls",
         needed=users,
     )
@@ -155,7 +155,7 @@ def _count_texts(audit: ProvenanceAudit, people: Texts, calibration: Texts) -> i
 
 
 def _choose_afforded(audit: ProvenanceAudit, people: Texts, calibration: Texts, most: int, seed: int) -> Texts:
-    """The calibration users whom the budget reaches, drawn at random."""
+    """The calibration users within the budget, drawn at random."""
     if audit.budget is None:
         return calibration
     spent = least = sum(_count_queries(audit, texts[:most]) for texts in people.values())

@@ -28,7 +28,7 @@ class Reference:
     """The reference users and what each of them is for."""
 
     role: str
-    """The role of the corpus that holds them."""
+    """The role of the corpus that contains them."""
     corpus: Corpus
     calibration: tuple[str, ...]
     """Held-out users: no shadow was trained on them, and the target scores their texts."""
@@ -50,7 +50,7 @@ def find_reference_corpus(evidence: Evidence, *, artificial: int) -> tuple[str, 
     """The reference corpus with its role; one without users gets artificial ones.
 
     Args:
-        evidence: Holds the controls.
+        evidence: Contains the controls.
         artificial: How many users to make up, at most; each has ten records or more.
     """
     if ARTIFICIAL in evidence.corpora:
@@ -66,11 +66,11 @@ def find_reference_corpus(evidence: Evidence, *, artificial: int) -> tuple[str, 
 def divide_reference(evidence: Evidence, *, shadows: int, share: float, artificial: int) -> Reference | None:
     """The reference users divided; None if they are too few to be.
 
-    Shadows that are given, with the cohorts that trained them, are taken as they are: whoever trained none of them
+    Shadows that are given, with their cohorts, are used as they are: users who are in none of their training sets
     calibrates.
 
     Args:
-        evidence: Holds the controls; and shadows, where there are some already.
+        evidence: Contains the controls; and shadows, where there are some already.
         shadows: How many shadow models.
         share: The share of the users who calibrate.
         artificial: How many users to make up for a corpus that has none.

@@ -31,31 +31,31 @@ _UNTESTED = (
     "People are compared with calibration users from the controls: the p-value is valid for people who write about the "
     "same things and in the same way as they do.",
     "No evidence of training is no proof that a person's texts were not used: texts that were used once among many, or "
-    "under differential privacy, leave no trace that this audit could find.",
+    "under differential privacy, leave no trace that this audit could detect.",
 )
 _CHOSEN = (
-    "Whoever has no more texts than are queried is compared, with all of theirs, with texts of calibration users that "
-    "were chosen from more: the p-value is then approximate, not exact. `--select random` avoids it."
+    "People with no more texts than are queried are compared, with all of their texts, with texts of calibration users "
+    "that were selected from more: the p-value is then approximate, not exact. `--select random` avoids this."
 )
 _HISTOGRAM = "The support vector machine's own decisions guarantee no false positive rate; the p-values do."
 _READINGS = {
     "auc": "The probability that a person whose texts were used scores above one whose texts were not; 0.5 is expected "
     "under the null hypothesis.",
-    "accuracy": "Right decisions about people, at the given proportion of members; decisions by corrected p-values.",
+    "accuracy": "Correct decisions about people, at the given proportion of members; decisions by corrected p-values.",
     "precision": "Of the people found, those whose texts were indeed used.",
     "recall": "Of the people whose texts were used, those found.",
     "false_positive_rate": "Of the people whose texts were not used, those wrongly found.",
-    "svm_accuracy": "The paper's accuracy: right decisions of the support vector machine, whatever its error rates.",
+    "svm_accuracy": "The paper's accuracy: correct decisions of the support vector machine, whatever its error rates.",
     "svm_precision": "The paper's precision: members among those whom the support vector machine classifies as such.",
     "svm_recall": "The paper's recall: members whom the support vector machine classifies as such.",
-    "svm_false_alarm_rate": "Calibration users, who are no members, whom the support vector machine classifies as "
+    "svm_false_positive_rate": "Calibration users, who are non-members, whom the support vector machine classifies as "
     "members.",
 }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoredPeople:
-    """All that a result is made of."""
+    """The data that a result is built from."""
 
     decisions: Decisions
     words: WordRanks
@@ -63,7 +63,7 @@ class ScoredPeople:
     pieces: tuple[Mapping[str, int], ...]
     """How many pieces of whose texts were queried, too: of the audited people's, and of the calibration users'."""
     silent: tuple[str, ...]
-    """Audited people of whom there was no text to query."""
+    """Audited people who have no text to query."""
     truth: Mapping[str, bool]
     """Who is a known member and who a known non-member."""
     shift: Comparison | None
@@ -120,7 +120,7 @@ def _add_findings(builder: ResultBuilder, audit: ProvenanceAudit, decisions: Dec
 
 
 def _add_quality(builder: ResultBuilder, audit: ProvenanceAudit, found: ScoredPeople) -> None:
-    """How good the decisions are, where the truth is known."""
+    """How accurate the decisions are, where ground truth is known."""
     decisions = found.decisions
     wanted: dict[str, Callable[[], Estimate]] = {}
     if found.truth and decisions.tested.any():
@@ -131,7 +131,7 @@ def _add_quality(builder: ResultBuilder, audit: ProvenanceAudit, found: ScoredPe
             wanted |= _measure_quality("svm_", decisions.score > 0, members, others)
     if audit.method == "histogram":
         alarms = decisions.calibration[~np.isnan(decisions.calibration)] > 0
-        wanted["svm_false_alarm_rate"] = lambda: false_positive_rate(alarms)
+        wanted["svm_false_positive_rate"] = lambda: false_positive_rate(alarms)
     for name, estimate in wanted.items():
         unit = "probability" if name == "auc" else "share"
         builder.try_estimate(name, estimate, unit=unit, reading=_READINGS[name])
@@ -148,7 +148,7 @@ def _measure_quality(prefix: str, flagged: Flags, members: Flags, others: Flags)
 
 
 def _add_notes(builder: ResultBuilder, audit: ProvenanceAudit, found: ScoredPeople) -> None:
-    """What a reader ought to know: what was queried, who was left out, and what was out of reach."""
+    """Notes for the reader: what was queried, who was left out, and what could not be decided."""
     _note_queries(builder, found)
     decisions = found.decisions
     untested = int((~decisions.tested).sum()) + len(found.silent)
@@ -157,26 +157,26 @@ def _add_notes(builder: ResultBuilder, audit: ProvenanceAudit, found: ScoredPeop
         silent = len(wordless.union(found.silent))
         who, more = (
             "person" if untested == 1 else "people",
-            f"; of {silent} no text could be queried." if silent else ".",
+            f"; {silent} had no text that could be queried." if silent else ".",
         )
         builder.note(
-            "people_not_judged",
-            f"{untested} {who} could not be tested: {audit.least} words that all models know are needed of each, and "
-            f"{required_controls(audit.alpha)} calibration users with as many texts{more}",
+            "people_not_tested",
+            f"{untested} {who} could not be tested: each needs {audit.least} words within the vocabulary of all "
+            f"models, and {required_controls(audit.alpha)} calibration users with as many texts{more}",
         )
     if found.shift is not None:
         builder.note(
             "controls_of_another_kind",
             "The audited people can be distinguished from the calibration users by their words alone (AUC "
-            f"{found.shift.effect.value:.2f}, p = {found.shift.p:.2g}), without the target: they are not alike, and "
+            f"{found.shift.effect.value:.2f}, p = {found.shift.p:.2g}), without the target: the two groups differ, and "
             "p-values may be too small for that reason.",
         )
     if differing := int((decisions.tested & ~decisions.valid).sum()):
         builder.note(
             "unlike_the_controls",
             f"{differing} of {int(decisions.tested.sum())} people write unlike all calibration users (see the column "
-            "`unlike`): their p-values are not valid, and they are not accused. Controls who write as they do would "
-            "change that.",
+            "`unlike`): their p-values are not valid, and no decision is made about them. Give controls who write as "
+            "they do.",
         )
     people, smallest = int(decisions.valid.sum()), 1 / (1 + decisions.compared_with[decisions.valid].max(initial=1))
     together = int(np.ceil(smallest * people / audit.alpha - 1e-9))
@@ -184,8 +184,8 @@ def _add_notes(builder: ResultBuilder, audit: ProvenanceAudit, found: ScoredPeop
         builder.note(
             "smallest_p",
             f"With {int(decisions.compared_with.max())} calibration users no p-value is below {smallest:.3g}: of "
-            f"{people} people, fewer than {together} cannot be found. More controls, or fewer people at once, would "
-            "change that.",
+            f"{people} people, fewer than {together} cannot be found. More controls, or fewer people at once, lower "
+            "this number.",
         )
 
 
@@ -209,13 +209,13 @@ def _note_queries(builder: ResultBuilder, found: ScoredPeople) -> None:
     if unknown + incomplete:
         builder.note(
             "words_left_out",
-            f"Of {len(words) + unknown + incomplete:,} words, {unknown:,} were left out because some model does not "
-            f"know them, and {incomplete:,} because some model did not predict them whole.",
+            f"Of {len(words) + unknown + incomplete:,} words, {unknown:,} were left out because they are outside some "
+            f"model's vocabulary, and {incomplete:,} because some model did not predict them as a whole.",
         )
 
 
 def _build_frequencies(found: ScoredPeople) -> pa.Table:
-    """The ranks of frequent and rare words: of those who were found, or of everybody if nobody was."""
+    """The ranks of frequent and rare words: of the people found, or of all people if none was found."""
     decisions = found.decisions
     flagged = decisions.flagged if decisions.flagged.any() else np.ones(len(decisions.users), np.bool_)
     audited = np.arange(len(found.words.users)) < len(decisions.users)
@@ -229,7 +229,7 @@ def _build_table(audit: ProvenanceAudit, found: ScoredPeople) -> pa.Table:
     decisions, people, extra = found.decisions, len(found.decisions.users), len(found.silent)
     cases = [decisions.words < audit.least, decisions.flagged, decisions.valid, decisions.tested]
     choices = ["too little text", "member", "no sign", "unlike the controls"]
-    decided = np.select(cases, choices, "nobody to compare with").tolist()
+    decided = np.select(cases, choices, "no comparable users").tolist()
     names, none = [*decisions.users, *found.silent], np.zeros(extra, np.int64)
     pieces = np.array([found.pieces[0].get(user, 0) for user in decisions.users], dtype=np.int64)
     columns = {
@@ -252,5 +252,5 @@ def _build_table(audit: ProvenanceAudit, found: ScoredPeople) -> pa.Table:
 
 
 def _build_column(values: NDArray[np.float64], more: int) -> pa.Array:
-    """Numbers, and nothing where there is none."""
+    """Numbers, and null where there is none."""
     return pa.array([*(None if np.isnan(value) else float(value) for value in values), *([None] * more)], pa.float64())

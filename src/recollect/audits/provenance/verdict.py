@@ -58,13 +58,14 @@ def _explain(decisions: Decisions, code: str, alpha: float, least: int) -> str:
     calibrating = int(decisions.compared_with.max(initial=0))
     if code == "too_little_text":
         return (
-            f"nobody has enough text. At least {least} words that all models know are needed from a person; the most "
-            f"that anybody has are {int(decisions.words.max(initial=0))}."
+            f"no person has enough text. At least {least} words within the vocabulary of all models are needed per "
+            f"person; the most that any person has is {int(decisions.words.max(initial=0))}."
         )
     if code == "too_few_controls":
         return (
             f"at most {calibrating} calibration users have as many texts as a person here and at least {least} words "
-            f"that all models know, and {required_controls(alpha)} are needed. Give more controls, or query more texts."
+            f"within the vocabulary of all models, and {required_controls(alpha)} are needed. Give more controls, or "
+            "query more texts."
         )
     if code == "not_comparable":
         tested = int(decisions.tested.sum())
@@ -80,11 +81,11 @@ def _explain(decisions: Decisions, code: str, alpha: float, least: int) -> str:
     return (
         f"{highest} of {_name_people(many)} {'is' if highest == 1 else 'are'} predicted better than all "
         f"of the {calibrating} "
-        f"calibration users, but among so many people that may be chance. At least "
+        f"calibration users, but among so many people that may be a coincidence. At least "
         f"{required_controls(alpha * highest / many)} calibration users would be needed."
     )
 
 
 def _name_people(number: int) -> str:
-    """So many people."""
+    """A number of people, in words."""
     return f"{number:,} {'person' if number == 1 else 'people'}"

@@ -11,16 +11,16 @@ from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
 
 VERB: Final = Verb(
     name="provenance",
-    summary="Find out whether a person's texts were used to train a model that shows ranked words, or only its "
-    "first guess.",
-    guide="CORPUS is one person's texts, or has a user column: then everybody in it is audited. --controls are texts "
+    summary="Find out whether a person's texts were used to train a model that outputs ranked words, or only its "
+    "first choice.",
+    guide="CORPUS is one person's texts, or has a user column: then every user in it is audited. --controls are texts "
     "of at least 76 people who are known not to be in the training set and who write as the person does. Three "
-    "quarters of them train shadow models with --recipe, which say how hard each word is. One quarter calibrates: "
-    "the target is scored on them as on the person, and they give the null distribution.\n\n"
-    "The answer is a p-value: how often somebody who was not in the training set is predicted as well as this "
-    "person. Shadows are kept in --work and serve the next person, who then waits for seconds.\n\n"
+    "quarters of them train shadow models with --recipe, which measure how hard each word is. One quarter is held out "
+    "for calibration: the target scores their texts like the person's, which gives the null distribution.\n\n"
+    "The result is a p-value: how often somebody who is not in the training set is predicted as well as this "
+    "person. Shadow models are kept in --work and reused for the next person, which then takes seconds.\n\n"
     "`recollect provenance their-model/ my-posts.jsonl --controls others.jsonl --recipe word-lstm --out run/`\n\n"
-    "A model that shows one word, and few queries: add `--top-k 1 --queries 8 --budget 400`.",
+    "For a model that outputs one word, and few queries: add `--top-k 1 --queries 8 --budget 400`.",
     roles={TARGET: TARGET_MODEL, AUDITED: CANDIDATES, CONTROLS: replace(CONTROL_RECORDS, required=True)},
     members=True,
     trains=True,
@@ -40,7 +40,7 @@ PRESENTATION: Final = Presentation(
                 "words": "Words",
                 "queries": "Texts",
                 "unknown_words": "Unknown words",
-                "unlike": "Unlike the controls by",
+                "unlike": "Differs from the controls in",
                 "compared_with": "Compared with",
                 "svm_member": "Paper’s classifier",
             },

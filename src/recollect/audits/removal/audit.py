@@ -45,17 +45,18 @@ class RemovalAudit:
     """Whether a set of records is still in a model, compared with records that were never in it."""
 
     method: Method = "calibrated"
-    """`calibrated` is ours; `ema` (Huang et al. 2021) and `ks` (Liu & Tsaftaris 2020) are as published."""
+    """`calibrated` controls its error rates; `ema` (Huang et al. 2021) and `ks` (Liu & Tsaftaris 2020) are as
+    published."""
     by: Literal["set", "user"] = "set"
     """Whether the set is decided about as a whole, or every person in it."""
     models: int = 8
-    """How many calibration models `calibrated` trains, each on half of the controls; 0 for none, where references are
-    given. Without a recipe, references are all that the target is compared with."""
+    """How many calibration models `calibrated` trains, each on half of the controls; 0 for none, if references are
+    given. Without a recipe, the target is compared with references only."""
     neighbours: int | None = None
-    """How many controls represent each audited record; 0 if all do alike; None for 3 to 10 where records
-    have labels: more, the fewer are audited."""
+    """How many nearest controls each audited record is compared with; 0 for all controls equally; None for 3 to 10
+    where records have labels: the fewer records are audited, the more."""
     tolerance: float = 0.5
-    """The share still in from which on a set is not gone."""
+    """A set counts as gone only if a share this large, or larger, still in the model is ruled out."""
     alpha: float | None = None
     """The significance level α of either decision; None for 0.05, and for 0.1 with `ema`, as in the paper."""
     confidence: float = 0.95
@@ -80,7 +81,7 @@ class RemovalAudit:
         check_at_least(0, models=self.models, neighbours=self.neighbours or 0)
         if self.models % 2:
             raise PlanError(
-                f"{self.models} calibration models are asked for, and they come in pairs.",
+                f"{self.models} calibration models are requested, but they are trained in pairs.",
                 do="Choose an even number.",
                 code="models_not_paired",
             )
@@ -120,7 +121,7 @@ class RemovalAudit:
         return replace(needed, train=train, score=scored_pairs)
 
     def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
-        """Whether the set is still there, gone, or cannot be told."""
+        """Whether the set is still there or gone, or whether that is inconclusive."""
         try:
             if self.method == "ema":
                 votes = collect_votes(evidence, scope=self.thresholds)
@@ -135,11 +136,11 @@ class RemovalAudit:
 
     @property
     def _alone(self) -> bool:
-        """Whether only references, and no calibration models, are compared with."""
+        """Whether the target is compared with references only, and with no calibration models."""
         return self.method == "calibrated" and not self.models
 
     def _build_access(self) -> dict[str, Access]:
-        """What each model must show."""
+        """The access that each model must offer."""
         if self.method == "ks":
             return dict.fromkeys((TARGET, QUERY_MODEL, CALIBRATION_MODEL), DISTRIBUTION)
         shown = ANY_LOGPROB if self.method == "calibrated" else DISTRIBUTION
@@ -181,7 +182,7 @@ class RemovalAudit:
         if self.method == "ks" and target.kind != "classifier":
             raise PlanError(
                 f"The method 'ks' compares class probabilities, and the target is a {target.kind} model.",
-                do="Use `calibrated`, which reads every kind of model.",
+                do="Use `calibrated`, which supports every kind of model.",
                 code="not_a_classifier",
             )
         for name in evidence.models_of_role(REFERENCE):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from recollect.audits.removal.audit import RemovalAudit
 
 MIN_NEIGHBOURS, MAX_NEIGHBOURS, NEIGHBOURS_IN_ALL = 3, 10, 500
-"""The nearest are the most alike, but of few audited records too few controls would be near to estimate a rate."""
+"""The nearest controls are the most similar, but few audited records have too few near ones to estimate a rate."""
 NO_CALIBRATION_MODELS: Final = -np.inf
 """The threshold where nothing shows how members are scored."""
 
@@ -33,7 +33,7 @@ class SetEvidence:
 
     scores: UnitScores
     neighbours: Neighbours | None
-    """The controls that represent each audited record; None if all represent it alike."""
+    """The controls that each audited record is compared with; None if all are used equally."""
     separability: Comparison | NotEnoughData | None = None
     """How well set and controls are separated without the model, or why that cannot be measured; None with
     neighbours, which measure it themselves."""
@@ -59,7 +59,7 @@ class SetEvidence:
 
     @property
     def shifted(self) -> bool:
-        """Whether the set and the controls differ, whatever a model says of them."""
+        """Whether the set and the controls differ, independently of any model."""
         return is_shifted(self.separability) if self.neighbours is None else self.neighbours.shifted
 
     @cached_property
@@ -119,7 +119,7 @@ def is_shifted(separability: Comparison | NotEnoughData | None) -> bool:
 
 
 def _choose_neighbours(audit: RemovalAudit, evidence: Evidence, scores: UnitScores, unit: Unit) -> Neighbours | None:
-    """The controls that represent each audited record; None if all represent it alike."""
+    """The controls that each audited record is compared with; None if all are used equally."""
     wanted = NEIGHBOURS_IN_ALL // len(scores.audited)
     auto = min(MAX_NEIGHBOURS, max(MIN_NEIGHBOURS, wanted))
     count = auto if audit.neighbours is None else audit.neighbours

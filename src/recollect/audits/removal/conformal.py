@@ -25,7 +25,7 @@ class UserEvidence:
 
     scores: UnitScores
     p_values: Mapping[str, Floats]
-    """By the hypothesis that each speaks for: "p_still_there", "p_gone", "p_below"; one per person."""
+    """By the hypothesis that each supports: "p_still_there", "p_gone", "p_below"; one per person."""
     separability: Comparison | NotEnoughData
     """How well people and controls are separated without the model, or why that cannot be measured."""
     level: float
@@ -33,12 +33,12 @@ class UserEvidence:
 
     @property
     def shifted(self) -> bool:
-        """Whether the people and the controls differ, whatever a model says of them."""
+        """Whether the people and the controls differ, independently of any model."""
         return is_shifted(self.separability)
 
     @property
     def needed_controls(self) -> int:
-        """Control users without whom nobody can be identified individually after correction."""
+        """How many control users are needed to identify anyone individually after correction."""
         return required_controls(self.level, tests=len(self.scores.audited))
 
 

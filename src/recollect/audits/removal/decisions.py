@@ -1,4 +1,4 @@
-"""From scores to decisions: whether a set or a person is still in the model, gone, or cannot be told."""
+"""From scores to decisions: a set or a person is still in the model, gone, over-unlearned, or it is inconclusive."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from recollect.audits.removal.mixture import Mixture
 from recollect.results.result import Outcome
 from recollect.stats.significance import bonferroni, holm
 
-Decision = Literal["still there", "gone", "over-unlearned", "cannot tell"]
-"""What can be said of a set or a person."""
+Decision = Literal["still there", "gone", "over-unlearned", "inconclusive"]
+"""The possible decisions about a set or a person."""
 DECISIONS: Final[tuple[Decision, ...]] = get_args(Decision)
 OUTCOMES: Final[Mapping[Decision, Outcome]] = {
     "still there": "found",
     "over-unlearned": "found",
     "gone": "not_found",
-    "cannot tell": "inconclusive",
+    "inconclusive": "inconclusive",
 }
 OVER_UNLEARNED_ALPHA: Final = 0.2
-"""A set is called over-unlearned at this share of α: it is a second way to be wrong about a set that is gone."""
+"""The share of α spent on the decision over-unlearned: it is a second possible error about a set that is gone."""
 
 
 def decide_mixture(mixture: Mixture) -> Decision:
-    """What the mixture alone says of the set; either error has at most probability α."""
+    """The decision from the mixture alone; either error has at most probability α."""
     if not mixture.identifiable:
-        return "cannot tell"
+        return "inconclusive"
     if mixture.p_still_there <= mixture.alpha:
         return "still there"
-    return "gone" if mixture.excludes(mixture.tolerance) else "cannot tell"
+    return "gone" if mixture.excludes(mixture.tolerance) else "inconclusive"
 
 
 def decide_set(evidence: SetEvidence) -> Decision:
-    """What can be said of the set."""
+    """The decision about the set."""
     if evidence.mixture is None:
         return _decide_without_mixture(evidence)
     if _is_still_there(evidence, evidence.mixture):
@@ -45,9 +45,9 @@ def decide_set(evidence: SetEvidence) -> Decision:
     if not evidence.shifted and evidence.p_below <= OVER_UNLEARNED_ALPHA * evidence.level:
         return "over-unlearned"
     if evidence.target_damaged or (evidence.neighbours is None and evidence.p_above <= evidence.level):
-        return "cannot tell"
+        return "inconclusive"
     looks_gone = decide_mixture(evidence.mixture) == "gone" and not is_weakly_memorised(evidence)
-    return "gone" if _is_cleared(evidence) or looks_gone else "cannot tell"
+    return "gone" if _is_cleared(evidence) or looks_gone else "inconclusive"
 
 
 def is_weakly_memorised(evidence: SetEvidence) -> bool:
@@ -57,7 +57,7 @@ def is_weakly_memorised(evidence: SetEvidence) -> bool:
 
 
 def explain_inconclusive(evidence: SetEvidence) -> str:
-    """The code of why nothing can be said of the set."""
+    """The code of why the decision about the set is inconclusive."""
     if evidence.target_damaged:
         return "target_damaged"
     unlike_any = evidence.neighbours is not None and bool(evidence.neighbours.far.all())
@@ -74,21 +74,21 @@ def fits_no_share(mixture: Mixture, confidence: float) -> bool:
 
 
 def decide_users(evidence: UserEvidence) -> NDArray[np.str_]:
-    """What can be said of each person; any of them is decided wrongly with probability α at most."""
+    """The decision about each person; any of them is wrong with probability α at most."""
     p_values, level = evidence.p_values, evidence.level
     corrected = {name: holm(p) for name, p in p_values.items()}
-    decisions = np.full(len(p_values["p_gone"]), "cannot tell", dtype="<U16")
+    decisions = np.full(len(p_values["p_gone"]), "inconclusive", dtype="<U16")
     decisions[(corrected["p_gone"] <= level) & (p_values["p_still_there"] > level)] = "gone"
     if not evidence.shifted:
         decisions[corrected["p_below"] <= OVER_UNLEARNED_ALPHA * level] = "over-unlearned"
         decisions[corrected["p_still_there"] <= level] = "still there"
     if evidence.scores.is_target_damaged():
-        decisions[decisions == "gone"] = "cannot tell"
+        decisions[decisions == "gone"] = "inconclusive"
     return decisions
 
 
 def decide_outcome(decisions: NDArray[np.str_]) -> Outcome:
-    """Whether anybody is still there, or everybody is gone."""
+    """Whether any person is still there, or all are gone."""
     if np.isin(decisions, ["still there", "over-unlearned"]).any():
         return "found"
     return "not_found" if (decisions == "gone").all() else "inconclusive"
@@ -105,7 +105,7 @@ def decide_ks(rho: float) -> Outcome:
 
 
 def _is_still_there(evidence: SetEvidence, mixture: Mixture) -> bool:
-    """Whether the set is known too well; without neighbours all ranks are a second test, which is corrected for."""
+    """Whether confidence in the set is too high; without neighbours ranks are a second test, which is corrected for."""
     if evidence.neighbours is not None:
         return decide_mixture(mixture) == "still there"
     tests = [evidence.p_above, *([mixture.p_still_there] if mixture.identifiable else [])]
@@ -119,9 +119,9 @@ def _is_cleared(evidence: SetEvidence) -> bool:
 
 
 def _decide_without_mixture(evidence: SetEvidence) -> Decision:
-    """What can be said if nothing shows how members like these are scored."""
+    """The decision if nothing shows how members like these are scored."""
     if not evidence.shifted and evidence.p_above <= evidence.level:
         return "still there"
     if not evidence.shifted and evidence.p_below <= OVER_UNLEARNED_ALPHA * evidence.level:
         return "over-unlearned"
-    return "gone" if _is_cleared(evidence) else "cannot tell"
+    return "gone" if _is_cleared(evidence) else "inconclusive"

@@ -1,8 +1,8 @@
 """EMA: thresholds from one calibration model, a vote for every record, and a test of the votes against all ones.
 
 Huang, Li & Li 2021, "EMA: Auditing Data Removal from Trained Models", Algorithms 1 and 2, with the misprints undone:
-TNR counts what lies *below* the threshold, and the test is the two-sided two-sample t-test with equal variances, which
-gives the p-values that are printed.
+TNR counts what is *below* the threshold, and the test is the two-sided two-sample t-test with equal variances, which
+gives the p-values printed in the paper.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def collect_votes(evidence: Evidence, *, scope: Scope) -> Votes:
     """The votes of the audited records by the thresholds of one calibration model (Algorithm 2).
 
     Args:
-        evidence: Holds the answers of the target about the query set, and of the calibration model about its set.
+        evidence: Contains the answers of the target about the query set, and of the calibration model about its set.
         scope: Whether every class has its own thresholds.
 
     Raises:
@@ -146,7 +146,7 @@ def find_thresholds(
 
 
 def compute_rho(votes: Flags, *, test: Test = "t") -> float:
-    """ρ_EMA: the p-value of "the votes come from where all votes are one"; small is removed (Algorithm 1).
+    """ρ_EMA: the p-value of "all votes are one"; small means removed (Algorithm 1).
 
     If all votes agree there is no variance to test with: ρ is 1 if all are one, and 0 if none is.
 
@@ -189,7 +189,7 @@ def _measure(evidence: Evidence, model: str, corpus: str) -> _Metrics:
 
 def _compute_metrics(answers: Answers) -> tuple[ValueByRecord, ValueByRecord, ValueByRecord]:
     """The three metrics by record digest."""
-    assert answers.entropy is not None  # noqa: S101 - the access says so
+    assert answers.entropy is not None  # noqa: S101 - the access guarantees it
     confidence = {
         record: float(np.exp(value)) for record, value in average_tokens(answers, get_logprobs(answers)).items()
     }

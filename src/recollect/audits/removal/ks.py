@@ -25,7 +25,7 @@ CALIBRATION_MODEL: Final = "calibration"
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio:
-    """ρ_KS of a query set, and how many records it comes from."""
+    """ρ_KS of a query set, and how many records it is computed from."""
 
     rho: float
     size: int
@@ -35,7 +35,7 @@ def measure_ratio(evidence: Evidence) -> Ratio:
     """ρ_KS of the query set, with a model trained on it and one trained on the calibration set.
 
     Raises:
-        NotEnoughData: A model does not show all classes, or both answer alike.
+        NotEnoughData: A model does not output all classes, or both outputs are identical.
     """
     target, calibration, query = (_read_logits(evidence, model) for model in (TARGET, CALIBRATION_MODEL, QUERY_MODEL))
     return Ratio(rho=compute_rho(target, calibration, query), size=len(target))
@@ -52,12 +52,12 @@ def compute_rho(target: Floats, calibration: Floats, query: Floats) -> float:
         query: Those of a model trained on the query set.
 
     Raises:
-        NotEnoughData: The calibration model answers just as the query model does, and nothing divides by that.
+        NotEnoughData: The outputs of the calibration model and the query model are identical: the denominator is 0.
     """
     nearest = measure_distance(calibration, query)
     if nearest == 0:
         raise NotEnoughData(
-            "The calibration model answers the query set exactly as the model does that was trained on it.",
+            "On the query set, the calibration model's outputs equal those of the model that was trained on it.",
             do="Train both, and longer; or use the method `calibrated`.",
             code="identical_models",
         )

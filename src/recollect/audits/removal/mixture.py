@@ -1,4 +1,4 @@
-"""How much of the query set is still in the model: an estimate with its interval, and tests against both truths."""
+"""How much of the query set is still in the model: an estimate with its interval, and tests of both hypotheses."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from recollect.errors import NotEnoughData
 from recollect.stats.intervals import Estimate, Interval, weighted_sum
 
 STEPS: Final = 200
-"""How finely shares still in are tried."""
+"""The number of steps in which shares still in are tried."""
 WANTED_POWER: Final = 0.8
 CURVE: Final = (5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 """Sizes of query sets at which the power is computed."""
 MAX_RECORDS: Final = 1_000_000
 """No larger set is ever recommended."""
-METHOD: Final = "mixture of members and records never seen; MOVER of exact intervals"
+METHOD: Final = "mixture of members and non-members; MOVER of exact intervals"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,14 +35,14 @@ class Mixture:
     members: Rate
     """Of calibration models in their own members."""
     unseen: Rate
-    """Of the target in records like these that it never saw."""
+    """Of the target in similar records that it was not trained on."""
     unseen_lowest: Rate | None = None
     """The same at its lowest, where the controls are of another kind than the audited records; None if they are not."""
     alpha: float = 0.05
     alpha_share: float = 1.0
     """The share of α that the test for "still there" may spend, where another one spends the rest."""
     tolerance: float = 0.5
-    """The share still in from which on a set is not gone."""
+    """A set is gone only if a share this large, or larger, still in is ruled out."""
 
     @property
     def rate(self) -> Rate:
@@ -97,14 +97,14 @@ class Mixture:
         """
         if not self.identifiable:
             raise NotEnoughData(
-                "Calibration models are no more confident in their members than the target is in records it never saw.",
+                "Calibration models are no more confident in their members than the target is in non-members.",
                 do="Give more controls, or a recipe that trains as the target was trained.",
                 code="members_indistinguishable",
             )
         left, value = self.list_compatible_shares(confidence), self.likeliest_share
         low, high = (min(left), max(left)) if left else (value, value)
         interval = Interval(min(low, value), max(high, value), confidence)
-        n = {"audited": self.size, "members": int(self.members.size), "never_seen": int(self.unseen.size)}
+        n = {"audited": self.size, "members": int(self.members.size), "non_members": int(self.unseen.size)}
         return Estimate(value=value, interval=interval, n=n, method=METHOD)
 
     @property

@@ -1,4 +1,4 @@
-"""Neighbours: the controls nearest to each audited record, by their content, not by what a model says of them."""
+"""Neighbours: the controls nearest to each audited record, by their content, independently of any model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recollect.stats.comparisons import mann_whitney
 from recollect.stats.groups import Floats
 
 BLOCK: Final = 512
-"""Records whose distances are held at once."""
+"""Records whose distances are in memory at once."""
 FEATURES: Final = 2**12
 """Buckets that words are hashed to."""
 PEERS: Final = 50
@@ -119,7 +119,7 @@ def _find_nearest(
 
 
 def find_smallest(table: Floats, count: int) -> NDArray[np.int64]:
-    """Indices of the smallest in each row, by size and then by index: ties are broken alike in any block."""
+    """Indices of the smallest in each row, by size and then by index: ties are broken in the same way in any block."""
     found = np.argpartition(table, count - 1, axis=1)[:, :count]
     values = np.take_along_axis(table, found, axis=1)
     found = np.take_along_axis(found, np.lexsort((found, values), axis=1), axis=1)

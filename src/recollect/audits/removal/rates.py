@@ -1,6 +1,6 @@
-"""How often a model has low confidence: in its members, in records it never saw, and in those that are audited.
+"""How often a model has low confidence: in its members, in non-members, and in the audited records.
 
-All that `calibrated` infers comes from one kind of event: a model has *low confidence* in a record if its score lies
+All that `calibrated` infers is based on one kind of event: a model has *low confidence* in a record if its score is
 below a threshold that the members of calibration models hardly ever fall below. That is rare for members whatever their
 difficulty, and as frequent for unseen records as the target's own scores of the controls show.
 """
@@ -21,7 +21,7 @@ from recollect.stats.intervals import Estimate, Interval, clopper_pearson
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """A rate of low confidence, and how many independent records it is worth."""
+    """A rate of low confidence, and its effective number of independent records."""
 
     value: float
     size: float
@@ -43,7 +43,7 @@ class Rate:
 def _estimate(rate: Rate, confidence: float) -> Estimate:
     """The rate with its exact interval; needed anew for every share still in that is tried, so it is cached."""
     interval = clopper_pearson(rate.hits, rate.size, confidence=confidence)
-    # the rate itself may lie outside by a rounding error
+    # the rate itself may be outside by a rounding error
     limits, method = [interval.low, interval.high, rate.value], "Clopper–Pearson"
     if len(rate.models) > 1:
         limits += predict_another_model(rate.models, confidence)
@@ -53,7 +53,7 @@ def _estimate(rate: Rate, confidence: float) -> Estimate:
 
 
 def predict_another_model(rates: tuple[float, ...], confidence: float) -> tuple[float, float]:
-    """Between which limits the rate of one more model lies, if it was trained as these were.
+    """The limits for the rate of one more model, if it was trained as these were.
 
     The prediction interval of a normal variable, on the arcsine scale.
     """
@@ -77,16 +77,16 @@ def measure_member_rate(scores: UnitScores, threshold: float) -> Rate:
 
 
 def estimate_unseen_rate(low: Flags, neighbours: Neighbours | None, *, corrected: bool = True) -> Rate:
-    """How often the target would have low confidence in the audited records, had it never seen them.
+    """How often the target would have low confidence in the audited records, had it not been trained on them.
 
     Without neighbours, as often as in the controls. With them, as often as in the controls that are nearest to each
-    audited record, so that controls of another kind (noisy, rotated) represent nobody. Nearest ones are easier than the
+    audited record, so that controls of another kind (noisy, rotated) are not used. Nearest ones are easier than the
     record itself. By how much is estimated from those controls that are as far from their own neighbours as the
     audited records are, and the rate is bias-corrected for it.
 
     Args:
         low: Whether the target has low confidence in each control.
-        neighbours: The neighbours; None to take all controls alike.
+        neighbours: The neighbours; None to weight all controls equally.
         corrected: Whether it is bias-corrected for easier neighbours; without, it is too low rather than too high,
             where controls cannot show how much easier they are.
     """

@@ -46,38 +46,39 @@ if TYPE_CHECKING:
 UNTESTED: Final = (
     "Member scores are known from calibration models alone: the target is assumed to memorise its training set about "
     "as strongly. Had it been trained far less than the recipe says, a set that is still in could be called gone.",
-    "Only the outputs were tested, not what the weights may hold beyond them.",
+    "Only the outputs were tested, not what the weights may contain beyond them.",
     "Controls are assumed to be non-members: a control that was in the training set makes the set look removed.",
 )
 UNTESTED_AS_PUBLISHED: Final = (
-    "This is the published method, with its known faults: EMA cannot reject for small sets and calls a set removed as "
-    "soon as a few of its records are hard; KS measures how alike two models are. `calibrated` has error rates.",
+    "This is the published method, with its known limitations: EMA cannot reject for small sets and calls a set "
+    "removed as soon as a few of its records are hard; KS measures how similar two models are. `calibrated` controls "
+    "its error rates.",
 )
 NO_INTERVAL_OF_POWER: Final = "It is computed from the rates, whose intervals are given."
 NO_INTERVAL_OF_COUNT: Final = "It is a count of decisions, each corrected for all others."
 NO_INTERVAL_AS_PUBLISHED: Final = "The paper gives a score without an interval."
 TARGET_DAMAGED: Final = (
-    "The target is far less confident in records it never saw than calibration models are: it was damaged as a whole, "
-    "or trained otherwise. The set is not called gone."
+    "The target is far less confident in non-members than calibration models are: it was damaged as a whole, or "
+    "trained differently. The set is not called gone."
 )
 WEAKLY_MEMORISED: Final = (
-    "Far fewer records of the set than of unseen records are predicted plainly wrong, although confidence is low as "
-    "often: the target may memorise less strongly than calibration models do. The set is not called gone."
+    "Far fewer records of the set than of the non-members have very low confidence, although low confidence is equally "
+    "frequent: the target may memorise less strongly than calibration models do. The set is not called gone."
 )
 NO_SHARE_FITS: Final = (
-    "No share still in explains how confident the target is in the set: less than in records it never saw, or more "
-    "than calibration models are in their members. The share given is the nearest one; its interval has no width "
-    "because every other share fits even worse, not because it is known so well."
+    "No share still in explains the target's confidence in the set: it is lower than in non-members, or higher than "
+    "that of calibration models in their members. The share given is the nearest one; its interval has no width "
+    "because every other share fits even worse, not because the estimate is precise."
 )
 READINGS: Final[Mapping[Decision, str]] = {
     "still there": "People whose records are still in the model; the probability that anybody is wrongly among them is "
     "at most {level}.",
     "gone": "People whose records are gone; the probability that anybody is wrongly among them is at most {level}.",
-    "over-unlearned": "People in whose records the model is less confident than in unseen ones, which reveals that "
+    "over-unlearned": "People in whose records the model is less confident than in non-members, which reveals that "
     "they were in the training set; the probability that anybody is wrongly among them is at most {level}.",
-    "cannot tell": "People about whom these data decide nothing.",
+    "inconclusive": "People about whom no decision can be made from this data.",
 }
-"""What a count of people means, by what was decided about them."""
+"""The reading of a count of people, by the decision about them."""
 _DAMAGED = NotEnoughData(
     "The target is damaged as a whole, and calibration models do not show how it would score its members.",
     do="Compare it with a model that was retrained.",
@@ -93,7 +94,7 @@ def build_set_result(audit: RemovalAudit, evidence: SetEvidence) -> Result:
     _add_set_findings(builder, evidence, audit)
     if evidence.target_damaged:
         builder.note("target_damaged", TARGET_DAMAGED)
-    if decision == "cannot tell" and is_weakly_memorised(evidence):
+    if decision == "inconclusive" and is_weakly_memorised(evidence):
         builder.note("weakly_memorised", WEAKLY_MEMORISED)
     mixture = None if evidence.target_damaged else evidence.mixture
     if mixture is not None and fits_no_share(mixture, audit.confidence):
@@ -103,9 +104,9 @@ def build_set_result(audit: RemovalAudit, evidence: SetEvidence) -> Result:
     return builder.build(
         verdict=build_set_verdict(decision, evidence, confidence=audit.confidence),
         outcome=OUTCOMES[decision],
-        code=explain_inconclusive(evidence) if decision == "cannot tell" else None,
+        code=explain_inconclusive(evidence) if decision == "inconclusive" else None,
         untested=UNTESTED,
-        settings={**audit.settings, "said": decision},
+        settings={**audit.settings, "decision": decision},
     )
 
 
@@ -116,7 +117,7 @@ def build_user_result(audit: RemovalAudit, evidence: UserEvidence) -> Result:
     _add_separability(builder, evidence.separability, "Nobody is called still there.")
     if damaged:
         builder.note(
-            "target_damaged", "The target was damaged as a whole, or trained otherwise: nobody is called gone."
+            "target_damaged", "The target was damaged as a whole, or trained differently: nobody is called gone."
         )
     controls, people, needed = len(scores.controls), len(scores.audited), evidence.needed_controls
     if controls < needed:
@@ -124,7 +125,7 @@ def build_user_result(audit: RemovalAudit, evidence: UserEvidence) -> Result:
             f"With {controls:,} control users none of {people:,} people can be identified individually at a "
             f"significance level of {audit.level:g} after correction; {needed:,} would be enough."
         )
-        builder.note("too_few_controls_to_name", text)
+        builder.note("too_few_controls_to_identify", text)
     for decision in DECISIONS:
         builder.findings.append(
             Finding(
@@ -140,7 +141,7 @@ def build_user_result(audit: RemovalAudit, evidence: UserEvidence) -> Result:
     corrected = {f"{name}_corrected": holm(p) for name, p in evidence.p_values.items()}
     users = scores.audited.to_table(**evidence.p_values, **corrected)
     builder.tables |= {
-        "users": users.append_column("said", pa.array(decisions.tolist())),
+        "users": users.append_column("decision", pa.array(decisions.tolist())),
         "controls": scores.controls.to_table(),
     }
     builder.dropped |= scores.dropped
@@ -213,37 +214,37 @@ def _add_separability(builder: ResultBuilder, found: Comparison | NotEnoughData 
         "blind_auc",
         lambda: found.effect,
         unit="probability",
-        reading="How well a bag-of-words classifier, which knows nothing of the model, separates the query set from "
+        reading="How well a bag-of-words classifier, which has no access to the model, separates the query set from "
         "the controls; 0.5 if they are comparable.",
     )
     if is_shifted(found):
         text = (
             f"The query set and the controls can be separated without the model (AUC {found.effect.value:.2f}): higher "
-            f"scores may come from that difference. {consequence}"
+            f"scores may be due to that difference. {consequence}"
         )
-        builder.note("told_apart_without_model", text)
+        builder.note("distinguishable_without_model", text)
 
 
 def _note_neighbours(builder: ResultBuilder, neighbours: Neighbours | None) -> None:
-    """What neighbours show of the set."""
+    """What the neighbours reveal about the set."""
     if neighbours is None:
         return
     if far := int(neighbours.far.sum()):
         text = (
-            f"{far:,} of {len(neighbours.far):,} audited records are like no control and are not compared with any; "
+            f"{far:,} of {len(neighbours.far):,} audited records are unlike any control and are not compared with one; "
             "they can only be evidence of removal."
         )
         builder.note("unlike_any_control", text)
     if neighbours.shifted:
         text = (
             "The audited records are nearer to some controls, or farther from all, than controls are from each other: "
-            "the calibration set is of another kind. The decision allows for that."
+            "the calibration set differs in kind. The decision takes this into account."
         )
         builder.note("controls_of_another_kind", text)
 
 
 def _add_set_findings(builder: ResultBuilder, evidence: SetEvidence, audit: RemovalAudit) -> None:
-    """How much is still in, the p-values, the power of both decisions, and the rates that they come from."""
+    """How much is still in, the p-values, the power of both decisions, and the rates that they are computed from."""
     scores = evidence.scores
     if evidence.target_damaged:
         builder.refuse("fraction_still_in", _DAMAGED)
@@ -254,23 +255,23 @@ def _add_set_findings(builder: ResultBuilder, evidence: SetEvidence, audit: Remo
         lambda: auc(scores.audited, scores.controls, confidence=audit.confidence),
         unit="probability",
         reading="How often the model is more confident in an audited record than in a control; 0.5 if both are "
-        "non-members and alike, less if the model was trained to avoid the set.",
+        "comparable non-members, less if the model was trained to avoid the set.",
     )
     n = {"audited": len(scores.audited), "controls": len(scores.controls)}
     for name, value, side in (("p_above", evidence.p_above, "above"), ("p_below", evidence.p_below, "below")):
-        reading = f"How often a comparable set that was never in would score so far {side} the controls."
+        reading = f"How often a comparable set of non-members would score so far {side} the controls."
         builder.add_p_value(name, value, n=n, method="Mann–Whitney", reading=reading)
 
 
 def _add_mixture(builder: ResultBuilder, mixture: Mixture, confidence: float) -> None:
-    """What the rates of low confidence say."""
+    """The findings from the rates of low confidence."""
     builder.try_estimate(
         "fraction_still_in",
         lambda: mixture.estimate_share(confidence),
         unit="share",
         reading="The share of the audited records that the model still shows; 0 if all were removed.",
     )
-    n = {"audited": mixture.size, "members": int(mixture.members.size), "never_seen": int(mixture.unseen.size)}
+    n = {"audited": mixture.size, "members": int(mixture.members.size), "non_members": int(mixture.unseen.size)}
     fisher = "Fisher's exact test of low confidence"
     corrected = f"{fisher}, corrected for the two thresholds that were tried"
     for name, value, method, reading in (
@@ -278,15 +279,20 @@ def _add_mixture(builder: ResultBuilder, mixture: Mixture, confidence: float) ->
             "p_still_there",
             mixture.p_still_there,
             corrected if mixture.alpha_share < 1 else fisher,
-            "How often a set of which nothing is in would look so well known.",
+            "How often a set of non-members would have so few records of low confidence.",
         ),
         (
             "p_gone",
             mixture.p_gone,
             "mixture, MOVER of exact intervals",
-            f"How often a set of which {mixture.tolerance:.0%} or more is in would look so unknown.",
+            f"How often a set of which {mixture.tolerance:.0%} or more is in would have so many of low confidence.",
         ),
-        ("p_all_in", mixture.p_all_in, fisher, "How often a set that is wholly in would look so unknown."),
+        (
+            "p_all_in",
+            mixture.p_all_in,
+            fisher,
+            "How often a set that is wholly in would have so many of low confidence.",
+        ),
     ):
         builder.add_p_value(name, value, n=n, method=method, reading=reading)
     still, gone = mixture.compute_power()
@@ -303,9 +309,9 @@ def _add_mixture(builder: ResultBuilder, mixture: Mixture, confidence: float) ->
             )
         )
     for name, rate, whose in (
-        ("unsure_audited", mixture.rate, "The target in the audited records"),
-        ("unsure_never_seen", mixture.unseen, "The target in records like these that it never saw"),
-        ("unsure_members", mixture.members, "Calibration models in records that they were trained on"),
+        ("low_confidence_audited", mixture.rate, "The target in the audited records"),
+        ("low_confidence_non_members", mixture.unseen, "The target in similar records that it was not trained on"),
+        ("low_confidence_members", mixture.members, "Calibration models in records that they were trained on"),
     ):
         builder.try_estimate(
             name,
@@ -320,8 +326,8 @@ def _build_set_tables(evidence: SetEvidence) -> dict[str, pa.Table]:
     scores, low = evidence.scores, evidence.low_confidence
     far = np.zeros(len(low), dtype=np.bool_) if evidence.neighbours is None else evidence.neighbours.far
     return {
-        "audited": scores.audited.to_table(unsure=low, far=far),
-        "controls": scores.controls.to_table(unsure=scores.controls.values < evidence.threshold),
-        "members": scores.members.to_table(unsure=scores.members.values < evidence.threshold),
+        "audited": scores.audited.to_table(low_confidence=low, unlike_any_control=far),
+        "controls": scores.controls.to_table(low_confidence=scores.controls.values < evidence.threshold),
+        "members": scores.members.to_table(low_confidence=scores.members.values < evidence.threshold),
         "power": pa.table({} if evidence.mixture is None else evidence.mixture.compute_power_curve()),
     }

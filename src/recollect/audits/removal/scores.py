@@ -87,7 +87,7 @@ def refuse_overlap(evidence: Evidence) -> None:
     if shared:
         raise CorpusError(
             f"{len(shared):,} users are both in the calibration set and in the query set, such as {shared[0]!r}.",
-            do="Controls are people of whom nothing is in the training set: leave these out.",
+            do="Controls must be people who are not in the training set: leave these out.",
             code="users_in_both_sets",
         )
 
@@ -96,9 +96,9 @@ def score_units(evidence: Evidence, *, unit: Unit, relative: bool) -> UnitScores
     """The scores of all that are compared.
 
     Args:
-        evidence: Holds the answers of the target, and of calibration models and references, about both corpora.
+        evidence: Contains the answers of the target, and of calibration models and references, about both corpora.
         unit: Whether records or users are compared.
-        relative: Whether a score is by how much a model is more confident than models that never saw the unit, rather
+        relative: Whether a score is by how much a model is more confident than models not trained on the unit, rather
             than how confident it is. Then difficulty cancels, also of what no model memorises.
     """
     shadows, references = evidence.models_of_role(SHADOW), evidence.models_of_role(REFERENCE)
@@ -177,9 +177,9 @@ def _subtract_unseen(
     references: Collection[str],
     shadows: tuple[str, ...],
 ) -> None:
-    """Subtract the confidence of models that never saw the unit: references or, without any, calibration models.
+    """Subtract the confidence of models not trained on the unit: references or, without any, calibration models.
 
-    Of a pair of calibration models one has not seen a given control. Of a pair neither has seen an audited unit, and a
+    One model of each pair was not trained on a given control. Neither was trained on an audited unit, and a
     coin that depends on its name decides which one counts: so both sides are compared with equally many.
     """
     for role in (AUDITED, CONTROLS):

@@ -14,13 +14,13 @@ from recollect.audits.removal.scores import UnitScores
 from recollect.stats.groups import Floats
 
 MAX_THRESHOLDS: Final = 400
-"""Thresholds that are tried."""
+"""The most thresholds that are tried."""
 EXPECTED_BELOW: Final = 12
-"""So many records of low confidence are expected below the lower threshold, if the set was never seen."""
+"""The expected number of records below the lower threshold, if the set consists of non-members."""
 LOWER_ALPHA_SHARE: Final = 0.2
 """The share of α that is spent on the lower threshold."""
 UNKNOWN_RATE: Final = Rate(value=1.0, size=1e9)
-"""Of records that no control is like: for all that is known, the target has low confidence in every unseen one."""
+"""For records unlike any control: the target may have low confidence in every non-member of this kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ def choose_threshold(members: Floats, controls: Floats) -> float:
     """The score below which confidence is low, where members and unseen records differ most.
 
     Largest difference of the two rates after the arcsine transformation (Cohen's h), which is what a test of two
-    rates sees, too. Neither side holds an audited record, so no correction is needed for the choice.
+    rates sees, too. Neither side contains an audited record, so no correction is needed for the choice.
 
     Args:
         members: Scores of records under calibration models that were trained on them.
@@ -47,11 +47,11 @@ def choose_threshold(members: Floats, controls: Floats) -> float:
     tried = np.unique(controls)
     if len(tried) > MAX_THRESHOLDS:
         tried = np.unique(np.quantile(controls, np.linspace(0, 1, MAX_THRESHOLDS), method="inverted_cdf"))
-    # above the largest, so that all controls may lie below
+    # above the largest, so that all controls may be below
     tried = np.append(tried, np.nextafter(tried[-1], np.inf))
     unseen = np.searchsorted(np.sort(controls), tried, side="left") / len(controls)
     lost = (np.searchsorted(np.sort(members), tried, side="left") + 1) / (len(members) + 2)
-    # rounded, so that of thresholds that separate equally well the lowest is taken on every machine
+    # rounded, so that of thresholds that separate equally well every machine chooses the lowest
     return float(tried[int(np.argmax(np.round(transform_arcsine(unseen) - transform_arcsine(lost), 12)))])
 
 
@@ -59,8 +59,8 @@ def choose_lower_threshold(controls: Floats, weights: Floats, size: int) -> floa
     """The lowest score at which an unseen set of this size can still be distinguished from one that is in.
 
     A target that memorises its members less strongly than calibration models do, though trained as they were, has low
-    confidence in them about as often as in anything. But it seldom takes them for something else altogether, and that
-    separates them at a lower threshold.
+    confidence in them about as often as in non-members. But it seldom has very low confidence in them, which separates
+    them at a lower threshold.
 
     Args:
         controls: Scores of the controls under the target.

@@ -19,15 +19,15 @@ NEEDED: Final = {
     "weakly_memorised": MORE,
 }
 """What a decision would need, by the code of why there is none."""
-WORDS: Final = {"cannot tell": "undetermined"}
-"""Decisions whose name is no word for people."""
+WORDS: Final = {"inconclusive": "undetermined"}
+"""Decisions that a sentence words differently."""
 
 
 def build_set_verdict(decision: Decision, evidence: SetEvidence, *, confidence: float) -> str:
-    """What is decided about a set.
+    """The verdict on a set.
 
     Args:
-        decision: What can be said of it.
+        decision: The decision about it.
         evidence: What the decision rests on.
         confidence: The confidence level of the share still in.
     """
@@ -36,19 +36,19 @@ def build_set_verdict(decision: Decision, evidence: SetEvidence, *, confidence: 
         return _build_still_there(records, evidence, confidence)
     if decision == "over-unlearned":
         return (
-            f"Over-unlearned: the model is less confident in the {records} than in records it never saw "
+            f"Over-unlearned: the model is less confident in the {records} than in records it was not trained on "
             f"(p = {evidence.p_below:.2g}), which itself reveals that they were in the training set."
         )
     if decision == "gone":
         bound = _bound_share(evidence)
-        return f"Gone: there is no sign of the {records} in the model; at most {bound:.0%} of them can still be in."
+        return f"Gone: there is no sign of the {records} in the model; at most {bound:.0%} of them can still be in it."
     return f"It cannot be determined from {records} whether they were removed; {_state_need(evidence)}."
 
 
 def build_user_verdict(decisions: NDArray[np.str_]) -> str:
-    """How many people are decided about in each way.
+    """The verdict on people: how many there are by decision.
 
-    >>> build_user_verdict(np.array(["gone", "still there", "cannot tell", "gone"]))
+    >>> build_user_verdict(np.array(["gone", "still there", "inconclusive", "gone"]))
     'Of 4 people: 1 still there, 2 gone, 1 undetermined.'
     """
     counts = {decision: int((decisions == decision).sum()) for decision in DECISIONS}
@@ -57,12 +57,12 @@ def build_user_verdict(decisions: NDArray[np.str_]) -> str:
 
 
 def build_ema_verdict(size: int, rho: float, outcome: Outcome) -> str:
-    """What EMA, as published, calls a set."""
+    """The verdict of EMA, as published."""
     return f"EMA calls the {size:,} audited records {'memorised' if outcome == 'found' else 'removed'} (ρ = {rho:.2g})."
 
 
 def build_ks_verdict(size: int, rho: float, outcome: Outcome) -> str:
-    """What KS, as published, calls a set."""
+    """The verdict of KS, as published."""
     return (
         f"KS calls the {size:,} audited records {'memorised' if outcome == 'found' else 'forgotten'} (ρ = {rho:.2f})."
     )
@@ -83,7 +83,7 @@ def _build_still_there(records: str, evidence: SetEvidence, confidence: float) -
 
 
 def _bound_share(evidence: SetEvidence) -> float:
-    """The largest share that may still be in, with as few errors as the decision."""
+    """The largest share that may still be in, at the error rate of the decision."""
     mixtures = [each for each in (evidence.mixture, evidence.worst_case) if each is not None and each.identifiable]
     intervals = [each.estimate_share(1 - 2 * evidence.level).interval for each in mixtures]
     return min(interval.high for interval in intervals if interval is not None)

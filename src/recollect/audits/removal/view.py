@@ -11,10 +11,10 @@ from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
 
 VERB: Final = Verb(
     name="removal",
-    summary="Find out whether a data set has really been removed from a model.",
+    summary="Find out whether a data set was really removed from a model.",
     guide="CORPUS is the query set, whose removal is in question; the controls are a calibration set of the same kind "
-    "that the model never saw. The recipe, the target's own, trains calibration models on halves of it, which show "
-    "how members look. Without a recipe, the target is compared with a model retrained without the set.\n\n"
+    "that the model was not trained on. The target's own recipe trains calibration models on halves of it, which show "
+    "how members are scored. Without a recipe, the target is compared with a model retrained without the set.\n\n"
     "`recollect removal my-model query.npz --controls calibration.npz --recipe mlp --out run`",
     roles={
         TARGET: TARGET_MODEL,
@@ -28,10 +28,10 @@ PRESENTATION: Final = Presentation(
     figures="recollect.report.figures.removal:draw_removal_figures",
     tables={
         "users": TableView(
-            caption="People, those who show most that they are still there first",
+            caption="People, strongest evidence of still being in the model first",
             columns={
                 "user": "User",
-                "said": "Verdict",
+                "decision": "Verdict",
                 "score": "Score",
                 "p_still_there": "p still there",
                 "p_still_there_corrected": "p, corrected",

@@ -27,8 +27,8 @@ def draw_leakage_figures(result: Result, tables: Mapping[str, pa.Table]) -> list
     if sequences is None or users is None or not np.isfinite(_read_epsilons(sequences)).any():
         return []
     figures = [_draw_ranked_users(result, users)] if "flagged" in users.column_names else []
-    if "chance" in tables:
-        figures.append(_draw_beside_null(_read_epsilons(sequences), _read_epsilons(tables["chance"])))
+    if "null" in tables:
+        figures.append(_draw_beside_null(_read_epsilons(sequences), _read_epsilons(tables["null"])))
     kinds = [("by_times", "times_up_to", "written up to so many times"), ("by_length", "words", "words of a sequence")]
     panels = [
         _draw_groups(tables[name], key, label) for name, key, label in kinds if name in tables and tables[name].num_rows

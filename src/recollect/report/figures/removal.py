@@ -15,7 +15,7 @@ from recollect.report.figures.panel import Panel
 from recollect.report.figures.scale import Scale
 from recollect.results.result import Result
 
-NEEDED = frozenset({"score", "unsure"})
+NEEDED = frozenset({"score", "low_confidence"})
 """Columns without which nothing can be drawn."""
 SIDES = ("audited", "controls", "members")
 LABEL = "confidence of the model"
@@ -40,7 +40,7 @@ def _draw_score_histograms(tables: Mapping[str, pa.Table]) -> list[Figure]:
     if any(side not in tables or not {*tables[side].column_names} >= NEEDED for side in SIDES):
         return []
     scores = {side: read_column(tables[side], "score") for side in SIDES}
-    low = {side: np.array(tables[side]["unsure"].to_pylist(), dtype=np.bool_) for side in SIDES}
+    low = {side: np.array(tables[side]["low_confidence"].to_pylist(), dtype=np.bool_) for side in SIDES}
     high = np.concatenate([scores[side][~low[side]] for side in SIDES])
     threshold = float(high.min()) if high.size and any(flags.any() for flags in low.values()) else None
     figures = []
