@@ -9,7 +9,8 @@ from recollect.errors import RecollectError
 from recollect.files import write_text
 from recollect.pipeline.limits import check_limits
 from recollect.pipeline.plan import Plan, collect_masked_settings
-from recollect.pipeline.planfile import PlannedRun, write_plan
+from recollect.pipeline.plan_writer import write_plan
+from recollect.pipeline.planfile import PlannedRun
 from recollect.pipeline.run import FinishedRun, finish
 from recollect.pipeline.sources import Sources
 from recollect.results.folders import RunFolder
@@ -48,7 +49,7 @@ def _build_failed_result(plan: Plan, error: RecollectError) -> Result:
     result = Result(
         audit=plan.audit.name,
         question=plan.audit.question,
-        verdict=f"Not tested: {error.found}",
+        verdict=f"Not tested. {error.found}",
         outcome="inconclusive",
         outcome_code="failed",
         failed=(Failed(audit=plan.audit.name, code=error.code, error=f"{error.found} {error.do}".strip()),),

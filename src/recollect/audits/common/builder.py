@@ -129,7 +129,7 @@ def build_refusal(
     builder = ResultBuilder(audit)
     reason = f"{refusal.found} {refusal.do}".strip()
     builder.skip(finding, code=refusal.code, reason=reason)
-    verdict = f"Cannot be determined from this data: {refusal.found}"
+    verdict = f"Cannot be determined from this data. {refusal.found}"
     return builder.build(
         verdict=verdict, outcome="inconclusive", code=refusal.code, untested=untested, settings=settings
     )
