@@ -289,23 +289,17 @@ def test_the_plan_that_a_verb_leaves_holds_what_its_options_say(folder, tmp_path
     written = yaml.safe_load((tmp_path / "run" / "plan.yaml").read_text())
     model, corpus = str(folder / "model"), str(folder / "posts.jsonl")
     assert written == {
-        "audits": {
-            "telling": {
-                "signal": "zlib",
-                "with": {
-                    "models": {
-                        TARGET: {"model": model, "window": 32},
-                        "reference-0": {"model": model, "window": 32},
-                        "reference-1": {"model": model, "window": 32},
-                    },
-                    "corpora": {AUDITED: {"corpus": corpus, "split": "windows", "split_words": 3}},
-                    "members": str(tmp_path / "ids.txt"),
-                    "others": "non-members",
-                    "files": {"canaries": corpus},
-                    "recipe": {"recipe": "word-lstm", "set": {"units": 7}},
-                },
-            }
+        "models": {
+            TARGET: {"model": model, "window": 32},
+            "reference-0": {"model": model, "window": 32},
+            "reference-1": {"model": model, "window": 32},
         },
+        "corpora": {AUDITED: {"corpus": corpus, "split": "windows", "split_words": 3}},
+        "members": str(tmp_path / "ids.txt"),
+        "others": "non-members",
+        "files": {"canaries": corpus},
+        "recipe": {"recipe": "word-lstm", "set": {"units": 7}},
+        "audits": {"telling": {"signal": "zlib"}},
         "limits": {"telling": ["auc>2"]},
         "seed": 5,
         "work": str(folder / "work"),

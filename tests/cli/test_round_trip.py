@@ -17,7 +17,8 @@ from recollect.corpora import read_corpus
 from recollect.corpora.canaries.insertion import CanarySettings, plant
 from recollect.corpora.corpus_writer import write_corpus
 from recollect.corpora.partitions import build_cohorts
-from recollect.pipeline.planfile import read_plan, write_plan
+from recollect.pipeline.plan_writer import write_plan
+from recollect.pipeline.planfile import read_plan
 from recollect.recipes.recipe_file import load_recipe
 from recollect.recipes.trainer import train
 from recollect.signals.evidence import AUDITED, CONTROLS
@@ -125,22 +126,25 @@ def test_every_verb_is_called():
     assert CALLS.keys() == list_audits_by_verb().keys()
 
 
-def test_the_plan_of_several_audits_is_written_again_as_it_was(home, tmp_path):
-    plan = {
-        "models": {"target": {"model": "gpt2", "shows_top_k": 100}, "reference": "gpt2"},
-        "corpora": {
-            "audited": {"corpus": "mine.jsonl", "split": "windows", "split_words": 4},
-            "controls": "others.jsonl",
-        },
-        "members": "users.txt",
-        "audits": {
-            "leakage": {"top_k": 3, "with": {"recipe": {"recipe": "word-gru", "set": {"units": 8}}}},
-            "exposure": {"draws": 100, "with": {"files": {"canaries": "c.json"}, "models": {"target": "gpt2"}}},
-        },
-        "limits": {"leakage": ["flagged_users>1000"]},
-        "about": {"system": "shop-bot"},
-        "threads": 1,
-    }
+SEVERAL = {
+    "models": {"target": {"model": "gpt2", "shows_top_k": 100}, "reference": "gpt2"},
+    "corpora": {
+        "audited": {"corpus": "mine.jsonl", "split": "windows", "split_words": 4},
+        "controls": "others.jsonl",
+    },
+    "members": "users.txt",
+    "audits": {
+        "leakage": {"top_k": 3, "with": {"recipe": {"recipe": "word-gru", "set": {"units": 8}}}},
+        "exposure": {"draws": 100, "with": {"files": {"canaries": "c.json"}, "models": {"target": "gpt2"}}},
+    },
+    "limits": {"leakage": ["flagged_users>1000"]},
+    "about": {"system": "shop-bot"},
+    "threads": 1,
+}
+
+
+def write_again(home, tmp_path, plan):
+    """The plan as a run folder keeps it, which means the same."""
     (home / "plan.yaml").write_text(yaml.safe_dump(plan))
     planned = read_plan(home / "plan.yaml")
     text = write_plan(planned.plans, out=planned.out)
@@ -151,7 +155,27 @@ def test_the_plan_of_several_audits_is_written_again_as_it_was(home, tmp_path):
     for ours, theirs in zip(again.plans, planned.plans, strict=True):
         assert (ours.models, ours.corpora, ours.members) == (theirs.models, theirs.corpora, theirs.members)
         assert (ours.limits, ours.about, ours.work) == (theirs.limits, theirs.about, theirs.work)
+        assert (ours.cohorts, ours.files) == (theirs.cohorts, theirs.files)
         assert ours.load_recipe() == theirs.load_recipe()
+    return yaml.safe_load(text)
+
+
+def test_the_plan_of_several_audits_says_once_what_they_share_and_means_the_same(home, tmp_path):
+    written = write_again(home, tmp_path, SEVERAL)
+    assert written["models"] == {"reference": str(home / "gpt2")}
+    assert written["corpora"].keys() == {"audited", "controls"}
+    assert written["members"] == str(home / "users.txt")
+    own = {name: settings["with"] for name, settings in written["audits"].items()}
+    assert own["leakage"].keys() == {"models", "recipe"}
+    assert own["exposure"] == {"models": {"target": str(home / "gpt2")}, "files": {"canaries": str(home / "c.json")}}
+
+
+@pytest.mark.parametrize("known", [{"members": "users.txt"}, {"cohorts": {"audited": "mine.json"}}], ids=str)
+@pytest.mark.parametrize("again", [True, False])
+def test_what_is_known_of_one_audited_corpus_is_not_said_of_another(home, tmp_path, known, again):
+    plan = {name: value for name, value in SEVERAL.items() if name != "members"} | known
+    own = {"corpora": {"audited": "mine.jsonl"}, **(known if again else {})}
+    write_again(home, tmp_path, plan | {"audits": {"leakage": {}, "membership": {"with": own}}, "limits": {}})
 
 
 def test_a_plan_of_objects_in_memory_is_written_down_and_refused(home, tmp_path):
@@ -163,7 +187,7 @@ def test_a_plan_of_objects_in_memory_is_written_down_and_refused(home, tmp_path)
         out=tmp_path / "run",
         **options,
     )
-    given = yaml.safe_load((tmp_path / "run" / "plan.yaml").read_text())["audits"]["membership"]["with"]
+    given = yaml.safe_load((tmp_path / "run" / "plan.yaml").read_text())
     assert given["corpora"]["audited"]["digest"] == world.corpora[AUDITED].digest
     with refused("plan_with_objects"):
         read_plan(tmp_path / "run" / "plan.yaml")

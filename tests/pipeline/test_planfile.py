@@ -106,6 +106,26 @@ def test_settings_are_changed_and_audits_chosen_from_outside(home):
         ("seed: 7", "seed: soon", 18, "invalid_setting", "'soon'"),
         ("seed: 7", "workers: 0", 18, "invalid_setting", "workers"),
         ("cohorts: {audited: cohorts.json}", "others: nobody", 7, "invalid_setting", "'nobody'"),
+        ("reference: {model: gpt2", "refrence: {model: gpt2", 3, "unknown_role", "'reference'"),
+        ("reference: {model: gpt2", "refrence-0: {model: gpt2", 3, "unknown_role", "'reference'"),
+        ("reference: {model: gpt2", "target-0: {model: gpt2", 3, "unknown_role", "'target'"),
+        ("controls: others.jsonl", "control: others.jsonl", 6, "unknown_role", "'controls'"),
+        ("cohorts: {audited: cohorts.json}", "cohorts: {audted: cohorts.json}", 7, "unknown_role", "'audited'"),
+        ("cohorts: {audited: cohorts.json}", "files: {canarys: c.json}", 7, "unknown_role", "'canaries'"),
+        ("models: {reference: elsewhere}", "models: {refrence: elsewhere}", 14, "unknown_role", "'reference'"),
+        ("corpora: {audited: mine.jsonl}", "files: {canaries: c.json}", 15, "unknown_role", "leakage audit"),
+        ("recipe: word-lstm,", "recpe: word-lstm,", 8, "unknown_setting", "'recipe'"),
+        ("training.epochs: 2", "training.epocs: 2", 8, "unknown_setting", "'training.epochs'"),
+        ("recipe: word-lstm, set", "set", 8, "missing_recipe", "`recipe: word-lstm`"),
+        ("recipe: word-lstm, set: {training.epochs: 2}", "inline: {nme: mine}", 8, "invalid_setting", "inline"),
+        (
+            "signal: loss",
+            "signal: lowest-tokens, signal_settings: {fractoin: 0.5}",
+            10,
+            "unknown_setting",
+            "'fraction'",
+        ),
+        ("seed: 7", "about: {sytem: shop-bot}", 18, "unknown_setting", "'system'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_file_and_line(home, old, new, line, code, hint):
@@ -113,6 +133,17 @@ def test_what_cannot_be_meant_is_refused_with_file_and_line(home, old, new, line
         read_plan(changed(home, old, new))
     assert f"plan.yaml line {line}:" in str(refusal.error)
     assert hint in str(refusal.error), "what was found, or the nearest name"
+
+
+def test_models_that_audits_would_train_and_several_of_one_role_may_be_given(home):
+    more = "{model: gpt2, window: 64}\n  shadow-0: model\n  shadow-11: model\n  left-out-0: model\n  reference-3: model"
+    assert "left-out-0" in read_plan(changed(home, "{model: gpt2, window: 64}", more)).plans[0].models
+
+
+def test_roles_of_an_audit_that_is_not_wanted_need_not_be_known(home):
+    path = changed(home, "  leakage:\n    top_k: 3", "  elsewhere:\n    top_k: 3")
+    path.write_text(path.read_text().replace("reference: {model: gpt2", "elsewheres: {model: gpt2"))
+    assert "elsewheres" in read_plan(path, only=["membership"]).plans[0].models
 
 
 OLD_ENTRIES = {

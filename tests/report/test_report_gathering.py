@@ -156,6 +156,28 @@ def test_the_plan_tells_the_names_and_a_report_can_do_without_it(folder):
         assert "target model" not in build_report(folder).subject
 
 
+def test_each_model_and_corpus_is_named_once_and_shortly_however_many_audits_have_it(folder, exposed):
+    for name in ("fluency", "leakage", "membership"):
+        folder.write_result(exposed().replace(audit=name))
+    own = "{with: {corpora: {audited: /home/ann/new/posts.jsonl}, models: {reference-0: /m/a, reference-1: hf:b}}}"
+    folder.plan.write_text(
+        "models: {target: {model: /home/ann/models/shop-bot+/home/ann/tuned, window: 8}}\n"
+        f"audits: {{fluency: {own}, leakage: {own}, membership: {own.replace('new', 'old')}}}\n"
+    )
+    subject = build_report(folder).subject
+    named = {key: value for key, value in subject.items() if "digest" not in key}
+    assert {key: value for key, value in named.items() if "model" in key or "corpus" in key} == {
+        "target model": "shop-bot+tuned",
+        "reference model": "a, hf:b",
+        "audited corpus": "new/posts.jsonl",
+        "audited corpus of membership": "old/posts.jsonl",
+    }
+    shadows = ", ".join(f"shadow-{i}: /m/{i}" for i in range(9))
+    folder.plan.write_text(f"models: {{target: 'https://host/v1#bot', {shadows}}}")
+    subject = build_report(folder).subject
+    assert (subject["target model"], subject["shadow model"]) == ("https://host/v1#bot", "0, 1, 2 and 6 more")
+
+
 def test_a_table_that_is_gone_is_said_to_be(folder):
     (folder.path / "tables/exposure/secrets.parquet").unlink()
     (answer,) = build_report(folder).answers

@@ -32,6 +32,8 @@ from recollect.signals.evidence import AUDITED, Evidence
 
 OWN = "with"
 """The setting of an audit under which a plan names models, corpora and files for it alone."""
+OBJECT = "object"
+"""The key under which a written plan names what was in memory only."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

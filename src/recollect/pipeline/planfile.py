@@ -1,6 +1,7 @@
 """The plan file: one YAML document that says what is audited, with what, and what must not be found.
 
-Every complaint names the file and the line. What a run folder keeps as `plan.yaml` can be read again.
+Every complaint names the file and the line. What a run folder keeps as `plan.yaml` (see `plan_writer`) can be read
+again.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from recollect import labels
 from recollect.audits.audit import Audit
 from recollect.audits.registry import AUDITS, find_verb
 from recollect.checks import suggest_name
@@ -22,7 +23,7 @@ from recollect.documents import Document, Overrides, parse_overrides, set_at_pat
 from recollect.errors import PlanError
 from recollect.pipeline.completion import add_card_claim, add_natural_reference
 from recollect.pipeline.limits import Limit
-from recollect.pipeline.plan import OWN, Plan, collect_settings, digest_cohorts, make_audit, read_setting, to_plain
+from recollect.pipeline.plan import OBJECT, OWN, Plan, make_audit, read_setting
 from recollect.pipeline.refs import (
     CorpusName,
     CorpusRef,
@@ -34,12 +35,9 @@ from recollect.pipeline.refs import (
     RecipeRef,
     resolve_name,
 )
-from recollect.recipes.recipe import Recipe
 from recollect.results.result import About
-from recollect.signals.evidence import AUDITED, TARGET
+from recollect.signals.evidence import AUDITED, SHADOW, TARGET
 
-OBJECT = "object"
-"""The key under which a written plan names what was in memory only."""
 Section = TypeVar("Section", bound=BaseModel)
 _HINT = "Write `models:`, `corpora:` and `audits:`; examples/ has plans for the common cases."
 NEW_NAMES = {
@@ -99,6 +97,10 @@ class PlanFile(Given):
 
 SECTIONS: dict[str, type[BaseModel]] = {"models": ModelRef, "corpora": CorpusRef, "recipe": RecipeRef, "about": About}
 """What stands in which section, for messages."""
+ROLE_KINDS = {"models": "model", "corpora": "corpus", "cohorts": "corpus", "files": "file"}
+"""What has the roles that are the keys of a section."""
+TRAINED_ROLES = (SHADOW, labels.ROLE_LEFT_OUT, labels.ROLE_RETRAINED)
+"""The roles of models that audits train by a recipe, and that may be given instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,61 +142,6 @@ def read_plan(path: Path, overrides: Overrides = (), *, only: Collection[str] = 
     return _Reader(document=written, home=path.parent).read_plans(path, frozenset(only))
 
 
-def write_plan(plans: Sequence[Plan], *, out: Path | None = None) -> str:
-    """Plans of several audits as one file, which `read_plan` reads again: absolute paths, all settings.
-
-    What was in memory only is named with its digest; such a plan is refused by `read_plan`.
-    """
-    first = plans[0]
-    document = {
-        "audits": {plan.audit.name: {**collect_settings(plan.audit), OWN: _describe_inputs(plan)} for plan in plans},
-        "limits": {plan.audit.name: [str(limit) for limit in plan.limits] for plan in plans if plan.limits},
-        "seed": first.seed,
-        "work": str(first.work.absolute()),
-        "out": None if out is None else str(out.absolute()),
-        "workers": first.workers,
-        "threads": first.threads,
-        "about": None if first.about is None else first.about.model_dump(exclude_none=True),
-    }
-    kept = {key: value for key, value in document.items() if value not in (None, {})}
-    return yaml.safe_dump(to_plain(kept), sort_keys=False, allow_unicode=True)
-
-
-def _describe_inputs(plan: Plan) -> dict[str, Any]:
-    """What is given to one audit, as a file says it."""
-    members = plan.members
-    known: dict[str, Any] = {}
-    if isinstance(members, MembersRef):
-        known = members.resolve_paths(Path.cwd()).model_dump(exclude_defaults=True)
-    elif members is not None:
-        known = {"members": {OBJECT: "members", "digest": members.digest}}
-    given = {
-        "models": {role: _describe_source(source) for role, source in plan.models.items()},
-        "corpora": {role: _describe_source(source) for role, source in plan.corpora.items()},
-        "cohorts": {role: _describe_source(source) for role, source in plan.cohorts.items()},
-        **known,
-        "files": {role: str(path.absolute()) for role, path in plan.files.items()},
-        "recipe": None if plan.recipe is None else _describe_source(plan.recipe),
-    }
-    return {key: value for key, value in given.items() if value not in (None, {})}
-
-
-def _describe_source(source: Any) -> Any:
-    """A model, corpus, cohorts or recipe as a file names it; an object that was never named, by its digest."""
-    if isinstance(source, Recipe):
-        return RecipeRef.of(source).model_dump(exclude_defaults=True)
-    if isinstance(source, str):
-        return resolve_name(source, Path.cwd())
-    if isinstance(source, Path):
-        return str(source.absolute())
-    if isinstance(source, ModelRef | CorpusRef | RecipeRef):
-        written = source.resolve_paths(Path.cwd()).model_dump(exclude_defaults=True)
-        name = {"ModelRef": "model", "CorpusRef": "corpus", "RecipeRef": "recipe"}[type(source).__name__]
-        return written[name] if list(written) == [name] else written
-    address = source.digest if hasattr(source, "digest") else digest_cohorts(source)
-    return {OBJECT: getattr(source, "name", "cohorts"), "digest": address}
-
-
 def _iter_words(settings: Any) -> Iterator[str]:
     """All names and texts in settings."""
     if isinstance(settings, str):
@@ -230,6 +177,7 @@ class _Reader:
                 do=f"{suggest_name(strange[0], file.audits)}Planned: {', '.join(file.audits)}.",
                 code="limits_of_nothing",
             )
+        self._refuse_unknown_roles(file, file.audits, ())
         plans = tuple(self._build_plan(file, name, settings or {}) for name, settings in wanted.items())
         out = self.home / file.out if file.out is not None else path.with_name(f"{path.stem}-run")
         return PlannedRun(plans=plans, out=out)
@@ -237,8 +185,11 @@ class _Reader:
     def _build_plan(self, file: PlanFile, name: str, settings: dict[str, Any]) -> Plan:
         """The plan of one audit."""
         own = self._validate(Given, settings.get(OWN) or {}, ("audits", name, OWN))
+        self._refuse_unknown_roles(own, [name], ("audits", name, OWN))
         rest = {key: value for key, value in settings.items() if key != OWN}
-        recipe = own.recipe or file.recipe
+        with self._locate_errors(*(() if own.recipe is None else ("audits", name, OWN)), "recipe"):
+            recipe = own.recipe or file.recipe
+            recipe = None if recipe is None else recipe.resolve_paths(self.home)
         # whose data is in the training set is known of one corpus, and not of another that has its role in this audit
         has_own_corpus = AUDITED in own.corpora
         cohorts = {role: ref for role, ref in file.cohorts.items() if role not in own.corpora} | own.cohorts
@@ -261,7 +212,7 @@ class _Reader:
             cohorts={role: Path(resolve_name(ref, self.home)) for role, ref in cohorts.items()},
             members=members if stated else None,
             files={role: Path(resolve_name(ref, self.home)) for role, ref in {**file.files, **own.files}.items()},
-            recipe=None if recipe is None else recipe.resolve_paths(self.home),
+            recipe=recipe,
             seed=file.seed,
             work=self.home / file.work,
             workers=file.workers,
@@ -317,6 +268,24 @@ class _Reader:
                     code="unknown_audit",
                 )
 
+    def _refuse_unknown_roles(self, given: Given, audits: Collection[str], above: tuple[str, ...]) -> None:
+        """Refuse a model, corpus or file in a role that none of these audits knows: it would be ignored."""
+        if not set(AUDITS.names).issuperset(audits):
+            return  # where only some audits are wanted, others need not be installed, and their roles are not known
+        for section, kind in ROLE_KINDS.items():
+            known = _collect_roles(audits, kind)
+            for role in getattr(given, section):
+                name, _, number = role.rpartition("-")
+                if role in known or (number.isdecimal() and known.get(name)):
+                    continue
+                whose = "the audits of this plan know" if len(audits) > 1 else f"the {next(iter(audits))} audit knows"
+                roles = ", ".join(f"{each} (or {each}-0, {each}-1 …)" if many else each for each, many in known.items())
+                raise PlanError(
+                    f"{self.document.locate([*above, section, role])}: {whose} no {kind} {role!r}.",
+                    do=f"{suggest_name(name if number.isdecimal() else role, known)}Known here: {roles or 'none'}.",
+                    code="unknown_role",
+                )
+
     def _validate(self, kind: type[Section], settings: Any, above: tuple[str, ...]) -> Section:
         """A section of the file, or what is wrong with it."""
         try:
@@ -326,6 +295,18 @@ class _Reader:
             path = [*above, *(str(step) for step in first["loc"])]
             found, do, code = _explain_error(first, path, kind)
             raise PlanError(f"{self.document.locate(path)}: {found}", do=do, code=code) from None
+
+
+def _collect_roles(audits: Collection[str], kind: str) -> dict[str, bool]:
+    """The roles of a kind that these audits know, and whether several may have it, with numbers."""
+    known = dict[str, bool]()
+    for verb in map(find_verb, audits):
+        for role, declared in verb.roles.items():
+            if declared.kind == kind:
+                known[role] = declared.many or known.get(role, False)
+        if verb.trains and kind == "model":
+            known |= dict.fromkeys(TRAINED_ROLES, True)
+    return known
 
 
 def _explain_error(error: ErrorDetails, path: Sequence[str], kind: type[BaseModel]) -> tuple[str, str, str]:

@@ -158,12 +158,15 @@ class RecipeRef(_Reference):
 
     def load(self) -> Recipe:
         """The recipe itself."""
-        from recollect.recipes.recipe import Recipe
-        from recollect.recipes.recipe_file import load_recipe
+        from recollect.recipes.recipe_file import build_recipe, load_recipe
 
         if self.inline is not None:
-            return Recipe.model_validate(self.inline)
-        return load_recipe(str(self.recipe), self.set)
+            return build_recipe(self.inline)
+        if self.recipe is None:
+            raise PlanError(
+                "A recipe is changed, and none is named.", do="Name one: `recipe: word-lstm`.", code="missing_recipe"
+            )
+        return load_recipe(self.recipe, self.set)
 
     def resolve_paths(self, home: Path) -> Self:
         """The same with paths that hold from everywhere; a checkpoint that it starts from may lie under `home`, too.
@@ -173,6 +176,7 @@ class RecipeRef(_Reference):
         from recollect.recipes.recipe_file import is_recipe_file
 
         if self.recipe is None:
+            self.load()  # refused at once, and not when something is to be trained
             return self
         named = resolve_name(self.recipe, home) if is_recipe_file(self.recipe) else self.recipe
         placed = self.model_copy(update={"recipe": named})

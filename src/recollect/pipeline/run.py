@@ -28,7 +28,7 @@ from recollect.models.scoring import Source, score_corpus
 from recollect.models.store import AnswerStore
 from recollect.pipeline.limits import check_limits
 from recollect.pipeline.plan import Plan
-from recollect.pipeline.planfile import write_plan
+from recollect.pipeline.plan_writer import write_plan
 from recollect.pipeline.refs import ModelRef
 from recollect.pipeline.result_provenance import add_provenance, compute_work_address
 from recollect.pipeline.sources import Sources

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -35,14 +35,14 @@ def load_recipe(name_or_path: str | Path, overrides: Overrides = ()) -> Recipe:
         text, name=file.name, do="Write `model:`, `training:` and so on; compare with a built-in recipe."
     )
     name = file.name.removesuffix(".yaml").removesuffix(".yml")
-    recipe = _validate({"name": name, **written.settings}, written)
+    recipe = build_recipe({"name": name, **written.settings}, written.locate)
     changed = dict(parse_overrides(overrides))
     if not changed:
         return recipe
     for key, value in changed.items():
         set_at_path(written.settings, _resolve_setting(key, recipe), value)
     described = Document(f"{file.name} with {', '.join(changed)} changed", written.settings)
-    return _validate({"name": name, **written.settings}, described)
+    return build_recipe({"name": name, **written.settings}, described.locate)
 
 
 def list_builtin_recipes() -> dict[str, str]:
@@ -125,14 +125,22 @@ def _iter_paths(section: BaseModel | dict[str, Any], before: tuple[str, ...] = (
             yield from _iter_paths(value, (*before, name))
 
 
-def _validate(settings: dict[str, Any], written: Document) -> Recipe:
-    """The recipe, or an error that names the file, the line and the setting."""
+def build_recipe(settings: dict[str, Any], locate: Callable[[list[str]], str] = lambda path: "inline") -> Recipe:
+    """The recipe with these settings, as a file states them.
+
+    Args:
+        settings: By section.
+        locate: Says where a setting was found, for the error.
+
+    Raises:
+        PlanError: There is no such setting, or a value is not of its type.
+    """
     try:
         return Recipe.model_validate(settings)
     except ValidationError as error:
         first = error.errors()[0]
         path = [str(part) for part in first["loc"]]
-        raise _build_error(first, path, written.locate(path)) from None
+        raise _build_error(first, path, locate(path)) from None
 
 
 def _build_error(error: ErrorDetails, path: list[str], location: str) -> PlanError:

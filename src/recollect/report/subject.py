@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import yaml
@@ -18,30 +20,72 @@ ABOUT: Final = {
     "date": "date",
 }
 """What is known about an audit, in words, by its field."""
+MAX_NAMES: Final = 3
+"""Models of one role that are named, such as shadow models."""
+_NUMBER = re.compile(r"-[0-9]+$")
+_PATH = re.compile(r"(?<![^:+])/(?!/)[^:+]+")
+"""A path from the root, alone or in the name of a model: recorded:/a/b, /base+/adapter."""
 
 
 def build_subject(folder: RunFolder, results: Mapping[str, Result]) -> dict[str, str]:
-    """What was audited: each thing by its name."""
+    """What was audited: each thing once, by a short name. The plan of the run folder has the whole paths."""
     traces = [result.provenance for result in results.values() if result.provenance is not None]
     plan = _read_plan(folder)
-    own = {
-        audit: _get_own_sections(settings)
-        for audit, settings in _get_section(plan.get("audits")).items()
-        if audit in results
-    }
     subject = _collect_about(results)
-    subject |= {f"{role} model": name for role, name in _list_names(plan.get("models")).items()}
-    subject |= {
-        f"{role} model of {audit}": name for audit in own for role, name in _list_names(own[audit]["models"]).items()
-    }
+    subject |= _name_roles(plan, results, section="models", kind="model")
     subject |= {"digest of the target model": _get_shared_digest({trace.model for trace in traces if trace.model})}
-    subject |= {f"{role} corpus": name for role, name in _list_names(plan.get("corpora")).items()}
-    subject |= {
-        f"{role} corpus of {audit}": name for audit in own for role, name in _list_names(own[audit]["corpora"]).items()
-    }
+    subject |= _name_roles(plan, results, section="corpora", kind="corpus")
     subject |= {"digest of the corpus": _get_shared_digest({trace.corpus for trace in traces if trace.corpus})}
     subject |= {"audits": ", ".join(results), "made with": _list_versions(results)}
     return {name: words for name, words in subject.items() if words}
+
+
+def _name_roles(plan: Mapping[str, Any], audits: Iterable[str], *, section: str, kind: str) -> dict[str, str]:
+    """What has each role; where audits were given different things in one role, whose each is."""
+    shared, settings = _list_names(plan.get(section)), _get_section(plan.get("audits"))
+    planned = [audit for audit in audits if audit in settings]
+    given = {
+        audit: shared | _list_names(_get_section(_get_section(settings[audit]).get("with")).get(section))
+        for audit in planned
+    }
+    short = _shorten_names(name for names in (shared, *given.values()) for each in names.values() for name in each)
+    found: dict[str, str] = {}
+    for role in dict.fromkeys(role for names in (shared, *given.values()) for role in names):
+        users: dict[tuple[str, ...], list[str]] = {}
+        for audit in planned:
+            if role in given[audit]:
+                users.setdefault(given[audit][role], []).append(audit)
+        usual = shared[role] if role in shared else max(users, key=lambda names: len(users[names]))
+        found[f"{role} {kind}"] = _join_names([short[name] for name in usual])
+        for names in (each for each in users if each != usual):
+            found[f"{role} {kind} of {', '.join(users[names])}"] = _join_names([short[name] for name in names])
+    return found
+
+
+def _shorten_names(names: Iterable[str]) -> dict[str, str]:
+    """Names without the folders that nobody needs to tell them apart.
+
+    >>> _shorten_names(["/data/old/posts.jsonl", "/data/new/posts.jsonl", "hf:gpt2"])
+    {'/data/old/posts.jsonl': 'old/posts.jsonl', '/data/new/posts.jsonl': 'new/posts.jsonl', 'hf:gpt2': 'hf:gpt2'}
+    """
+    every = list(dict.fromkeys(names))
+    short = {name: name for name in every}
+    for steps in range(1, 2 + max((name.count("/") for name in every), default=0)):
+        short = {name: _PATH.sub(partial(_keep_last, steps=steps), name) for name in every}
+        if len(set(short.values())) == len(every):
+            break
+    return short
+
+
+def _keep_last(path: re.Match[str], *, steps: int) -> str:
+    """The last steps of a path."""
+    return "/".join(path[0].split("/")[-steps:])
+
+
+def _join_names(names: Sequence[str]) -> str:
+    """Some names in a line; of many the first."""
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more
 
 
 def _collect_about(results: Mapping[str, Result]) -> dict[str, str]:
@@ -76,16 +120,13 @@ def _get_section(section: Any) -> dict[Any, Any]:
     return section if isinstance(section, dict) else {}
 
 
-def _get_own_sections(settings: Any) -> dict[str, Any]:
-    """The models and corpora that a plan gives to one audit alone."""
-    given = _get_section(_get_section(settings).get("with"))
-    return {section: given.get(section) for section in ("models", "corpora")}
-
-
-def _list_names(section: Any) -> dict[str, str]:
-    """What a plan calls its models or corpora, by their parts."""
-    found = {role: _get_name(each) for role, each in _get_section(section).items()}
-    return {str(role): str(name) for role, name in found.items() if name is not None}
+def _list_names(section: Any) -> dict[str, tuple[str, ...]]:
+    """What a plan calls its models or corpora, by their roles; numbered ones have one role together."""
+    found: dict[str, tuple[str, ...]] = {}
+    for role, each in _get_section(section).items():
+        name, head = _get_name(each), _NUMBER.sub("", str(role))
+        found |= {} if name is None else {head: (*found.get(head, ()), str(name))}
+    return found
 
 
 def _get_name(entry: Any) -> Any:
