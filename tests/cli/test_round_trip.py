@@ -162,12 +162,26 @@ def write_again(home, tmp_path, plan):
 
 def test_the_plan_of_several_audits_says_once_what_they_share_and_means_the_same(home, tmp_path):
     written = write_again(home, tmp_path, SEVERAL)
-    assert written["models"] == {"reference": str(home / "gpt2")}
+    assert written["models"] == {"target": str(home / "gpt2"), "reference": str(home / "gpt2")}
     assert written["corpora"].keys() == {"audited", "controls"}
     assert written["members"] == str(home / "users.txt")
     own = {name: settings["with"] for name, settings in written["audits"].items()}
     assert own["leakage"].keys() == {"models", "recipe"}
-    assert own["exposure"] == {"models": {"target": str(home / "gpt2")}, "files": {"canaries": str(home / "c.json")}}
+    assert own["leakage"]["models"] == {"target": {"model": str(home / "gpt2"), "shows_top_k": 100}}
+    assert own["exposure"] == {"files": {"canaries": str(home / "c.json")}}
+
+
+def test_audits_that_differ_say_how(home, tmp_path):
+    own = {"corpora": {"audited": "others.jsonl"}, "recipe": {"recipe": "word-gru", "set": {"units": 8}}}
+    more = {"models": {"target": "lstm"}, "members": ["ann"], "others": "non-members"}
+    plan = SEVERAL | {"recipe": "word-lstm", "limits": {}}
+    plan["audits"] = {"leakage": {}, "exposure": {"with": {"members": "users.txt", "others": "non-members"}}}
+    plan["audits"] |= {"membership": {"with": own | more}, "provenance": {"with": {"recipe": own["recipe"]}}}
+    written = write_again(home, tmp_path, plan)
+    assert written["corpora"]["audited"]["corpus"] == str(home / "mine.jsonl")
+    assert written["audits"]["membership"]["with"]["corpora"] == {"audited": str(home / "others.jsonl")}
+    assert written["audits"]["provenance"]["with"].keys() == {"members", "recipe"}
+    assert "members" not in written, "they are not known alike of all audited corpora"
 
 
 @pytest.mark.parametrize("known", [{"members": "users.txt"}, {"cohorts": {"audited": "mine.json"}}], ids=str)

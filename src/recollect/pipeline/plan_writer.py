@@ -13,10 +13,10 @@ from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef, RecipeRef, 
 from recollect.recipes.recipe import Recipe
 from recollect.signals.evidence import AUDITED
 
-BY_ROLE = ("models", "corpora", "cohorts", "files")
-"""The sections whose keys are roles."""
-OF_CORPORA = ("cohorts", "members", "non_members", "others")
-"""What tells of the audited corpus: an audit that has another one does not read it from the top of the file."""
+BY_ROLE = ("models", "corpora", "files")
+"""The sections whose keys are roles, each of which an audit may be given otherwise than the others."""
+OF_CORPUS = ("cohorts", "members", "non_members", "others")
+"""What is known of the audited corpus; it stands at the top as a whole, and where all audits have the same corpus."""
 
 
 def write_plan(plans: Sequence[Plan], *, out: Path | None = None) -> str:
@@ -46,30 +46,40 @@ def write_plan(plans: Sequence[Plan], *, out: Path | None = None) -> str:
 
 
 def _find_shared(inputs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What is given to all audits alike."""
-    first, *others = inputs
-    shared: dict[str, Any] = {}
-    for section, value in first.items():
-        if section in BY_ROLE:
-            alike = {
-                role: each
-                for role, each in value.items()
-                if all(other.get(section, {}).get(role) == each for other in others)
-            }
-            shared |= _drop_empty({section: alike})
-        elif all(other.get(section) == value for other in others):
-            shared[section] = value
-    differ = any(AUDITED in each.get("corpora", {}) for each in inputs) and AUDITED not in shared.get("corpora", {})
-    return {section: value for section, value in shared.items() if not (differ and section in OF_CORPORA)}
+    """What is given to all audits; where it differs, what is given to most, because each may say otherwise."""
+    first = inputs[0]
+    shared: dict[str, Any] = {
+        section: {role: _find_usual([each.get(section, {}).get(role) for each in inputs]) for role in first[section]}
+        for section in BY_ROLE
+        if section in first
+    }
+    shared = {section: _drop_empty(roles) for section, roles in shared.items()}
+    if _are_alike([each.get("corpora", {}).get(AUDITED) for each in inputs]) and _are_alike(
+        [{section: each.get(section) for section in OF_CORPUS} for each in inputs]
+    ):
+        shared |= {section: first.get(section) for section in OF_CORPUS}
+    shared["recipe"] = _find_usual([each.get("recipe") for each in inputs])
+    return _drop_empty(shared)
+
+
+def _are_alike(values: Sequence[Any]) -> bool:
+    """Whether all values are the same."""
+    return all(value == values[0] for value in values)
+
+
+def _find_usual(values: Sequence[Any]) -> Any:
+    """The commonest value, of equally common ones the first; None if somebody has none, who must not get one."""
+    return None if None in values else max(values, key=values.count)
 
 
 def _subtract(given: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
     """What is given to one audit alone."""
     own: dict[str, Any] = {}
     for section, value in given.items():
+        top = shared.get(section, {})
         if section in BY_ROLE:
-            own[section] = {role: each for role, each in value.items() if role not in shared.get(section, {})}
-        elif section not in shared:
+            own[section] = {role: each for role, each in value.items() if top.get(role) != each}
+        elif value != top:
             own[section] = value
     return _drop_empty(own)
 
