@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 # Two test processes, one torch thread each: never more threads than cores.
 PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/pytest
 
-.PHONY: demo test test-all check format bench docs reproduce wheel clean
+.PHONY: nulls demo test test-all check format bench docs reproduce wheel clean
 
 $(VENV)/user: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -45,6 +45,10 @@ docs: $(VENV)/dev
 # make reproduce PAPER=carlini2018 [STUDY=figure4_epochs] DATA=folder; what was done before is not done again
 reproduce: $(VENV)/dev
 	$(BIN)/python reproductions/$(PAPER)/run.py $(STUDY) $(if $(DATA),--data $(DATA))
+
+# make nulls DATA=folder [CELLS='membership-user-*']; what was done before is not done again
+nulls: $(VENV)/dev
+	OMP_NUM_THREADS=1 $(BIN)/python studies/nulls/run.py $(CELLS) $(if $(DATA),--data $(DATA))
 
 # the wheel as users get it: built, installed into an environment of its own, and put to work outside of the checkout
 wheel:

@@ -1,0 +1,169 @@
+"""Cells of the table: an audit with its settings, a design, and how many worlds are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from designs import DESIGNS, Design
+from people import SETS, SOURCES
+
+from recollect.audits.audit import Audit
+from recollect.audits.leakage.audit import LeakageAudit
+from recollect.audits.membership.audit import MembershipAudit
+from recollect.audits.provenance.audit import ProvenanceAudit
+from recollect.audits.removal.audit import RemovalAudit
+
+MANY, FEW = 800, 200
+"""Worlds of a cell that decides, and of any other."""
+Models = Literal["alone", "reference", "fleet", "calibration", "removal", "folds"]
+"""Which models the audit is given: the target alone; a reference; a fleet that saw half of the audited and of the
+controls (LiRA, RMIA); a fleet that saw other controls (provenance); one that saw half of the controls (removal); or
+models in place of those that a recipe would train without folds of the users (leakage)."""
+SHADOW_SIGNALS = ("lira", "lira-offline", "rmia")
+PLAIN_SIGNALS = ("loss", "ratio", "zlib", "lowest-tokens", "min-k-plus-plus", "entropy", "ensemble")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """An audit with its settings, and which models it is given."""
+
+    name: str
+    build: Callable[..., Audit]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    models: Models = "alone"
+    by_record: bool = False
+
+    def make(self) -> Audit:
+        """The audit."""
+        return self.build(**self.settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One row of the table."""
+
+    method: Method
+    design: Design
+    worlds: int
+    """In all sets together."""
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The sets in which it can be drawn: made-up people write without times."""
+        return SETS if self.design.period == "any" else tuple(name for name in SETS if SOURCES[name].time)
+
+    @property
+    def worlds_each(self) -> int:
+        """In each set."""
+        return -(-self.worlds // len(self.sets))
+
+    @property
+    def name(self) -> str:
+        """Names its file and its random streams."""
+        return f"{self.method.name}.{self.design.name}"
+
+
+def _list_methods() -> dict[str, Method]:
+    """Every audit with every signal."""
+    methods = [
+        Method(
+            name=f"membership-{by}-{signal}",
+            build=MembershipAudit,
+            settings={"signal": signal, "by": by},
+            models=_choose_models(signal),
+            by_record=by == "record",
+        )
+        for signal in (*PLAIN_SIGNALS, *SHADOW_SIGNALS)
+        for by in ("user", "record")
+    ]
+    methods += [
+        Method(name="leakage", build=LeakageAudit, models="reference"),
+        Method(name="leakage-folds", build=LeakageAudit, models="folds"),
+        Method(name="provenance", build=ProvenanceAudit, models="calibration"),
+        Method(
+            name="provenance-histogram", build=ProvenanceAudit, settings={"method": "histogram"}, models="calibration"
+        ),
+        Method(name="removal-set", build=RemovalAudit, settings={"models": 10}, models="removal"),
+        Method(name="removal-user", build=RemovalAudit, settings={"models": 10, "by": "user"}, models="removal"),
+    ]
+    return {method.name: method for method in methods}
+
+
+def _choose_models(signal: str) -> Models:
+    """What a signal compares the target with."""
+    if signal in SHADOW_SIGNALS:
+        return "fleet"
+    return "reference" if signal == "ratio" else "alone"
+
+
+METHODS = _list_methods()
+_BY_USER = ("1-record", "2-records", "5-records", "one-1-record", "one-2-records", "one-5-records")
+_DECIDING = {
+    "membership-user-loss": ("equal", *_BY_USER, "one-another-month", "another-month"),
+    "membership-user-ratio": ("equal", *_BY_USER),
+    "membership-record-loss": ("equal", "short"),
+    "membership-record-ratio": ("equal", "short"),
+    "leakage": ("forty", "half-controls", "sixth-controls", "another-month", "another-month-unknown"),
+    "provenance": ("equal", "one", "one-another-month", "one-another-month-unknown"),
+    "removal-set": ("equal",),
+}
+"""Cells that decide: those in which 0.1.0 failed, and the equal designs beside them."""
+_OTHERS = {
+    "membership-user-loss": (
+        "one",
+        "three",
+        "19-controls",
+        "few-controls",
+        "199-controls",
+        "1000-controls",
+        "half-controls",
+        "sixth-controls",
+        "short",
+        "another-month-unknown",
+        "one-another-month-unknown",
+        "heavy-tails",
+        "ties",
+        "known",
+    ),
+    "membership-user-ratio": (
+        "one",
+        "1000-controls",
+        "half-controls",
+        "sixth-controls",
+        "short",
+        "another-month",
+        "known",
+    ),
+    "membership-record-loss": ("one", "few-controls", "1000-controls", "another-month", "heavy-tails", "ties", "known"),
+    "leakage": ("three", "5-records", "short", "heavy-tails"),
+    "leakage-folds": ("forty", "another-month"),
+    "provenance": ("three", "19-controls", "5-records", "half-controls", "short"),
+    "provenance-histogram": ("equal", "one", "5-records"),
+    "removal-set": ("one", "three", "5-records", "half-controls", "short", "another-month"),
+    "removal-user": ("equal", "one", "5-records", "half-controls", "another-month"),
+}
+_REST = ("equal", "1-record", "5-records", "short", "another-month")
+"""Of every other signal, by user; by record only the first and the last two."""
+
+
+def list_cells() -> list[Cell]:
+    """All cells, those that decide first."""
+    cells = [
+        Cell(method=METHODS[method], design=DESIGNS[design], worlds=MANY)
+        for method, designs in _DECIDING.items()
+        for design in designs
+    ]
+    cells += [
+        Cell(method=METHODS[method], design=DESIGNS[design], worlds=FEW)
+        for method, designs in _OTHERS.items()
+        for design in designs
+    ]
+    rest = [name for name in METHODS if name not in _DECIDING and name not in _OTHERS]
+    cells += [
+        Cell(method=METHODS[name], design=DESIGNS[design], worlds=FEW)
+        for name in rest
+        for design in (_REST if "user" in name else (_REST[0], *_REST[-2:]))
+    ]
+    return cells

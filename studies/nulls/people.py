@@ -1,0 +1,147 @@
+"""The people of each set: real accounts of public corpora, and made-up people; and who trained which model."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from recollect.corpora.record import Record
+from recollect.corpora.synthetic import make_texts
+from recollect.streams import stream
+
+SETS = ("reddit", "irc", "synthetic")
+"""Comments of Reddit accounts, messages of an IRC channel, and texts of made-up people."""
+MEMBERS, REFERENCE_USERS, FLEET_USERS = 40, 40, 80
+"""How many people train a target, a reference, and a fleet: each model of a fleet is trained on half of them."""
+WORDS = (3, 50)
+"""Only texts of so many words are taken."""
+MAX_PEOPLE = 1200
+"""Of each set."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where the texts of a set come from."""
+
+    file: str = ""
+    """Below the data folder; empty for made-up people."""
+    time: str = ""
+    """The column that says when a text was written."""
+    amount: int
+    """Records of each person."""
+
+
+SOURCES = {
+    "reddit": Source(file="reddit_comments/comments.jsonl.gz", time="time", amount=20),
+    "irc": Source(file="ubuntu_irc/messages.jsonl.gz", time="day", amount=30),
+    "synthetic": Source(amount=30),
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class People:
+    """Everybody of one set, each with equally many records."""
+
+    name: str
+    amount: int
+    records: dict[str, tuple[Record, ...]] = field(repr=False)
+    """By user, in the order of time."""
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """All users in ascending order."""
+        return tuple(sorted(self.records))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Division:
+    """Who trained which of a target's models; whoever is left is known to none of them."""
+
+    members: tuple[str, ...]
+    reference: tuple[str, ...]
+    fleet: tuple[str, ...]
+    unseen: tuple[str, ...]
+    """In random order."""
+
+
+def find_data(data: Path | None, name: str) -> bool:
+    """Whether a set can be read here."""
+    source = SOURCES[name]
+    return not source.file or (data is not None and (data / source.file).is_file())
+
+
+@lru_cache(maxsize=4)
+def read_people(data: Path | None, name: str) -> People:
+    """Everybody of a set who wrote enough.
+
+    Args:
+        data: The folder with the public corpora.
+        name: One of `SETS`.
+    """
+    source = SOURCES[name]
+    texts: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in _iter_rows(data, source):
+        if WORDS[0] <= len(row["text"].split()) <= WORDS[1]:
+            texts.setdefault(row["user"], {}).setdefault(row["text"], row)
+    enough = sorted(user for user, found in texts.items() if len(found) >= source.amount)
+    order = stream(0, "nulls", name, "people").permutation(len(enough))[:MAX_PEOPLE]
+    chosen = sorted(enough[i] for i in order)
+    records = {user: _build_records(user, list(texts[user].values()), source) for user in chosen}
+    return People(name=name, amount=source.amount, records=records)
+
+
+def divide(people: People, target: int, fleet: int) -> Division:
+    """Who trained the models of one target.
+
+    Args:
+        people: Everybody.
+        target: The number of the target.
+        fleet: The number of the fleet that serves it.
+    """
+    users = people.users
+    shuffled = [users[i] for i in stream(0, "nulls", people.name, "fleet", fleet).permutation(len(users))]
+    end = FLEET_USERS + REFERENCE_USERS
+    fleet_users, reference, rest = shuffled[:FLEET_USERS], shuffled[FLEET_USERS:end], sorted(shuffled[end:])
+    others = [rest[i] for i in stream(0, "nulls", people.name, "target", target).permutation(len(rest))]
+    return Division(
+        members=tuple(sorted(others[:MEMBERS])),
+        reference=tuple(sorted(reference)),
+        fleet=tuple(sorted(fleet_users)),
+        unseen=tuple(others[MEMBERS:]),
+    )
+
+
+def _iter_rows(data: Path | None, source: Source) -> Iterator[dict[str, Any]]:
+    """The rows of a set: user, text and perhaps a time."""
+    if not source.file:
+        for record in make_texts(people=MAX_PEOPLE, per_person=source.amount + 5, seed=0):
+            yield {"user": record.user, "text": record.text}
+        return
+    with gzip.open(Path(data or ".") / source.file, "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def _build_records(user: str, rows: list[dict[str, Any]], source: Source) -> tuple[Record, ...]:
+    """A person's latest records, in the order of time."""
+    timed = bool(source.time) and "time" in {each.name for each in fields(Record)}
+    ordered = sorted(rows, key=lambda row: str(row[source.time])) if source.time else rows
+    return tuple(
+        Record.from_fields(
+            {"id": f"{user}/{i:02d}", "user": user, "text": row["text"]}
+            | ({"time": _parse_time(row[source.time])} if timed else {})
+        )
+        for i, row in enumerate(ordered[-source.amount :])
+    )
+
+
+def _parse_time(value: Any) -> datetime:
+    """Epoch seconds, or a day."""
+    if isinstance(value, int):
+        return datetime.fromtimestamp(value, tz=UTC)
+    return datetime.fromisoformat(value).replace(tzinfo=UTC)

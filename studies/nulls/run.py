@@ -1,0 +1,79 @@
+"""The table of false alarms: trains targets once, then draws worlds in which there is nothing to find."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from fnmatch import fnmatch
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from cells import Cell, list_cells
+from people import SETS, find_data
+from rates import Rates, summarise
+from trainings import TARGETS, Bench
+from worlds import run_cell
+
+
+def main() -> int:
+    """Run the cells that the command line names."""
+    given = parse_arguments()
+    bench = Bench(data=given.data, work=given.work)
+    sets = []
+    for name in given.sets:
+        if not find_data(given.data, name):
+            print(f"{name}: skipped, its data is not below {given.data}", flush=True)
+            continue
+        sets.append(name)
+        for target in range(TARGETS) if not given.ready else ():
+            bench.prepare(name, target, fleet=not given.no_fleet)
+    cells = [cell for cell in list_cells() if any(fnmatch(cell.name, pattern) for pattern in given.cells)]
+    failing = [] if given.prepare else [cell.name for cell in cells if not run(bench, sets, cell, given)]
+    print("\n".join(f"FAIL {name}" for name in failing))
+    return int(bool(failing))
+
+
+def run(bench: Bench, sets: Sequence[str], cell: Cell, given: argparse.Namespace) -> bool:
+    """Run one cell and print its row; whether it holds its rates."""
+    began, cpu, said = time.monotonic(), time.process_time(), []
+    for name in [name for name in cell.sets if name in sets]:
+        file = given.results / name / f"{cell.name}.json"
+        if given.again:
+            file.unlink(missing_ok=True)
+        said += run_cell(cell, partial(bench.load, name), file, until=given.worlds, targets=given.targets)
+    if not said:
+        return True
+    rates: Rates = summarise(cell, said)
+    took = f"{time.monotonic() - began:.0f} s, {time.process_time() - cpu:.0f} s of CPU"
+    print(f"{cell.name:45s} {rates.line()}  {took}", flush=True)
+    return rates.holds
+
+
+def parse_arguments() -> argparse.Namespace:
+    """What the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cells", nargs="*", default=["*"], help="patterns of cells, such as 'membership-user-*'")
+    data = os.environ.get("RECOLLECT_DATA")
+    parser.add_argument("--data", type=Path, default=data and Path(data), help="the folder with the public corpora")
+    parser.add_argument("--work", type=Path, default=Path(".recollect/nulls"), help="where models and answers are kept")
+    parser.add_argument("--results", type=Path, help="where the worlds of cells are kept; WORK/results if not given")
+    parser.add_argument("--sets", type=lambda text: text.split(","), default=list(SETS), help="of reddit,irc,synthetic")
+    parser.add_argument("--worlds", type=int, help="draw no more than so many worlds of each cell and set")
+    parser.add_argument("--targets", type=int, default=TARGETS, help="how many targets worlds are drawn for")
+    parser.add_argument("--again", action="store_true", help="draw worlds again that were drawn before")
+    parser.add_argument("--prepare", action="store_true", help="train and score only")
+    parser.add_argument("--ready", action="store_true", help="all that is needed is trained: train nothing")
+    parser.add_argument("--no-fleet", action="store_true", help="train targets and references only")
+    given = parser.parse_args()
+    given.cells = given.cells or ["*"]
+    given.results = given.results or given.work / "results"
+    return given
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""Targets, references and fleets: trained once, scored once, and then only read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from people import Division, People, divide, read_people
+from stored import StoredModel, load_stored, store_answers
+
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.partitions import draw_halves
+from recollect.recipes.recipe_file import load_recipe
+from recollect.streams import derive_seed
+
+RECIPE = "word-lstm"
+OVERRIDES = ("units=64", "embedding=64", "learning_rate=0.003", "epochs=15")
+"""Small and soon overfitted: whose texts are foreign to such a model differs much from person to person."""
+TARGETS, FLEETS, SHADOWS = 5, 1, 8
+"""Of each set. Target t is served by fleet t modulo `FLEETS`."""
+NEAR = 400
+"""So many people whom no model saw are scored by the fleets, too."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trained:
+    """A target with the models that serve it, and who trained them; answers are read when they are needed."""
+
+    number: int
+    fleet: int
+    people: People
+    division: Division
+    folder: Path
+
+    @property
+    def target(self) -> StoredModel:
+        """The audited model."""
+        return load_stored(self.folder / f"target-{self.number}.npz")
+
+    @property
+    def reference(self) -> StoredModel:
+        """A model that was trained on others."""
+        return load_stored(self.folder / f"reference-{self.fleet}.npz")
+
+    @property
+    def shadows(self) -> dict[str, StoredModel]:
+        """The fleet."""
+        return {name: load_stored(self.folder / f"fleet-{self.fleet}-{name}.npz") for name in self.cohorts}
+
+    @cached_property
+    def cohorts(self) -> dict[str, tuple[str, ...]]:
+        """Which of the fleet's users trained each shadow."""
+        return _draw_shadows(self.division, self.fleet)
+
+    @property
+    def near(self) -> tuple[str, ...]:
+        """Unseen people whom the fleet has scored."""
+        return self.division.unseen[:NEAR]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """Where data and models lie."""
+
+    data: Path | None
+    work: Path
+
+    def prepare(self, name: str, target: int, *, fleet: bool = True) -> None:
+        """Train and score all that serves one target, as far as it was not done before."""
+        people = read_people(self.data, name)
+        number = target % FLEETS
+        division = divide(people, target, number)
+        self._train(people, f"target-{target}", division.members, people.users)
+        self._train(people, f"reference-{number}", division.reference, people.users)
+        if fleet:
+            near = sorted({u for t in range(TARGETS) for u in divide(people, t, number).unseen[:NEAR]})
+            for shadow, members in _draw_shadows(division, number).items():
+                self._train(people, f"fleet-{number}-{shadow}", members, [*division.fleet, *near])
+
+    def _train(self, people: People, model: str, members: Sequence[str], scored: Sequence[str]) -> None:
+        """Train one model, have it score, and keep its answers in one file."""
+        folder = self.work / people.name / model
+        stored = folder.with_suffix(".npz")
+        if stored.exists():
+            return
+        from recollect.models.loader import load_model
+        from recollect.recipes.trainer import train
+
+        corpus = Corpus.of([r for user in sorted(members) for r in people.records[user]], name=model)
+        train(
+            load_recipe(RECIPE, OVERRIDES), corpus, folder, seed=derive_seed(0, people.name, model) % 2**31, threads=1
+        )
+        records = [r for user in sorted(scored) for r in people.records[user]]
+        store_answers(load_model(str(folder)), records, stored)
+
+    def load(self, name: str, target: int) -> Trained:
+        """The models of one target, all of them trained before."""
+        return _load(self, name, target)
+
+
+@lru_cache(maxsize=32)
+def _load(bench: Bench, name: str, target: int) -> Trained:
+    """The models of one target."""
+    people, fleet = read_people(bench.data, name), target % FLEETS
+    division = divide(people, target, fleet)
+    return Trained(number=target, fleet=fleet, people=people, division=division, folder=bench.work / name)
+
+
+def _draw_shadows(division: Division, number: int) -> dict[str, tuple[str, ...]]:
+    """Which half of the fleet's users trains each shadow."""
+    return draw_halves(division.fleet, SHADOWS, seed=number)

@@ -1,0 +1,196 @@
+"""Runs a real audit in many worlds, none of which has anything to find, and counts what it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cells import Cell, Method
+from designs import Pools, World, change_model, draw_world
+from stored import StoredModel
+from trainings import TARGETS, Trained
+
+from recollect.audits.rounds import collect_evidence
+from recollect.corpora.cohorts import Cohorts
+from recollect.corpora.corpus import Corpus
+from recollect.errors import NotEnoughData
+from recollect.files import write_text
+from recollect.results.result import Result
+from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
+from recollect.streams import stream
+
+ALPHA = 0.05
+SAVE_EVERY = 20
+"""Worlds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """What an audit said in one world."""
+
+    set: str
+    target: int
+    outcome: str
+    code: str | None = None
+    """Why the outcome is inconclusive, or why the audit refused."""
+    named: bool = False
+    """Whether anybody was identified, flagged or said to be in the training set."""
+    low_p: bool | None = None
+    """Whether the first person's p-value is at most 0.05; None where none is told."""
+    intervals: dict[str, bool] | None = None
+    """Whether the intervals whose true value is known hold it."""
+
+
+def run_cell(
+    cell: Cell, load: Callable[[int], Trained], file: Path, *, until: int | None = None, targets: int = TARGETS
+) -> list[Said]:
+    """What the audit said in every world of a cell in one set; worlds that were drawn before are read from the file.
+
+    Args:
+        cell: The cell.
+        load: The models of a target by its number.
+        file: Where the cell's worlds are kept.
+        until: Stop after so many worlds.
+        targets: How many targets take their turns.
+    """
+    said = [Said(**each) for each in json.loads(file.read_text())] if file.exists() else []
+    wanted = min(cell.worlds_each, until or cell.worlds_each)
+    for number in range(len(said), wanted):
+        said.append(run_world(cell, load(number % targets), number))
+        if (number + 1) % SAVE_EVERY == 0 or number + 1 == wanted:
+            write_text(file, json.dumps([asdict(each) for each in said]))
+    return said[:wanted]
+
+
+def run_world(cell: Cell, trained: Trained, number: int) -> Said:
+    """Draw one world, run the audit in it, and read its result."""
+    result = audit_world(cell, trained, number)
+    if isinstance(result, NotEnoughData):
+        return Said(set=trained.people.name, target=trained.number, outcome="refused", code=result.code)
+    return read_result(result, trained.people.name, trained.number)
+
+
+def audit_world(cell: Cell, trained: Trained, number: int) -> Result | NotEnoughData:
+    """The result of the audit in one world; a refusal where it says that there is too little data."""
+    rng = stream(0, "nulls", trained.people.name, cell.name, number)
+    world = draw_world(trained, cell.design, _choose_pools(cell.method, trained), rng, single=cell.method.by_record)
+    evidence = build_evidence(cell.method, trained, world)
+    audit = cell.method.make()
+    try:
+        complete = collect_evidence(audit, evidence, score=_read_answers, train=_Fleet(trained).train)
+        return audit.run(complete, stream(world.seed, audit.name))
+    except NotEnoughData as refusal:
+        return refusal
+
+
+def build_evidence(method: Method, trained: Trained, world: World) -> Evidence:
+    """The models, corpora and cohorts that a user would give."""
+    corpora, cohorts = dict(world.corpora), dict[str, Cohorts]()
+    models: dict[str, StoredModel] = {TARGET: trained.target}
+    if method.models == "reference":
+        models[REFERENCE] = trained.reference
+    if method.models == "calibration":
+        training = [record for user in trained.division.fleet for record in trained.people.records[user]]
+        corpora[CONTROLS] = Corpus.of([*corpora[CONTROLS], *training], name=CONTROLS)
+    if method.models in ("fleet", "calibration", "removal"):
+        models |= trained.shadows
+        roles = (AUDITED, CONTROLS) if method.models == "fleet" else (CONTROLS,)
+        cohorts = {role: _build_cohorts(trained, corpora[role]) for role in roles}
+    if world.change != "as they are":
+        users = {record.digest: record.owner for corpus in corpora.values() for record in corpus}
+        models = {name: change_model(model, world, users) for name, model in models.items()}
+    return Evidence(
+        models=models,
+        corpora=corpora,
+        cohorts=cohorts,
+        members=world.members,
+        trainable=method.models == "folds",
+        seed=world.seed,
+    )
+
+
+def read_result(result: Result, people: str, target: int) -> Said:
+    """What a result says, whatever the audit."""
+    tables = result.tables_in_memory
+    units = next((tables[name] for name in ("candidates", "users") if name in tables), None)
+    withheld = {each.finding for each in result.withheld}
+    return Said(
+        set=people,
+        target=target,
+        outcome=result.outcome,
+        code=result.outcome_code,
+        named=_has_named(units.to_pydict() if units is not None else {}),
+        low_p=_find_low_p(units.to_pydict() if units is not None else {}, withheld),
+        intervals=_check_intervals(result),
+    )
+
+
+def _has_named(units: Mapping[str, list[Any]]) -> bool:
+    """Whether anybody is named."""
+    flags = [*units.get("identified", ()), *units.get("flagged", ())]
+    words = [*units.get("decision", ()), *units.get("said", ())]
+    return any(map(bool, flags)) or any(str(word) in _NAMING for word in words)
+
+
+_NAMING = {"found", "used", "still_there", "still there", "identified"}
+"""What tables say of somebody who is said to be in the training set."""
+
+
+def _find_low_p(units: Mapping[str, list[Any]], withheld: set[str]) -> bool | None:
+    """Whether the first person's own p-value is small."""
+    for column in ("p_value", "p_still_there"):
+        values = units.get(column, ())
+        if values and values[0] is not None and column not in withheld:
+            return bool(values[0] <= ALPHA)
+    return None
+
+
+TRUE_VALUES = {"auc": 0.5, "auc_against_controls": 0.5, "fraction_still_in": 0.0, "leakage_excess": 0.0}
+"""What findings with an interval are in truth where nothing was trained on and both sides are alike."""
+
+
+def _check_intervals(result: Result) -> dict[str, bool]:
+    """Which intervals hold the true value."""
+    found = {}
+    for finding in result.findings:
+        if finding.name in TRUE_VALUES and finding.interval is not None:
+            low, high = finding.interval
+            true = TRUE_VALUES[finding.name]
+            found[finding.name] = (low is None or low <= true) and (high is None or true <= high)
+    return found
+
+
+def _choose_pools(method: Method, trained: Trained) -> Pools:
+    """From whom audited people and controls are drawn."""
+    if method.models == "removal":
+        return Pools(audited=trained.near, controls=trained.division.fleet)
+    if method.models == "fleet":
+        return Pools(audited=trained.division.fleet)
+    return Pools(audited=trained.near if method.models in ("calibration", "folds") else trained.division.unseen)
+
+
+def _build_cohorts(trained: Trained, corpus: Corpus) -> Cohorts:
+    """Which people of a corpus trained which shadow."""
+    users = {record.owner for record in corpus}
+    members = {name: sorted(users.intersection(chosen)) for name, chosen in trained.cohorts.items()}
+    return Cohorts.of(members, units=users, unit="user", corpus=corpus.digest, seed=0)
+
+
+def _read_answers(model: Any, corpus: Corpus) -> Any:
+    """A stored model is the source of its own answers."""
+    return model
+
+
+@dataclass(frozen=True)
+class _Fleet:
+    """Stands in for training: models of the fleet, which never saw the people of this world."""
+
+    trained: Trained
+
+    def train(self, cohorts: Cohorts, corpus: Corpus) -> Mapping[str, StoredModel]:
+        """A model of the fleet for each that is to be trained."""
+        shadows = list(self.trained.shadows.values())
+        return {name: shadows[i % len(shadows)] for i, name in enumerate(cohorts.models)}
