@@ -61,6 +61,10 @@ STREAM_SUSCEPTIBLE = "susceptible"
 STREAM_CALIBRATION = "calibration"
 STREAM_QUERY = "query"
 STREAM_AFFORDED = "afforded"
+STREAM_MATCHING_CUT = ("matching", "cut")
+STREAM_MATCHING_STRATA = ("matching", "strata")
+STREAM_MEMBERSHIP_PERMUTATION = ("membership", "permutation")
+STREAM_MEMBERSHIP_STRATA = ("membership", "strata")
 
 # Streams of the pipeline.
 STREAM_SANITISE = "sanitise"

@@ -1,0 +1,294 @@
+"""Matching: a unit is compared only with units of the same amount, that is records, tokens and period.
+
+The mean of two records scatters more than the mean of thirty, and a short text scores otherwise than a long one. So
+whoever has less is compared with controls that are cut to as much, and whoever has more than most controls is cut,
+several times. Where both sides have alike nothing is cut: see `match_units`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from recollect import labels
+from recollect.audits.common.amounts import TOLERANCE, Amounts, Bools, Difference, Floats, Ints, Unit, compare_amounts
+from recollect.streams import stream
+
+DRAWS = 21
+"""How often a unit that has more than most controls is cut; its p-value is twice the median of so many, at most 1."""
+_TRIES = 8
+"""Random choices of records of which the one whose tokens fit best is taken."""
+_WINDOWS = 5
+"""Choices of records that are neighbours by length, from the shortest to the longest ones."""
+_HALF = TOLERANCE**0.5
+"""Everybody is brought within this factor of a stratum's tokens, and so within the tolerance of each other."""
+_NEVER = 100.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cut:
+    """One seeded cut of all units of a stratum: how much of every record is kept."""
+
+    audited: Ints
+    """Tokens kept of each piece of `Matching.audited`; 0 where it is left out, or where its unit is not in here."""
+    controls: Ints
+    """The same of each piece of `Matching.controls`."""
+    usable: Ints
+    """The indices of the controls that could be brought to the amount; of all others nothing is kept."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stratum:
+    """Audited units of one amount."""
+
+    members: Ints
+    """The indices of the audited units."""
+    own_controls: Ints
+    """Indices of controls that no other stratum has: for tests of all strata together."""
+    counts: tuple[int, ...] | None
+    """How many records of each period everybody in it is cut to; None where nothing is cut."""
+    tokens: float | None
+    """About how many tokens they have; None where nothing is cut."""
+    draws: int
+    """How many cuts there are: `DRAWS` where audited units lose records by it, else 1."""
+
+    @property
+    def records(self) -> int | None:
+        """How many records everybody in it is cut to; None where nothing is cut."""
+        return None if self.counts is None else sum(self.counts)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Matching:
+    """Who is compared with whom, and with how much of whose records."""
+
+    audited: Amounts
+    controls: Amounts
+    difference: Difference
+    """In what the two sides differ before anything is cut."""
+    equal: bool
+    """Whether both sides have alike as groups: then tests of the whole group need no cut."""
+    strata: tuple[Stratum, ...]
+    """Every audited unit that has comparable controls is in one of them."""
+    unmatched: Ints
+    """The indices of audited units that no control can be compared with."""
+    cutter: Cutter
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether anybody is cut, or cannot be compared."""
+        return len(self.unmatched) > 0 or any(stratum.counts is not None for stratum in self.strata)
+
+    def cut(self, stratum: Stratum, draw: int = 0) -> Cut:
+        """A cut of a stratum: the same for the same seed."""
+        if stratum.counts is not None and stratum.tokens is not None:
+            return self.cutter.cut(stratum.members, stratum.counts, stratum.tokens, draw)
+        kept = np.where(np.isin(self.audited.unit_of, stratum.members), self.audited.tokens, 0)
+        return Cut(audited=kept, controls=self.controls.tokens, usable=np.arange(len(self.controls)))
+
+    def list_kept(self, cut: Cut) -> Iterator[tuple[str, str, int]]:
+        """Everything that a cut keeps: unit, record and how many of its tokens, the audited first."""
+        for side, kept in ((self.audited, cut.audited), (self.controls, cut.controls)):
+            for i in np.flatnonzero(kept):
+                yield side.units[side.unit_of[i]], side.pieces[i], int(kept[i])
+
+
+def match_units(
+    audited: Sequence[Unit], controls: Sequence[Unit], *, seed: int, alpha: float = 0.05, truncate: bool = True
+) -> Matching:
+    """Who is compared with whom.
+
+    Nothing is cut where the audited, as a group, have as many records, tokens per record and the same periods as the
+    controls (no test objects at α), except for single units that have less than nearly all controls, or lie outside
+    their range. All others are matched: to controls of at least as many records in each period, cut to as many, whose
+    tokens are brought within 10 % by choosing records that fit and, for models that read from left to right, by
+    truncating longer ones. A unit that has more than half of the controls have is cut to that, `DRAWS` times.
+
+    Args:
+        audited: The audited units.
+        controls: The controls.
+        seed: Of the run.
+        alpha: The significance level at which amounts count as different.
+        truncate: Whether records may be truncated: the scores of a prefix must be the first rows of the whole.
+    """
+    periods = sorted({p.period for unit in (*audited, *controls) for p in unit.pieces if p.period is not None})
+    ours, theirs = Amounts.of(audited, periods), Amounts.of(controls, periods)
+    difference = compare_amounts(ours, theirs, periods=len(periods))
+    equal = difference.is_equal(alpha)
+    plain = ~difference.atypical if equal else np.zeros(len(ours), dtype=np.bool_)
+    cutter = Cutter(audited=ours, controls=theirs, periods=len(periods), seed=seed, truncate=truncate)
+    strata = [_build_uncut(np.flatnonzero(plain))] if plain.any() and len(theirs) else []
+    strata, usable = cutter.build_strata(np.flatnonzero(~plain), strata)
+    matched = np.concatenate([np.zeros(0, dtype=np.int64), *(stratum.members for stratum in strata)])
+    return Matching(
+        audited=ours,
+        controls=theirs,
+        difference=difference,
+        equal=equal,
+        strata=tuple(_divide_controls(strata, usable, seed)),
+        unmatched=np.setdiff1d(np.arange(len(ours)), matched),
+        cutter=cutter,
+    )
+
+
+def combine_draws(p: Floats) -> Floats:
+    """One p-value of several cuts of the same unit: twice the median, at most 1 (DiCiccio et al. 2020).
+
+    Valid whatever the dependence between the cuts. With a single cut it is that cut's p-value.
+
+    >>> combine_draws(np.array([[0.01, 0.5], [0.02, 0.9], [0.03, 0.7]])).tolist()
+    [0.04, 1.0]
+
+    Args:
+        p: The p-values [cuts, units].
+    """
+    return np.asarray(p[0] if len(p) == 1 else np.minimum(1.0, 2 * np.median(p, axis=0)))
+
+
+def _build_uncut(members: Ints) -> Stratum:
+    """The stratum of all units that are compared as they are."""
+    nobody = np.zeros(0, dtype=np.int64)
+    return Stratum(members=members, own_controls=nobody, counts=None, tokens=None, draws=1)
+
+
+def _divide_controls(strata: Sequence[Stratum], usable: Bools, seed: int) -> list[Stratum]:
+    """The strata with controls of their own: each control goes to one of those that can use it, at random.
+
+    A stratum's chance is its number of audited units, so that no stratum of many is left with few controls.
+
+    Args:
+        strata: The strata.
+        usable: Which control each of them can use [controls, strata].
+        seed: Of the run.
+    """
+    weight = usable * np.array([len(stratum.members) for stratum in strata], dtype=np.float64)
+    share = np.cumsum(weight, axis=1) / np.maximum(weight.sum(axis=1, keepdims=True), 1)
+    drawn = stream(seed, *labels.STREAM_MATCHING_STRATA).random((len(weight), 1))
+    chosen = np.where(usable.any(axis=1), (share <= drawn).sum(axis=1), -1)
+    return [replace(stratum, own_controls=np.flatnonzero(chosen == i)) for i, stratum in enumerate(strata)]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cutter:
+    """Brings units to common amounts."""
+
+    audited: Amounts
+    controls: Amounts
+    periods: int
+    """How many periods there are; up to one, they do not matter."""
+    seed: int
+    truncate: bool
+    """Whether records may be truncated."""
+    _ranks: dict[tuple[str, int], list[Ints]] = field(default_factory=dict, repr=False)
+
+    def build_strata(self, members: Ints, before: list[Stratum]) -> tuple[list[Stratum], Bools]:
+        """Some strata and those of these audited units; and who can use which control [controls, strata].
+
+        Units without any usable control are in no stratum.
+        """
+        strata, usable = list(before), [np.ones(len(self.controls), dtype=np.bool_) for _ in before]
+        levels = self._choose_levels(members) if len(members) and len(self.controls) else []
+        for counts, tokens in sorted(set(levels)):
+            chosen = members[[level == (counts, tokens) for level in levels]]
+            fits = np.isin(np.arange(len(self.controls)), self.cut(chosen, counts, tokens, 0).usable)
+            if fits.any():
+                draws = DRAWS if (self.audited.counts[chosen] > sum(counts)).any() else 1
+                nobody = np.zeros(0, dtype=np.int64)
+                strata.append(Stratum(members=chosen, own_controls=nobody, counts=counts, tokens=tokens, draws=draws))
+                usable.append(fits)
+        return strata, np.stack(usable, axis=1) if usable else np.zeros((len(self.controls), 0), dtype=np.bool_)
+
+    def cut(self, members: Ints, counts: tuple[int, ...], tokens: float, draw: int) -> Cut:
+        """Audited units and all controls that can be brought to an amount."""
+        wanted = np.isin(np.arange(len(self.audited)), members)
+        audited, _ = self._cut_side("audited", counts, tokens, draw)
+        controls, fits = self._cut_side("controls", counts, tokens, draw)
+        return Cut(
+            audited=np.where(wanted[self.audited.unit_of], audited, 0),
+            controls=np.where(fits[self.controls.unit_of], controls, 0),
+            usable=np.flatnonzero(fits),
+        )
+
+    def _choose_levels(self, members: Ints) -> list[tuple[tuple[int, ...], float]]:
+        """The amount that each audited unit is compared at: its own, or that which half of the controls have."""
+        ours = self._count(self.audited)[members]
+        counts = np.minimum(ours, np.maximum(1, _find_upper_median(self._count(self.controls)))).astype(np.int64)
+        records = counts.sum(axis=1)
+        totals = self.audited.totals[members] * records / ours.sum(axis=1)
+        if self.truncate:
+            usual = records * _find_upper_median(self.controls.totals / self.controls.counts)
+            totals = np.where(totals > usual * TOLERANCE, usual, totals)
+        # everybody in a bin is brought to its middle, so that no two totals differ by more than the tolerance
+        bins = np.rint(np.log(np.maximum(totals, 1)) / np.log(TOLERANCE))
+        return [(tuple(row.tolist()), float(TOLERANCE**place)) for row, place in zip(counts, bins, strict=True)]
+
+    def _count(self, side: Amounts) -> Ints:
+        """How many records each unit has in each period [units, periods]; one column where periods do not matter."""
+        return side.count_periods(self.periods) if self.periods > 1 else side.counts[:, None]
+
+    def _cut_side(self, name: str, counts: tuple[int, ...], tokens: float, draw: int) -> tuple[Ints, Bools]:
+        """How much of each piece is kept, and which units come within 10 % of the amount."""
+        side = self.audited if name == "audited" else self.controls
+        enough = (self._count(side) >= np.array(counts)).all(axis=1)
+        limits = np.array(counts)[side.period + 1] if self.periods > 1 else np.int64(counts[0])
+        miss = np.where(enough, np.inf, 0.0)
+        chosen = np.zeros(len(side.tokens), dtype=np.bool_)
+        for rank in self._get_ranks(name, side, draw):
+            # random choices come first, and one that fits is not given up for one that fits better
+            picked = rank < limits
+            total = np.maximum(side.sum_by_unit(side.tokens * picked), 1)
+            off = np.abs(np.log(total / tokens))
+            short = self.truncate & (total * _HALF < tokens)
+            off = np.where(short, off + _NEVER, off)  # what is too long can be truncated, what is too short cannot
+            better = (miss > np.log(_HALF)) & (off < miss)
+            miss = np.where(better, off, miss)
+            chosen = np.where(better[side.unit_of], picked, chosen)
+        total = side.sum_by_unit(side.tokens * chosen)
+        long = total > tokens * _HALF
+        fits = enough & (total * _HALF >= tokens) & (self.truncate | ~long)
+        scale = np.where(long & self.truncate, tokens / np.maximum(total, 1), 1.0)[side.unit_of]
+        kept = np.where(chosen, np.maximum(1, np.rint(side.tokens * scale)), 0)
+        return kept.astype(np.int64), fits
+
+    def _get_ranks(self, name: str, side: Amounts, draw: int) -> list[Ints]:
+        """Several orders of each unit's pieces (in each period): at random, then around certain lengths."""
+        if (name, draw) not in self._ranks:
+            for key in [key for key in self._ranks if key[0] == name and key[1] > 0]:
+                del self._ranks[key]  # the first draw, which most strata use, is kept
+            rng = stream(self.seed, *labels.STREAM_MATCHING_CUT, name, draw)
+            groups = (side.period, side.unit_of) if self.periods > 1 else (side.unit_of,)
+            orders = [rng.random(len(side.tokens)) for _ in range(_TRIES)]
+            length = rank_within((side.unit_of,), side.tokens) / np.maximum(1, side.counts - 1)[side.unit_of]
+            orders += [np.abs(length - place) for place in np.linspace(0, 1, _WINDOWS)]
+            several = (side.counts > 1).any()
+            self._ranks[name, draw] = [rank_within(groups, order) for order in (orders if several else orders[:1])]
+        return self._ranks[name, draw]
+
+
+def rank_within(groups: tuple[Ints, ...], order: Floats | Ints) -> Ints:
+    """The rank of every piece within its group, from 0.
+
+    >>> rank_within((np.array([0, 0, 1, 0]),), np.array([0.5, 0.1, 0.9, 0.3])).tolist()
+    [2, 0, 0, 1]
+    """
+    if not len(order):
+        return np.zeros(0, dtype=np.int64)
+    sorting = np.lexsort((order, *groups))
+    start = np.ones(len(sorting), dtype=np.bool_)
+    start[1:] = np.any([group[sorting][1:] != group[sorting][:-1] for group in groups], axis=0)
+    first = np.maximum.accumulate(np.where(start, np.arange(len(sorting)), 0))
+    rank = np.empty(len(sorting), dtype=np.int64)
+    rank[sorting] = np.arange(len(sorting)) - first
+    return rank
+
+
+def _find_upper_median(values: Ints | Floats) -> Floats:
+    """What at least half of the rows reach, in each column.
+
+    >>> _find_upper_median(np.array([1, 2, 3, 4])).tolist()
+    3.0
+    """
+    ordered = np.sort(values, axis=0)
+    return np.asarray(ordered[len(ordered) // 2], dtype=np.float64)

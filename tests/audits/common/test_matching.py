@@ -1,0 +1,178 @@
+"""Matching: equal designs stay as they are, all others are compared at the same amount."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from recollect.audits.common.amounts import TOLERANCE, Piece, Unit
+from recollect.audits.common.matching import DRAWS, Matching, combine_draws, match_units
+from recollect.stats.significance import binomial_p, conformal_p, superuniformity_p
+
+
+def build_units(name, k, records, *, seed=0, mean=12.0, period=lambda i, j: None):
+    rng = np.random.default_rng(seed)
+    units = []
+    for i in range(k):
+        pieces = [
+            Piece(record=f"{name}{i}-{j}", tokens=int(rng.geometric(1 / mean)), period=period(i, j))
+            for j in range(records if isinstance(records, int) else int(rng.integers(*records)))
+        ]
+        units.append(Unit(name=f"{name}{i}", pieces=tuple(pieces)))
+    return units
+
+
+def total_tokens(side, kept):
+    return np.bincount(side.unit_of, weights=kept, minlength=len(side))
+
+
+def count_records(side, kept):
+    return np.bincount(side.unit_of, weights=kept > 0, minlength=len(side))
+
+
+def iter_cuts(matching: Matching):
+    for stratum in matching.strata:
+        for draw in range(stratum.draws):
+            yield stratum, matching.cut(stratum, draw)
+
+
+@pytest.mark.parametrize("records", [1, 30, (5, 60)])
+def test_equal_designs_are_not_cut(records):
+    matching = match_units(build_units("a", 40, records), build_units("c", 160, records, seed=1), seed=0)
+    uncut = [stratum for stratum in matching.strata if stratum.records is None]
+    assert matching.equal
+    assert len(uncut) == 1
+    assert len(uncut[0].members) >= 39
+    cut = matching.cut(uncut[0])
+    assert (cut.controls == matching.controls.tokens).all()
+    assert cut.usable.tolist() == list(range(160))
+
+
+@pytest.mark.parametrize("truncate", [True, False])
+@pytest.mark.parametrize(("ours", "theirs"), [(1, 30), (5, 30), (30, 5), (30, (2, 15))])
+def test_everybody_in_a_stratum_has_as_many_records_and_tokens_within_ten_percent(ours, theirs, truncate):
+    matching = match_units(build_units("a", 12, ours), build_units("c", 80, theirs, seed=1), seed=0, truncate=truncate)
+    assert not matching.equal
+    assert matching.strata
+    for stratum, cut in iter_cuts(matching):
+        assert set(count_records(matching.controls, cut.controls)[cut.usable]) <= {stratum.records}
+        assert set(count_records(matching.audited, cut.audited)[stratum.members]) == {stratum.records}
+        tokens = total_tokens(matching.controls, cut.controls)[cut.usable]
+        # a record cannot have half a token: truncation may miss by one of each
+        slack = stratum.records / 2 if truncate else 0
+        assert (tokens <= stratum.tokens * TOLERANCE**0.5 + slack).all()
+        assert (tokens >= stratum.tokens / TOLERANCE**0.5 - slack).all()
+        assert (cut.controls <= matching.controls.tokens).all()
+        assert truncate or set(cut.controls[cut.controls > 0] - matching.controls.tokens[cut.controls > 0]) <= {0}
+
+
+def test_who_has_less_is_whole_and_who_has_more_is_cut_many_times_to_what_half_of_the_controls_have():
+    controls = build_units("c", 81, (2, 15), seed=1)
+    half = sorted(len(unit.pieces) for unit in controls)[40]
+    less = match_units(build_units("a", 3, 1), controls, seed=0)
+    assert {(s.records, s.draws) for s in less.strata} == {(1, 1)}
+    more = match_units(build_units("a", 3, 30), controls, seed=0)
+    assert {(s.records, s.draws) for s in more.strata} == {(half, DRAWS)}
+    chosen = {tuple(np.flatnonzero(cut.audited)) for _, cut in iter_cuts(more)}
+    assert len(chosen) > DRAWS / 2
+
+
+def test_one_unit_that_has_less_than_all_controls_is_matched_while_the_others_stay():
+    audited = [*build_units("a", 30, 30), *build_units("z", 1, 2)]
+    matching = match_units(audited, build_units("c", 120, 30, seed=1), seed=0)
+    assert matching.equal
+    assert [(s.records, len(s.members)) for s in matching.strata] == [(None, 30), (2, 1)]
+    assert matching.audited.units[matching.strata[1].members[0]] == "z0"
+
+
+def test_a_unit_that_no_control_can_be_compared_with_is_named():
+    long = Unit(name="a", pieces=(Piece(record="a-0", tokens=5000),))
+    controls = build_units("c", 40, 3)
+    assert match_units([long], controls, seed=0, truncate=False).unmatched.tolist() == [0]
+    assert not len(match_units([long], controls, seed=0).unmatched)
+    assert match_units([long], [], seed=0).unmatched.tolist() == [0]
+
+
+def test_the_controls_of_all_strata_together_are_different_ones():
+    matching = match_units(build_units("a", 40, (1, 9)), build_units("c", 200, 30, seed=1), seed=0)
+    owned = np.concatenate([stratum.own_controls for stratum in matching.strata])
+    assert len(matching.strata) > 5
+    assert len(owned) == len(set(owned.tolist())) == 200
+
+
+def test_units_are_compared_at_the_same_periods():
+    january = build_units("a", 10, 4, period=lambda i, j: "2024-01")
+    both = build_units("c", 60, 12, seed=1, period=lambda i, j: f"2024-0{1 + j % 3}")
+    matching = match_units(january, both, seed=0)
+    periods = {piece.record: piece.period for unit in both for piece in unit.pieces}
+    assert not matching.equal
+    for _, cut in iter_cuts(matching):
+        kept = Counter(periods[matching.controls.pieces[i]] for i in np.flatnonzero(cut.controls))
+        assert set(kept) == {"2024-01"}
+    march = build_units("c", 60, 12, seed=1, period=lambda i, j: "2024-03")
+    assert len(match_units(january, march, seed=0).unmatched) == 10
+    alike = match_units(build_units("a", 10, 12, seed=2, period=lambda i, j: f"2024-0{1 + j % 3}"), both, seed=0)
+    assert alike.equal
+
+
+def test_the_order_of_units_and_records_does_not_matter_and_the_seed_does():
+    audited, controls = build_units("a", 10, 2), build_units("c", 40, 9, seed=1)
+    turned = [Unit(name=unit.name, pieces=unit.pieces[::-1]) for unit in controls[::-1]]
+    kept = [
+        [list(m.list_kept(cut)) for _, cut in iter_cuts(m)]
+        for m in (match_units(audited[::-1], turned, seed=0), *(match_units(audited, controls, seed=s) for s in (0, 1)))
+    ]
+    assert kept[0] == kept[1] != kept[2]
+
+
+def draw_scores(rng, *sides):
+    """The sum of the first n tokens of each record, by side: persons differ, and later tokens score lower."""
+    found = []
+    for side in sides:
+        longest = int(side.tokens.max())
+        tokens = 3 / np.arange(1, longest + 1) ** 0.5 + rng.standard_t(3, (len(side.tokens), longest))
+        found.append(np.cumsum(tokens + rng.normal(0, 0.5, len(side))[side.unit_of][:, None], axis=1))
+    return found
+
+
+def score_units(side, kept, sums):
+    """The mean over records of the mean over tokens: who has less scatters more."""
+    each = np.where(kept > 0, sums[np.arange(len(kept)), kept - 1] / np.maximum(kept, 1), 0)
+    return np.bincount(side.unit_of, weights=each, minlength=len(side)) / np.maximum(1, count_records(side, kept))
+
+
+def judge(matching, sums):
+    """The p-value of the only audited unit, matched and as it is."""
+    (stratum,) = matching.strata
+    found = []
+    for cut in (matching.cut(stratum, draw) for draw in range(stratum.draws)):
+        mine = score_units(matching.audited, cut.audited, sums[0])
+        found.append(conformal_p(mine, score_units(matching.controls, cut.controls, sums[1])[cut.usable]))
+    whole = [
+        score_units(s, s.tokens, each) for s, each in zip((matching.audited, matching.controls), sums, strict=True)
+    ]
+    return float(combine_draws(np.array(found))[0]), float(conformal_p(*whole)[0])
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "mean"),
+    [
+        (1, 15, 12),
+        (1, 1, 4),
+        (6, 6, 30),
+        *(pytest.param(*each, 12, marks=pytest.mark.slow) for each in ((5, 20), (20, 5), (6, 6))),
+    ],
+)
+def test_the_p_value_of_a_single_unit_holds_in_unequal_designs(ours, theirs, mean):
+    found = []
+    for seed in range(50):
+        audited = build_units("a", 1, ours, seed=10_000 + seed, mean=mean)
+        matching = match_units(audited, build_units("c", 39, theirs, seed=20_000 + seed), seed=seed)
+        sums = draw_scores(np.random.default_rng(30_000 + seed), matching.audited, matching.controls)
+        found.append(judge(matching, sums))
+    matched, plain = (np.array(each) for each in zip(*found, strict=True))
+    assert superuniformity_p(matched) > 0.01
+    if (ours, mean) == (1, 12):
+        assert binomial_p(int((plain <= 0.05).sum()), len(plain), 0.05) < 0.001
