@@ -14,6 +14,7 @@ from recollect.stats import (
     epsilon_from_counts,
     epsilon_from_guesses,
     epsilon_from_one_run,
+    epsilon_from_rates,
     epsilon_from_scores,
     one_run_p,
 )
@@ -106,7 +107,7 @@ def test_guesses_are_counted_exactly():
 
 def test_too_few_canaries_or_scores_are_refused():
     with refused("too_few_guesses") as refusal:
-        epsilon_from_one_run(np.arange(10.0), np.arange(10.0))
+        epsilon_from_one_run(np.arange(10.0), np.arange(10.0), guesses_per_side=2)
     assert refusal.error.needed == 5
     with refused("too_few_members") as refusal:
         epsilon_from_scores(np.arange(11.0), np.arange(50.0), rng=np.random.default_rng(0))
@@ -148,6 +149,40 @@ def test_bounds_do_not_exceed_the_true_epsilon_more_often_than_claimed(epsilon):
     assert binomial_p(over_one_run, runs, 0.05) > 0.001, over_one_run / runs
     assert binomial_p(over_scores, runs, 0.05) > 0.001, over_scores / runs
     assert positive > 0.9 * runs
+
+
+@pytest.mark.parametrize("size", [12, 250])
+def test_the_number_of_guesses_read_off_the_scores_holds_the_bound_and_shows_more(size):
+    """Two clusters of scores, as memorised canaries have: a fixed tenth of guesses cannot show what all of them do."""
+    rng = np.random.default_rng(5)
+    runs, over, epsilon = 150, 0, 1.0
+    for _ in range(runs):
+        planted = rng.random(2 * size) < 0.5
+        told = planted ^ (rng.random(2 * size) > 1 / (1 + np.exp(-epsilon)))
+        scores = 5.0 * told + rng.normal(0, 1, 2 * size)
+        over += epsilon_from_one_run(scores[planted], scores[~planted]).value > epsilon
+    assert binomial_p(over, runs, 0.05) > 0.001, over / runs
+    clear = rng.normal(8, 1, size), rng.normal(0, 1, size)
+    shown = epsilon_from_one_run(*clear).value
+    assert shown > 1.2 * epsilon_from_one_run(*clear, guesses_per_side=max(3, size // 5)).value
+
+
+def test_several_thresholds_are_paid_for_and_show_more_than_the_largest_rate():
+    rng = np.random.default_rng(6)
+    runs, alarms, gains = 300, 0, []
+    for _ in range(runs):
+        thresholds = np.quantile(rng.normal(0, 1, 1000), 1 - np.array([0.01, 0.05, 0.2, 0.5]))
+        null, others, members = rng.normal(0, 1, 500), rng.normal(0, 1, 500), rng.normal(2, 1, 500)
+        false, of_null, of_members = ((side[:, None] > thresholds).sum(axis=0) for side in (others, null, members))
+        counts = list(zip(of_null.tolist(), false.tolist(), strict=True))
+        alarms += epsilon_from_rates(counts, members=500, non_members=500).value > 0
+        both = list(zip(of_members.tolist(), false.tolist(), strict=True))
+        one = epsilon_from_rates([both[2]], members=500, non_members=500).value
+        gains.append(epsilon_from_rates(both, members=500, non_members=500).value / one)
+    assert binomial_p(alarms, runs, 0.05) > 0.001, alarms / runs
+    assert np.median(gains) > 1.3
+    with refused("too_few_thresholds"):
+        epsilon_from_rates([], members=5, non_members=5)
 
 
 def test_taking_the_best_of_many_numbers_of_guesses_would_fire_too_often():

@@ -6,12 +6,14 @@ Higher scores always mean more evidence of training. Every function takes plain 
 
 from recollect.stats.auc import auc, placements
 from recollect.stats.bootstrap import bootstrap
+from recollect.stats.bounded_means import bounded_mean, exponential_mean
 from recollect.stats.comparisons import Comparison, kolmogorov_smirnov, mann_whitney, permutation
 from recollect.stats.decisions import accuracy, balanced_accuracy, false_positive_rate, precision, recall
 from recollect.stats.epsilon import (
     epsilon_from_counts,
     epsilon_from_guesses,
     epsilon_from_one_run,
+    epsilon_from_rates,
     epsilon_from_scores,
     one_run_p,
 )
@@ -46,12 +48,15 @@ __all__ = [
     "binomial_p",
     "bonferroni",
     "bootstrap",
+    "bounded_mean",
     "clopper_pearson",
     "conformal_p",
     "epsilon_from_counts",
     "epsilon_from_guesses",
     "epsilon_from_one_run",
+    "epsilon_from_rates",
     "epsilon_from_scores",
+    "exponential_mean",
     "false_positive_rate",
     "holm",
     "kolmogorov_smirnov",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -122,8 +123,15 @@ def tpr_at_fpr(members: ValuesLike, non_members: ValuesLike, *, fpr: float, conf
         ),
         n=count_groups(a, b),
         method="threshold from non-members; order statistics and Clopper–Pearson"
-        + (", effective counts (Korn–Graubard)" if a.is_clustered or b.is_clustered else ", exact"),
+        + (", effective counts (Korn–Graubard)" if a.is_clustered or b.is_clustered else ", exact")
+        + ("" if np.isfinite(high) else _explain_open_interval(len(b), fpr, confidence)),
     )
+
+
+def _explain_open_interval(non_members: int, fpr: float, confidence: float) -> str:
+    """Why the interval reaches down to 0, and how many non-members would do."""
+    needed = math.ceil(math.log((1 - confidence) / 4) / math.log1p(-fpr))
+    return f"; the interval reaches 0 because {non_members:,} non-members do not fix the threshold: {needed:,} would"
 
 
 def best_threshold(members: ValuesLike, non_members: ValuesLike) -> tuple[float, float]:

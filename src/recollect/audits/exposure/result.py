@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,9 +21,11 @@ from recollect.audits.exposure.verdict import (
     state_natural_exposure,
     state_odds,
 )
+from recollect.errors import NotEnoughData
 from recollect.results.result import Finding, Result
 from recollect.results.text_masks import mask_unless_shown
-from recollect.stats.intervals import Estimate, mean, proportion
+from recollect.stats.bounded_means import bounded_mean, exponential_mean
+from recollect.stats.intervals import Estimate, proportion
 
 if TYPE_CHECKING:
     from recollect.audits.exposure.audit import ExposureAudit
@@ -64,7 +65,9 @@ def build_result(audit: ExposureAudit, decisions: Decisions, measured: Measureme
     _add_repetitions(builder, decisions, natural=natural)
     if len(decisions.controls) > 1:
         reading = f"Secrets that were never planted; {NULL_BITS:.2f} bits are expected whatever the model."
-        _add_mean(builder, "exposure_bits_controls", decisions.controls, of="controls", reading=reading)
+        bits = [row.exposure_bits for row in decisions.controls]
+        estimate = exponential_mean(bits, of="controls")
+        builder.findings.append(Finding.of(estimate, name="exposure_bits_controls", unit="bits", reading=reading))
     if natural:
         many = len(measured.rows) + measured.unknown
         builder.note("secrets_in_corpus", f"{occurring} different secrets occur in the corpus; {many} were measured.")
@@ -88,7 +91,8 @@ def _add_repetitions(builder: ResultBuilder, decisions: Decisions, *, natural: b
                 f"Mean exposure of the secrets that {'occur' if natural else 'were planted'} {times} "
                 f"time{'s' * (times > 1)}; those whose rank sampling could only bound count with their lower estimate."
             )
-            _add_mean(builder, f"exposure_bits_planted_{times}", group, of="secrets", reading=reading)
+            name = f"exposure_bits_planted_{times}"
+            builder.findings.append(Finding.of(_average(group), name=name, unit="bits", reading=reading))
     if decisions.by_repetitions and not decisions.controls and not natural:
         reason = "The manifest has no controls, so planted secrets can be compared with random draws only."
         builder.skip("memorisation_p", code="no_controls", reason=reason)
@@ -152,19 +156,15 @@ def _add_overall(builder: ResultBuilder, secrets: Sequence[Measurement]) -> None
     builder.findings.append(Finding.of(first, name="first_guess", unit="share", reading=reading))
 
 
-def _add_mean(builder: ResultBuilder, name: str, rows: Sequence[Measurement], *, of: str, reading: str) -> None:
-    """The mean exposure of some secrets."""
-    estimate = _average([row.exposure_bits for row in rows], of=of)
-    builder.findings.append(Finding.of(estimate, name=name, unit="bits", reading=reading))
-
-
-def _average(bits: Sequence[float], *, of: str) -> Estimate:
-    """The mean exposure; no exposure is negative, so neither is its interval, and secrets have no user."""
-    found = mean(bits, of=of)
-    interval = found.interval
-    if interval is not None:
-        interval = replace(interval, low=max(0.0, interval.low))
-    return replace(found, interval=interval, n={of: len(bits)})
+def _average(rows: Sequence[Measurement]) -> Estimate:
+    """The mean exposure of secrets; without an interval where they are too few for one."""
+    bits = [row.exposure_bits for row in rows]
+    largest = max(*bits, *(math.log2(row.secret.parsed.size) for row in rows))
+    try:
+        return bounded_mean(bits, low=0.0, high=largest, of="secrets")
+    except NotEnoughData as refusal:
+        n, why = {"secrets": len(bits)}, f"{refusal.found} {refusal.do}"
+        return Estimate(value=float(np.mean(bits)), interval=None, n=n, method="mean", why_no_interval=why)
 
 
 def _build_secrets_table(audit: ExposureAudit, measured: Measurements, decisions: Decisions) -> pa.Table:

@@ -16,7 +16,8 @@ from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
 from recollect.models.model import Kind
 from recollect.signals.scores import Scores
-from recollect.stats.epsilon import epsilon_from_counts, epsilon_from_one_run
+from recollect.stats.epsilon import epsilon_from_one_run, epsilon_from_rates
+from recollect.stats.requirements import required_controls
 from recollect.stats.significance import binomial_p
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ CANARIES = "canaries"
 """The role of the manifest that `recollect plant` writes."""
 CANARY_TEXTS = "canary-texts"
 """The role of the canaries as a corpus."""
+BOUND_RATES = (0.01, 0.05, 0.2, 0.5)
+"""The false positive rates whose thresholds, set by the controls alone, the bound from counts combines."""
 UNFAIR = 0.001
 """Below this p-value of the number of members, membership was not decided by fair coin flips."""
 
@@ -64,9 +67,7 @@ class Claim:
         return f"{claimed} this audit shows at least {bound:.2f}."
 
 
-def add_bounds(
-    builder: ResultBuilder, scores: UnitScores, claim: Claim, *, by: By, rate: float, confidence: float
-) -> None:
+def add_bounds(builder: ResultBuilder, scores: UnitScores, claim: Claim, *, by: By, confidence: float) -> None:
     """Both bounds from candidates with known ground truth; every user counts once.
 
     Args:
@@ -74,7 +75,6 @@ def add_bounds(
         scores: The scores and the ground truth.
         claim: What the model promises.
         by: Whether the units are records or users; records of one user count as that user.
-        rate: The false positive rate at which candidates are flagged: the threshold comes from the controls alone.
         confidence: The confidence level of the bounds.
     """
     clustered = len(set(scores.candidates.users)) < len(scores.candidates)
@@ -83,7 +83,7 @@ def add_bounds(
     if units.controls is None:
         builder.skip("epsilon_from_counts", code="missing_controls", reason=_NO_CONTROLS)
     else:
-        counts = _Counts(units.members, units.non_members, units.controls, rate, claim.delta, confidence)
+        counts = _Counts(units.members, units.non_members, units.controls, claim.delta, confidence)
         _add_bound(builder, "epsilon_from_counts", counts, _COUNTS, claim, by)
     run = _OneRun(units.members, units.non_members, claim.delta, confidence)
     _add_bound(builder, "epsilon_from_one_run", run, _ONE_RUN, claim, by)
@@ -116,7 +116,6 @@ class _Counts:
     members: Scores
     others: Scores
     controls: Scores
-    rate: float
     delta: float
     confidence: float
 
@@ -127,11 +126,12 @@ class _Counts:
                 do="Give both.",
                 code="too_few_non_members" if len(self.members) else "too_few_members",
             )
-        raised = [int(np.count_nonzero(flag(side, self.controls, self.rate))) for side in (self.members, self.others)]
-        return epsilon_from_counts(
-            true_positives=raised[0],
+        sides = (self.members, self.others)
+        supported = [rate for rate in BOUND_RATES if len(set(self.controls.users)) >= required_controls(rate)]
+        raised = [[int(np.count_nonzero(flag(side, self.controls, rate))) for side in sides] for rate in supported]
+        return epsilon_from_rates(
+            [(true, false) for true, false in raised],
             members=len(self.members),
-            false_positives=raised[1],
             non_members=len(self.others),
             delta=self.delta,
             confidence=self.confidence,

@@ -194,7 +194,7 @@ def _add_truth(builder: ResultBuilder, found: _ScoredUnits) -> float | None:
     alone = found.signal.name == "loss"
     loss = scores if alone else score_units(Loss(), found.evidence, found.controls, by=audit.by)
     add_baseline(builder, loss, rates=found.rates, confidence=audit.confidence, alone=alone)
-    add_bounds(builder, scores, audit.claim, by=audit.by, rate=max(found.rates), confidence=audit.confidence)
+    add_bounds(builder, scores, audit.claim, by=audit.by, confidence=audit.confidence)
     return p
 
 
