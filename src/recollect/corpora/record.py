@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal
 
@@ -33,6 +34,8 @@ class Record:
     target: str | None = None
     array: NDArray[Any] | None = None
     label: str | int | None = None
+    time: datetime | None = field(default=None, repr=False)
+    """When it was written, in UTC; None where that is unknown: no part of its content, digest or equality."""
     extra: object = field(default=None, repr=False)
     """What its row holds in one more column (`Corpus.with_column`): no part of its content, digest or equality."""
 

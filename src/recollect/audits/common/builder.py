@@ -9,7 +9,18 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 
 from recollect.errors import NotEnoughData, RecollectError
-from recollect.results.result import Finding, Note, Outcome, Result, Skipped, Text, Withheld
+from recollect.results.result import (
+    Finding,
+    Guard,
+    Note,
+    Outcome,
+    Placebo,
+    Power,
+    Result,
+    Skipped,
+    Text,
+    Withheld,
+)
 from recollect.stats.intervals import Estimate
 
 NO_INTERVAL_OF_P: Final = "A p-value is itself a statement about the null distribution."
@@ -38,6 +49,12 @@ class ResultBuilder:
     notes: list[Note] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
     tables: dict[str, pa.Table] = field(default_factory=dict)
+    guard: Guard | None = None
+    """Whether the audited and the controls are comparable (`guard.check_comparable`)."""
+    placebo: Placebo | None = None
+    """What the audit says of controls in the place of the audited (`placebo.run_placebo`)."""
+    power: Power | None = None
+    """What the design could have found (`power`)."""
 
     def try_estimate(self, name: str, make: Callable[[], Estimate], *, unit: str, reading: str) -> Finding | None:
         """The finding, kept; or None if the counts cannot support it, and the reason is kept."""
@@ -71,6 +88,20 @@ class ResultBuilder:
         """Keep why a finding, or the whole audit, was not done."""
         self.skipped.append(Skipped(audit=self.audit.name, finding=name, code=code, reason=reason))
 
+    def withhold(self, *names: str, code: str, reason: str) -> None:
+        """Take back findings that would mislead: a limit on one of them cannot be judged, and the run says so.
+
+        A finding of that name that was already kept is removed, so that an audit may compute first and withhold last.
+
+        Args:
+            names: The findings.
+            code: Why, such as "not_comparable".
+            reason: The same in a sentence.
+        """
+        told = {each.finding for each in self.withheld}
+        self.findings = [finding for finding in self.findings if finding.name not in names]
+        self.withheld += [Withheld(finding=name, code=code, reason=reason) for name in names if name not in told]
+
     def note(self, code: str, text: Text) -> None:
         """Something that a reader ought to know."""
         self.notes.append(Note(code=code, text=text))
@@ -101,6 +132,9 @@ class ResultBuilder:
             outcome_code=code,
             findings=tuple(self.findings),
             withheld=tuple(self.withheld),
+            guard=self.guard,
+            placebo=self.placebo,
+            power=self.power,
             skipped=tuple(self.skipped),
             notes=tuple(self.notes),
             untested=tuple(untested),

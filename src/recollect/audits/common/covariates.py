@@ -1,0 +1,218 @@
+"""What units look like without any model: amounts, dates, words, writing, labels. The guard compares these.
+
+A unit is a user with all records that are compared or, without users, one record. Nothing here depends on which side a
+unit is on, so that tests which deal the sides out anew are exact.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.audits.common.words import list_shapes, list_terms, list_words
+from recollect.corpora.record import Record
+from recollect.signals.scores import Floats
+
+MAX_WORDS = 20_000
+"""Of each unit: enough to know its vocabulary."""
+_BUCKETS = 2**20
+_MAX_PIXELS = 4096
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Unit:
+    """One user, or one record of a corpus without users, with what is compared of it."""
+
+    name: str
+    records: Sequence[Record]
+    audited: bool
+    stratum: int = 0
+    """Units are compared within a stratum only, such as of like amounts."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Covariates:
+    """Of all units, in their order."""
+
+    scalars: Mapping[str, Floats]
+    """One number of each unit, by name [units]."""
+    kernels: Mapping[str, Floats]
+    """How alike every two units are, by name [units, units]; of equal length, so that distance is unlikeness."""
+    shown: Mapping[str, Floats] = field(default_factory=dict)
+    """What a reader is told of a scalar, where that is not the scalar itself."""
+
+
+def measure_covariates(
+    units: Sequence[Unit], *, tokens: Mapping[str, int] | None = None, period: Any = None
+) -> Covariates:
+    """What units look like; a covariate that no unit has, or in which all are alike, is left out.
+
+    Args:
+        units: Of both sides.
+        tokens: How many tokens the model's tokenizer makes of each record, by id; None to count words.
+        period: The calendar period by which dates are compared; None where no time is known.
+    """
+    scalars, kernels, shown = dict[str, Floats](), dict[str, Floats](), dict[str, Floats]()
+    scalars["records"] = np.log([len(unit.records) for unit in units])
+    shown["records"] = np.exp(scalars["records"])
+    if _hold_arrays(units):
+        kernels["content"] = _compare_arrays(units)
+    else:
+        _measure_texts(units, tokens, scalars, kernels, shown)
+    if any(record.label is not None for unit in units for record in unit.records):
+        kernels["labels"] = _compare_bags([Counter(str(record.label) for record in unit.records) for unit in units])
+    if period is not None:
+        _measure_dates(units, period, scalars, kernels, shown)
+    return Covariates(scalars=scalars, kernels=kernels, shown=shown)
+
+
+def _measure_texts(
+    units: Sequence[Unit],
+    tokens: Mapping[str, int] | None,
+    scalars: dict[str, Floats],
+    kernels: dict[str, Floats],
+    shown: dict[str, Floats],
+) -> None:
+    """Lengths, words nobody else uses, vocabulary and writing."""
+    bags = [_count_unit(unit.records) for unit in units]
+    lengths = [_measure_lengths(unit.records, tokens) for unit in units]
+    scalars["length"] = np.array([np.log1p(each).mean() for each in lengths])
+    shown["length"] = np.array([each.mean() for each in lengths])
+    words, style = (_build_matrix(each[i] for each in bags) for i in (0, 1))
+    totals = np.maximum(1, np.asarray(words.sum(axis=1)).ravel())
+    alone = np.asarray((words > 0).sum(axis=0)).ravel() == 1
+    scalars["unknown_words"] = np.asarray(words @ alone.astype(np.float64)).ravel() / totals
+    kernels["vocabulary"], kernels["style"] = _compare_counts(words), _compare_counts(style)
+
+
+def _measure_lengths(records: Sequence[Record], tokens: Mapping[str, int] | None) -> Floats:
+    """How long each record is, in tokens or words."""
+    if tokens is None:
+        return np.array([_count_text(_read(record)).words for record in records], dtype=np.float64)
+    return np.array([tokens.get(record.id, 0) for record in records], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """What one text holds."""
+
+    words: int
+    terms: Counter[int]
+    shapes: Counter[int]
+
+
+@lru_cache(maxsize=2**16)
+def _count_text(text: str) -> _Counts:
+    """The hashed terms and shapes of a text; kept, because one text is compared many times."""
+    words = list_words(text)
+    return _Counts(len(words), _hash_all(list_terms(words)), _hash_all(list_shapes(text)))
+
+
+def _hash_all(terms: Iterable[str]) -> Counter[int]:
+    """How often each term occurs, by its hash."""
+    return Counter(zlib.crc32(term.encode("utf-8", "surrogatepass")) % _BUCKETS for term in terms)
+
+
+def _count_unit(records: Sequence[Record]) -> tuple[Counter[int], Counter[int]]:
+    """The terms and shapes of a unit's texts, up to `MAX_WORDS`."""
+    terms, shapes, words = Counter[int](), Counter[int](), 0
+    for record in records:
+        counts = _count_text(_read(record))
+        terms.update(counts.terms)
+        shapes.update(counts.shapes)
+        words += counts.words
+        if words >= MAX_WORDS:
+            break
+    return terms, shapes
+
+
+def _read(record: Record) -> str:
+    """All that a record says."""
+    return f"{record.source} {record.scored_text}" if record.source else record.scored_text
+
+
+def _build_matrix(bags: Iterable[Counter[int]]) -> Any:
+    """Bags as a sparse matrix with one column for each term that occurs."""
+    from scipy.sparse import csr_array
+
+    held = list(bags)
+    columns = np.fromiter((term for bag in held for term in bag), dtype=np.int64)
+    values = np.fromiter((count for bag in held for count in bag.values()), dtype=np.float64)
+    starts = np.concatenate([[0], np.cumsum([len(bag) for bag in held])])
+    known, places = np.unique(columns, return_inverse=True)
+    return csr_array((values, places, starts), shape=(len(held), max(1, len(known))))
+
+
+def _compare_counts(counts: Any) -> Floats:
+    """The cosine similarity of every two units' counts: logarithmic, rare terms weighted up (tf-idf)."""
+    from scipy.sparse import csr_array, diags_array
+
+    weighted = csr_array(counts, copy=True)
+    weighted.data = 1 + np.log(weighted.data)
+    seen = np.asarray((counts > 0).sum(axis=0)).ravel()
+    weighted = weighted @ diags_array(1 + np.log((1 + counts.shape[0]) / (1 + seen)))
+    return _compare_rows(weighted)
+
+
+def _compare_rows(rows: Any) -> Floats:
+    """The cosine similarity of every two sparse rows; an empty row is like itself alone."""
+    from scipy.sparse import diags_array
+
+    length = np.sqrt(np.asarray((rows * rows).sum(axis=1)).ravel())
+    scaled = diags_array(1 / np.where(length > 0, length, 1)) @ rows
+    kernel = np.asarray((scaled @ scaled.T).toarray())
+    np.fill_diagonal(kernel, 1.0)
+    return kernel
+
+
+def _compare_bags(bags: Sequence[Counter[str]]) -> Floats:
+    """How alike the compositions of every two units are, such as of labels or months."""
+    names = {name: i for i, name in enumerate(sorted(set().union(*bags)))}
+    shares = np.zeros((len(bags), len(names)))
+    for row, bag in zip(shares, bags, strict=True):
+        for name, count in bag.items():
+            row[names[name]] = count / bag.total()
+    pooled = np.maximum(shares.mean(axis=0), 1e-12)
+    scaled = shares / np.sqrt(pooled)
+    return np.asarray(scaled @ scaled.T)
+
+
+def _hold_arrays(units: Sequence[Unit]) -> bool:
+    """Whether records are arrays; all are or none is."""
+    return any(record.array is not None for unit in units[:1] for record in unit.records)
+
+
+def _compare_arrays(units: Sequence[Unit]) -> Floats:
+    """How alike every two units' mean arrays are."""
+    width = min(np.asarray(record.array).size for unit in units for record in unit.records)
+    step = -(-width // _MAX_PIXELS)
+    rows = np.stack([np.mean([_flatten(record, width, step) for record in unit.records], axis=0) for unit in units])
+    scatter = rows.std(axis=0)
+    rows = (rows - rows.mean(axis=0)) / np.where(scatter > 0, scatter, 1)
+    return np.asarray(rows @ rows.T / rows.shape[1])
+
+
+def _flatten(record: Record, width: int, step: int) -> NDArray[np.float64]:
+    """The values of an array as one row, thinned out if they are many."""
+    return np.ravel(np.asarray(record.array, dtype=np.float64))[:width:step]
+
+
+def _measure_dates(
+    units: Sequence[Unit], period: Any, scalars: dict[str, Floats], kernels: dict[str, Floats], shown: dict[str, Floats]
+) -> None:
+    """The mean date and the composition of periods of each unit; records without a time do not count."""
+    from recollect.corpora.periods import period_of
+
+    times = [np.array([r.time.timestamp() for r in unit.records if r.time is not None]) / 86400 for unit in units]
+    known = np.array([each.mean() if each.size else np.nan for each in times])
+    scalars["date"] = np.where(np.isnan(known), np.nanmean(known), known)
+    shown["date"] = scalars["date"]
+    names = ((period_of(record, period) for record in unit.records) for unit in units)
+    kernels["period"] = _compare_bags([Counter(name for name in each if name is not None) for each in names])

@@ -1,0 +1,160 @@
+"""Texts that nobody owns alone: near-duplicates between the audited and the controls, and between users.
+
+A control that says what an audited record says is no held-out record, and a phrase of two users tells nothing about
+either. Such texts are dropped wherever they occur: dropping them from one side only would leave the common phrases on
+the other, and make the two sides differ.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from recollect.audits.common.words import list_words
+from recollect.corpora.deduplication import normalise
+from recollect.corpora.record import Record
+
+SHINGLE: Final = 5
+"""So many words in a row are compared."""
+MIN_SIMILARITY: Final = 0.8
+"""From this Jaccard similarity of their shingles on, two texts are near-duplicates."""
+SHORT: Final = 8
+"""Texts of fewer words are duplicates only if they are equal after normalisation."""
+_BANDS, _ROWS = 16, 4
+"""Of the MinHash index: it misses a pair of similarity 0.8 once in 4,600 times, and every hit is verified."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Duplicates:
+    """Which records are left out on either side because their text occurs on both or with two users."""
+
+    audited: frozenset[str]
+    """Ids of audited records."""
+    controls: frozenset[str]
+    """Ids of controls."""
+    texts: int
+    """How many different texts they have, near-duplicates counted once."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many were dropped, as a result's `dropped` has it.
+
+        >>> Duplicates(audited=frozenset({"a"}), controls=frozenset(), texts=1).counts
+        {'audited.near_duplicate': 1, 'controls.near_duplicate': 0}
+        """
+        return {
+            "audited.near_duplicate": len(self.audited),
+            "controls.near_duplicate": len(self.controls),
+        }
+
+
+def find_duplicates(audited: Iterable[Record], controls: Iterable[Record]) -> Duplicates:
+    """The records of both sides whose text occurs, exactly or nearly, on both sides or with two users of one side.
+
+    Texts of eight words or more are near-duplicates if the Jaccard similarity of their five-word shingles is 0.8 or
+    more, found with MinHash (Broder 1997) and verified exactly; shorter ones if they are equal after normalisation of
+    case, white space and punctuation. In scripts without spaces a character is a word. Arrays must be equal. Copies
+    with one user, or in a corpus without users on one side, stay.
+
+    >>> ann = [Record(id="1", user="ann", text="Thank you!"), Record(id="2", user="ann", text="See you at nine.")]
+    >>> bob = [Record(id="1", user="bob", text="thank  you"), Record(id="2", user="bob", text="Not before ten.")]
+    >>> sorted(find_duplicates(ann, bob).audited), sorted(find_duplicates(ann, bob).controls)
+    (['1'], ['1'])
+
+    Args:
+        audited: Records of one side.
+        controls: Records of the other side; ids may repeat those of the first.
+    """
+    sides = [(0, record) for record in audited] + [(1, record) for record in controls]
+    members = defaultdict[str, list[tuple[int, Record]]](list)
+    words = dict[str, list[str]]()
+    for side, record in sides:
+        key, listed = _normalise(record)
+        if key:
+            members[key].append((side, record))
+            words[key] = listed
+    groups = _join_similar({key: listed for key, listed in words.items() if len(listed) >= SHORT})
+    clusters = defaultdict[str, list[tuple[int, Record]]](list)
+    for key, found in members.items():
+        clusters[groups.get(key, key)] += found
+    shared = [found for found in clusters.values() if _is_shared(found)]
+    dropped = [frozenset(record.id for found in shared for at, record in found if at == side) for side in (0, 1)]
+    return Duplicates(audited=dropped[0], controls=dropped[1], texts=len(shared))
+
+
+def _normalise(record: Record) -> tuple[str, list[str]]:
+    """What makes two records equal, and the words of a text; an empty text equals none."""
+    if record.array is not None:
+        return f"array:{record.digest}", []
+    text = " ".join(filter(None, (record.source, record.scored_text)))
+    words = list_words(text)
+    return " ".join(words) or normalise(text), words
+
+
+def _is_shared(found: Sequence[tuple[int, Record]]) -> bool:
+    """Whether a text occurs on both sides, or with two users."""
+    return len({side for side, _ in found}) > 1 or len({record.user for _, record in found} - {None}) > 1
+
+
+def _join_similar(words: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """From each text to the first of its near-duplicates.
+
+    Only texts unlike all before are indexed, so that a thousand copies of one template cost a thousand look-ups.
+    """
+    made = _select_repeated(_list_shingles(words))
+    if not made:
+        return {}
+    from datasketch import MinHash, MinHashLSH
+
+    index = MinHashLSH(params=(_BANDS, _ROWS), num_perm=_BANDS * _ROWS)
+    shingles, root = dict[str, frozenset[int]](), dict[str, str]()
+    hashes = MinHash.generator(
+        (list(each) for each in made.values()), num_perm=_BANDS * _ROWS, seed=1, hashfunc=_to_itself
+    )
+    for (key, own), hashed in zip(made.items(), hashes, strict=True):
+        similar = [root[other] for other in index.query(hashed) if _compare(own, shingles[other]) >= MIN_SIMILARITY]
+        if not similar:
+            root[key], shingles[key] = key, own
+            index.insert(key, hashed)
+            continue
+        root[key] = min(similar)
+        if len(set(similar)) > 1:
+            merged = set(similar)
+            root = {each: root[key] if first in merged else first for each, first in root.items()}
+    return root
+
+
+def _list_shingles(words: Mapping[str, Sequence[str]]) -> dict[str, frozenset[int]]:
+    """The hashes of every five words in a row of each text."""
+    return {
+        key: frozenset(
+            zlib.crc32(" ".join(listed[i : i + SHINGLE]).encode("utf-8", "surrogatepass"))
+            for i in range(len(listed) - SHINGLE + 1)
+        )
+        for key, listed in words.items()
+    }
+
+
+def _select_repeated(made: Mapping[str, frozenset[int]]) -> dict[str, frozenset[int]]:
+    """The texts most of whose shingles occur in another text: no others can be near-duplicates."""
+    seen = Counter[int]()
+    for own in made.values():
+        seen.update(own)
+    # of two texts with similarity 0.8, at least 0.8 of the shingles of either are common
+    return {
+        key: own for key, own in made.items() if sum(seen[shingle] > 1 for shingle in own) >= MIN_SIMILARITY * len(own)
+    }
+
+
+def _to_itself(hashed: int) -> int:
+    """Shingles are hashed already."""
+    return hashed
+
+
+def _compare(one: frozenset[int], other: frozenset[int]) -> float:
+    """The Jaccard similarity of two sets of shingles."""
+    common = len(one & other)
+    return common / (len(one) + len(other) - common)

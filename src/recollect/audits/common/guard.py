@@ -1,0 +1,380 @@
+"""The guard: are the audited like the controls in all that can be seen without the model?
+
+If they are not, a score may differ because the data do, and no test of scores means anything. One permutation test over
+all covariates together (Westfall & Young 1993, single-step max-T): exact for any number of audited users, one included,
+because left-out controls in the place of the audited give the null distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect import labels
+from recollect.audits.common.blind import (
+    FOLDS,
+    centre_within_folds,
+    compare_aucs,
+    compute_auc_within_folds,
+    cross_fit,
+)
+from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.common.covariates import Covariates, Unit, measure_covariates
+from recollect.audits.common.guard_wording import describe_check, summarise
+from recollect.audits.common.outcomes import NOT_COMPARABLE
+from recollect.corpora.periods import Period
+from recollect.corpora.record import Record
+from recollect.errors import NotEnoughData
+from recollect.results.result import Guard, GuardCheck
+from recollect.signals.scores import Floats, Scores
+from recollect.stats.auc import auc
+from recollect.stats.groups import OwnedValues
+from recollect.stats.intervals import Estimate
+from recollect.stats.requirements import require_count
+from recollect.streams import stream
+
+ALPHA = 0.05
+"""How often a comparable pair of sides is called not comparable, over all covariates together."""
+DRAWS = 999
+MAX_UNITS = 1000
+"""Of each side: enough to see any difference that matters."""
+MIN_BLIND = 5
+"""So many units of each side at least, or a classifier has nothing to learn from."""
+_BLIND = ("vocabulary", "style", "content", "labels")
+_CHECKS = {"period": "date"}
+"""Covariates that are told under the name of another."""
+By = Literal["record", "user"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stratum:
+    """Audited users and controls of like amounts, all cut to the same; a control may stand in several strata."""
+
+    audited: Mapping[str, Sequence[Record]]
+    """The records of each unit, as they are compared (chosen and truncated)."""
+    controls: Mapping[str, Sequence[Record]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Comparability:
+    """How the audited compare with the controls, before and without any score of a model."""
+
+    guard: Guard
+    blind_auc: Estimate | NotEnoughData
+    """How well a classifier that never saw the model separates them, on held-out units; or why that is not known."""
+    blind_p: float
+    """The p-value of "it separates them no better than any other division of the same units"."""
+    blind: Mapping[tuple[bool, str], float]
+    """The held-out score of each unit, by whether it is audited and by name; empty where there is none."""
+    smallest_p: float
+    """The smallest p-value that any difference could have given."""
+    periods_compared: bool
+
+    @property
+    def comparable(self) -> bool:
+        """Whether nothing speaks against the comparison."""
+        return self.guard.comparable
+
+    @cached_property
+    def reason(self) -> str:
+        """In which respects they differ, and what controls would do; one or two sentences."""
+        return summarise(self.guard)
+
+
+def check_comparable(
+    audited: Iterable[Record],
+    controls: Iterable[Record],
+    *,
+    by: By,
+    seed: int,
+    tokens: Mapping[str, int] | None = None,
+    period: Period = "month",
+) -> Comparability:
+    """Whether the audited are like the controls: records per user, length, dates, unknown words, vocabulary, style.
+
+    The units are users (in a corpus without users, and where a user has records on both sides: records). Where the two
+    sides are exchangeable, they are called not comparable in at most 5 % of runs, whatever the number of users, the
+    scatter of their amounts, and however many covariates there are.
+
+    Args:
+        audited: Records of one side; where amounts are matched, as they are compared.
+        controls: Records of the other side, likewise.
+        by: What is audited; the number of records per user matters only if users are.
+        seed: For the draws of the permutation test.
+        tokens: How many tokens the model's tokenizer makes of each record, by id; None to count words.
+        period: The calendar period by which dates are compared, where both sides have times.
+    """
+    sides = list(audited), list(controls)
+    owners = [{record.owner for record in side} for side in sides]
+    by_record = bool(owners[0] & owners[1])
+    one, other = (_group_by_unit(side, by_record=by_record) for side in sides)
+    stratum = Stratum(audited=one, controls=other)
+    return check_strata([stratum], by=by, seed=seed, tokens=tokens, period=period)
+
+
+def check_strata(
+    strata: Sequence[Stratum],
+    *,
+    by: By,
+    seed: int,
+    tokens: Mapping[str, int] | None = None,
+    period: Period = "month",
+) -> Comparability:
+    """The same after matching: units are compared within their stratum only, where all have like amounts.
+
+    A control that stands in several strata is used in one of them, so that the test stays exact.
+
+    Args:
+        strata: Audited units and their controls, as they are compared.
+        by: What is audited.
+        seed: For the draws and for the choice of strata.
+        tokens: How many tokens the model's tokenizer makes of each record, by id; None to count words.
+        period: The calendar period by which dates are compared, where both sides have times.
+    """
+    units = _choose_units(strata, seed)
+    _require_units(units)
+    timed = all(
+        any(record.time is not None for unit in units if unit.audited is side for record in unit.records)
+        for side in (True, False)
+    )
+    covariates = measure_covariates(units, tokens=tokens, period=period if timed else None)
+    labelled = _draw_labels(units, seed)
+    guard = _test_covariates(covariates, units, labelled, by=by)
+    blind, p, estimate = _fit_blind(covariates, units, labelled)
+    return Comparability(
+        guard=guard,
+        blind_auc=estimate,
+        blind_p=p,
+        blind=blind,
+        smallest_p=1 / len(labelled),
+        periods_compared=timed,
+    )
+
+
+def explains_scores(found: Comparability, audited: Scores, controls: Scores, *, alpha: float = ALPHA) -> bool:
+    """Whether the texts alone explain as much as the model's scores: then these are no evidence of membership.
+
+    They do if the blind baseline separates the two sides significantly, and the scores do not separate the same units
+    significantly better (paired test of the two AUCs, DeLong et al. 1988). Both are measured on held-out units.
+
+    Args:
+        found: What the guard found.
+        audited: The model's scores of the audited.
+        controls: Those of the controls.
+        alpha: The significance level of both tests.
+    """
+    if not found.blind or found.blind_p > alpha:
+        return False
+    means = {side: _average(scores, found) for side, scores in ((True, audited), (False, controls))}
+    known = [(side, name) for side, name in found.blind if name in means[side]]
+    values = np.array([means[side][name] for side, name in known])
+    blind = np.array([found.blind[key] for key in known])
+    return compare_aucs(values, blind, [side for side, _ in known]) > alpha
+
+
+def add_guard(builder: ResultBuilder, found: Comparability, *, withheld: Iterable[str] = ()) -> None:
+    """Write the guard into a result: its checks, `blind_auc`, a note on periods; and withhold what means nothing.
+
+    Args:
+        builder: Of the result.
+        found: What the guard found.
+        withheld: Findings that mean nothing if the two sides are not comparable, such as p-values.
+    """
+    builder.guard = found.guard
+    if isinstance(found.blind_auc, NotEnoughData):
+        builder.refuse("blind_auc", found.blind_auc)
+    else:
+        estimate = found.blind_auc
+        builder.try_estimate(
+            "blind_auc",
+            lambda: estimate,
+            unit="probability",
+            reading="How well a classifier that never saw the model separates the audited from the controls by their "
+            f"content alone; 0.5 if they are comparable (p = {found.blind_p:.2g}).",
+        )
+    if not found.periods_compared:
+        builder.note(
+            "periods_not_compared",
+            "Times are not known on both sides, so that the periods in which records were written were not compared; a "
+            "time column (--time-column, time_column=) would let them be.",
+        )
+    if not found.comparable:
+        builder.withhold(*withheld, code=NOT_COMPARABLE, reason=found.reason)
+
+
+def _group_by_unit(records: Iterable[Record], *, by_record: bool) -> dict[str, list[Record]]:
+    """The records of each unit."""
+    grouped = dict[str, list[Record]]()
+    for record in records:
+        grouped.setdefault(record.id if by_record else record.owner, []).append(record)
+    return grouped
+
+
+def _choose_units(strata: Sequence[Stratum], seed: int) -> list[Unit]:
+    """The units, each in one stratum: audited ones in theirs, controls where they are scarce; at most `MAX_UNITS`."""
+    rng = stream(seed, *labels.STREAM_GUARD_UNITS)
+    sizes = [len(each.audited) for each in strata]
+    audited = [(name, i) for i, each in enumerate(strata) for name in sorted(each.audited)]
+    places = dict[str, list[int]]()
+    for i, each in enumerate(strata):
+        for name in each.controls:
+            places.setdefault(name, []).append(i)
+    names, taken, controls = sorted(places), np.zeros(len(strata)), list[tuple[str, int]]()
+    for name in (names[i] for i in rng.permutation(len(names))):
+        chosen = min(places[name], key=lambda i: taken[i] / max(1, sizes[i]))
+        taken[chosen] += 1
+        controls.append((name, chosen))
+    kept = [audited[i] for i in sorted(rng.permutation(len(audited))[:MAX_UNITS])]
+    return [
+        *(Unit(name=name, records=strata[i].audited[name], audited=True, stratum=i) for name, i in kept),
+        *(
+            Unit(name=name, records=strata[i].controls[name], audited=False, stratum=i)
+            for name, i in sorted(controls[:MAX_UNITS])
+        ),
+    ]
+
+
+def _require_units(units: Sequence[Unit]) -> None:
+    """Refuse what cannot be compared at all."""
+    audited = sum(unit.audited for unit in units)
+    require_count(audited, 1, of="audited", purpose="The check of comparability", code="too_few_records")
+    require_count(len(units) - audited, 2, of="controls", purpose="The check of comparability", code="too_few_controls")
+
+
+def _draw_labels(units: Sequence[Unit], seed: int) -> Floats:
+    """Who is audited, in the first row as it is and then dealt out anew within strata [rows, units].
+
+    One audited unit changes places with each control in turn, which is all that can happen.
+    """
+    audited = np.array([unit.audited for unit in units])
+    strata = np.array([unit.stratum for unit in units])
+    if audited.sum() == 1:
+        places = np.flatnonzero(strata == strata[audited][0])
+        rows = np.zeros((len(places), len(units)))
+        rows[np.arange(len(places)), np.concatenate([np.flatnonzero(audited), places[~audited[places]]])] = 1
+        return rows
+    rng = stream(seed, *labels.STREAM_GUARD_LABELS)
+    rows = np.tile(audited.astype(np.float64), (DRAWS + 1, 1))
+    for stratum in np.unique(strata):
+        inside = np.flatnonzero(strata == stratum)
+        rows[1:, inside] = rng.permuted(rows[1:, inside], axis=1)
+    return rows
+
+
+def _weigh(labelled: Floats, units: Sequence[Unit]) -> Floats:
+    """The weights by which units enter the difference audited − controls, for each row of labels [rows, units]."""
+    weights = labelled / labelled.sum(axis=1, keepdims=True)
+    strata = np.array([unit.stratum for unit in units])
+    for stratum in np.unique(strata):
+        inside = strata == stratum
+        here = labelled[:, inside]
+        controls = (1 - here).sum(axis=1, keepdims=True)
+        share = weights[:, inside].sum(axis=1, keepdims=True)
+        weights[:, inside] -= (1 - here) * share / np.maximum(1, controls)
+        # without controls in its stratum a unit says nothing
+        weights[:, inside] *= controls > 0
+    return np.asarray(weights)
+
+
+def _test_covariates(covariates: Covariates, units: Sequence[Unit], labelled: Floats, *, by: By) -> Guard:
+    """All covariates at once: the largest standardised difference of each labelling against that of the others."""
+    weights = _weigh(labelled, units)
+    standard = {
+        **{name: _standardise(np.abs(weights @ values), values) for name, values in covariates.scalars.items()},
+        **{
+            name: _standardise(np.einsum("ij,ij->i", weights @ kernel, weights), np.diag(kernel))
+            for name, kernel in covariates.kernels.items()
+        },
+    }
+    if by == "record":
+        del standard["records"]
+    checks = dict[str, Floats]()
+    for name, values in standard.items():
+        shared = _CHECKS.get(name, name)
+        checks[shared] = np.maximum(checks[shared], values) if shared in checks else values
+    largest = np.max(list(checks.values()), axis=0)
+    told = [
+        _build_check(name, values, largest, covariates.shown.get(name, covariates.scalars.get(name)), labelled[0])
+        for name, values in checks.items()
+    ]
+    return Guard(comparable=all(check.comparable for check in told), checks=tuple(told))
+
+
+def _standardise(values: Floats, scale: Floats) -> Floats:
+    """In standard deviations of the null distribution; zero where nothing varies but by rounding."""
+    scatter = values.std()
+    if scatter <= 1e-9 * float(np.abs(scale).max(initial=0)):
+        return np.zeros(len(values))
+    return np.asarray((values - values.mean()) / scatter)
+
+
+def _build_check(name: str, values: Floats, largest: Floats, shown: Floats | None, audited: Floats) -> GuardCheck:
+    """One covariate; its p-value is corrected for all of them."""
+    p = float(np.mean(largest >= values[0] - 1e-9))
+    means = None if shown is None else (float(shown[audited > 0].mean()), float(shown[audited == 0].mean()))
+    comparable = p > ALPHA
+    return GuardCheck(
+        name=name,
+        p_value=p,
+        effect=float(values[0]),
+        comparable=comparable,
+        text=describe_check(name, means, comparable=comparable),
+    )
+
+
+def _fit_blind(
+    covariates: Covariates, units: Sequence[Unit], labelled: Floats
+) -> tuple[dict[tuple[bool, str], float], float, Estimate | NotEnoughData]:
+    """The blind scores of all units, the p-value of their AUC by the same draws, and the AUC."""
+    audited = labelled[0] > 0
+    try:
+        fewest = int(min(audited.sum(), (~audited).sum()))
+        purpose = "The blind baseline"
+        require_count(fewest, MIN_BLIND, of="users on each side", purpose=purpose, code="too_few_users")
+    except NotEnoughData as refusal:
+        return {}, 1.0, refusal
+    kernel = _combine_kernels(covariates)
+    folds = _assign_folds(units)
+    scores = cross_fit(kernel, labelled, folds)
+    aucs = compute_auc_within_folds(scores, labelled, folds)
+    values = centre_within_folds(scores[0], labelled[0], folds)
+    sides = [
+        OwnedValues(values[side], [unit.name for unit in units if unit.audited is flag])
+        for side, flag in ((audited, True), (~audited, False))
+    ]
+    try:
+        estimate: Estimate | NotEnoughData = auc(*sides)
+    except NotEnoughData as refusal:
+        estimate = refusal
+    named = {(unit.audited, unit.name): float(value) for unit, value in zip(units, values, strict=True)}
+    return named, float(np.mean(aucs >= aucs[0] - 1e-12)), estimate
+
+
+def _combine_kernels(covariates: Covariates) -> Floats:
+    """What a blind classifier sees: all that is in the content, and lengths."""
+    parts = [kernel for name, kernel in covariates.kernels.items() if name in _BLIND]
+    for name in ("length", "unknown_words"):
+        if name in covariates.scalars:
+            values = _standardise(covariates.scalars[name], covariates.scalars[name])
+            parts.append(np.outer(values, values))
+    return np.asarray(np.mean(parts, axis=0))
+
+
+def _assign_folds(units: Sequence[Unit]) -> NDArray[np.int64]:
+    """The fold of each unit, whatever side it is on: by the rank of its name, in turn."""
+    order = np.argsort([unit.name for unit in units], kind="stable")
+    folds = np.empty(len(units), dtype=np.int64)
+    folds[order] = np.arange(len(units)) % FOLDS
+    return folds
+
+
+def _average(scores: Scores, found: Comparability) -> dict[str, float]:
+    """The mean score of each unit."""
+    names = {name for _, name in found.blind}
+    chosen = scores if names.intersection(scores.records) else scores.average_by_user()
+    return dict(zip(chosen.records, chosen.values.tolist(), strict=True))

@@ -1,0 +1,62 @@
+"""The words of a text in any script: what guards and duplicates compare, whatever the model's tokenizer.
+
+Chinese, Japanese, Thai, Lao, Khmer and Burmese are written without spaces; each of their characters counts as a word.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    + ("\U00020000-\U0003ffff")
+)
+"""Characters of scripts without spaces, as a regular expression's class has them."""
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:['’][^\W{UNSPACED}]+)*")
+_SINGLE = re.compile(rf"[{UNSPACED}]")
+
+
+def list_words(text: str) -> list[str]:
+    """The words of a text after normalisation: compatible characters, lowercase, without punctuation.
+
+    >>> list_words("Don't PANIC, 42 times!"), list_words("我爱Python。")
+    (["don't", 'panic', '42', 'times'], ['我', '爱', 'python'])
+    """
+    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+def list_terms(words: Sequence[str]) -> list[str]:
+    """The terms of a bag of words: the words and, in scripts without spaces, every two neighbouring characters.
+
+    >>> list_terms(["我", "爱", "python"])
+    ['我', '爱', 'python', '我爱']
+    """
+    pairs = itertools.pairwise(words)
+    return [*words, *(one + other for one, other in pairs if _SINGLE.match(one) and _SINGLE.match(other))]
+
+
+def list_shapes(text: str) -> list[str]:
+    """The shapes of a text's words, and of every two neighbours; its beginning counts as a word.
+
+    So a name before every record of one side is seen, even if no two users share it.
+
+    >>> list_shapes("Ann: hi")
+    ['^', 'Xx:', 'x', '^ Xx:', 'Xx: x']
+    """
+    found = ["^", *map(_compute_shape, text.split())]
+    return found + [f"{one} {other}" for one, other in itertools.pairwise(found)]
+
+
+@lru_cache(maxsize=2**16)
+def _compute_shape(word: str) -> str:
+    """How a word is written; a long run of a script without spaces is one shape.
+
+    >>> _compute_shape("McCoy,"), _compute_shape("1999"), _compute_shape("USA")
+    ('XxXx,', '9', 'X')
+    """
+    kinds = ("X" if c.isupper() else "x" if c.isalpha() else "9" if c.isdigit() else c for c in word)
+    return "".join(kind for kind, _ in itertools.groupby(kinds))[:16]

@@ -1,0 +1,188 @@
+"""The guard: it holds its rate where two sides are exchangeable, and sees what makes them differ."""
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.common.guard import Stratum, add_guard, check_comparable, check_strata, explains_scores
+from recollect.audits.membership.audit import MembershipAudit
+from recollect.corpora.record import Record
+from recollect.errors import NotEnoughData
+from recollect.signals.scores import Scores
+from recollect.stats.significance import binomial_p
+from recollect.testing.refusals import refused
+
+WORDS = np.array([f"word{i}" for i in range(400)])
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def write(rng, user, *, records=4, first=0, mean=2.0, day=0, spaces=" "):
+    """The records of one user: heavy-tailed lengths, some words of their own, dates over one month."""
+    own = rng.integers(0, 300, 8)
+    made = []
+    for i in range(records):
+        length = max(1, int(rng.lognormal(mean, 0.7)))
+        chosen = np.where(rng.random(length) < 0.3, rng.choice(own, length), rng.integers(0, 300, length)) + first
+        time = START + timedelta(days=day + float(rng.random()) * 30)
+        made.append(Record(id=f"{user}-{i}", user=user, text=spaces.join(WORDS[chosen % 400]), time=time))
+    return made
+
+
+def world(seed, k, n, amount=None, **audited):
+    """Audited and controls; amounts scatter unless they are given."""
+    rng = np.random.default_rng(seed)
+
+    def draw(user, **settings):
+        records = amount or min(30, int(np.ceil(rng.pareto(1.5))) + 1)
+        return write(rng, user, **{"records": records, **settings})
+
+    one = [record for i in range(k) for record in draw(f"a{i}", **audited)]
+    return one, [record for i in range(n) for record in draw(f"c{i}")]
+
+
+def different(found):
+    return {check.name for check in found.guard.checks if not check.comparable}
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 19), (3, 40), (20, 40)])
+def test_exchangeable_sides_are_called_different_no_more_often_than_stated(k, n):
+    runs = 60
+    flagged = sum(not check_comparable(*world(seed, k, n), by="user", seed=seed).comparable for seed in range(runs))
+    assert binomial_p(flagged, runs, 0.05) > 0.001
+
+
+@pytest.mark.parametrize("k", [1, 3, 20])
+@pytest.mark.parametrize(
+    ("name", "audited"),
+    [
+        ("date", {"day": 60}),
+        ("length", {"mean": 4.5}),
+        ("records", {"records": 200}),
+        ("unknown_words", {"first": 10_000}),
+    ],
+)
+def test_what_differs_is_named(k, name, audited):
+    if name == "unknown_words":
+        one, other = world(1, k, 40, amount=4)
+        one = [Record(id=r.id, user=r.user, text=f"{r.id} {r.id}x {r.id}y", time=r.time) for r in one]
+    else:
+        one, other = world(1, k, 40, amount=None if name == "records" else 4, **audited)
+    found = check_comparable(one, other, by="user", seed=0)
+    assert name in different(found)
+    assert "Take controls" in found.reason
+
+
+@pytest.mark.parametrize("k", [3, 20])
+def test_another_topic_is_seen(k):
+    assert different(check_comparable(*world(2, k, 60, amount=6, first=100), by="user", seed=0)) & {
+        "vocabulary",
+        "unknown_words",
+    }
+
+
+@pytest.mark.parametrize("k", [1, 5])
+def test_text_without_spaces_is_guarded(k):
+    rng = np.random.default_rng(0)
+    signs = [chr(0x4E00 + i) for i in range(300)]
+
+    def say(user, pool):
+        return [Record(id=f"{user}-{i}", user=user, text="".join(rng.choice(pool, 30))) for i in range(4)]
+
+    controls = [r for i in range(40) for r in say(f"c{i}", signs[:150])]
+    alike = [r for i in range(k) for r in say(f"a{i}", signs[:150])]
+    other = [r for i in range(k) for r in say(f"a{i}", signs[150:])]
+    assert check_comparable(alike, controls, by="user", seed=0).comparable
+    assert "unknown_words" in different(check_comparable(other, controls, by="user", seed=0)) or "vocabulary" in (
+        different(check_comparable(other, controls, by="user", seed=0))
+    )
+
+
+@pytest.mark.parametrize("text", ["", "always the same words", "😂"])
+def test_texts_that_are_all_equal_are_comparable(text):
+    def say(side, users):
+        return [Record(id=f"{side}{i}", user=f"{side}{i}", text=text) for i in range(users)]
+
+    found = check_comparable(say("a", 6), say("c", 30), by="user", seed=0)
+    assert found.comparable
+    assert all(check.p_value == 1 for check in found.guard.checks)
+
+
+def test_arrays_and_labels_are_compared():
+    rng = np.random.default_rng(0)
+
+    def draw(side, count, shift=0.0, labels=(0, 1)):
+        return [
+            Record(id=f"{side}{i}", array=rng.random((3, 3)) + shift, label=int(rng.choice(labels)))
+            for i in range(count)
+        ]
+
+    controls = draw("c", 60)
+    assert check_comparable(draw("a", 20), controls, by="record", seed=0).comparable
+    assert "content" in different(check_comparable(draw("a", 20, 0.5), controls, by="record", seed=0))
+    assert "labels" in different(check_comparable(draw("a", 20, labels=(1,)), controls, by="record", seed=0))
+
+
+def test_a_blind_baseline_that_separates_as_well_as_the_model_explains_the_scores():
+    one, other = world(3, 30, 60, amount=6, first=100)
+    found = check_comparable(one, other, by="user", seed=0)
+    assert not isinstance(found.blind_auc, NotEnoughData)
+    assert found.blind_auc.value > 0.8
+    assert found.blind_p <= 0.05
+    rng = np.random.default_rng(0)
+    weak = [Scores.of(side, lambda _, up=up: up + rng.normal(0, 2)) for side, up in ((one, 0.5), (other, 0.0))]
+    assert explains_scores(found, *weak)
+    alike = check_comparable(*world(3, 30, 60, amount=6), by="user", seed=0)
+    assert abs(alike.blind_auc.value - 0.5) < 0.2
+    assert not explains_scores(alike, *weak)
+
+
+def test_scores_beyond_a_weak_blind_baseline_are_not_explained():
+    one, other = world(4, 40, 80, amount=6, first=20)
+    found = check_comparable(one, other, by="user", seed=0)
+    assert found.blind_p <= 0.05
+    strong = [Scores.of(side, lambda _, up=up: up) for side, up in ((one, 1.0), (other, 0.0))]
+    assert found.blind_auc.value < 1
+    assert not explains_scores(found, *strong)
+
+
+def test_units_are_compared_within_their_stratum_only():
+    rng = np.random.default_rng(5)
+    few = {f"a{i}": write(rng, f"a{i}", records=2) for i in range(4)}
+    many = {f"b{i}": write(rng, f"b{i}", records=20) for i in range(4)}
+    controls = {f"c{i}": write(rng, f"c{i}", records=20) for i in range(60)}
+    cut = {name: records[:2] for name, records in controls.items()}
+    strata = [Stratum(audited=few, controls=cut), Stratum(audited=many, controls=controls)]
+    assert check_strata(strata, by="user", seed=0).comparable
+    mixed = [Stratum(audited=few, controls=controls)]
+    assert "records" in different(check_strata(mixed, by="user", seed=0))
+
+
+def test_the_order_of_records_changes_nothing():
+    one, other = world(6, 5, 30)
+    first, second = (check_comparable(*sides, by="user", seed=0) for sides in ((one, other), (one[::-1], other[::-1])))
+    assert [c.p_value for c in first.guard.checks] == pytest.approx([c.p_value for c in second.guard.checks])
+    assert first.blind_p == pytest.approx(second.blind_p)
+
+
+def test_a_result_tells_the_guard_and_withholds_what_means_nothing():
+    builder = ResultBuilder(MembershipAudit())
+    builder.add_p_value("training_p", 0.001, n={"users": 3}, method="made up", reading="Made up.")
+    one, other = world(7, 6, 40, amount=4, mean=4.5)
+    one, other = ([Record(id=r.id, user=r.user, text=r.text) for r in side] for side in (one, other))
+    add_guard(builder, check_comparable(one, other, by="user", seed=0), withheld=["training_p"])
+    result = builder.build(verdict="Cannot be determined.", outcome="inconclusive", code="not_comparable")
+    assert [each.finding for each in result.withheld] == ["training_p"]
+    assert [each.name for each in result.findings] == ["blind_auc"]
+    assert result.note_codes == ("periods_not_compared",)
+    assert result.guard is not None
+    assert not result.guard.comparable
+
+
+def test_sides_that_cannot_be_compared_are_refused():
+    one, other = world(8, 1, 3)
+    with refused("too_few_records", NotEnoughData):
+        check_comparable([], other, by="user", seed=0)
+    with refused("too_few_controls", NotEnoughData):
+        check_comparable(one, [], by="user", seed=0)
