@@ -29,6 +29,7 @@ from recollect.errors import NotEnoughData
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.refs import CorpusRef, ModelRef
 from recollect.pipeline.run import FinishedRun
+from recollect.report.presentations import find_presentation
 from recollect.results.presentation import Presentation, TableView
 from recollect.results.result import Finding, Outcome, Result, Skipped
 from recollect.results.schema import parse_result
@@ -194,8 +195,54 @@ def test_people_get_the_verdict_the_table_and_what_was_not_tested(folder):
     assert "AUC" in done.stdout
     assert "auc" in done.stdout
     assert "Everybody, by score" in done.stdout, "the first rows of the table that the audit declares"
-    assert "Not tested: A tiny model" in done.stderr
-    assert "Give --out DIR to keep the result and its tables (users)" in done.stderr
+    assert "Not shown (--out DIR writes a report, --json prints all): 1 limit of what was tested." in done.stderr
+    assert "Give --out DIR to keep the result, its tables (users) and a report." in done.stderr
+
+
+def test_a_terminal_shows_a_dozen_lines_and_few_columns_of_however_many_there_are(folder, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    findings = [
+        Finding(
+            name=f"number_{i}",
+            value=i,
+            interval=(0, 9),
+            confidence=0.95,
+            unit="users",
+            n={"users": 9},
+            method="a",
+            reading="b " * 99,
+        )
+        for i in range(9)
+    ]
+    skipped = [Skipped(audit="telling", finding=f"tpr_{i}", code="too_few", reason="Too few.") for i in range(7)]
+    result = Result(
+        audit="telling",
+        question="?",
+        verdict="It is so.",
+        outcome="found",
+        findings=tuple(findings),
+        skipped=tuple(skipped),
+    ).with_tables(users=pa.table({"user": ["ann"] * 50, **{f"score_{i}": [0.5] * 50 for i in range(12)}}))
+    finished = FinishedRun(plan=Plan(audit=TellingAudit()), result=result, cohorts={})
+    show_result(AuditResult(finished_run=finished), out=Path("run"), as_json=False)
+    shown = capsys.readouterr()
+    lines = shown.out.splitlines() + shown.err.splitlines()
+    assert len(lines) <= 14
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "telling: Found. It is so."
+    assert lines[1].split() == ["number", "0", "0", "users", "0", "to", "9", "(95", "%)"]
+    assert lines[6] == "Everybody, by score (3 of 50)"
+    assert lines[7].split() == ["user", *(word for i in range(3) for word in ("score", str(i)))]
+    assert lines[-1] == "In the report: 4 more numbers, 5 more remarks."
+
+
+@pytest.mark.parametrize("audit", ["exposure", "extraction", "leakage", "membership", "provenance", "removal"])
+def test_what_a_terminal_shows_is_declared_of_the_listed_table(audit):
+    declared = find_presentation(audit)
+    view = declared.tables[declared.listed]
+    assert len(view.terminal) <= 5
+    assert not view.columns or set(view.terminal) <= set(view.columns)
+    assert len(view.terminal) > 0 or len(view.columns) <= 4
 
 
 def test_a_limit_that_is_passed_ends_with_status_1_and_says_by_what(folder, tmp_path):

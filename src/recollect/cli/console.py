@@ -47,6 +47,23 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     Console().print(table)
 
 
+def print_grid(title: str, rows: Sequence[Sequence[str]], *, headings: Sequence[str] = ()) -> None:
+    """A few rows under a title on standard output, without lines. Text from corpora must be masked before."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    screen = Console()
+    screen.print(Text(title, style="bold"), soft_wrap=False)
+    table = Table(box=None, show_header=bool(headings), pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in headings or [""] * max(map(len, rows), default=0):
+        table.add_column(Text(heading, style="dim"), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    if rows:
+        screen.print(table)
+
+
 @contextmanager
 def show_progress(task: str) -> Iterator[Progress]:
     """A bar with the time left after two seconds; plain lines where standard error is no terminal."""

@@ -12,44 +12,58 @@ if TYPE_CHECKING:
     from recollect.results.result import Result
     from recollect.session import AuditResult
 
-MAX_ROWS = 20
-"""Rows of a table that are listed in a terminal; the run folder has all."""
+MAX_NUMBERS = 5
+"""Findings that are shown in a terminal; report and run folder have all."""
+MAX_REMARKS = 2
+"""Remarks that are shown beneath the numbers, likewise."""
 
 
 def show_result(shown: AuditResult, *, out: Path | None, as_json: bool) -> None:
-    """The result on standard output, as a table or as JSON, and on standard error what else is to be known."""
-    from recollect.results.summary import build_summary_rows
-
+    """The result on standard output, in a dozen lines or as JSON, and on standard error what else is to be known."""
     result = shown.result
     if as_json:
         console.print_json(result.model_dump(mode="json"))
     else:
-        rows = [[row.name, row.value, row.interval, row.n, row.reading] for row in build_summary_rows(result)]
-        console.print_table(result.verdict_text, ["number", "value", "interval", "counted", "what it means"], rows)
+        _print_verdict(result)
         list_rows(result)
-        for line in _list_remarks(result):
+        for line in _list_remarks(result, kept=out is not None):
             console.say(line)
-    if out is not None:
-        console.say(f"The result is in {out}/results/{result.audit}.json.")
-    elif result.tables:
-        console.say(f"Give --out DIR to keep the result and its tables ({', '.join(result.tables)}).")
+    if out is None and result.tables:
+        console.say(f"Give --out DIR to keep the result, its tables ({', '.join(result.tables)}) and a report.")
+
+
+def _print_verdict(result: Result) -> None:
+    """The verdict, and the first numbers with their intervals."""
+    from recollect.report.presentations import find_presentation
+    from recollect.report.questions import choose_light
+    from recollect.results.summary import build_summary_rows
+
+    declared = find_presentation(result.audit)
+    findings = sorted(result.findings, key=lambda finding: finding.name not in declared.key_findings)
+    first = result.replace(findings=tuple(findings[:MAX_NUMBERS]))
+    rows = [
+        # why there is no interval is long, and stands in the report
+        [row.name.replace("_", " "), row.value, "" if finding.interval is None else row.interval]
+        for row, finding in zip(build_summary_rows(first), first.findings, strict=True)
+    ]
+    console.print_grid(f"{result.audit}: {choose_light(result, declared).words}. {result.verdict_text}", rows)
 
 
 def list_rows(result: Result) -> None:
     """The first rows of the table that the audit declares as worth listing; corpus text is masked there already."""
     from recollect.report.presentations import find_presentation
-    from recollect.report.tables import build_table
+    from recollect.report.tables import build_table, narrow_view
 
     declared = find_presentation(result.audit)
     if declared.listed not in result.tables_in_memory:
         return
-    view = declared.tables.get(declared.listed)
-    path = result.tables[declared.listed]
-    table = build_table(declared.listed, result.tables_in_memory[declared.listed], view, path=path, show_text=True)
-    rows = [[cell.words for cell in row] for row in table.rows[:MAX_ROWS]]
+    whole, path = result.tables_in_memory[declared.listed], result.tables[declared.listed]
+    view = narrow_view(declared.listed, whole, declared.tables.get(declared.listed))
+    table = build_table(declared.listed, whole, view, path=path, show_text=True)
+    rows = [[cell.words for cell in row] for row in table.rows[: view.terminal_rows]]
     if rows:
-        more = f" (the first {len(rows)} of {table.total:,})" if len(rows) < table.total else ""
-        console.print_table(f"{table.caption}{more}", list(table.headings), rows)
+        more = f" ({len(rows)} of {table.total:,})" if len(rows) < table.total else ""
+        console.print_grid(f"{table.caption}{more}", rows, headings=table.headings)
 
 
 def say_where(folder: Path) -> None:
@@ -57,13 +71,31 @@ def say_where(folder: Path) -> None:
     console.say(f"The report is in {folder}/report.html.")
 
 
-def _list_remarks(result: Result) -> Sequence[str]:
-    """What a reader of the numbers has to know, in one line each; why there are none is what the run ends with."""
+def _list_remarks(result: Result, *, kept: bool) -> Sequence[str]:
+    """The first note, what is missing from the numbers, other notes; and how much else there is to read."""
     from recollect.results.result import render_text
     from recollect.results.summary import describe_count
 
-    remarks = [f"Note: {render_text(note.text)}" for note in result.notes]
-    remarks += [f"Withheld: {each.finding}: {each.reason}" for each in result.withheld]
-    remarks += [f"Skipped: {each.finding}: {each.reason}" for each in result.skipped if each.finding is not None]
-    remarks += [f"Dropped: {count:,} ({describe_count(reason)})" for reason, count in result.dropped.items()]
-    return remarks + [f"Not tested: {each}" for each in result.untested]
+    missing = [f"Withheld: {each.finding}: {each.reason}" for each in result.withheld]
+    missing += [f"Skipped: {each.finding}: {each.reason}" for each in result.skipped if each.finding is not None]
+    missing += [f"Dropped: {count:,} ({describe_count(reason)})" for reason, count in result.dropped.items()]
+    notes = [f"Note: {render_text(note.text)}" for note in result.notes]
+    remarks = [*notes[:1], *missing, *notes[1:]]
+    more = {
+        "more number": len(result.findings[MAX_NUMBERS:]),
+        "more remark": len(remarks[MAX_REMARKS:]),
+        "limit of what was tested": len(result.untested),
+    }
+    counted = [f"{n} {what if n == 1 else _pluralise(what)}" for what, n in more.items() if n]
+    where = "In the report" if kept else "Not shown (--out DIR writes a report, --json prints all)"
+    return [*remarks[:MAX_REMARKS], *([f"{where}: {', '.join(counted)}."] if counted else [])]
+
+
+def _pluralise(what: str) -> str:
+    """Several of them.
+
+    >>> _pluralise("limit of what was tested"), _pluralise("more number")
+    ('limits of what was tested', 'more numbers')
+    """
+    head, of, rest = what.partition(" of ")
+    return f"{head}s{of}{rest}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,8 @@ MAX_FLOAT = sys.float_info.max
 """What infinity is sorted as: the script of the page knows no "inf"."""
 MAX_CELLS, MAX_CHARACTERS, MAX_CELL_CHARACTERS = 5_000, 100_000, 300
 """What is shown of one table, so that a page of many stays small; the file in the run folder has all."""
+MAX_TERMINAL_COLUMNS = 4
+"""Columns of a table that a terminal shows, where its view declares none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +81,18 @@ def build_table(name: str, table: pa.Table, view: TableView | None, *, path: str
         left_out=tuple(column for column in table.column_names if column not in headings),
         path=path,
     )
+
+
+def narrow_view(name: str, table: pa.Table, view: TableView | None) -> TableView:
+    """How the table is shown where there is little room: the columns that are declared for a terminal, or the first.
+
+    >>> narrow_view("people", pa.table({"a": [1], "b": [2], "c": [3], "d": [4], "e": [5]}), None).columns
+    {'a': 'a', 'b': 'b', 'c': 'c', 'd': 'd'}
+    """
+    whole = view or TableView(caption=f"Table “{name}”")
+    wanted = whole.columns or {column: column.replace("_", " ") for column in table.column_names}
+    names = whole.terminal or [column for column in wanted if column in table.column_names][:MAX_TERMINAL_COLUMNS]
+    return replace(whole, columns={column: wanted[column] for column in names if column in wanted})
 
 
 def _limit_rows(rows: list[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:

@@ -15,6 +15,10 @@ class TableView:
     caption: str
     columns: Mapping[str, str] = field(default_factory=dict)
     """The columns to show, in order, with their headings; all, if none is named."""
+    terminal: tuple[str, ...] = ()
+    """The few columns that a terminal shows; the first four, if none is named."""
+    terminal_rows: int = 3
+    """How many rows a terminal shows; report and run folder have more."""
     first: str | None = None
     """The column whose highest values come first; the order of the table, if None."""
 
@@ -32,6 +36,8 @@ class Presentation:
     reads it, "package.module:function"."""
     drawn: frozenset[str] = frozenset()
     """Tables that figures show better than rows do."""
+    key_findings: frozenset[str] = frozenset()
+    """Findings that a terminal shows before others; the first of the result, if none is named."""
     listed: str = ""
     """The table whose first rows a terminal lists; none if empty."""
     annex: tuple[str, ...] = ()

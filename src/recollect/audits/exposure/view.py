@@ -42,6 +42,7 @@ PRESENTATION: Final = Presentation(
                 "method": "Method",
                 "skew_normal_bits": "Paper’s curve (bits)",
             },
+            terminal=("secret_id", "secret", "planted", "exposure_bits", "rank"),
             first="exposure_bits",
         )
     },
@@ -69,6 +70,7 @@ EXTRACTION_PRESENTATION: Final = Presentation(
                 "log_perplexity_bits": "Log-perplexity (bits)",
                 "proven": "Proven to be among the most likely",
             },
+            terminal_rows=10,
         )
     },
     listed="secrets",

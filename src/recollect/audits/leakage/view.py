@@ -65,6 +65,7 @@ PRESENTATION: Final = Presentation(
                 "epsilon": "Epsilon",
                 "epsilon_sum": "Nats",
             },
+            terminal=("user", "text", "times", "predicted", "epsilon"),
         ),
         "users": TableView(
             caption="Users, largest leak first",

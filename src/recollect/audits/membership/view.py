@@ -43,9 +43,14 @@ VERB: Final = Verb(
 PRESENTATION: Final = Presentation(
     figures="recollect.report.figures.membership:draw_membership_figures",
     tables={
-        "candidates": TableView(caption="Candidates, those with the most evidence of training first", first="score"),
+        "candidates": TableView(
+            caption="Candidates, those with the most evidence of training first",
+            terminal=("record", "user", "score", "p_corrected", "identified"),
+            first="score",
+        ),
     },
     drawn=frozenset({"controls", "roc"}),
+    key_findings=frozenset({"auc", "auc_against_controls", "identified"}),
     listed="candidates",
     annex=("inference",),
 )

@@ -44,6 +44,7 @@ PRESENTATION: Final = Presentation(
                 "compared_with": "Compared with",
                 "svm_member": "Paper’s classifier",
             },
+            terminal=("user", "decision", "score", "p_value", "p_corrected"),
             first="score",
         ),
     },

@@ -37,6 +37,7 @@ PRESENTATION: Final = Presentation(
                 "p_still_there_corrected": "p, corrected",
                 "p_gone": "p gone",
             },
+            terminal=("user", "decision", "score", "p_still_there", "p_gone"),
             first="score",
         ),
     },
