@@ -10,6 +10,7 @@ from designs import DESIGNS, Design
 from people import SETS, SOURCES
 
 from recollect.audits.audit import Audit
+from recollect.audits.exposure.audit import ExposureAudit
 from recollect.audits.leakage.audit import LeakageAudit
 from recollect.audits.membership.audit import MembershipAudit
 from recollect.audits.provenance.audit import ProvenanceAudit
@@ -17,10 +18,11 @@ from recollect.audits.removal.audit import RemovalAudit
 
 MANY, FEW = 800, 200
 """Worlds of a cell that decides, and of any other."""
-Models = Literal["alone", "reference", "fleet", "calibration", "removal", "folds"]
+Models = Literal["alone", "reference", "fleet", "calibration", "removal", "folds", "secrets"]
 """Which models the audit is given: the target alone; a reference; a fleet that saw half of the audited and of the
 controls (LiRA, RMIA); a fleet that saw other controls (provenance); one that saw half of the controls (removal); or
-models in place of those that a recipe would train without folds of the users (leakage)."""
+models in place of those that a recipe would train without folds of the users (leakage). "secrets": the target alone,
+asked about secrets (exposure)."""
 SHADOW_SIGNALS = ("lira", "lira-offline", "rmia")
 PLAIN_SIGNALS = ("loss", "ratio", "zlib", "lowest-tokens", "min-k-plus-plus", "entropy", "ensemble")
 
@@ -80,7 +82,9 @@ def _list_methods() -> dict[str, Method]:
     ]
     methods += [
         Method(name="leakage", build=LeakageAudit, models="reference"),
+        Method(name="leakage-top-10", build=LeakageAudit, settings={"top_k": 10}, models="reference"),
         Method(name="leakage-folds", build=LeakageAudit, models="folds"),
+        Method(name="exposure", build=ExposureAudit, settings={"draws": 1024}, models="secrets"),
         Method(name="provenance", build=ProvenanceAudit, models="calibration"),
         Method(
             name="provenance-histogram", build=ProvenanceAudit, settings={"method": "histogram"}, models="calibration"
@@ -106,8 +110,10 @@ _DECIDING = {
     "membership-record-loss": ("equal", "short"),
     "membership-record-ratio": ("equal", "short"),
     "leakage": ("forty", "half-controls", "sixth-controls", "another-month", "another-month-unknown"),
+    "leakage-top-10": ("forty", "half-controls", "sixth-controls", "another-month", "another-month-unknown"),
     "provenance": ("equal", "one", "one-another-month", "one-another-month-unknown"),
     "removal-set": ("equal",),
+    "exposure": ("secrets-5",),
 }
 """Cells that decide: those in which 0.1.0 failed, and the equal designs beside them."""
 _OTHERS = {
@@ -137,6 +143,7 @@ _OTHERS = {
         "known",
     ),
     "membership-record-loss": ("one", "few-controls", "1000-controls", "another-month", "heavy-tails", "ties", "known"),
+    "exposure": ("secrets-1", "secrets-2", "secrets-20", "secrets-50"),
     "leakage": ("three", "5-records", "short", "heavy-tails"),
     "leakage-folds": ("forty", "another-month"),
     "provenance": ("three", "19-controls", "5-records", "half-controls", "short"),

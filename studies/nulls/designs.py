@@ -42,7 +42,7 @@ class Design:
     texts: Literal["any", "short"] = "any"
     """Which records of the audited people."""
     period: Literal["any", "another", "another, unknown"] = "any"
-    """Whether the audited wrote later than the controls, and whether the times of records are given."""
+    """Whether the audited wrote in another period than the controls, and whether the times of records are given."""
     scores: Literal["as they are", "heavy tails", "ties"] = "as they are"
     """What is done to the stored log-probabilities."""
     known: bool = False
@@ -136,6 +136,10 @@ DESIGNS = {
         ),
         Design(name="heavy-tails", title="equal, scores with heavy tails", scores="heavy tails"),
         Design(name="ties", title="equal, scores with ties", scores="ties"),
+        *(
+            Design(name=f"secrets-{n}", title=f"{n} secrets and {n} controls, none planted", audited=n, controls=n)
+            for n in (1, 2, 5, 20, 50)
+        ),
         Design(name="known", title="said members against said non-members", audited=40, known=True),
     )
 }
@@ -221,21 +225,21 @@ def _draw_people(
     trained: Trained, design: Design, pools: Pools, rng: np.random.Generator
 ) -> tuple[list[str], list[str]]:
     """The audited people, and the controls."""
-    everybody = list(pools.audited if pools.controls is None else pools.controls)
-    late, early = list(pools.audited), everybody
+    candidates, others = list(pools.audited), list(pools.audited if pools.controls is None else pools.controls)
     if design.period != "any":
-        late = _select_third(trained, late, last=True)
-        early = _select_third(trained, everybody, last=False)
-    audited = [late[i] for i in rng.permutation(len(late))[: design.audited]]
-    others = sorted(set(early).difference(audited))
-    return audited, [others[i] for i in rng.permutation(len(others))[: design.controls]]
+        later = bool(rng.random() < 0.5)
+        candidates = _select_period(trained, candidates, 1 / 3, last=later)
+        others = _select_period(trained, others, 2 / 3, last=not later)
+    audited = [candidates[i] for i in rng.permutation(len(candidates))[: design.audited]]
+    left = sorted(set(others).difference(audited))
+    return audited, [left[i] for i in rng.permutation(len(left))[: design.controls]]
 
 
-def _select_third(trained: Trained, users: Sequence[str], *, last: bool) -> list[str]:
-    """The third of some people who wrote last, or the two thirds who wrote first."""
+def _select_period(trained: Trained, users: Sequence[str], share: float, *, last: bool) -> list[str]:
+    """The share of some people who wrote last, or first."""
     ordered = sorted(users, key=lambda user: (_find_moment(trained.people.records[user]), user))
-    middle = 2 * len(ordered) // 3
-    return ordered[middle:] if last else ordered[:middle]
+    count = round(share * len(ordered))
+    return ordered[len(ordered) - count :] if last else ordered[:count]
 
 
 def _draw_records(records: Sequence[Record], amount: int, texts: str, rng: np.random.Generator) -> list[Record]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -23,6 +23,10 @@ WORDS = (3, 50)
 """Only texts of so many words are taken."""
 MAX_PEOPLE = 1200
 """Of each set."""
+TARGETS, FLEETS = 5, 1
+"""Of each set. Target t is served by fleet t modulo `FLEETS`."""
+NEAR = 240
+"""So many people whom no model saw are scored by a fleet, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +72,8 @@ class Division:
     fleet: tuple[str, ...]
     unseen: tuple[str, ...]
     """In random order."""
+    near: tuple[str, ...]
+    """Those of them whom no target at all saw, and whom the fleet scores as well."""
 
 
 def find_data(data: Path | None, name: str) -> bool:
@@ -104,17 +110,23 @@ def divide(people: People, target: int, fleet: int) -> Division:
         target: The number of the target.
         fleet: The number of the fleet that serves it.
     """
-    users = people.users
-    shuffled = [users[i] for i in stream(0, "nulls", people.name, "fleet", fleet).permutation(len(users))]
+    shuffled = _shuffle(people, people.users, "fleet", fleet)
     end = FLEET_USERS + REFERENCE_USERS
-    fleet_users, reference, rest = shuffled[:FLEET_USERS], shuffled[FLEET_USERS:end], sorted(shuffled[end:])
-    others = [rest[i] for i in stream(0, "nulls", people.name, "target", target).permutation(len(rest))]
+    rest = sorted(shuffled[end:])
+    orders = [_shuffle(people, rest, "target", number) for number in range(TARGETS)]
+    trained = {user for order in orders for user in order[:MEMBERS]}
     return Division(
-        members=tuple(sorted(others[:MEMBERS])),
-        reference=tuple(sorted(reference)),
-        fleet=tuple(sorted(fleet_users)),
-        unseen=tuple(others[MEMBERS:]),
+        members=tuple(sorted(orders[target][:MEMBERS])),
+        reference=tuple(sorted(shuffled[FLEET_USERS:end])),
+        fleet=tuple(sorted(shuffled[:FLEET_USERS])),
+        unseen=tuple(orders[target][MEMBERS:]),
+        near=tuple(user for user in _shuffle(people, rest, "near", fleet) if user not in trained)[:NEAR],
     )
+
+
+def _shuffle(people: People, users: Sequence[str], name: str, number: int) -> list[str]:
+    """Some users in the random order of a named stream."""
+    return [users[i] for i in stream(0, "nulls", people.name, name, number).permutation(len(users))]
 
 
 def _iter_rows(data: Path | None, source: Source) -> Iterator[dict[str, Any]]:

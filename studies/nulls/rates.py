@@ -10,6 +10,8 @@ from cells import Cell
 from scipy import stats
 from worlds import ALPHA, Said
 
+from recollect.stats.significance import holm
+
 INCONCLUSIVE_AT_MOST = 0.10
 """In exchangeable worlds, how often a guard may say that nothing can be said."""
 LEVEL = 0.001
@@ -90,3 +92,21 @@ def test_rate(flags: np.ndarray, clusters: np.ndarray, stated: float) -> float:
         effect = max(1.0, float(rates.var(ddof=1) / expected))
     smaller = total / effect
     return float(stats.beta.cdf(stated, max(count / effect, 1e-9), smaller - count / effect + 1)) if count else 1.0
+
+
+def measure_coverage(finding: str, held: Sequence[tuple[str, bool]]) -> dict[str, float | int | str]:
+    """How often an interval holds the true value, and the p-value of "at least as often as its confidence level".
+
+    Args:
+        finding: What the interval is of.
+        held: For each world its target, and whether the interval held the true value.
+    """
+    clusters = np.array([cluster for cluster, _ in held])
+    misses = np.array([not each for _, each in held])
+    coverage = 1 - float(misses.mean())
+    return {"finding": finding, "intervals": len(held), "coverage": coverage, "p": test_rate(misses, clusters, ALPHA)}
+
+
+def correct_by_holm(p: Sequence[float]) -> list[float]:
+    """P-values after Holm over all cells."""
+    return [float(value) for value in holm(p)] if len(p) else []

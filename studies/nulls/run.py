@@ -14,9 +14,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from cells import Cell, list_cells
-from people import SETS, find_data
+from people import SETS, TARGETS, find_data
 from rates import Rates, summarise
-from trainings import TARGETS, Bench
+from trainings import Bench
 from worlds import run_cell
 
 

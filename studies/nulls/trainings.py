@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from people import Division, People, divide, read_people
+from exposures import build_secrets
+from people import FLEETS, Division, People, divide, read_people
 from stored import StoredModel, load_stored, store_answers
 
 from recollect.corpora.corpus import Corpus
@@ -18,10 +19,8 @@ from recollect.streams import derive_seed
 RECIPE = "word-lstm"
 OVERRIDES = ("units=64", "embedding=64", "learning_rate=0.003", "epochs=15")
 """Small and soon overfitted: whose texts are foreign to such a model differs much from person to person."""
-TARGETS, FLEETS, SHADOWS = 5, 1, 8
-"""Of each set. Target t is served by fleet t modulo `FLEETS`."""
-NEAR = 400
-"""So many people whom no model saw are scored by the fleets, too."""
+SHADOWS = 8
+"""Models of a fleet, each trained on half of its people."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,6 +39,11 @@ class Trained:
         return load_stored(self.folder / f"target-{self.number}.npz")
 
     @property
+    def secrets(self) -> StoredModel:
+        """The audited model, asked about secrets."""
+        return load_stored(self.folder / f"target-{self.number}-secrets.npz")
+
+    @property
     def reference(self) -> StoredModel:
         """A model that was trained on others."""
         return load_stored(self.folder / f"reference-{self.fleet}.npz")
@@ -53,11 +57,6 @@ class Trained:
     def cohorts(self) -> dict[str, tuple[str, ...]]:
         """Which of the fleet's users trained each shadow."""
         return _draw_shadows(self.division, self.fleet)
-
-    @property
-    def near(self) -> tuple[str, ...]:
-        """Unseen people whom the fleet has scored."""
-        return self.division.unseen[:NEAR]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +72,11 @@ class Bench:
         number = target % FLEETS
         division = divide(people, target, number)
         self._train(people, f"target-{target}", division.members, people.users)
+        self._score_secrets(people, f"target-{target}")
         self._train(people, f"reference-{number}", division.reference, people.users)
         if fleet:
-            near = sorted({u for t in range(TARGETS) for u in divide(people, t, number).unseen[:NEAR]})
             for shadow, members in _draw_shadows(division, number).items():
-                self._train(people, f"fleet-{number}-{shadow}", members, [*division.fleet, *near])
+                self._train(people, f"fleet-{number}-{shadow}", members, [*division.fleet, *division.near])
 
     def _train(self, people: People, model: str, members: Sequence[str], scored: Sequence[str]) -> None:
         """Train one model, have it score, and keep its answers in one file."""
@@ -94,6 +93,14 @@ class Bench:
         )
         records = [r for user in sorted(scored) for r in people.records[user]]
         store_answers(load_model(str(folder)), records, stored)
+
+    def _score_secrets(self, people: People, model: str) -> None:
+        """Have a target score every secret of the exposure audit's worlds."""
+        stored = self.work / people.name / f"{model}-secrets.npz"
+        if not stored.exists():
+            from recollect.models.loader import load_model
+
+            store_answers(load_model(str(self.work / people.name / model)), build_secrets(people), stored)
 
     def load(self, name: str, target: int) -> Trained:
         """The models of one target, all of them trained before."""

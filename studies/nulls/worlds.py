@@ -10,8 +10,10 @@ from typing import Any
 
 from cells import Cell, Method
 from designs import Pools, World, change_model, draw_world
+from exposures import audit_secrets, compute_mean_exposure
+from people import TARGETS
 from stored import StoredModel
-from trainings import TARGETS, Trained
+from trainings import Trained
 
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.cohorts import Cohorts
@@ -70,12 +72,17 @@ def run_world(cell: Cell, trained: Trained, number: int) -> Said:
     result = audit_world(cell, trained, number)
     if isinstance(result, NotEnoughData):
         return Said(set=trained.people.name, target=trained.number, outcome="refused", code=result.code)
-    return read_result(result, trained.people.name, trained.number)
+    return read_result(result, trained, find_truth(cell, trained))
 
 
 def audit_world(cell: Cell, trained: Trained, number: int) -> Result | NotEnoughData:
     """The result of the audit in one world; a refusal where it says that there is too little data."""
     rng = stream(0, "nulls", trained.people.name, cell.name, number)
+    if cell.method.models == "secrets":
+        counts = {"planted": cell.design.audited, "controls": cell.design.controls}
+        return audit_secrets(
+            cell.method.make(), trained.secrets, trained.people, **counts, seed=int(rng.integers(2**31))
+        )
     world = draw_world(trained, cell.design, _choose_pools(cell.method, trained), rng, single=cell.method.by_record)
     evidence = build_evidence(cell.method, trained, world)
     audit = cell.method.make()
@@ -112,19 +119,19 @@ def build_evidence(method: Method, trained: Trained, world: World) -> Evidence:
     )
 
 
-def read_result(result: Result, people: str, target: int) -> Said:
+def read_result(result: Result, trained: Trained, truth: Mapping[str, float]) -> Said:
     """What a result says, whatever the audit."""
     tables = result.tables_in_memory
-    units = next((tables[name] for name in ("candidates", "users") if name in tables), None)
-    withheld = {each.finding for each in result.withheld}
+    table = next((tables[name] for name in ("candidates", "users", "secrets") if name in tables), None)
+    units = {} if table is None else table.to_pydict()
     return Said(
-        set=people,
-        target=target,
+        set=trained.people.name,
+        target=trained.number,
         outcome=result.outcome,
         code=result.outcome_code,
-        named=_has_named(units.to_pydict() if units is not None else {}),
-        low_p=_find_low_p(units.to_pydict() if units is not None else {}, withheld),
-        intervals=_check_intervals(result),
+        named=_has_named(units),
+        low_p=_find_low_p(units, {each.finding for each in result.withheld}),
+        intervals=_check_intervals(result, truth),
     )
 
 
@@ -148,17 +155,25 @@ def _find_low_p(units: Mapping[str, list[Any]], withheld: set[str]) -> bool | No
     return None
 
 
-TRUE_VALUES = {"auc": 0.5, "auc_against_controls": 0.5, "fraction_still_in": 0.0, "leakage_excess": 0.0}
-"""What findings with an interval are in truth where nothing was trained on and both sides are alike."""
+def find_truth(cell: Cell, trained: Trained) -> dict[str, float]:
+    """The true values of findings that have an interval, in worlds where nobody was trained on."""
+    if cell.method.models == "secrets":
+        mean = compute_mean_exposure(trained.secrets, trained.people)
+        return {"exposure_bits_planted_1": mean, "exposure_bits_controls": mean}
+    truth = {"fraction_still_in": 0.0, "epsilon_from_counts": 0.0, "epsilon_from_one_run": 0.0}
+    if cell.design.exchangeable:
+        truth |= {"auc": 0.5, "loss_auc": 0.5, "auc_against_controls": 0.5, "leakage_excess": 0.0}
+        truth |= {f"tpr_at_fpr_{rate:g}": rate for rate in (0.1, 0.01, 0.001)}
+    return truth
 
 
-def _check_intervals(result: Result) -> dict[str, bool]:
+def _check_intervals(result: Result, truth: Mapping[str, float]) -> dict[str, bool]:
     """Which intervals hold the true value."""
     found = {}
     for finding in result.findings:
-        if finding.name in TRUE_VALUES and finding.interval is not None:
+        if finding.name in truth and finding.interval is not None:
             low, high = finding.interval
-            true = TRUE_VALUES[finding.name]
+            true = truth[finding.name]
             found[finding.name] = (low is None or low <= true) and (high is None or true <= high)
     return found
 
@@ -166,10 +181,12 @@ def _check_intervals(result: Result) -> dict[str, bool]:
 def _choose_pools(method: Method, trained: Trained) -> Pools:
     """From whom audited people and controls are drawn."""
     if method.models == "removal":
-        return Pools(audited=trained.near, controls=trained.division.fleet)
+        return Pools(audited=trained.division.near, controls=trained.division.fleet)
     if method.models == "fleet":
         return Pools(audited=trained.division.fleet)
-    return Pools(audited=trained.near if method.models in ("calibration", "folds") else trained.division.unseen)
+    return Pools(
+        audited=trained.division.near if method.models in ("calibration", "folds") else trained.division.unseen
+    )
 
 
 def _build_cohorts(trained: Trained, corpus: Corpus) -> Cohorts:

@@ -1,0 +1,113 @@
+"""The page of the docs with the table of false alarms, written from the results of all cells."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from cells import MANY, list_cells
+from rates import LEVEL, correct_by_holm, measure_coverage, summarise
+from worlds import Said
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parents[1] / "docs" / "false-alarms.md"
+SUMMARY = HERE / "results.json"
+
+
+def main() -> int:
+    """Sum up the worlds that were drawn, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", type=Path, nargs="?", help="the folder with the worlds; none to write the page only")
+    given = parser.parse_args()
+    if given.results is not None:
+        SUMMARY.write_text(json.dumps(sum_up(given.results), indent=1) + "\n")
+    summary = json.loads(SUMMARY.read_text())
+    PAGE.write_text(write_page(summary))
+    failing = [row["cell"] for row in summary["rates"] if not row["holds"]]
+    failing += [f"coverage of {row['finding']}" for row in summary["coverage"] if not row["holds"]]
+    print("\n".join(f"FAIL {name}" for name in failing) or "Every rate holds.")
+    return int(bool(failing))
+
+
+def sum_up(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """The rates of all cells and the coverage of all intervals, corrected for how many there are."""
+    rows, intervals = list[dict[str, Any]](), dict[str, list[tuple[str, bool]]]()
+    for cell in list_cells():
+        files = [folder / name / f"{cell.name}.json" for name in cell.sets]
+        said = [Said(**each) for file in files if file.exists() for each in json.loads(file.read_text())]
+        if not said:
+            continue
+        about = {"audit": cell.method.name, "design": cell.design.title, "exchangeable": cell.design.exchangeable}
+        rows.append({"cell": cell.name, **about, "decides": cell.worlds == MANY, **asdict(summarise(cell, said))})
+        for each in said:
+            for name, held in (each.intervals or {}).items():
+                key = f"{cell.method.name.split('-')[0]} `{name}`"
+                intervals.setdefault(key, []).append((f"{each.set} {each.target}", held))
+    coverage = [measure_coverage(name, held) for name, held in sorted(intervals.items())]
+    _decide(rows, ("p", "guarded_p"))
+    _decide(coverage, ("p",))
+    return {"rates": rows, "coverage": coverage}
+
+
+def _decide(rows: list[dict[str, Any]], names: Sequence[str]) -> None:
+    """Add corrected p-values to rows, and whether they hold."""
+    for name in names:
+        for row, corrected in zip(rows, correct_by_holm([row[name] for row in rows]), strict=True):
+            row[f"{name}_corrected"] = corrected
+    for row in rows:
+        row["holds"] = all(row[f"{name}_corrected"] >= LEVEL for name in names)
+
+
+def write_page(summary: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """The page."""
+    rates = sorted(summary["rates"], key=lambda row: not row["decides"])
+    text = (HERE / "page.template.md").read_text()
+    return (
+        text.replace("<!-- decides -->", _write_rates([row for row in rates if row["decides"]]))
+        .replace("<!-- others -->", _write_rates([row for row in rates if not row["decides"]]))
+        .replace("<!-- coverage -->", _write_coverage(summary["coverage"]))
+    )
+
+
+def _write_rates(rows: Sequence[Mapping[str, Any]]) -> str:
+    """One row per cell."""
+    head = (
+        "audit | design | worlds | found | somebody named | p ≤ 0.05 | inconclusive | of it guard | by target | holds"
+    )
+    lines = [f"| {head} |", "|---|---|--:|--:|--:|--:|--:|--:|--:|---|"]
+    for row in rows:
+        cells = [
+            row["audit"],
+            row["design"],
+            str(row["worlds"]),
+            *(_write_share(row[name]) for name in ("found", "named", "low_p", "inconclusive", "guarded")),
+            f"{100 * min(row['by_target'].values()):.0f}–{100 * max(row['by_target'].values()):.0f} %",
+            "yes" if row["holds"] else "**no**",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _write_coverage(rows: Sequence[Mapping[str, Any]]) -> str:
+    """One row per interval."""
+    lines = ["| interval | told in | holds the true value | not rejected |\n|---|--:|--:|---|"]
+    for row in rows:
+        held = f"{row['finding']} | {row['intervals']} worlds | {100 * row['coverage']:.1f} %"
+        lines.append(f"| {held} | {'yes' if row['holds'] else '**no**'} |")
+    return "\n".join(lines)
+
+
+def _write_share(share: float | None) -> str:
+    """A rate in per cent."""
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
