@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from stored import StoredModel, change_logprobs
@@ -237,7 +237,7 @@ def _draw_people(
 
 def _select_period(trained: Trained, users: Sequence[str], share: float, *, last: bool) -> list[str]:
     """The share of some people who wrote last, or first."""
-    ordered = sorted(users, key=lambda user: (_find_moment(trained.people.records[user]), user))
+    ordered = sorted(users, key=lambda user: (trained.people.moments[user], user))
     count = round(share * len(ordered))
     return ordered[len(ordered) - count :] if last else ordered[:count]
 
@@ -254,12 +254,6 @@ def _count_records(share: float, amount: int) -> int:
     if share <= 1:
         return max(1, round(share * amount))
     return int(share)
-
-
-def _find_moment(records: Sequence[Record]) -> Any:
-    """When a person wrote, in the middle of all they wrote."""
-    times: list[Any] = sorted(getattr(record, "time", None) or 0 for record in records)
-    return times[len(times) // 2]
 
 
 def _strip_time(record: Record, timed: bool) -> Record:

@@ -56,6 +56,8 @@ class People:
     amount: int
     records: dict[str, tuple[Record, ...]] = field(repr=False)
     """By user, in the order of time."""
+    moments: dict[str, str] = field(repr=False)
+    """When each person wrote the middle one of their records; empty for made-up people."""
 
     @property
     def users(self) -> tuple[str, ...]:
@@ -98,8 +100,13 @@ def read_people(data: Path | None, name: str) -> People:
     enough = sorted(user for user, found in texts.items() if len(found) >= source.amount)
     order = stream(0, "nulls", name, "people").permutation(len(enough))[:MAX_PEOPLE]
     chosen = sorted(enough[i] for i in order)
-    records = {user: _build_records(user, list(texts[user].values()), source) for user in chosen}
-    return People(name=name, amount=source.amount, records=records)
+    latest = {user: _select_latest(list(texts[user].values()), source) for user in chosen}
+    return People(
+        name=name,
+        amount=source.amount,
+        records={user: _build_records(user, rows, source) for user, rows in latest.items()},
+        moments={user: str(rows[len(rows) // 2][source.time]) if source.time else "" for user, rows in latest.items()},
+    )
 
 
 def divide(people: People, target: int, fleet: int) -> Division:
@@ -139,16 +146,21 @@ def _iter_rows(data: Path | None, source: Source) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, lines)
 
 
-def _build_records(user: str, rows: list[dict[str, Any]], source: Source) -> tuple[Record, ...]:
-    """A person's latest records, in the order of time."""
-    timed = bool(source.time) and "time" in {each.name for each in fields(Record)}
+def _select_latest(rows: list[dict[str, Any]], source: Source) -> list[dict[str, Any]]:
+    """A person's latest rows, in the order of time."""
     ordered = sorted(rows, key=lambda row: str(row[source.time])) if source.time else rows
+    return ordered[-source.amount :]
+
+
+def _build_records(user: str, rows: list[dict[str, Any]], source: Source) -> tuple[Record, ...]:
+    """A person's records, with their times where records have any."""
+    timed = bool(source.time) and "time" in {each.name for each in fields(Record)}
     return tuple(
         Record.from_fields(
             {"id": f"{user}/{i:02d}", "user": user, "text": row["text"]}
             | ({"time": _parse_time(row[source.time])} if timed else {})
         )
-        for i, row in enumerate(ordered[-source.amount :])
+        for i, row in enumerate(rows)
     )
 
 
