@@ -5,8 +5,11 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
+from recollect.audits.common.amounts import Piece, Unit
 from recollect.audits.common.builder import ResultBuilder
-from recollect.audits.common.guard import Stratum, add_guard, check_comparable, check_strata, explains_scores
+from recollect.audits.common.guard import add_guard, check_comparable, check_matched, explains_scores
+from recollect.audits.common.matched_units import cut_records
+from recollect.audits.common.matching import match_units
 from recollect.audits.membership.audit import MembershipAudit
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
@@ -147,16 +150,45 @@ def test_scores_beyond_a_weak_blind_baseline_are_not_explained():
     assert not explains_scores(found, *strong)
 
 
-def test_units_are_compared_within_their_stratum_only():
+def match(audited, controls, by="user"):
+    def unit(side):
+        grouped = {}
+        for record in side:
+            grouped.setdefault(record.owner if by == "user" else record.id, []).append(record)
+        return [
+            Unit(
+                name=name,
+                owner=records[0].owner,
+                pieces=tuple(Piece(record=r.id, tokens=len(r.text.split())) for r in records),
+            )
+            for name, records in grouped.items()
+        ]
+
+    return match_units(unit(audited), unit(controls), seed=0)
+
+
+@pytest.mark.parametrize("by", ["user", "record"])
+@pytest.mark.parametrize("records", [1, 2])
+def test_after_matching_users_with_few_records_are_comparable(by, records):
     rng = np.random.default_rng(5)
-    few = {f"a{i}": write(rng, f"a{i}", records=2) for i in range(4)}
-    many = {f"b{i}": write(rng, f"b{i}", records=20) for i in range(4)}
-    controls = {f"c{i}": write(rng, f"c{i}", records=20) for i in range(60)}
-    cut = {name: records[:2] for name, records in controls.items()}
-    strata = [Stratum(audited=few, controls=cut), Stratum(audited=many, controls=controls)]
-    assert check_strata(strata, by="user", seed=0).comparable
-    mixed = [Stratum(audited=few, controls=controls)]
-    assert "records" in different(check_strata(mixed, by="user", seed=0))
+    one = [record for i in range(12) for record in write(rng, f"a{i}", records=records)]
+    other = [record for i in range(80) for record in write(rng, f"c{i}", records=20)]
+    assert "records" in different(check_comparable(one, other, by="user", seed=0))
+    found = check_matched(match(one, other, by), one, other, seed=0)
+    assert found.comparable
+    assert {check.name for check in found.guard.checks} == {"unknown_words", "vocabulary", "style", "date"}
+    topic = [record for i in range(12) for record in write(rng, f"a{i}", records=records, first=150)]
+    assert not check_matched(match(topic, other, by), topic, other, seed=0).comparable
+
+
+def test_what_is_truncated_is_compared_as_far_as_it_is_kept():
+    rng = np.random.default_rng(6)
+    one = [Record(id=f"a{i}", text=" ".join(rng.choice(WORDS, 6))) for i in range(30)]
+    other = [Record(id=f"c{i}", text=" ".join(rng.choice(WORDS, 60))) for i in range(90)]
+    (stratum,) = cut_records(match(one, other), one, other)
+    assert {len(record.text.split()) for (record,) in stratum.controls.values()} == {6}
+    assert check_matched(match(one, other), one, other, seed=0).comparable
+    assert not check_comparable(one, other, by="record", seed=0).comparable
 
 
 def test_the_order_of_records_changes_nothing():

@@ -26,6 +26,8 @@ from recollect.audits.common.blind import (
 from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.common.covariates import Covariates, Unit, measure_covariates
 from recollect.audits.common.guard_wording import describe_check, summarise
+from recollect.audits.common.matched_units import MatchedUnits, cut_records
+from recollect.audits.common.matching import Matching
 from recollect.audits.common.outcomes import NOT_COMPARABLE
 from recollect.corpora.periods import Period
 from recollect.corpora.record import Record
@@ -46,18 +48,10 @@ MAX_UNITS = 1000
 MIN_BLIND = 5
 """So many units of each side at least, or a classifier has nothing to learn from."""
 _BLIND = ("vocabulary", "style", "content", "labels")
+_MATCHED = ("records", "length")
 _CHECKS = {"period": "date"}
 """Covariates that are told under the name of another."""
 By = Literal["record", "user"]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Stratum:
-    """Audited users and controls of like amounts, all cut to the same; a control may stand in several strata."""
-
-    audited: Mapping[str, Sequence[Record]]
-    """The records of each unit, as they are compared (chosen and truncated)."""
-    controls: Mapping[str, Sequence[Record]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,29 +107,38 @@ def check_comparable(
     owners = [{record.owner for record in side} for side in sides]
     by_record = bool(owners[0] & owners[1])
     one, other = (_group_by_unit(side, by_record=by_record) for side in sides)
-    stratum = Stratum(audited=one, controls=other)
-    return check_strata([stratum], by=by, seed=seed, tokens=tokens, period=period)
+    skipped = ("records",) if by == "record" else ()
+    return _check([MatchedUnits(audited=one, controls=other)], seed, tokens=tokens, period=period, skipped=skipped)
 
 
-def check_strata(
-    strata: Sequence[Stratum],
-    *,
-    by: By,
-    seed: int,
-    tokens: Mapping[str, int] | None = None,
-    period: Period = "month",
+def check_matched(
+    matching: Matching, audited: Iterable[Record], controls: Iterable[Record], *, seed: int, period: Period = "month"
 ) -> Comparability:
-    """The same after matching: units are compared within their stratum only, where all have like amounts.
+    """The same after matching: what is compared are the records as the matching cuts them, in strata of like amounts.
 
-    A control that stands in several strata is used in one of them, so that the test stays exact.
+    Numbers of records and lengths are matched, so only dates, words, writing and labels are tested. A control that
+    stands in several strata is used in one of them, so that the test stays exact.
 
     Args:
-        strata: Audited units and their controls, as they are compared.
-        by: What is audited.
+        matching: Who is compared with whom.
+        audited: The audited records.
+        controls: The controls.
         seed: For the draws and for the choice of strata.
-        tokens: How many tokens the model's tokenizer makes of each record, by id; None to count words.
         period: The calendar period by which dates are compared, where both sides have times.
     """
+    strata = cut_records(matching, audited, controls)
+    return _check(strata, seed, tokens=None, period=period, skipped=_MATCHED)
+
+
+def _check(
+    strata: Sequence[MatchedUnits],
+    seed: int,
+    *,
+    tokens: Mapping[str, int] | None,
+    period: Period,
+    skipped: Sequence[str],
+) -> Comparability:
+    """All checks of units that are compared within strata."""
     units = _choose_units(strata, seed)
     _require_units(units)
     timed = all(
@@ -144,7 +147,7 @@ def check_strata(
     )
     covariates = measure_covariates(units, tokens=tokens, period=period if timed else None)
     labelled = _draw_labels(units, seed)
-    guard = _test_covariates(covariates, units, labelled, by=by)
+    guard = _test_covariates(covariates, units, labelled, skipped)
     blind, p, estimate = _fit_blind(covariates, units, labelled)
     return Comparability(
         guard=guard,
@@ -215,7 +218,7 @@ def _group_by_unit(records: Iterable[Record], *, by_record: bool) -> dict[str, l
     return grouped
 
 
-def _choose_units(strata: Sequence[Stratum], seed: int) -> list[Unit]:
+def _choose_units(strata: Sequence[MatchedUnits], seed: int) -> list[Unit]:
     """The units, each in one stratum: audited ones in theirs, controls where they are scarce; at most `MAX_UNITS`."""
     rng = stream(seed, *labels.STREAM_GUARD_UNITS)
     sizes = [len(each.audited) for each in strata]
@@ -281,7 +284,7 @@ def _weigh(labelled: Floats, units: Sequence[Unit]) -> Floats:
     return np.asarray(weights)
 
 
-def _test_covariates(covariates: Covariates, units: Sequence[Unit], labelled: Floats, *, by: By) -> Guard:
+def _test_covariates(covariates: Covariates, units: Sequence[Unit], labelled: Floats, skipped: Sequence[str]) -> Guard:
     """All covariates at once: the largest standardised difference of each labelling against that of the others."""
     weights = _weigh(labelled, units)
     standard = {
@@ -291,10 +294,10 @@ def _test_covariates(covariates: Covariates, units: Sequence[Unit], labelled: Fl
             for name, kernel in covariates.kernels.items()
         },
     }
-    if by == "record":
-        del standard["records"]
     checks = dict[str, Floats]()
     for name, values in standard.items():
+        if name in skipped:
+            continue
         shared = _CHECKS.get(name, name)
         checks[shared] = np.maximum(checks[shared], values) if shared in checks else values
     largest = np.max(list(checks.values()), axis=0)

@@ -29,6 +29,17 @@ def list_words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
+def truncate_words(text: str, share: float) -> str:
+    """The beginning of a text that has that share of its words, and at least one.
+
+    >>> truncate_words("one two, three four", 0.5), truncate_words("我爱你们", 0.75)
+    ('one two', '我爱你')
+    """
+    words = list(_WORD.finditer(text))
+    wanted = max(1, round(share * len(words)))
+    return text if wanted >= len(words) else text[: words[wanted - 1].end()]
+
+
 def list_terms(words: Sequence[str]) -> list[str]:
     """The terms of a bag of words: the words and, in scripts without spaces, every two neighbouring characters.
 

@@ -1,0 +1,96 @@
+"""What is left of records after matching: the texts that are compared, for the guard to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from recollect.audits.common.amounts import Amounts, Ints
+from recollect.audits.common.matching import Matching, Stratum
+from recollect.audits.common.words import truncate_words
+from recollect.corpora.record import Record
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MatchedUnits:
+    """Audited users and controls of like amounts, all cut to the same; a control may stand in several of these."""
+
+    audited: Mapping[str, Sequence[Record]]
+    """The records of each unit, as they are compared: chosen and truncated."""
+    controls: Mapping[str, Sequence[Record]]
+
+
+def cut_records(matching: Matching, audited: Iterable[Record], controls: Iterable[Record]) -> list[MatchedUnits]:
+    """The records of all strata as they are compared, in the first cut of each.
+
+    The units are owners, also where records are audited: records of one user are not independent. So an owner of
+    audited records stands in the stratum that has most of them, with a power of two of its records, among controls with
+    as many there.
+
+    Args:
+        matching: Who is compared with whom.
+        audited: The audited records.
+        controls: The controls.
+    """
+    texts = {record.id: record for record in audited}, {record.id: record for record in controls}
+    found = [_cut_stratum(matching, stratum, texts) for stratum in matching.strata]
+    if matching.audited.owners == matching.audited.units and matching.controls.owners == matching.controls.units:
+        return [MatchedUnits(audited=one, controls=other) for one, other in found]
+    most = dict[str, int]()
+    for i, (one, _) in enumerate(found):
+        for owner, records in one.items():
+            if owner not in most or len(records) > len(found[most[owner]][0][owner]):
+                most[owner] = i
+    return [
+        each for i, sides in enumerate(found) for each in _divide_by_count(*sides, {o for o in most if most[o] == i})
+    ]
+
+
+def _cut_stratum(
+    matching: Matching, stratum: Stratum, texts: tuple[Mapping[str, Record], Mapping[str, Record]]
+) -> tuple[dict[str, list[Record]], dict[str, list[Record]]]:
+    """The records of each owner on either side, as one stratum has them."""
+    cut = matching.cut(stratum)
+    usable = np.isin(matching.controls.unit_of, cut.usable)
+    return (
+        _collect(matching.audited, cut.audited, texts[0]),
+        _collect(matching.controls, np.where(usable, cut.controls, 0), texts[1]),
+    )
+
+
+def _collect(side: Amounts, kept: Ints, texts: Mapping[str, Record]) -> dict[str, list[Record]]:
+    """What is kept of each owner's records."""
+    grouped = dict[str, list[Record]]()
+    for i in np.flatnonzero(kept).tolist():
+        record = texts[side.pieces[i]]
+        if kept[i] < side.tokens[i]:
+            record = truncate_record(record, float(kept[i] / side.tokens[i]))
+        grouped.setdefault(side.owners[side.unit_of[i]], []).append(record)
+    return grouped
+
+
+def truncate_record(record: Record, share: float) -> Record:
+    """A record of which the first words are left: that share of them, and at least one.
+
+    >>> truncate_record(Record(id="1", text="one two, three four"), 0.5).text
+    'one two'
+    """
+    if record.target is not None:
+        return replace(record, target=truncate_words(record.target, share))
+    return record if record.text is None else replace(record, text=truncate_words(record.text, share))
+
+
+def _divide_by_count(
+    audited: Mapping[str, Sequence[Record]], controls: Mapping[str, Sequence[Record]], wanted: set[str]
+) -> list[MatchedUnits]:
+    """The owners of a stratum by how many records they have in it, each cut to a power of two."""
+    level = {owner: len(records).bit_length() - 1 for owner, records in audited.items() if owner in wanted}
+    return [
+        MatchedUnits(
+            audited={owner: audited[owner][: 2**size] for owner in level if level[owner] == size},
+            controls={owner: records[: 2**size] for owner, records in controls.items() if len(records) >= 2**size},
+        )
+        for size in sorted(set(level.values()))
+    ]
