@@ -70,7 +70,7 @@ def rows(result):
     return {row["secret_id"]: row for row in result.tables_in_memory["secrets"].to_pylist()}
 
 
-@pytest.mark.parametrize("models", [30, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("models", [10, pytest.param(60, marks=pytest.mark.slow)])
 def test_a_model_that_saw_nothing_is_seldom_accused(models, tmp_path):
     audit, accused = ExposureAudit(draws=200), 0
     for seed in range(models):

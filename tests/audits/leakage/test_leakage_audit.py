@@ -93,8 +93,9 @@ def test_text_is_masked_unless_asked_for():
     assert all("word" not in row["text"] and "word" not in row["context"] for row in table)
 
 
-def test_models_that_saw_nobody_are_accused_no_more_often_than_stated():
-    runs, accused, covered = 40, 0, 0
+@pytest.mark.parametrize("runs", [12, pytest.param(40, marks=pytest.mark.slow)])
+def test_models_that_saw_nobody_are_accused_no_more_often_than_stated(runs):
+    accused, covered = 0, 0
     for seed in range(runs):
         world = World(members=0, others=20, controls=25, seed=seed)
         result = result_of(LeakageAudit(), world, Null(seed=100 + seed))

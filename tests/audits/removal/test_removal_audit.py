@@ -65,14 +65,15 @@ def test_the_share_that_is_still_in_is_found(share):
     assert result.outcome == ("not_found" if share == 0 else "found")
 
 
-def test_a_model_that_never_saw_the_set_is_hardly_ever_accused():
+@pytest.mark.parametrize(("worlds", "accused", "gone"), [(20, 3, 15), pytest.param(40, 6, 30, marks=pytest.mark.slow)])
+def test_a_model_that_never_saw_the_set_is_hardly_ever_accused(worlds, accused, gone):
     decisions = []
-    for seed in range(40):
+    for seed in range(worlds):
         query, controls = images(40, 100 + seed, "query"), images(60, 200 + seed, "control")
         result = run(FEW_MODELS, memoriser([], seed=seed), query, controls)
         decisions.append(result.settings["decision"])
-    assert decisions.count("still there") + decisions.count("over-unlearned") <= 6
-    assert decisions.count("gone") >= 30
+    assert decisions.count("still there") + decisions.count("over-unlearned") <= accused
+    assert decisions.count("gone") >= gone
 
 
 def test_a_model_that_was_pushed_below_is_not_called_clean():

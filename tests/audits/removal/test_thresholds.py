@@ -93,7 +93,7 @@ def count_decisions(worlds, **world):
 
 @pytest.mark.parametrize(
     ("size", "worlds"),
-    [(800, 60), *(pytest.param(size, 300, marks=pytest.mark.slow) for size in (5, 20, 50, 200, 500, 800))],
+    [(800, 20), *(pytest.param(size, 300, marks=pytest.mark.slow) for size in (5, 20, 50, 200, 500, 800))],
 )
 @pytest.mark.parametrize("weakly", [True, False])
 def test_a_set_that_was_never_in_is_accused_no_more_often_than_stated(size, weakly, worlds):
