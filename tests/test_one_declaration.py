@@ -17,7 +17,9 @@ from recollect.cli.fields import list_fields, parse_given
 from recollect.errors import PlanError
 from recollect.pipeline import plan_schema
 from recollect.pipeline.plan import to_plain
+from recollect.pipeline.preparation import TrainingOptions
 from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef
+from recollect.recipes.recipe_file import load_recipe
 from recollect.signals.evidence import AUDITED, TARGET
 from recollect.testing.refusals import refused
 
@@ -34,10 +36,10 @@ REFERENCES = [
     for name in kind.model_fields
     if name not in ("model", "corpus")
 ]
-IN_PYTHON_ONLY = {"session", "tokenizer", "about"}
-"""Objects, and what is written in a plan."""
-ON_THE_COMMAND_LINE_ONLY = {"json", "workers"}
-"""How a result is shown; and what a session holds in Python."""
+IN_PYTHON_ONLY = {"session", "tokenizer"}
+"""Objects."""
+ON_THE_COMMAND_LINE_ONLY = {"json"}
+"""How a result is shown."""
 
 
 def default_of(setting):
@@ -111,7 +113,7 @@ def test_no_role_setting_and_option_of_a_verb_have_one_name(verb, audit):
     names = Counter(setting.name for setting in dataclasses.fields(kind))
     names += Counter(role for role in kind.verb.roles if role not in (TARGET, AUDITED))
     names += Counter(name for ref in (ModelRef, CorpusRef, MembersRef) for name in ref.model_fields)
-    names += Counter(["recipe", "set", "out", "work", "seed", "workers", "threads", "fail_if", "json"])
+    names += Counter(["recipe", "set", "out", "work", "seed", "workers", "threads", "fail_if", "about", "json"])
     names += Counter([*IN_PYTHON_ONLY, "with", "object"])
     assert [name for name, count in names.items() if count > 1] == []
     written = Counter(name for each in build_command(verb).params for name in (*each.opts, *each.secondary_opts))
@@ -139,3 +141,32 @@ def test_verbs_are_called_as_they_are_declared_and_by_one_name_each():
         "evaluate",
         "compare",
     }
+
+
+def test_training_takes_the_same_on_the_command_line_and_in_python():
+    options = {each.name for each in build_command("train").params} - {each for each in CorpusRef.model_fields}
+    fields = {each.name for each in dataclasses.fields(TrainingOptions)}
+    assert options - {"recipe", "corpus", "out", "changes"} == fields, "the recipe is changed by `set` in Python"
+
+
+@pytest.mark.parametrize(
+    ("options", "changes"),
+    [
+        ({"dp_epsilon": 3.0}, ["privacy.epsilon=3.0", "privacy.noise=null", "privacy.unit=record"]),
+        ({"dp_noise": 1.5, "dp_unit": "user"}, ["privacy.epsilon=null", "privacy.noise=1.5", "privacy.unit=user"]),
+        ({}, []),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["word-gru", "char-lstm-dp"])
+def test_privacy_that_is_asked_for_is_a_change_of_the_recipe(name, options, changes):
+    kept = [change for change in changes if not (name.endswith("dp") and change == "privacy.unit=record")]
+    private = TrainingOptions(**options).add_privacy(load_recipe(name))
+    assert private.digest == load_recipe(name, kept).digest
+    assert private == TrainingOptions(**options).add_privacy(private), "asked for twice it is the same"
+
+
+def test_what_a_session_has_is_not_given_beside_it():
+    for setting in ("work", "workers", "threads"):
+        with refused("setting_of_the_session", PlanError):
+            recollect.membership("model", "corpus", session=recollect.Session(), **{setting: 1})

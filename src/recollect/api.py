@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.audits.registry import AUDITS, find_verb, list_audits_by_verb
 from recollect.checks import field_docs
+from recollect.errors import PlanError
 from recollect.pipeline.calls import name_recipe, refuse_unknown
 from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef
 from recollect.session import AuditResult, Session
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from recollect.models.store import AnswerStore
     from recollect.pipeline.forecast import Forecast, ImpossibleAudit
     from recollect.pipeline.preparation import PlantedCorpus, SanitiseBy
+    from recollect.recipes.loop import TrainingProgress
     from recollect.recipes.recipe import Recipe
     from recollect.results.comparison import Comparison
     from recollect.results.result import Result
@@ -39,11 +41,8 @@ def build_verb_function(verb: str) -> Callable[..., AuditResult]:
     find_verb(name)  # refuses an audit that cannot be called
     kind = AUDITS.load(name)
 
-    def function(
-        model: Any, corpus: Any = None, *, session: Session | None = None, work: str | Path | None = None, **given: Any
-    ) -> AuditResult:
-        chosen = session or Session(work=work or Path(".recollect"))
-        return chosen.audit(name, model, corpus, **given)
+    def function(model: Any, corpus: Any = None, *, session: Session | None = None, **given: Any) -> AuditResult:
+        return _choose_session(session, given, ("work", "workers", "threads")).audit(name, model, corpus, **given)
 
     function.__name__ = function.__qualname__ = verb
     function.__doc__ = _build_documentation(kind)
@@ -79,7 +78,9 @@ def _list_arguments(kind: Any) -> list[_Argument]:
         found += [
             (name, each.default, docs.get(name, "")) for name, each in reference.model_fields.items() if name != skipped
         ]
-    return found
+    found += [("session", None, "Shares what it loaded with other calls, and has work folder, workers and threads.")]
+    docs = field_docs(Session)
+    return found + [(name, None, docs[name]) for name in ("work", "workers", "threads")]
 
 
 def _get_default(setting: dataclasses.Field[Any]) -> Any:
@@ -100,8 +101,7 @@ def _build_signature(kind: Any) -> inspect.Signature:
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
         for name, default, _ in _list_arguments(kind)
     ]
-    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in ("session", "work")]
-    return inspect.Signature([*positional, *named, *more])
+    return inspect.Signature([*positional, *named])
 
 
 def _build_documentation(kind: Any) -> str:
@@ -117,28 +117,38 @@ def _build_documentation(kind: Any) -> str:
 
 def score(model: Any, corpus: Any, *, session: Session | None = None, **options: Any) -> AnswerStore:
     """Score every token of a corpus once, and give the store that keeps the scores; see `Session.score`."""
-    return (session or Session(**_take_session_settings(options))).score(model, corpus, **options)
+    return _choose_session(session, options).score(model, corpus, **options)
 
 
 def evaluate(model: Any, corpus: Any, *, session: Session | None = None, **options: Any) -> dict[str, Estimate]:
     """How well a model predicts a corpus; see `Session.evaluate`."""
-    return (session or Session(**_take_session_settings(options))).evaluate(model, corpus, **options)
+    return _choose_session(session, options).evaluate(model, corpus, **options)
 
 
 def run(plan: str | Path, *, session: Session | None = None, **options: Any) -> list[AuditResult]:
     """Run every audit that a plan file names, into one run folder with one report; see `Session.run`."""
-    return (session or Session(**_take_session_settings(options))).run(plan, **options)
+    return _choose_session(session, options).run(plan, **options)
 
 
 def check(plan: str | Path, *, session: Session | None = None, **options: Any) -> list[Forecast | ImpossibleAudit]:
     """What a plan will train and score, and roughly how long; see `Session.check`."""
-    return (session or Session(**_take_session_settings(options))).check(plan, **options)
+    return _choose_session(session, options).check(plan, **options)
 
 
-def _take_session_settings(options: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a session among the options, taken out of them."""
-    names = ("work", "seed", "workers", "threads", "progress")
-    return {name: options.pop(name) for name in names if options.get(name) is not None}
+def _choose_session(
+    session: Session | None,
+    options: dict[str, Any],
+    names: Sequence[str] = ("work", "seed", "workers", "threads", "progress"),
+) -> Session:
+    """The session that is given, or one with the settings of a session among the options, taken out of them."""
+    own = {name: value for name in names if (value := options.pop(name, None)) is not None}
+    if session is not None and own:
+        raise PlanError(
+            f"{next(iter(own))}= is given beside a session, which has its own.",
+            do="Leave it out, or make the session with it.",
+            code="setting_of_the_session",
+        )
+    return session or Session(**own)
 
 
 def plant(
@@ -212,6 +222,7 @@ def train(
     *,
     set: Any = None,
     reading: Mapping[str, Any] | None = None,
+    progress: Callable[[TrainingProgress], None] | None = None,
     **how: Any,
 ) -> Path:
     """Train a model by a recipe into a folder; the same call again goes on where it was stopped.
@@ -222,19 +233,21 @@ def train(
         out: Where the model goes.
         set: Changes of the recipe: {"training.epochs": 2}.
         reading: How the corpus is read: {"text_column": "body"}.
-        how: validation=, canaries=, follow_exposure=, cohorts=, cohort=, seed=, threads=.
+        progress: Told now and then how far it is.
+        how: validation=, canaries=, follow_exposure=, cohorts=, cohort=, dp_epsilon=, dp_noise=, dp_unit=, seed=,
+            threads=.
     """
     from recollect.pipeline.preparation import TrainingOptions, train_model
 
     refuse_unknown(how, [each.name for each in dataclasses.fields(TrainingOptions)])
-    session = Session()
+    chosen, session = _load_recipe(recipe, set), Session()
+    assert chosen is not None  # noqa: S101 - a recipe is given
     if how.get("validation") is not None:
         how["validation"] = session.read(how["validation"], **(reading or {}))
     for name in ("canaries", "cohorts"):
         how |= {name: Path(how[name])} if how.get(name) is not None else {}
-    chosen = _load_recipe(recipe, set)
-    assert chosen is not None  # noqa: S101 - a recipe is given
-    return train_model(chosen, session.read(corpus, **(reading or {})), Path(out), TrainingOptions(**how))
+    texts = session.read(corpus, **(reading or {}))
+    return train_model(chosen, texts, Path(out), TrainingOptions(**how), progress=progress)
 
 
 def compare(before: Any, after: Any) -> Comparison:

@@ -121,9 +121,9 @@ class Session:
     seed: int = 0
     """All randomness comes from this number."""
     workers: int | None = None
-    """Processes at once; None for one that scores and, to train, as many as a short trial finds best."""
+    """Processes at once; by default one scores, and as many train as a short trial finds best."""
     threads: int | None = None
-    """Threads of each; None to divide the cores."""
+    """Threads of each; by default the cores are divided among them."""
     progress: Progress = ignore_progress
     """Told now and then what is being done, and how far it is."""
     _sources: Sources = field(default_factory=Sources, repr=False)

@@ -355,6 +355,18 @@ def test_the_plan_that_a_verb_leaves_holds_what_its_options_say(folder, tmp_path
     }
 
 
+def test_what_an_audit_is_about_stands_in_its_result_as_it_was_written(folder):
+    done = run(folder, "--json", "--about", "system=shop-bot", "--about", "version=1.10", "--about", "date=2026-01-31")
+    assert done.exit_code == 0, done.stderr
+    about = {name: value for name, value in json.loads(done.stdout)["about"].items() if value is not None}
+    assert about == {"system": "shop-bot", "version": "1.10", "date": "2026-01-31"}
+
+
+@pytest.mark.parametrize("about", ["shop-bot", "sytem=shop-bot"])
+def test_what_an_audit_cannot_be_about_is_refused(folder, about, check_refusal):
+    check_refusal(run(folder, "--about", about), "invalid_setting")
+
+
 def test_what_was_not_found_out_is_said_beside_the_numbers(capsys):
     skipped = (Skipped(audit="telling", finding="tpr", code="too_few", reason="Too few."),)
     result = Result(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,28 +14,41 @@ from recollect.audits.registry import AUDITS, find_verb
 from recollect.cli import console
 from recollect.cli.exit_status import determine_status, exit_with_status
 from recollect.cli.fields import DeclaredField, list_fields, parse_given
-from recollect.cli.options import CORPUS_HELP, MODEL_HELP, AsJson, CorpusOptions, ModelOptions, Seed, Work, Workers
+from recollect.cli.options import (
+    CORPUS_HELP,
+    MODEL_HELP,
+    RUN_PANEL,
+    AsJson,
+    CorpusOptions,
+    ModelOptions,
+    Seed,
+    Threads,
+    Work,
+    Workers,
+)
 from recollect.cli.verbs import run_with_status, unwrap
 
 if TYPE_CHECKING:
     from recollect.audits.verb import Role, Verb
 
-_GIVEN, _SETTINGS, _RUN = "What else is given", "Settings of the audit", "The run"
+_GIVEN, _SETTINGS = "What else is given", "Settings of the audit"
 
 
 def build_audit_command(audit: str) -> Callable[..., None]:
     """The verb of an audit as typer takes it, with an option for every role and setting that the audit declares."""
     kind = AUDITS.load(audit)
     declared = find_verb(audit)
-    fields = [*_build_role_fields(declared), *list_fields(kind, panel=_SETTINGS), *ModelOptions.list_fields()]
+    own, shared = [*_build_role_fields(declared), *list_fields(kind, panel=_SETTINGS)], ModelOptions.list_fields()
     if any(role.kind == "corpus" for role in declared.roles.values()):
-        fields += CorpusOptions.list_fields()
+        shared = [*shared, *CorpusOptions.list_fields()]
+    fields = [*own, *shared]
 
     def command(**options: Any) -> None:
         run_with_status(partial(_run, audit, fields, options))
 
     command.__doc__ = unwrap(f"{declared.summary}\n\n{declared.guide}")
-    parameters = [*_build_arguments(declared), *(each.build_parameter() for each in fields), *_build_run_parameters()]
+    parameters = [*_build_arguments(declared), *(each.build_parameter() for each in own), *_build_run_parameters()]
+    parameters += [each.build_parameter() for each in shared]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return command
 
@@ -51,15 +64,35 @@ def _run(audit: str, fields: list[DeclaredField], options: Mapping[str, Any]) ->
     out, as_json = options["out"], options["json"]
     given = parse_given(fields, options)
     with console.show_stages() as progress:
-        session = Session(work=options["work"], seed=options["seed"], workers=options["workers"], progress=progress)
-        limits = options["fail_if"] or []
-        result = session.audit(audit, options["model"], options.get("corpus"), fail_if=limits, out=out, **given)
+        running = {name: options[name] for name in ("work", "seed", "workers", "threads")}
+        session = Session(**running, progress=progress)
+        given |= {"fail_if": options["fail_if"] or [], "about": _parse_about(options["about"])}
+        result = session.audit(audit, options["model"], options.get("corpus"), out=out, **given)
     from recollect.cli.results import say_where, show_result
 
     show_result(result, out=out, as_json=as_json)
     if out is not None:
         say_where(out)
     exit_with_status([determine_status(result.result)])
+
+
+def _parse_about(written: Sequence[str] | None) -> dict[str, str] | None:
+    """What the audit is about, by field; values are texts, whatever they look like.
+
+    >>> _parse_about(["system=shop-bot", "version=1.10"])
+    {'system': 'shop-bot', 'version': '1.10'}
+
+    Raises:
+        PlanError: One of them is no FIELD=TEXT.
+    """
+    from recollect.errors import PlanError
+
+    for each in written or ():
+        if "=" not in each:
+            raise PlanError(
+                f"--about is {each!r}.", do="Write a field and a text: --about system=shop-bot.", code="invalid_setting"
+            )
+    return dict(each.split("=", 1) for each in written) if written else None
 
 
 def _build_arguments(verb: Verb) -> list[inspect.Parameter]:
@@ -133,23 +166,34 @@ def _build_run_parameters() -> list[inspect.Parameter]:
             Path | None,
             typer.Option(
                 metavar="DIR",
-                help="The run folder: keeps result, tables, plan and report. (default: it is only shown)",
-                rich_help_panel=_RUN,
+                help="The run folder: keeps result, tables, plan and report. Without it the result is only shown.",
+                rich_help_panel=RUN_PANEL,
             ),
         ] = None,
-        work: Work = Path(".recollect"),
-        seed: Seed = 0,
-        workers: Workers = None,
         fail_if: Annotated[
             list[str] | None,
             typer.Option(
                 "--fail-if",
                 metavar="LIMIT",
-                help="End with status 1 if a finding passes this: 'auc>0.6', 'auc.lower>0.6'; repeatable.",
-                rich_help_panel=_RUN,
+                help="End with status 1 if a finding passes this: 'auc>0.6', 'auc.lower>0.6'. May be repeated.",
+                rich_help_panel=RUN_PANEL,
+            ),
+        ] = None,
+        about: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--about",
+                metavar="FIELD=TEXT",
+                help="What the report says of the audit: system=shop-bot, version=, who=, purpose= or date=. "
+                "May be repeated.",
+                rich_help_panel=RUN_PANEL,
             ),
         ] = None,
         json: AsJson = False,
+        work: Work = Path(".recollect"),
+        seed: Seed = 0,
+        workers: Workers = None,
+        threads: Threads = None,
     ) -> None:
         """What every audit's verb shares."""
 

@@ -6,7 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.cli import console
-from recollect.cli.options import AsJson, CorpusName, CorpusOptions, ModelName, ModelOptions, Seed, Work, Workers
+from recollect.cli.options import (
+    AsJson,
+    CorpusName,
+    CorpusOptions,
+    ModelName,
+    ModelOptions,
+    Seed,
+    Threads,
+    Work,
+    Workers,
+)
 
 if TYPE_CHECKING:
     from recollect.stats.intervals import Estimate
@@ -27,6 +37,7 @@ def evaluate(
     scoring: ModelOptions,
     work: Work = Path(".recollect"),
     workers: Workers = None,
+    threads: Threads = None,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
@@ -39,7 +50,7 @@ def evaluate(
     from recollect.session import Session
 
     with console.show_stages() as progress:
-        session = Session(work=work, seed=seed, workers=workers, progress=progress)
+        session = Session(work=work, seed=seed, workers=workers, threads=threads, progress=progress)
         found = session.evaluate(model, texts, **scoring)
     if json:
         console.print_json({name: _to_json(estimate) for name, estimate in found.items()})

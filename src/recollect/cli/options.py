@@ -19,19 +19,46 @@ MODEL_HELP = r"PATH, hf:NAME\[@REV], BASE+ADAPTER, recorded:DIR, or python:modul
 CORPUS_HELP = "A .jsonl, .csv, .tsv, .parquet, .txt or .npz file (also .gz, .zst), a folder or glob, or hf:NAME:SPLIT."
 ModelName = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP, show_default=False)]
 CorpusName = Annotated[str, typer.Argument(metavar="CORPUS", help=CORPUS_HELP, show_default=False)]
+RUN_PANEL = "The run"
 Work = Annotated[
-    Path, typer.Option("--work", metavar="DIR", help="Where scores and trained models are kept, for all runs.")
+    Path,
+    typer.Option(
+        "--work",
+        metavar="DIR",
+        help="Where scores and trained models are kept, for all runs.",
+        rich_help_panel=RUN_PANEL,
+    ),
 ]
 AsJson = Annotated[
-    bool, typer.Option("--json", help="Print the result as JSON on standard output; all else goes to standard error.")
+    bool,
+    typer.Option(
+        "--json",
+        help="Print the result as JSON on standard output; all else goes to standard error.",
+        rich_help_panel=RUN_PANEL,
+    ),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="All randomness comes from this number.")]
+Seed = Annotated[
+    int,
+    typer.Option("--seed", metavar="INTEGER", help="All randomness comes from this number.", rich_help_panel=RUN_PANEL),
+]
 Workers = Annotated[
     int | None,
     typer.Option(
         "--workers",
         min=1,
-        help="Processes at once; they share the cores. (default: one scores, as many train as a trial finds best)",
+        metavar="INTEGER",
+        help="Processes at once; by default one scores, and as many train as a short trial finds best.",
+        rich_help_panel=RUN_PANEL,
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        min=1,
+        metavar="INTEGER",
+        help="Threads of each process; by default the cores are divided among them.",
+        rich_help_panel=RUN_PANEL,
     ),
 ]
 ShowText = Annotated[

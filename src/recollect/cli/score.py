@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.cli import console
-from recollect.cli.options import AsJson, CorpusName, CorpusOptions, ModelName, ModelOptions, Work, Workers
+from recollect.cli.options import AsJson, CorpusName, CorpusOptions, ModelName, ModelOptions, Threads, Work, Workers
 
 if TYPE_CHECKING:
     from recollect.corpora.corpus import Corpus
@@ -23,6 +23,7 @@ def score(
     scoring: ModelOptions,
     work: Work = Path(".recollect"),
     workers: Workers = None,
+    threads: Threads = None,
     json: AsJson = False,
 ) -> None:
     """Score every token of a corpus and keep the scores: four numbers per predicted token.
@@ -36,7 +37,7 @@ def score(
 
     began = time.monotonic()
     with console.show_stages() as progress:
-        session = Session(work=work, workers=workers, progress=progress)
+        session = Session(work=work, workers=workers, threads=threads, progress=progress)
         store = session.score(model, texts, **scoring)
     found = _Summary()
     for _, answers in store.iter_blocks(texts):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from recollect.cli import console
-from recollect.cli.options import CorpusName, CorpusOptions, RecipeChanges, Seed
+from recollect.cli.fields import DeclaredField, list_fields
+from recollect.cli.options import CorpusName, CorpusOptions, RecipeChanges
+from recollect.cli.verbs import OptionGroup
 
 if TYPE_CHECKING:
     from recollect.recipes.loop import TrainingProgress
-    from recollect.recipes.recipe import Recipe
 
 RecipeName = Annotated[
     str,
@@ -23,37 +26,37 @@ RecipeName = Annotated[
 _PRIVACY = "Differential privacy"
 
 
+class TrainingOptionGroup(OptionGroup):
+    """How the model is trained besides its recipe."""
+
+    @classmethod
+    @cache
+    def list_fields(cls) -> list[DeclaredField]:
+        """The fields of training options."""
+        from recollect.pipeline.preparation import TrainingOptions
+
+        found = list_fields(TrainingOptions, skip=frozenset({"validation"}), panel="How it is trained")
+        files = {"canaries": "FILE", "cohorts": "FILE", "cohort": "NAME"}
+        return [
+            replace(
+                each,
+                panel=_PRIVACY if each.name.startswith("dp_") else each.panel,
+                metavar=files.get(each.name),
+            )
+            for each in found
+        ]
+
+
 def train(
     recipe: RecipeName,
     corpus: CorpusName,
+    options: TrainingOptionGroup,
     reading: CorpusOptions,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the model goes.", show_default=False)],
     validation: Annotated[
         str | None, typer.Option(metavar="CORPUS", help="What the loss is watched on, read like the corpus.")
     ] = None,
     changes: RecipeChanges = None,
-    canaries: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A .canaries.json of the corpus: its tokens go into the vocabulary."),
-    ] = None,
-    follow_exposure: Annotated[
-        bool, typer.Option("--follow-exposure", help="Measure the canaries after each epoch, beside the losses.")
-    ] = False,
-    cohorts: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A cohorts.json that says which users train which model.")
-    ] = None,
-    cohort: Annotated[str, typer.Option(metavar="NAME", help="Which of its models to train.")] = "target",
-    dp_epsilon: Annotated[
-        float | None, typer.Option(help="Train with this much privacy loss at most.", rich_help_panel=_PRIVACY)
-    ] = None,
-    dp_noise: Annotated[
-        float | None, typer.Option(help="Or state the noise, in multiples of the clip.", rich_help_panel=_PRIVACY)
-    ] = None,
-    dp_unit: Annotated[
-        str | None, typer.Option(help="Whose influence is bounded: record or user.", rich_help_panel=_PRIVACY)
-    ] = None,
-    seed: Seed = 0,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads to compute with. (default: all cores)")] = None,
 ) -> None:
     """Train a model: target, reference or shadow, with or without differential privacy.
 
@@ -61,42 +64,24 @@ def train(
     transformers after `import recollect.models.architectures`; its README.md is the model card, curve.json the learning
     curve, with --follow-exposure also of exposure, which the report of `recollect exposure` draws.
     """
-    from recollect.pipeline.preparation import TrainingOptions, train_model
-    from recollect.recipes.recipe_file import load_recipe
+    from recollect import api
+    from recollect.pipeline.calls import name_recipe
 
-    chosen = load_recipe(recipe, changes or [])
-    wanted = build_privacy_settings(dp_epsilon, dp_noise, dp_unit, already=chosen.private)
-    chosen = load_recipe(recipe, [*(changes or []), *wanted])
+    name_recipe(recipe, changes)  # refused at once, and not when the corpus has been read
     texts = reading.read(corpus)
-    how = TrainingOptions(
-        validation=None if validation is None else reading.read(validation),
-        canaries=canaries,
-        follow_exposure=follow_exposure,
-        cohorts=cohorts,
-        cohort=cohort,
-        seed=seed,
-        threads=threads,
-    )
-    console.say(f"Training {chosen.name} on {len(texts):,} records. Run the same command again to resume.")
-    with console.show_progress(f"training {chosen.name}") as shown:
-        train_model(
-            chosen, texts, out, how, progress=lambda moment: shown(moment.step, moment.steps, _format_note(moment))
+    name = Path(recipe).stem
+    console.say(f"Training {name} on {len(texts):,} records. Run the same command again to resume.")
+    with console.show_progress(f"training {name}") as shown:
+        api.train(
+            recipe,
+            texts,
+            out,
+            set=changes,
+            progress=lambda moment: shown(moment.step, moment.steps, _format_note(moment)),
+            validation=None if validation is None else reading.read(validation),
+            **options,
         )
-    _report(chosen, out)
-
-
-def build_privacy_settings(epsilon: float | None, noise: float | None, unit: str | None, *, already: bool) -> list[str]:
-    """The privacy options as settings of a recipe.
-
-    A private recipe keeps its unit unless told otherwise, and whichever of ε and noise is given replaces the other.
-
-    >>> build_privacy_settings(3.0, None, None, already=False)
-    ['privacy.epsilon=3.0', 'privacy.noise=null', 'privacy.unit=record']
-    """
-    wanted = {"epsilon": epsilon, "noise": noise} if (epsilon, noise) != (None, None) else {}
-    chosen = unit or ("record" if wanted and not already else None)
-    settings = [f"privacy.{name}={'null' if value is None else value}" for name, value in wanted.items()]
-    return settings if chosen is None else [*settings, f"privacy.unit={chosen}"]
+    _report(name, out)
 
 
 def _format_note(moment: TrainingProgress) -> str:
@@ -104,7 +89,7 @@ def _format_note(moment: TrainingProgress) -> str:
     return f"epoch {moment.epoch} of {moment.epochs}, loss {moment.loss:.3f}"
 
 
-def _report(recipe: Recipe, out: Path) -> None:
+def _report(name: str, out: Path) -> None:
     """Say what was trained."""
     from recollect.files import read_json
 
@@ -113,4 +98,4 @@ def _report(recipe: Recipe, out: Path) -> None:
     stated = card["privacy"]
     rows.append(["privacy", "none" if stated is None else f"{stated['guarantee']} per {stated['unit']}"])
     rows.append(["folder", str(out)])
-    console.print_table(f"Trained {recipe.name}", ["what", "found"], rows)
+    console.print_table(f"Trained {name}", ["what", "found"], rows)

@@ -56,9 +56,9 @@ class Plan:
     seed: int = 0
     work: Path = Path(".recollect")
     workers: int | None = None
-    """Processes at once; None for one that scores and, to train, as many as a short trial finds best."""
+    """Processes at once; by default one scores, and as many train as a short trial finds best."""
     threads: int | None = None
-    """Threads of each; None to divide the cores."""
+    """Threads of each; by default the cores are divided among them."""
     limits: tuple[Limit, ...] = ()
     """What no finding may exceed."""
     about: About | None = None

@@ -174,8 +174,30 @@ class TrainingOptions:
     """A cohorts.json that says which users train which model."""
     cohort: str = "target"
     """Which of its models to train."""
+    dp_epsilon: float | None = None
+    """Train with differential privacy of this ε."""
+    dp_noise: float | None = None
+    """Or with this noise, in multiples of the clipping norm."""
+    dp_unit: Literal["record", "user"] | None = None
+    """Whose influence is bounded; by default the recipe's unit, or a record where it has none."""
     seed: int = 0
+    """All randomness comes from this number."""
     threads: int | None = None
+    """Threads to compute with; all cores by default."""
+
+    def add_privacy(self, recipe: Recipe) -> Recipe:
+        """The recipe with the privacy that is wanted; whichever of ε and noise is given replaces the other."""
+        from recollect.recipes.recipe_file import build_recipe
+
+        wanted: dict[str, Any] = {}
+        if self.dp_epsilon is not None or self.dp_noise is not None:
+            wanted = {"epsilon": self.dp_epsilon, "noise": self.dp_noise}
+        unit = self.dp_unit or ("record" if wanted and not recipe.private else None)
+        wanted |= {} if unit is None else {"unit": unit}
+        if not wanted:
+            return recipe
+        settings = recipe.model_dump(mode="json")
+        return build_recipe({**settings, "privacy": {**settings["privacy"], **wanted}}, lambda path: recipe.name)
 
     def build_hooks(self, out: Path) -> list[Hook]:
         """What is called after each epoch.
@@ -217,7 +239,8 @@ def train_model(
     from recollect.recipes import trainer
     from recollect.recipes.vocabulary import add_canaries_to_vocabulary
 
-    chosen = recipe if how.canaries is None else add_canaries_to_vocabulary(recipe, Canaries.load(how.canaries))
+    chosen = how.add_privacy(recipe)
+    chosen = chosen if how.canaries is None else add_canaries_to_vocabulary(chosen, Canaries.load(how.canaries))
     trainer.train(
         chosen,
         corpus,

@@ -108,9 +108,9 @@ class CorpusRef(_Reference):
     split: Literal["sentences", "windows"] | None = None
     """Cut long texts into records that keep their user."""
     split_words: Annotated[int, Field(ge=1)] = 50
-    """Words in a window of split=windows."""
+    """Words in a window, where texts are cut into windows."""
     split_minimum: Annotated[int, Field(ge=1)] = 1
-    """With split: pieces of fewer words are dropped and counted."""
+    """Where texts are cut, pieces of fewer words are dropped and counted."""
     skip_bad: bool = False
     """Drop and count bad records instead of stopping."""
 
@@ -195,7 +195,7 @@ class MembersRef(_Reference):
     """Whose data is known to be in the training set, and whose is known not to be; who is not listed is unknown."""
 
     members: Ids | None = None
-    """Ids known to be in the training set: a list, a file with one per line, column:NAME, or a cohorts.json."""
+    """Ids known to be in the training set: a file with one per line, column:NAME, a cohorts.json; in Python also a list."""
     non_members: Ids | None = None
     """Ids known not to be in the training set, likewise."""
     others: Literal["unknown", "non-members"] = "unknown"

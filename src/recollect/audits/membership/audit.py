@@ -49,7 +49,7 @@ class MembershipAudit:
     signal: str | None = None
     """The signal that scores records (`recollect list`); `ratio` by default if a reference is given, else `loss`."""
     signal_settings: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of the signal, such as {"fraction": 0.1} of `lowest-tokens`."""
+    """Settings of the signal, such as fraction=0.1 of `lowest-tokens`."""
     fpr: tuple[float, ...] = (0.01, 0.1)
     """The false positive rates at which candidates are flagged."""
     by: By = "record"

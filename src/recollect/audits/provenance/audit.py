@@ -59,13 +59,14 @@ class ProvenanceAudit:
     shadows: int = 10
     """How many shadow models are trained."""
     queries: int | None = 32
-    """How many texts of each person the target scores; None for all."""
+    """How many texts of each person the target scores; `none` for all."""
     budget: int | None = None
-    """The query budget: how many texts the target may score in all, calibration users included; None for no limit."""
+    """The query budget: how many texts the target may score in all, calibration users included; no limit by
+    default."""
     select: Select = "surprise"
     """How these texts are selected, before any model scores anything."""
     top_k: int | None = None
-    """Use only the target's top k words; None for all that it outputs."""
+    """Use only the target's top k words; all that it outputs by default."""
     pieces: int | None = None
     """Also query every text in overlapping pieces of so many words (`calibrated`): each is a further query, and ranks
     its words once more. For targets that output one word or a few."""

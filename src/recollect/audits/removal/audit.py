@@ -53,12 +53,12 @@ class RemovalAudit:
     """How many calibration models `calibrated` trains, each on half of the controls; 0 for none, if references are
     given. Without a recipe, the target is compared with references only."""
     neighbours: int | None = None
-    """How many nearest controls each audited record is compared with; 0 for all controls equally; None for 3 to 10
+    """How many nearest controls each audited record is compared with; 0 for all controls equally; by default 3 to 10
     where records have labels: the fewer records are audited, the more."""
     tolerance: float = 0.5
     """A set counts as gone only if a share this large, or larger, still in the model is ruled out."""
     alpha: float | None = None
-    """The significance level α of either decision; None for 0.05, and for 0.1 with `ema`, as in the paper."""
+    """The significance level α of either decision; by default 0.05, and 0.1 with `ema`, as in the paper."""
     confidence: float = 0.95
     """The confidence level of intervals."""
     thresholds: Scope = "global"
