@@ -35,7 +35,7 @@ class First:
     sampler: Sampler
     steps: int
 
-    def draws(self, epoch: int) -> Iterator[Indices]:
+    def iter_batches(self, epoch: int) -> Iterator[Indices]:
         """Their sequences."""
         for _, drawn in zip(range(self.steps), self.sampler.iter_batches(epoch), strict=False):
             yield drawn
@@ -77,11 +77,11 @@ def bare(prepared: PreparedTraining, steps: int) -> float:
     model.train()
     began, state = time.process_time(), None
     with preserve_random_state():
-        for drawn in First(loop.sampler, steps).draws(0):
+        for drawn in First(loop.sampler, steps).iter_batches(0):
             batch = loop.update.sequences.build_batch(drawn, lambda: rng)
-            extra = {"past_key_values": state, "use_cache": True} if loop.update.carried else {}
+            extra = {"past_key_values": state, "use_cache": True} if loop.update.carries_state else {}
             output = model(**batch.inputs, **extra)
-            if loop.update.carried:
+            if loop.update.carries_state:
                 state = tuple(part.detach() for part in output.past_key_values)
             logits = output.logits.flatten(0, -2)
             loss = torch.nn.functional.cross_entropy(logits, batch.targets.flatten())

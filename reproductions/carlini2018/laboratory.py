@@ -138,7 +138,7 @@ class Laboratory(Bench):
 
     def exposures(self, model: Path, audit: ExposureAudit, canaries: Path | None = None) -> list[Row]:
         """The row of each secret, by `recollect exposure`; those of a manifest, or those that the audit names."""
-        rows: list[Row] = self.measured(model, audit, canaries)["rows"]
+        rows: list[Row] = self.measure(model, audit, canaries)["rows"]
         return rows
 
     def exposure(self, model: Path, audit: ExposureAudit, canaries: Path | None = None) -> Row:
@@ -157,9 +157,7 @@ class Laboratory(Bench):
         corpus = self.treebank("test", lines)
         return evaluate(score_corpus(str(model), corpus, self.work), corpus)["nats_per_token"].value
 
-    def measured(
-        self, model: Path, audit: Audit, canaries: Path | None = None, *, audited: Corpus | None = None
-    ) -> Row:
+    def measure(self, model: Path, audit: Audit, canaries: Path | None = None, *, audited: Corpus | None = None) -> Row:
         """What an audit finds: its findings by name, its table, and the seconds it took; from the work folder if kept.
 
         The address of a model is the name of its folder.

@@ -123,7 +123,7 @@ def _kept(lab: Laboratory, part: Part, name: str, seed: int, make: Make) -> list
         file = lab.work / "cells" / f"{name}-{seed}-{quality}-{made_so}.json"
         if not file.exists():
             write_json(file, make(lab, part, seed, quality))
-            lab.score_words(f"  {name}, training {seed}, quality {quality}")
+            lab.say(f"  {name}, training {seed}, quality {quality}")
         rows += read_json(file)
     return rows
 

@@ -101,7 +101,7 @@ def measuring(lab: Laboratory, canaries: Path, name: str) -> Callable[[Path], Ro
     def measure(folder: Path) -> Row:
         row = lab.exposure(folder, AUDIT, canaries)
         found = f"{row['exposure_bits']:.2f} bits, rank {row['rank']} ({row['method']})"
-        lab.score_words(f"  {name}, epoch {folder.name.rpartition('-')[2]}: {found}")
+        lab.say(f"  {name}, epoch {folder.name.rpartition('-')[2]}: {found}")
         return row
 
     return measure

@@ -52,6 +52,6 @@ def judged(lab: Laboratory, part: Part, quality: int) -> list[dict[str, object]]
             for name, query in queries(lab, part, TRAINING).items()
         ]
         write_json(file, found)
-        lab.score_words(f"  full width, quality {quality}")
+        lab.say(f"  full width, quality {quality}")
     kept: list[dict[str, object]] = read_json(file)
     return kept

@@ -24,7 +24,7 @@ def study(lab: Laboratory) -> Outcome:
     long = [each for each in sequences if each["words"] > 9]
     texts = said(sequences, people)
     per_symbol = by_symbol(sequences, texts, lab.trained(PRIVATE))
-    after = count_occurrences(texts, ((record.owner, record.predicted) for record in fewer))
+    after = count_occurrences(texts, ((record.owner, record.scored_text) for record in fewer))
     return Outcome(
         title="Section 4: repetitions",
         scale=SCALE,

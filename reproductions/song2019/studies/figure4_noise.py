@@ -30,7 +30,7 @@ def asked(corpus: Corpus, noise: float) -> Corpus:
 
 def study(lab: Laboratory) -> Outcome:
     clean = lab.scene(lab.small())
-    texts = clean.people.members.keep(lambda record: number(record) < TRAINED, name="half of the members' texts")
+    texts = clean.people.members.filter(lambda record: number(record) < TRAINED, name="half of the members' texts")
     target = lab.model(load_recipe(WORDS), texts)
     scene = Scene(people=clean.people, target=target, shadows=clean.shadows, taught=clean.taught)
     found = Comparison(lab)

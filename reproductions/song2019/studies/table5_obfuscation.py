@@ -57,7 +57,7 @@ def obfuscated(corpus: Corpus, name: str, change: Change) -> Corpus:
 
 def study(lab: Laboratory) -> Outcome:
     scene = lab.scene(lab.small())
-    counts = Counter(word for record in scene.people.controls for word in record.predicted.lower().split())
+    counts = Counter(word for record in scene.people.controls for word in record.scored_text.lower().split())
     replacing = partial(replaced, frequent=[word for word, _ in counts.most_common(5000)])
     changes: dict[str, Change] = {"dropout": dropped, "reordering": reordered, "replacement": replacing}
     changes["all three"] = lambda words, rng: replacing(reordered(dropped(words, rng), rng), rng)
