@@ -17,7 +17,7 @@ from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.digests import new_hasher
 from recollect.errors import RecollectWarning, StoreError
-from recollect.files import read_json, write_json
+from recollect.files import hold_lock, read_json, write_json
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.limited import weaken
@@ -25,7 +25,7 @@ from recollect.models.manifest import Manifest
 from recollect.models.model import Question, compute_address
 from recollect.models.scoring import score_corpus
 from recollect.models.shards import build_empty_answers, pack_digests, read_record_digests, read_shard, write_shard
-from recollect.models.store import AnswerStore, lock_store
+from recollect.models.store import AnswerStore
 from recollect.testing.fakes import Memoriser, Null
 from recollect.testing.refusals import refused
 
@@ -254,7 +254,7 @@ def test_a_damaged_manifest_is_said_to_be(store, damage, code):
 def test_filling_clears_what_a_killed_run_left_and_nothing_else(store):
     (store.folder / ".half.parquet.ab12cd34.part").write_bytes(b"half")
     names = {path.name for path in store.folder.iterdir()} - {".half.parquet.ab12cd34.part"}
-    with lock_store(store.folder):
+    with hold_lock(store.folder):
         assert {path.name for path in store.folder.iterdir()} == names
 
 
@@ -262,7 +262,7 @@ def test_a_second_run_waits_for_the_one_that_fills_the_store(tmp_path):
     order = []
 
     def first():
-        with lock_store(tmp_path):
+        with hold_lock(tmp_path, purpose="filling"):
             order.append("first begins")
             time.sleep(0.3)
             order.append("first ends")
@@ -271,7 +271,7 @@ def test_a_second_run_waits_for_the_one_that_fills_the_store(tmp_path):
     thread.start()
     while not order:
         time.sleep(0.01)
-    with pytest.warns(RecollectWarning, match="Another run is filling"), lock_store(tmp_path):
+    with pytest.warns(RecollectWarning, match="Another run is filling"), hold_lock(tmp_path, purpose="filling"):
         order.append("second begins")
     thread.join()
     assert order == ["first begins", "first ends", "second begins"]

@@ -149,6 +149,9 @@ class Stepper(Protocol):
     def score_next(self, state: Frontier, *, among: Sequence[int] | None = None) -> NDArray[Any]:
         """Log-probabilities of what may follow these nodes [nodes, among]."""
 
+    def forget(self) -> None:
+        """Drop what is remembered of all nodes: what follows is computed from their paths, as if it were the first."""
+
 
 @runtime_checkable
 class Steppable(Model, Protocol):

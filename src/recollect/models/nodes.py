@@ -89,6 +89,10 @@ class StateCache:
         self._owner = np.empty(0, dtype=np.int64)
         """Whose row lies there; −1 for nobody's."""
 
+    def clear(self) -> None:
+        """Remember nothing."""
+        self._slot_of[:], self._owner[:], self._next = -1, -1, 0
+
     def contains(self, nodes: Nodes) -> NDArray[np.bool_]:
         """Which nodes are remembered; −1 is none."""
         return (nodes >= 0) & (self._get_slots(nodes) >= 0)

@@ -9,13 +9,14 @@ from pathlib import Path
 from recollect.corpora.record import Record
 from recollect.digests import digest
 from recollect.errors import ModelError, StoreError
+from recollect.files import hold_lock
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.manifest import BLOCK_SIZE, MANIFEST, Manifest
 from recollect.models.model import Kind, Question, build_question_key
 from recollect.models.shards import pack_digests, write_shard
 from recollect.models.soundness import refuse_unsound
-from recollect.models.store import AnswerStore, lock_store, split_into_blocks
+from recollect.models.store import AnswerStore, split_into_blocks
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def write_recording(
         access=replace(access, steps=False),
         block=BLOCK_SIZE,
     )
-    with lock_store(folder):
+    with hold_lock(folder, purpose="filling"):
         if (folder / MANIFEST).exists():
             raise StoreError(
                 f"The folder '{folder}' already holds an answer store.", do="Choose a new folder.", code="store_exists"

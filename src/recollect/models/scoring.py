@@ -16,6 +16,7 @@ from recollect.corpora.record import Record
 from recollect.errors import ModelError, RecollectError, StoreError
 from recollect.execution.backend import Backend, Failure
 from recollect.execution.local import LocalBackend
+from recollect.files import hold_lock
 from recollect.models.limited import Limited
 from recollect.models.loader import load_model
 from recollect.models.manifest import BLOCK_SIZE, MANIFEST, Manifest
@@ -23,7 +24,7 @@ from recollect.models.model import Model
 from recollect.models.recordings import RecordedModel
 from recollect.models.shards import Digests, write_shard
 from recollect.models.soundness import refuse_unsound
-from recollect.models.store import AnswerStore, lock_store, split_into_blocks
+from recollect.models.store import AnswerStore, split_into_blocks
 
 Source = Model | str | Callable[[], Model]
 """A model, its name, or a function that loads it."""
@@ -109,7 +110,7 @@ class _Writer:
 
 def _fill_store(writer: _Writer, corpus: Corpus, backend: Backend, progress: Progress | None) -> AnswerStore:
     """The store, after all blocks that were missing have been asked."""
-    with lock_store(writer.folder):
+    with hold_lock(writer.folder, purpose="filling"):
         writer = replace(writer, manifest=_settle_manifest(writer))
         digests: Digests = np.fromiter((bytes.fromhex(record.digest) for record in corpus), dtype="S16")
         missing, distinct = _find_unanswered(digests, AnswerStore.open(writer.folder))

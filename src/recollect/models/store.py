@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
-import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -16,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.corpora.record import Record
-from recollect.errors import RecollectWarning, StoreError
-from recollect.files import make_private_folder
+from recollect.errors import StoreError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.limited import weaken
@@ -147,23 +143,6 @@ class _Index:
         indices = np.searchsorted(self.records, digests)
         matches = self.records[np.minimum(indices, len(self.records) - 1)] == digests
         return np.where(matches, indices, -1)
-
-
-@contextmanager
-def lock_store(folder: Path) -> Iterator[None]:
-    """While this lasts, nobody else fills the store in this folder; what a killed run left half-written is cleared."""
-    make_private_folder(folder)
-    path = folder / ".lock"
-    path.touch(mode=0o600)
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            warnings.warn(f"Another run is filling '{folder}': waiting for it to end.", RecollectWarning, stacklevel=3)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        for part in folder.glob(".*.part"):
-            part.unlink(missing_ok=True)
-        yield
 
 
 def split_into_blocks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -145,6 +145,10 @@ class TreeStepper:
             found[rows] = self._normalise(logits, chosen)
         return found
 
+    def forget(self) -> None:
+        """Drop what is remembered of all nodes: what follows is computed from their paths, as if it were the first."""
+        self._memory.clear()
+
     def _encode_source_ids(self, source: str | Sequence[int] | None) -> Tensor | None:
         """The symbols of the source, if the model reads one."""
         if (source is None) != (self._encode_source is None):

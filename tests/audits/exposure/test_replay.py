@@ -2,12 +2,14 @@
 
 import pytest
 
+from recollect.audits.exposure import replay
 from recollect.audits.exposure.prefix_tree import PrefixTree
 from recollect.audits.exposure.replay import FILE, resume_stepper
 from recollect.audits.exposure.shortest_path import find_shortest_paths
 from recollect.corpora.canaries.formats import parse_format
 from recollect.models.causal import Causal
 from recollect.models.model import Question
+from recollect.testing.refusals import refused
 from recollect.testing.tiny import build_tiny_model
 
 FORMAT = parse_format("again {digits:4}")
@@ -32,20 +34,46 @@ def search(folder, *, until=None):
     return found, sum(asked)
 
 
-@pytest.mark.parametrize("cut", [0, 1, 13])
-def test_a_killed_search_ends_with_the_same_list_and_asks_only_what_is_missing(tmp_path, cut):
-    whole, asked = search(None)
+@pytest.fixture(autouse=True)
+def short_segments(monkeypatch):
+    monkeypatch.setattr(replay, "SEGMENT", 32)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replay, "SEGMENT", 32)
+        return search(None)
+
+
+@pytest.mark.parametrize(("until", "cut"), [(1, 0), (60, 0), (60, 1), (61, 13), (150, 500), (340, 0)])
+def test_a_killed_search_ends_with_the_same_numbers_and_computes_only_what_is_missing(tmp_path, whole, until, cut):
+    expected, asked = whole
     with pytest.raises(KilledError):
-        search(tmp_path, until=60)
+        search(tmp_path, until=until)
     kept = tmp_path / FILE
     with kept.open("r+b") as file:
-        file.truncate(kept.stat().st_size - cut)  # a kill in the middle of a write
+        file.truncate(max(0, kept.stat().st_size - cut))  # a kill in the middle of a write
     again, rest = search(tmp_path)
-    assert [secret.text for secret in again.secrets] == [secret.text for secret in whole.secrets]
-    assert [secret.cost for secret in again.secrets] == pytest.approx(
-        [secret.cost for secret in whole.secrets], abs=1e-4
-    )
-    assert (again.proven, again.steps) == (whole.proven, whole.steps)
-    assert rest < asked - 30
-    assert search(tmp_path)[1] == 0
+    assert [(secret.text, secret.cost) for secret in again.secrets] == [(s.text, s.cost) for s in expected.secrets]
+    assert (again.proven, again.steps) == (expected.proven, expected.steps)
+    assert rest <= asked - until + 2 * 32 + 16 * (cut > 0)
     assert kept.stat().st_mode & 0o077 == 0
+
+
+def test_a_search_that_is_killed_again_and_again_ends_with_the_same_numbers(tmp_path, whole):
+    for until in range(40, 300, 50):
+        with pytest.raises(KilledError):
+            search(tmp_path, until=until)
+    again, _ = search(tmp_path)
+    assert [(secret.text, secret.cost) for secret in again.secrets] == [(s.text, s.cost) for s in whole[0].secrets]
+
+
+def test_a_damaged_journal_is_refused_and_never_gives_another_number(tmp_path):
+    with pytest.raises(KilledError):
+        search(tmp_path, until=200)
+    data = bytearray((tmp_path / FILE).read_bytes())
+    data[len(data) // 2] ^= 1
+    (tmp_path / FILE).write_bytes(data)
+    with refused("journal_damaged"):
+        search(tmp_path)

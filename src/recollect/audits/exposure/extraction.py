@@ -18,6 +18,7 @@ from recollect.audits.verb import Verb
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
 from recollect.checks import check_at_least, check_one_of
 from recollect.corpora.canaries.formats import parse_format
+from recollect.digests import digest
 from recollect.errors import ModelError
 from recollect.models.access import Access
 from recollect.models.model import Steppable
@@ -73,7 +74,8 @@ class ExtractionAudit:
                 do="Use a causal or an encoder–decoder model; `recollect exposure` measures masked ones.",
                 code="not_left_to_right",
             )
-        with resume_stepper(target.stepper(), workspace.folder) as stepper:
+        owner = digest(target.digest, self.settings)
+        with resume_stepper(target.stepper(), workspace.folder, owner=owner) as stepper:
             tree = PrefixTree(stepper, format, source=self.source)
             found = self._search(tree, rng, workspace)
             bits = [tree.score(secret.text).bits for secret in found.secrets]

@@ -1,46 +1,61 @@
-"""Resuming a search that was killed: the model's answers are logged as they are computed, and replayed in order.
+"""Resuming a search that was killed: the model's log-probabilities are kept in a journal, and replayed in order.
 
-A search is deterministic, so after a kill it makes the same steps again, until it comes to one without an answer. What
-the model remembers of those nodes is not kept; it is computed again, from their paths, when the search goes on from
-them.
+A search is deterministic, so after a kill it makes the same steps again, until it comes to one that is not in the
+journal. To end with the same numbers to the last bit, it goes by segments: after each segment the model forgets all
+nodes, killed or not, so that what follows depends on the paths alone. A segment that a kill cut off is computed again.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.files import Journal
 from recollect.models.model import Frontier, Stepper
 from recollect.models.token_spelling import Spelling
 
-FILE = "logprobs.f64"
-"""In the audit's folder: the log-probabilities of every step, one after the other."""
+FILE = "search.journal"
+"""In the audit's folder: the log-probabilities of every step."""
+SEGMENT = 4096
+"""Nodes after which a segment ends; no more are computed again after a kill."""
+_SEGMENT_END: Final = b""
 _NUMBER = np.dtype("<f8")
 
 
 @contextmanager
-def resume_stepper(stepper: Stepper, folder: Path | None) -> Iterator[Stepper]:
-    """The stepper, which replays its answers from before a kill; itself, if nothing is to be kept."""
+def resume_stepper(stepper: Stepper, folder: Path | None, *, owner: str = "") -> Iterator[Stepper]:
+    """The stepper, which replays what it computed before a kill.
+
+    Args:
+        stepper: The model step by step.
+        folder: Where the journal lies; None to keep nothing.
+        owner: The address of the search: a journal of another one is begun anew.
+    """
     if folder is None:
-        yield stepper
+        yield ReplayingStepper(stepper, None)
         return
-    path = folder / FILE
-    path.touch(mode=0o600)
-    with path.open("r+b") as file:
-        yield ReplayingStepper(stepper, file)
+    with Journal.open(folder / FILE, owner=owner, flush_seconds=10.0) as journal:
+        yield ReplayingStepper(stepper, journal)
 
 
 class ReplayingStepper:
-    """A stepper whose answers are read from a file as far as it goes, and then appended to it."""
+    """A stepper whose log-probabilities come from a journal as far as it goes, and are then appended to it."""
 
-    def __init__(self, stepper: Stepper, file: BinaryIO) -> None:
-        """Read from the start of the file."""
-        self._stepper, self._file = stepper, file
+    def __init__(self, stepper: Stepper, journal: Journal | None) -> None:
+        """Read all whole segments of the journal; the rest of it is dropped.
+
+        Args:
+            stepper: The model step by step.
+            journal: What was computed before; None to keep nothing.
+        """
+        self._stepper, self._journal, self._computed = stepper, journal, 0
+        self._pending = iter(() if journal is None else _iter_whole_segments(journal))
 
     @property
     def spelling(self) -> Spelling:
@@ -59,6 +74,10 @@ class ReplayingStepper:
         """The new nodes that `step` would give, unread."""
         return self._stepper.add_children(state, parents, token_ids)
 
+    def forget(self) -> None:
+        """Drop what the model remembers of all nodes."""
+        self._stepper.forget()
+
     def step(
         self,
         state: Frontier,
@@ -69,31 +88,42 @@ class ReplayingStepper:
         last: NDArray[np.bool_] | None = None,
     ) -> tuple[Frontier, NDArray[Any]]:
         """Append one token to each parent: the new nodes, and what may follow them."""
-        kept = self._read(len(parents), among)
+        kept = next(self._pending, None)
         if kept is not None:
-            return self._stepper.add_children(state, parents, token_ids), kept
+            return self._stepper.add_children(state, parents, token_ids), self._count(kept, replayed=True)
         children, found = self._stepper.step(state, parents, token_ids, among=among, last=last)
-        return children, self._append(found)
+        return children, self._count(self._append(found), replayed=False)
 
     def score_next(self, state: Frontier, *, among: Sequence[int] | None = None) -> NDArray[Any]:
         """Log-probabilities of what may follow these nodes."""
-        kept = self._read(len(state), among)
-        return self._append(self._stepper.score_next(state, among=among)) if kept is None else kept
-
-    def _read(self, rows: int, among: Sequence[int] | None) -> NDArray[Any] | None:
-        """The answers for so many nodes; None at the end of the file, which may have been truncated anywhere."""
-        if among is None:
-            return None
-        begin, size = self._file.tell(), rows * len(among) * _NUMBER.itemsize
-        found = self._file.read(size)
-        if len(found) == size:
-            return np.frombuffer(found, _NUMBER).reshape(rows, len(among))
-        self._file.seek(begin)
-        self._file.truncate()
-        return None
+        kept = next(self._pending, None)
+        if kept is not None:
+            return self._count(kept, replayed=True)
+        return self._count(self._append(self._stepper.score_next(state, among=among)), replayed=False)
 
     def _append(self, found: NDArray[Any]) -> NDArray[Any]:
-        """The same, once it is written."""
-        self._file.write(found.astype(_NUMBER).tobytes())
-        self._file.flush()
+        """The same in the precision in which it is kept, once it is written."""
+        values = found.astype(_NUMBER)
+        if self._journal is not None:
+            self._journal.append(json.dumps(values.shape).encode() + b"\n" + values.tobytes())
+        return values
+
+    def _count(self, found: NDArray[Any], *, replayed: bool) -> NDArray[Any]:
+        """The same; after the last nodes of a segment the model forgets everything."""
+        self._computed += len(found)
+        if self._computed >= SEGMENT:
+            self._computed = 0
+            self._stepper.forget()
+            if self._journal is not None and not replayed:
+                self._journal.append(_SEGMENT_END)
         return found
+
+
+def _iter_whole_segments(journal: Journal) -> Iterator[NDArray[Any]]:
+    """The log-probabilities of every step of all whole segments; what comes after them leaves the journal."""
+    whole = max((number for number, entry in enumerate(journal, start=1) if entry == _SEGMENT_END), default=0)
+    journal.keep_first(whole)
+    for entry in journal:
+        if entry != _SEGMENT_END:
+            shape, _, values = entry.partition(b"\n")
+            yield np.frombuffer(values, _NUMBER).reshape(json.loads(shape))

@@ -1,0 +1,23 @@
+"""Files that hold private data: whole or not at all, readable by their owner only, one writer at a time."""
+
+from recollect.files.atomic_writes import (
+    make_private_folder,
+    read_json,
+    remove_leftovers,
+    write_atomically,
+    write_json,
+    write_text,
+)
+from recollect.files.journal import Journal
+from recollect.files.locks import hold_lock
+
+__all__ = [
+    "Journal",
+    "hold_lock",
+    "make_private_folder",
+    "read_json",
+    "remove_leftovers",
+    "write_atomically",
+    "write_json",
+    "write_text",
+]

@@ -1,0 +1,126 @@
+"""Writes that happen whole or not at all, into owner-only files and folders."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from recollect.errors import StoreError
+
+_LEFTOVER = re.compile(r"^\..+\.(\d+)-[0-9a-f]{8}\.part$")
+_SWEPT: set[Path] = set()
+"""Folders whose leftovers this process has removed: listing a large folder at every write would take long."""
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FULL_WORDS = re.compile(r"no space left|disk quota exceeded|file too large|os error (28|122|27)\b", re.IGNORECASE)
+"""How libraries that raise errors of their own say that a disk is full."""
+
+
+def make_private_folder(path: Path) -> Path:
+    """The folder, created readable by its owner only (parents that are missing likewise).
+
+    A folder that was already there keeps its permissions: it is the user's.
+    """
+    for folder in [*reversed(path.parents), path]:
+        if not folder.exists():
+            with suppress(FileExistsError):  # another run made it at the same moment
+                folder.mkdir(mode=0o700)
+            os.chmod(folder, 0o700)  # noqa: PTH101 - the umask may have taken rights of the owner
+    return path
+
+
+@contextmanager
+def write_atomically(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place only if the block ends well.
+
+    The file is readable by its owner only, and file and folder are flushed to disk around the rename: a run that is
+    killed, or a machine that loses power, leaves the old file, the new one, or a `.part` file that nobody reads and
+    that the next writer removes.
+
+    Raises:
+        StoreError: The disk is full; what was whole is still whole.
+    """
+    make_private_folder(path.parent)
+    if path.parent not in _SWEPT:
+        remove_leftovers(path.parent)
+        _SWEPT.add(path.parent)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
+        yield temporary
+        with temporary.open("rb") as handle:
+            os.fchmod(handle.fileno(), stat.S_IRUSR | stat.S_IWUSR)  # a library may have made the file anew
+            os.fsync(handle.fileno())
+        temporary.replace(path)
+        _flush_folder(path.parent)
+    except Exception as error:
+        if is_disk_full(error):
+            raise StoreError(
+                f"There is no room on the disk to write '{path}'.",
+                do="Make room, and run the same command again: what was written before is kept.",
+                code="disk_full",
+            ) from error
+        raise
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error says that no more can be written: of the system, or in the words of a library.
+
+    >>> is_disk_full(OSError(28, "No space left on device")), is_disk_full(ValueError("too small"))
+    (True, False)
+    """
+    return (isinstance(error, OSError) and error.errno in _FULL) or bool(_FULL_WORDS.search(str(error)))
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what writers that are no longer alive left half-written in this folder."""
+    for path in folder.glob(".*.part"):
+        found = _LEFTOVER.match(path.name)
+        if found is None or not _is_alive(int(found[1])):
+            path.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all, readable by its owner only."""
+    with write_atomically(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as JSON that people can read and `diff` can compare."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """The value that `write_json` wrote."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _is_alive(process: int) -> bool:
+    """Whether a process of this number runs; another's counts, too."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def _flush_folder(folder: Path) -> None:
+    """Let the names in a folder reach the disk; file systems that cannot do that have no need to."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
