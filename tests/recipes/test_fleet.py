@@ -102,11 +102,11 @@ import sys; sys.path.insert(0, {folder!r})
 from pathlib import Path
 from test_fleet import ONE, corpus_of, fleet_of
 from recollect.recipes.fleet import train_fleet
-from recollect.recipes.layout_trial import Layout
+from recollect.recipes.layout_trial import WorkerLayout
 from recollect.testing.refusals import refused
 if __name__ == "__main__":
     fleet = fleet_of(corpus_of(40), a=[f"u{{i}}" for i in range(20)], b=[f"u{{i}}" for i in range(10, 30)])
-    trained = train_fleet(fleet, Path(sys.argv[1]), layout=Layout(workers=2, threads=1))
+    trained = train_fleet(fleet, Path(sys.argv[1]), layout=WorkerLayout(workers=2, threads=1))
     assert not trained.failures, trained.failures
     print(*(trained.folders[name] for name in "ab"))
 """
