@@ -144,7 +144,7 @@ def test_verbs_are_called_as_they_are_declared_and_by_one_name_each():
 
 
 def test_training_takes_the_same_on_the_command_line_and_in_python():
-    options = {each.name for each in build_command("train").params} - {each for each in CorpusRef.model_fields}
+    options = {each.name for each in build_command("train").params} - set(CorpusRef.model_fields)
     fields = {each.name for each in dataclasses.fields(TrainingOptions)}
     assert options - {"recipe", "corpus", "out", "changes"} == fields, "the recipe is changed by `set` in Python"
 
