@@ -315,7 +315,7 @@ def found(people, tmp_path_factory):
 def test_a_plan_with_objects_is_written_down_and_refused_by_run(found, tmp_path):
     found.save(tmp_path / "run")
     written = yaml.safe_load((tmp_path / "run" / "plan.yaml").read_text(encoding="utf-8"))
-    given = written["audits"]["membership"]["with"]
+    given = written
     assert given["models"]["target"] == {"object": "memoriser", "digest": WORLD.build_memoriser().digest}
     assert given["corpora"]["audited"]["digest"] == found.result.provenance.corpus
     assert given["members"] == "column:trained"

@@ -195,7 +195,7 @@ class MembersRef(_Reference):
     """Whose data is known to be in the training set, and whose is known not to be; who is not listed is unknown."""
 
     members: Ids | None = None
-    """Ids known to be in the training set: a file with one per line, column:NAME, a cohorts.json; in Python also a list."""
+    """Ids known to be in the training set: in a file, one per line; column:NAME; a cohorts.json; or a list (Python)."""
     non_members: Ids | None = None
     """Ids known not to be in the training set, likewise."""
     others: Literal["unknown", "non-members"] = "unknown"
