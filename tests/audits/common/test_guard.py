@@ -176,7 +176,9 @@ def test_after_matching_users_with_few_records_are_comparable(by, records):
     assert "records" in different(check_comparable(one, other, by="user", seed=0))
     found = check_matched(match(one, other, by), one, other, seed=0)
     assert found.comparable
-    assert {check.name for check in found.guard.checks} == {"unknown_words", "vocabulary", "style", "date"}
+    assert {check.name for check in found.guard.checks} == {
+        *("unknown_words", "vocabulary", "style", "date", "separability")
+    }
     topic = [record for i in range(12) for record in write(rng, f"a{i}", records=records, first=150)]
     assert not check_matched(match(topic, other, by), topic, other, seed=0).comparable
 

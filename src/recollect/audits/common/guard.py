@@ -147,13 +147,12 @@ def _check(
     )
     covariates = measure_covariates(units, tokens=tokens, period=period if timed else None)
     labelled = _draw_labels(units, seed)
-    guard = _test_covariates(covariates, units, labelled, skipped)
-    blind, p, estimate = _fit_blind(covariates, units, labelled)
+    blind = _fit_blind(covariates, units, labelled)
     return Comparability(
-        guard=guard,
-        blind_auc=estimate,
-        blind_p=p,
-        blind=blind,
+        guard=_test_covariates(covariates, units, labelled, blind.aucs, skipped),
+        blind_auc=blind.auc,
+        blind_p=float(np.mean(blind.aucs >= blind.aucs[0] - 1e-12)),
+        blind=blind.scores,
         smallest_p=1 / len(labelled),
         periods_compared=timed,
     )
@@ -284,7 +283,9 @@ def _weigh(labelled: Floats, units: Sequence[Unit]) -> Floats:
     return np.asarray(weights)
 
 
-def _test_covariates(covariates: Covariates, units: Sequence[Unit], labelled: Floats, skipped: Sequence[str]) -> Guard:
+def _test_covariates(
+    covariates: Covariates, units: Sequence[Unit], labelled: Floats, aucs: Floats, skipped: Sequence[str]
+) -> Guard:
     """All covariates at once: the largest standardised difference of each labelling against that of the others."""
     weights = _weigh(labelled, units)
     standard = {
@@ -293,10 +294,11 @@ def _test_covariates(covariates: Covariates, units: Sequence[Unit], labelled: Fl
             name: _standardise(np.einsum("ij,ij->i", weights @ kernel, weights), np.diag(kernel))
             for name, kernel in covariates.kernels.items()
         },
+        "separability": _standardise(aucs, aucs),
     }
     checks = dict[str, Floats]()
     for name, values in standard.items():
-        if name in skipped:
+        if name in skipped or (name == "separability" and aucs.std() == 0):
             continue
         shared = _CHECKS.get(name, name)
         checks[shared] = np.maximum(checks[shared], values) if shared in checks else values
@@ -330,32 +332,35 @@ def _build_check(name: str, values: Floats, largest: Floats, shown: Floats | Non
     )
 
 
-def _fit_blind(
-    covariates: Covariates, units: Sequence[Unit], labelled: Floats
-) -> tuple[dict[tuple[bool, str], float], float, Estimate | NotEnoughData]:
-    """The blind scores of all units, the p-value of their AUC by the same draws, and the AUC."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Blind:
+    """What a classifier that never saw the model can tell."""
+
+    scores: Mapping[tuple[bool, str], float]
+    aucs: Floats
+    """Of each labelling; all alike where there are too few units to learn from."""
+    auc: Estimate | NotEnoughData
+
+
+def _fit_blind(covariates: Covariates, units: Sequence[Unit], labelled: Floats) -> _Blind:
+    """The blind baseline for the units as they are and for all other labellings."""
     audited = labelled[0] > 0
     try:
         fewest = int(min(audited.sum(), (~audited).sum()))
         purpose = "The blind baseline"
         require_count(fewest, MIN_BLIND, of="users on each side", purpose=purpose, code="too_few_users")
+        folds = _assign_folds(units)
+        scores = cross_fit(_combine_kernels(covariates), labelled, folds)
+        values = centre_within_folds(scores[0], labelled[0], folds)
+        sides = [
+            OwnedValues(values[side], [unit.name for unit in units if unit.audited is flag])
+            for side, flag in ((audited, True), (~audited, False))
+        ]
+        estimate = auc(*sides)
     except NotEnoughData as refusal:
-        return {}, 1.0, refusal
-    kernel = _combine_kernels(covariates)
-    folds = _assign_folds(units)
-    scores = cross_fit(kernel, labelled, folds)
-    aucs = compute_auc_within_folds(scores, labelled, folds)
-    values = centre_within_folds(scores[0], labelled[0], folds)
-    sides = [
-        OwnedValues(values[side], [unit.name for unit in units if unit.audited is flag])
-        for side, flag in ((audited, True), (~audited, False))
-    ]
-    try:
-        estimate: Estimate | NotEnoughData = auc(*sides)
-    except NotEnoughData as refusal:
-        estimate = refusal
+        return _Blind(scores={}, aucs=np.full(len(labelled), 0.5), auc=refusal)
     named = {(unit.audited, unit.name): float(value) for unit, value in zip(units, values, strict=True)}
-    return named, float(np.mean(aucs >= aucs[0] - 1e-12)), estimate
+    return _Blind(scores=named, aucs=compute_auc_within_folds(scores, labelled, folds), auc=estimate)
 
 
 def _combine_kernels(covariates: Covariates) -> Floats:

@@ -15,6 +15,7 @@ _NAMES = {
     "style": "writing style",
     "labels": "labels",
     "content": "content",
+    "separability": "content as a whole, by which a classifier that never saw the model separates them",
 }
 _CONTROLS = {
     "records": "with as many records each",
@@ -25,6 +26,7 @@ _CONTROLS = {
     "style": "of the same source, written and cleaned in the same way",
     "labels": "with the same labels",
     "content": "of the same source",
+    "separability": "of the same source",
 }
 
 
@@ -41,6 +43,10 @@ def describe_check(name: str, means: tuple[float, float] | None, *, comparable: 
         means: Its mean among the audited and among the controls, where that can be told.
         comparable: Whether it speaks against the comparison.
     """
+    if name == "separability":
+        known = "cannot" if comparable else "can"
+        told = f"A classifier that never saw the model {known} separate the audited from the controls."
+        return told if comparable else f"{told} Take controls {_CONTROLS[name]}."
     shown = "" if means is None else f" (mean {_show(name, means[0])}, controls {_show(name, means[1])})"
     if comparable:
         return f"The {_NAMES[name]} does not differ significantly{shown}.".replace("records per user does", _MANY)

@@ -1,0 +1,197 @@
+"""The placebo: controls in the place of the audited, through the same pipeline; how often does the audit accuse them?
+
+A plain division of the controls would always pass and prove nothing. So the controls that play the audited are first
+cut to what the audited have: as many records, tokens and periods (`matching`). What then goes wrong with amounts, it
+goes wrong here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from recollect import labels
+from recollect.audits.common.amounts import Amounts, Bools, Ints, Piece, Unit
+from recollect.audits.common.matching import Matching, Stratum
+from recollect.results.result import Placebo
+from recollect.stats.intervals import clopper_pearson
+from recollect.stats.requirements import required_controls
+from recollect.streams import stream
+
+RUNS = 100
+QUANTILE = 0.999
+"""More alarms than this quantile of their null distribution, and the placebo fails."""
+SIMULATIONS = 4000
+"""Of the null distribution: many enough for its 99.9 % quantile."""
+_CHUNK = 100
+MIN_RUNS = 20
+"""Fewer would prove nothing."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PlaceboRun:
+    """Some controls in the place of the audited, and the other controls."""
+
+    audited: tuple[Unit, ...]
+    """Controls, cut to what the audited units have: of a piece the first `tokens` tokens."""
+    controls: tuple[Unit, ...]
+    """All others, as they are."""
+
+
+Decide = Callable[[PlaceboRun], bool]
+"""Whether the audit would find what it is after among the `audited` of a run: by the same matching, scores and tests."""
+
+
+def run_placebo(matching: Matching, decide: Decide, *, seed: int, alpha: float, runs: int = RUNS) -> Placebo:
+    """How often the audit accuses controls that are cut to what the audited have.
+
+    Runs share controls, so that their alarms are not independent; the null distribution of their number is simulated
+    for the very same draws, with scores that are exchangeable.
+
+    Args:
+        matching: Of the audited with the controls.
+        decide: What the audit would say of one run; called `runs` times.
+        seed: Of the run.
+        alpha: The significance level of the audit.
+        runs: How many times controls play the audited.
+    """
+    refusal = _explain_too_few(matching, alpha)
+    if refusal is not None:
+        return Placebo(status="not_run", reason=refusal)
+    players = _draw_players(matching, seed, runs)
+    if len(players) < MIN_RUNS:
+        return Placebo(
+            status="not_run",
+            reason=f"Only {len(players)} draws of controls could be cut to what the audited have; {MIN_RUNS} are "
+            "needed. Give controls with as many records, of the same lengths and periods.",
+        )
+    alarms = np.array([decide(run) for run in _build_runs(matching, players)], dtype=np.bool_)
+    played = np.zeros((len(players), len(matching.controls)), dtype=np.bool_)
+    for row, each in zip(played, players, strict=True):
+        row[[control for control, _ in each]] = True
+    return judge_alarms(alarms, played, seed=seed, alpha=alpha)
+
+
+def judge_alarms(alarms: Bools, played: Bools, *, seed: int, alpha: float) -> Placebo:
+    """Whether so many alarms are more than a test of level α would give in these runs.
+
+    The null distribution is that of the larger of two tests, of which every audit here has one or both: of the whole
+    group, and of single units, corrected for their number.
+
+    Args:
+        alarms: Whether each run accused somebody.
+        played: Which controls played the audited in each run [runs, controls].
+        seed: Of the simulation.
+        alpha: The significance level of a run.
+    """
+    counts = _simulate_alarms(played, seed=seed, alpha=alpha)
+    limit = max(int(np.quantile(each, QUANTILE, method="higher")) for each in counts)
+    # as many independent runs as would scatter as much
+    scatter = max(float(np.var(each)) for each in counts)
+    effective = float(np.clip(len(alarms) ** 2 * alpha * (1 - alpha) / max(scatter, 1e-9), 1, len(alarms)))
+    rate = float(alarms.mean())
+    interval = clopper_pearson(rate * effective, effective)
+    failed = int(alarms.sum()) > limit
+    reason = (
+        f"At the significance level {alpha:g}, more than {limit / len(alarms):.1%} happens less than once in 1,000 times "
+        "if the audit is right: on this data its false alarms exceed the stated rate."
+    )
+    return Placebo(
+        status="failed" if failed else "passed",
+        reason=reason if failed else None,
+        false_alarm_rate=rate,
+        interval=(interval.low, interval.high),
+        runs=len(alarms),
+    )
+
+
+def _explain_too_few(matching: Matching, alpha: float) -> str | None:
+    """Why there are too few controls for a placebo; None if there are enough."""
+    controls, needed = len(matching.controls), required_controls(alpha) + 1
+    if not matching.strata:
+        return "No control can be cut to what the audited have."
+    if controls >= needed + 1:
+        return None
+    return (
+        f"With {controls:,} controls, one of which plays the audited, no p-value can reach {alpha:g}; at least "
+        f"{needed + 1:,} are needed."
+    )
+
+
+def _draw_players(matching: Matching, seed: int, runs: int) -> list[list[tuple[int, int]]]:
+    """For each run the controls that play the audited, each with the stratum whose amounts it is cut to."""
+    rng = stream(seed, labels.STREAM_PLACEBO)
+    usable = [_find_usable(matching, stratum) for stratum in matching.strata]
+    places = np.concatenate([np.full(len(stratum.members), i) for i, stratum in enumerate(matching.strata)])
+    most = min(len(places), len(matching.controls) // 2)
+    found = []
+    for _ in range(runs):
+        wanted = np.bincount(rng.permutation(places)[:most], minlength=len(usable))
+        drawn = _draw_run(rng, usable, wanted, len(matching.controls))
+        if drawn:
+            found.append(drawn)
+    return found
+
+
+def _draw_run(rng: np.random.Generator, usable: Sequence[Ints], wanted: Ints, controls: int) -> list[tuple[int, int]]:
+    """Controls for every stratum, nobody twice; the strata that few can play draw first."""
+    free = np.ones(controls, dtype=np.bool_)
+    drawn = list[tuple[int, int]]()
+    for i in sorted(range(len(usable)), key=lambda i: len(usable[i])):
+        fitting = usable[i][free[usable[i]]]
+        chosen = rng.permutation(fitting)[: wanted[i]]
+        free[chosen] = False
+        drawn += [(int(control), i) for control in chosen]
+    return sorted(drawn)
+
+
+def _find_usable(matching: Matching, stratum: Stratum) -> Ints:
+    """The controls that can be brought to a stratum's amounts."""
+    return matching.cut(stratum).usable
+
+
+def _build_runs(matching: Matching, players: Sequence[Sequence[tuple[int, int]]]) -> Iterator[PlaceboRun]:
+    """The runs, one after another: units are built as they are needed."""
+    whole = _build_units(matching.controls, matching.controls.tokens)
+    cut = [_build_units(matching.controls, matching.cut(stratum).controls) for stratum in matching.strata]
+    for drawn in players:
+        playing = {control for control, _ in drawn}
+        yield PlaceboRun(
+            audited=tuple(cut[stratum][control] for control, stratum in drawn),
+            controls=tuple(unit for i, unit in whole.items() if i not in playing),
+        )
+
+
+def _build_units(side: Amounts, kept: Ints) -> dict[int, Unit]:
+    """The units of which anything is kept, by index, with as many tokens of each piece as are kept."""
+    pieces = dict[int, list[Piece]]()
+    periods = {-1: None, **{i: f"{i:06}" for i in range(int(side.period.max(initial=-1)) + 1)}}
+    for i in np.flatnonzero(kept).tolist():
+        piece = Piece(record=side.pieces[i], tokens=int(kept[i]), period=periods[int(side.period[i])])
+        pieces.setdefault(int(side.unit_of[i]), []).append(piece)
+    return {i: Unit(name=side.units[i], owner=side.owners[i], pieces=tuple(own)) for i, own in pieces.items()}
+
+
+def _simulate_alarms(played: Bools, *, seed: int, alpha: float) -> tuple[Ints, Ints]:
+    """How many of these runs would accuse somebody if scores were exchangeable: by group test, by single units.
+
+    Only ranks matter to either test, so that any distribution of scores serves.
+    """
+    rng = stream(seed, labels.STREAM_PLACEBO, 1)
+    controls, size = played.shape[1], played.sum(axis=1)
+    weights = played / size[:, None] - ~played / (controls - size)[:, None]
+    limits = stats.norm.isf(alpha) * np.sqrt(1 / size + 1 / (controls - size))
+    # a playing unit is named if no more than so many of all stand before it
+    places = np.floor(alpha * (1 + controls - size) / size).astype(np.int64)
+    group, single = list[Ints](), list[Ints]()
+    for _ in range(SIMULATIONS // _CHUNK):
+        scores = rng.standard_normal((_CHUNK, controls))
+        group.append(np.count_nonzero(scores @ weights.T > limits, axis=1))
+        best = np.argsort(-scores, axis=1)[:, : max(1, places.max(initial=0))]
+        first = np.arange(best.shape[1])
+        among = played[:, best] & (first < places[:, None, None])
+        single.append(np.count_nonzero(among.any(axis=2), axis=0))
+    return np.concatenate(group), np.concatenate(single)

@@ -1,0 +1,112 @@
+"""The placebo: it passes where the audit holds its level, fails where it does not, and says when it proves nothing."""
+
+import numpy as np
+import pytest
+
+from recollect.audits.common.amounts import Piece, Unit
+from recollect.audits.common.matching import match_units
+from recollect.audits.common.placebo import judge_alarms, run_placebo
+from recollect.stats.comparisons import mann_whitney
+from recollect.stats.significance import conformal_p, holm
+
+ALPHA = 0.05
+
+
+def people(name, count, records, tokens=10):
+    return [
+        Unit(name=f"{name}{i}", pieces=tuple(Piece(record=f"{name}{i}-{j}", tokens=tokens) for j in range(records)))
+        for i in range(count)
+    ]
+
+
+class Scored:
+    """Scores of records: of each user a level, of each record noise with heavy tails."""
+
+    def __init__(self, seed):
+        self.rng, self.values, self.levels = np.random.default_rng(seed), {}, {}
+
+    def mean(self, unit):
+        level = self.levels.setdefault(unit.name, self.rng.normal(0, 0.3))
+        return np.mean([self.values.setdefault(p.record, level + self.rng.standard_t(2)) for p in unit.pieces])
+
+    def whole(self, run):
+        """As audits decided before matching: means over different numbers of records beside each other."""
+        return [[self.mean(unit) for unit in side] for side in (run.audited, run.controls)]
+
+    def matched(self, run):
+        fewest = min(len(unit.pieces) for unit in run.audited)
+        cut = [Unit(name=unit.name, pieces=unit.pieces[:fewest]) for unit in run.controls]
+        return [[self.mean(unit) for unit in side] for side in (run.audited, cut)]
+
+
+def names_somebody(sides, alpha=ALPHA):
+    return bool(holm(conformal_p(*sides)).min() <= alpha)
+
+
+def differs_as_group(sides):
+    return mann_whitney(*sides).p <= ALPHA
+
+
+@pytest.mark.parametrize(
+    ("k", "decide"), [(1, names_somebody), (3, names_somebody), (3, differs_as_group), (20, differs_as_group)]
+)
+def test_a_pipeline_that_holds_its_level_passes(k, decide):
+    scored = Scored(k)
+    matching = match_units(people("a", k, 2), people("c", 100, 12), seed=0)
+    placebo = run_placebo(matching, lambda run: decide(scored.matched(run)), seed=0, alpha=ALPHA, runs=50)
+    assert placebo.status == "passed"
+    assert placebo.runs == 50
+
+
+def test_a_mean_of_two_beside_means_of_thirty_fails():
+    scored = Scored(0)
+    matching = match_units(people("a", 20, 2), people("c", 200, 30), seed=0)
+    placebo = run_placebo(matching, lambda run: names_somebody(scored.whole(run), 0.2), seed=0, alpha=0.2, runs=50)
+    assert placebo.status == "failed"
+    assert placebo.false_alarm_rate > 0.5
+    assert placebo.interval[0] > 0.2
+    assert "exceed" in placebo.reason
+
+
+def test_playing_controls_have_what_the_audited_have():
+    audited = [*people("a", 3, 2), *people("b", 3, 7, tokens=4)]
+    seen = []
+    run_placebo(
+        match_units(audited, people("c", 80, 12), seed=0),
+        lambda run: bool(seen.append(run)),
+        seed=0,
+        alpha=ALPHA,
+        runs=20,
+    )
+    for run in seen:
+        amounts = sorted((len(unit.pieces), sum(p.tokens for p in unit.pieces)) for unit in run.audited)
+        assert [count for count, _ in amounts] == [2, 2, 2, 7, 7, 7]
+        assert [total for _, total in amounts] == pytest.approx([20] * 3 + [28] * 3, rel=0.1)
+        names = {unit.name for unit in run.audited}
+        assert len(names) == 6
+        assert not names & {unit.name for unit in run.controls}
+        assert len(run.controls) == 74
+        assert {len(unit.pieces) for unit in run.controls} == {12}
+
+
+@pytest.mark.parametrize("controls", [2, 19, 20])
+def test_too_few_controls_prove_nothing(controls):
+    matching = match_units(people("a", 1, 2), people("c", controls, 2), seed=0)
+    placebo = run_placebo(matching, lambda run: False, seed=0, alpha=ALPHA)
+    assert placebo.status == "not_run"
+    assert "at least 21 are needed" in placebo.reason
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 40), (3, 100), (20, 100)])
+def test_a_right_test_fails_the_placebo_once_in_a_thousand_times(k, n):
+    rng = np.random.default_rng(0)
+    failures = 0
+    for seed in range(20):
+        played = np.zeros((60, n), dtype=bool)
+        for row in played:
+            row[rng.permutation(n)[:k]] = True
+        scores = rng.standard_cauchy(n)
+        decide = names_somebody if k == 1 else differs_as_group
+        alarms = np.array([decide((scores[row], scores[~row])) for row in played])
+        failures += judge_alarms(alarms, played, seed=seed, alpha=ALPHA).status == "failed"
+    assert failures <= 1
