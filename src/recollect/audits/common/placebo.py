@@ -42,7 +42,7 @@ class PlaceboRun:
 
 
 Decide = Callable[[PlaceboRun], bool]
-"""Whether the audit would find what it is after among the `audited` of a run: by the same matching, scores and tests."""
+"""Whether the audit would report "found" for the `audited` of a run: by the same matching, scores and tests."""
 
 
 def run_placebo(matching: Matching, decide: Decide, *, seed: int, alpha: float, runs: int = RUNS) -> Placebo:
@@ -96,8 +96,8 @@ def judge_alarms(alarms: Bools, played: Bools, *, seed: int, alpha: float) -> Pl
     interval = clopper_pearson(rate * effective, effective)
     failed = int(alarms.sum()) > limit
     reason = (
-        f"At the significance level {alpha:g}, more than {limit / len(alarms):.1%} happens less than once in 1,000 times "
-        "if the audit is right: on this data its false alarms exceed the stated rate."
+        f"At the significance level {alpha:g}, more than {limit / len(alarms):.1%} happens less than once in 1,000 "
+        "times if the audit is right: on this data its false alarms exceed the stated rate."
     )
     return Placebo(
         status="failed" if failed else "passed",
