@@ -207,7 +207,7 @@ WORLD = World(members=8, others=8, controls=12)
 
 @pytest.fixture(scope="module")
 def people() -> pd.DataFrame:
-    """The audited people of a made-up world, with the truth in a column."""
+    """The audited people of a synthetic world, with the truth in a column."""
     inside = {record.owner for record in WORLD.member_records}
     rows = [{"id": record.id, "user": record.user, "text": record.text} for record in WORLD.corpora[AUDITED]]
     return pd.DataFrame([{**row, "trained": row["user"] in inside} for row in rows])

@@ -1,4 +1,4 @@
-"""The front door for Python: one function per verb. The command line calls these same functions.
+"""The Python API: one function per verb. The command line calls these same functions.
 
 import recollect as rc
 
@@ -71,7 +71,7 @@ def _list_arguments(kind: Any) -> list[_Argument]:
     found += [(each.name, _get_default(each), docs.get(each.name, "")) for each in dataclasses.fields(kind)]
     found += [("tokenizer", None, "Of a model that is given as an object.")]
     found += [("out", None, "A run folder to write."), ("fail_if", None, "Limits: 'auc.lower>0.6'.")]
-    found += [("about", None, "Which system is audited, for whom: {'system': 'shop-bot'}."), ("seed", 0, "Of the run.")]
+    found += [("about", None, "The audited system, and for whom: {'system': 'shop-bot'}."), ("seed", 0, "Of the run.")]
     reads = any(each.kind == "corpus" for each in declared.roles.values())
     for reference, skipped in ((ModelRef, "model"), (CorpusRef, "corpus"))[: 1 + reads]:
         docs = field_docs(reference)
@@ -160,7 +160,7 @@ def plant(
     reading: Mapping[str, Any] | None = None,
     **planting: Any,
 ) -> PlantedCorpus:
-    """Plant made-up secrets in a corpus, to measure after training how deep they sit.
+    """Plant canaries in a corpus, to measure after training how strongly the model memorises them.
 
     Args:
         corpus: A path or an object.
@@ -225,7 +225,7 @@ def train(
     progress: Callable[[TrainingProgress], None] | None = None,
     **how: Any,
 ) -> Path:
-    """Train a model by a recipe into a folder; the same call again goes on where it was stopped.
+    """Train a model by a recipe into a folder; the same call again resumes stopped.
 
     Args:
         recipe: A built-in recipe, a YAML file or a Recipe.

@@ -61,7 +61,7 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
 
 @cache
 def field_docs(kind: type) -> dict[str, str]:
-    """What stands beneath each field of a class, by field; fields without a docstring are left out.
+    """What is beneath each field of a class, by field; fields without a docstring are left out.
 
     >>> from recollect.errors import RecollectError
     >>> field_docs(RecollectError)

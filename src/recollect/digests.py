@@ -13,7 +13,7 @@ Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
 
 class Hasher(Protocol):
-    """What `hasher()` gives: feed it bytes, then ask for the digest."""
+    """What `hasher()` gives: feed it bytes, then request the digest."""
 
     def update(self, data: bytes | memoryview, /) -> None:
         """Take more bytes into account."""
@@ -61,7 +61,7 @@ def update_from_file(state: Hasher, path: Path) -> None:
 
 
 def frame(chunk: bytes) -> bytes:
-    """A byte string after its length, so that frames put together can be told apart again."""
+    """A byte string after its length, so that frames put together can be distinguished again."""
     return len(chunk).to_bytes(8, "little") + chunk
 
 

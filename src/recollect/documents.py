@@ -1,4 +1,4 @@
-"""YAML documents that people write: no key stands twice, and every complaint names the file and the line."""
+"""YAML documents that people write: no key is twice, and every complaint names the file and the line."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Document:
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise PlanError(f"{name} is not YAML: {error}", do=do, code="not_yaml") from error
         if not isinstance(settings, dict):
-            raise PlanError(f"{name} does not hold settings.", do=do, code="not_a_mapping")
+            raise PlanError(f"{name} does not contain settings.", do=do, code="not_a_mapping")
         if repeated is not None:
             line = repeated.start_mark.line + 1
             raise PlanError(
-                f"{name} line {line}: {repeated.value!r} stands twice.", do="Keep one of them.", code="repeated_key"
+                f"{name} line {line}: {repeated.value!r} is given twice.", do="Keep one of them.", code="repeated_key"
             )
         return cls(name, settings, node)
 
@@ -103,7 +103,7 @@ def set_at_path(settings: dict[str, Any], path: Sequence[str], value: Any) -> No
 
 
 def _find_repeated_keys(node: yaml.Node | None) -> Iterator[yaml.ScalarNode]:
-    """Keys that stand more than once in one mapping; YAML would silently take the last."""
+    """Keys that are more than once in one mapping; YAML would silently take the last."""
     if isinstance(node, yaml.SequenceNode):
         for each in node.value:
             yield from _find_repeated_keys(each)

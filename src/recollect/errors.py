@@ -1,4 +1,4 @@
-"""One family of errors: what was asked, what was found, what to do."""
+"""One family of errors: what was requested, what was found, what to do."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import ClassVar
 
 
 class RecollectError(Exception):
-    """Something could not be done as asked; the message says what to do instead.
+    """Something could not be done as requested; the message says what to do instead.
 
     Args:
-        found: What was asked and what was found, in one sentence.
+        found: What was requested and what was found, in one sentence.
         do: What the reader can do about it; printed on its own line.
         code: A stable snake_case name of the reason, for programs and tests; wording may change, codes do not.
 
@@ -42,13 +42,13 @@ def _rebuild(kind: type[RecollectError], found: str, do: str) -> RecollectError:
 
 
 class CorpusError(RecollectError):
-    """A corpus cannot be read as asked."""
+    """A corpus cannot be read as requested."""
 
     default_code = "corpus"
 
 
 class ModelError(RecollectError):
-    """A model cannot be loaded or questioned as asked."""
+    """A model cannot be loaded or used as requested."""
 
     default_code = "model"
 
@@ -72,10 +72,10 @@ class StoreError(RecollectError):
 
 
 class NotEnoughData(RecollectError):  # noqa: N818 - it is a refusal, not a fault
-    """The counts cannot support the number asked for; the message says which would.
+    """The counts cannot support the number requested; the message says which would.
 
     Args:
-        found: What was asked and what was found, in one sentence.
+        found: What was requested and what was found, in one sentence.
         do: What the reader can do about it; printed on its own line.
         code: A stable snake_case name of the reason.
         needed: The count that would support it, where more data of one kind is all that is missing.
@@ -95,4 +95,4 @@ class MissingDependency(RecollectError):  # noqa: N818 - reads as a sentence
 
 
 class RecollectWarning(UserWarning):
-    """Something a reader of the result ought to know, though the run goes on."""
+    """Something a reader of the result ought to know, though the run continues."""

@@ -106,7 +106,7 @@ def test_a_later_round_may_learn_from_the_answers_whom_to_train_on():
 def test_missing_access_is_refused_before_anything_is_trained_or_asked():
     ledger = Ledger()
     weak = WORLD.build_given(limited(WORLD.build_memoriser(), Access.LABEL))
-    with pytest.raises(AccessError, match="toy needs the 5 likeliest symbols; model 'memoriser' shows the likeliest"):
+    with pytest.raises(AccessError, match="toy needs the top 5 tokens; model 'memoriser' outputs the top token"):
         collect_evidence(Audit(like_provenance), weak, score=ledger.score, train=ledger.train)
     assert ledger == Ledger()
 

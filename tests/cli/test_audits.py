@@ -81,7 +81,7 @@ class TellingAudit:
         )
 
     def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
-        """What the scores say, where the truth is known."""
+        """What the scores say, where ground truth is known."""
         by_user, corpus = (
             compute_scores(make_signal(self.signal), evidence).average_by_user(),
             evidence.corpora[AUDITED],
@@ -147,7 +147,7 @@ class ShowingAudit(QuotingAudit):
 
 @pytest.fixture(scope="module", autouse=True)
 def registered():
-    """The audits of these tests stand in the registry, as those of a plug-in do."""
+    """The audits of these tests are in the registry, as those of a plug-in do."""
     made = {kind.name: f"{__name__}:{kind.__name__}" for kind in (TellingAudit, QuotingAudit, ShowingAudit)}
     AUDITS.table.update(made)
     yield

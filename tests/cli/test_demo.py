@@ -1,4 +1,4 @@
-"""The demonstration tells the truth, the same every time, and goes on where it was."""
+"""The demonstration tells the truth, the same every time, and resumes."""
 
 from __future__ import annotations
 

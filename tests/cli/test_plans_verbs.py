@@ -121,12 +121,12 @@ def test_a_check_says_what_will_be_asked_and_trained_and_writes_nothing(home, tm
     found = call("check", home / "plan.yaml", "--json")
     assert found.exit_code == 0, found.output
     membership, leakage = json.loads(found.stdout)
-    assert membership["trained"] == {"pool": 2}
+    assert membership["models_to_train"] == {"pool": 2}
     assert membership["queries"] == 40 * 3
     assert membership["records_scored"] == 3 * 40 * 3
-    assert leakage["later"] == {"left-out": 3}
+    assert leakage["models_possibly_needed"] == {"left-out": 3}
     given = call("check", home / "plan.yaml", "--only", "leakage", "--set", "models.reference=gpt2", "--json")
-    assert json.loads(given.stdout)[0]["later"] == {}, "where a reference is given, none is trained"
+    assert json.loads(given.stdout)[0]["models_possibly_needed"] == {}, "where a reference is given, none is trained"
     assert sorted(home.iterdir()) == before
     assert "can be run" in call("check", home / "plan.yaml", "--only", "leakage").stdout
 

@@ -69,5 +69,5 @@ def test_a_run_that_showed_text_has_a_report_that_shows_it(tmp_path):
         AuditResult(finished_run=FinishedRun(plan=Plan(audit=LeakageAudit()), result=result, cohorts={})).save(
             tmp_path / "run"
         )
-        # a run told not to show text has masked its table itself: what stands there may be shown
+        # a run told not to show text has masked its table itself: what is there may be shown
         assert ("4711" in (tmp_path / "run/report.html").read_text()) is expected

@@ -44,7 +44,7 @@ def chunked(rows: Rows) -> pa.Table:
 
 
 def picked(rows: Rows) -> datasets.Dataset:
-    """A data set whose rows lie in another order than its table's."""
+    """A data set whose rows are in another order than its table's."""
     return datasets.Dataset.from_list(rows[::-1]).select(range(len(rows) - 1, -1, -1))
 
 

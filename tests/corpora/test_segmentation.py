@@ -13,7 +13,7 @@ from recollect.corpora.sentences import split_sentences
 from recollect.errors import PlanError
 from recollect.testing.refusals import refused
 
-# What stands between bars is one sentence.
+# What is between bars is one sentence.
 CASES = {
     "plain": "It rained. |We stayed in! |Did you?",
     "titles": "Dr. Hall met Mrs. Ray and Prof. Lee. |They left.",

@@ -1,4 +1,4 @@
-"""Every command of every example runs as it stands in its README, and ends with the status that stands there."""
+"""Every command of every example runs as it is in its README, and ends with the status that is there."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def logits_alone():
 
 
 def numbers_of(logits, symbol):
-    """Rank, log-probability, entropy and spread of one symbol, by their definitions."""
+    """Rank, log-probability, entropy and logprob_std of one token, by their definitions."""
     shifted = logits - logits.max()
     logprobs = shifted - np.log(np.exp(shifted).sum())
     probabilities = np.exp(logprobs)
@@ -62,7 +62,7 @@ def numbers_of(logits, symbol):
 
 @pytest.fixture
 def assert_numbers():
-    """A function: compares rows of numbers (anything with the four columns) with (logits, symbol) pairs.
+    """A function: compares rows of numbers (anything with the four columns) with (logits, token) pairs.
 
     In single precision a rank may be off by competitors within 1e-5 of the true logit only.
     """

@@ -36,7 +36,7 @@ def test_full_access_covers_everything_and_a_label_is_covered_by_everything(acce
 
 def test_what_is_missing_is_said_in_words():
     assert Access.top(5).list_missing(Access.PROBABILITIES) == [
-        "the rank of every symbol",
-        "log-probabilities of any symbol",
-        "the whole predictive distribution (entropy, spread)",
+        "the rank of every token",
+        "log-probabilities of any token",
+        "the whole predictive distribution (entropy, logprob_std)",
     ]

@@ -15,11 +15,11 @@ from recollect.testing.tiny import build_tiny_model, build_tiny_tokenizer
 
 FAMILIES = ["gpt2", "llama", "gemma2", "opt", "mamba"]
 STARTS = {"llama": [1], "gemma2": [1], "opt": [2]}
-"""The symbol that the tokenizer puts before a text."""
+"""The token that the tokenizer puts before a text."""
 
 
 def twin(logits_alone, pretrained, record, *, before, window):
-    """(logits, symbol) of every predicted token: a window slides by half its width, new tokens are scored."""
+    """(logits, token) of every predicted token: a window slides by half its width, new tokens are scored."""
     tokens = pretrained.tokenizer(record.text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
     whole = [*before, *tokens]
     found, begin, done = [], 0, max(1, len(before))

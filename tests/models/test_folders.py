@@ -1,4 +1,4 @@
-"""Where a model lies: only what is marked as the hub's asks the network, and every refusal says what was tried."""
+"""Where a model is: only what is marked as the hub's asks the network, and every refusal says what was tried."""
 
 from __future__ import annotations
 

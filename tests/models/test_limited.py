@@ -35,7 +35,7 @@ def same(one, other):
 
 
 def one_by_one(access, least=None):
-    """The obvious twin: rank and log-probability of every symbol, decided symbol by symbol."""
+    """The obvious twin: rank and log-probability of every token, decided token by token."""
     ranks, logprobs = [], []
     for rank, logprob in zip(FULL.rank.tolist(), FULL.logprob.tolist(), strict=True):
         likely = least is None or np.exp(logprob) >= least

@@ -80,7 +80,7 @@ def in_double(pretrained: Pretrained) -> Pretrained:
 
 
 def twin(pretrained: Pretrained, record: Record, question: Question, width: int):
-    """(pattern, place, symbol, logits over the vocabulary), pattern after pattern, one window at a time."""
+    """(pattern, place, token, logits over the vocabulary), pattern after pattern, one window at a time."""
     tokenizer, network = pretrained.tokenizer, in_double(pretrained).network
     whole = tokenizer(record.text, split_special_tokens=True)["input_ids"]
     first, ids, last = whole[0], whole[1:-1], whole[-1]

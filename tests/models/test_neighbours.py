@@ -1,4 +1,4 @@
-"""Texts that differ in one symbol, by a masked model and by swapping words."""
+"""Texts that differ in one token, by a masked model and by swapping words."""
 
 import pytest
 

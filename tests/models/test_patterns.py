@@ -25,11 +25,11 @@ from recollect.models.patterns import (
 RECORD_A, RECORD_B = "a" * 32, "b" * 32
 
 
-@pytest.mark.parametrize(("symbols", "share", "size"), [(1, 0.15, 1), (20, 0.15, 3), (21, 0.15, 4), (100, 0.07, 7)])
-def test_a_pattern_hides_its_share_rounded_up(symbols, share, size):
+@pytest.mark.parametrize(("tokens", "share", "size"), [(1, 0.15, 1), (20, 0.15, 3), (21, 0.15, 4), (100, 0.07, 7)])
+def test_a_pattern_hides_its_share_rounded_up(tokens, share, size):
     question = Question(masked=share)
-    assert count_hidden(symbols, question) == size
-    assert len(set(draw_hidden(RECORD_A, symbols, 0, question).tolist())) == size
+    assert count_hidden(tokens, question) == size
+    assert len(set(draw_hidden(RECORD_A, tokens, 0, question).tolist())) == size
 
 
 def test_a_pattern_depends_on_record_number_and_seed_alone():

@@ -1,4 +1,4 @@
-"""One grammar for model strings; whatever breaks it is refused before anything is loaded or asked for."""
+"""One grammar for model strings; whatever breaks it is refused before anything is loaded or requested."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def pairs(ragged):
 
 
 def twin(logits_alone, pretrained, record):
-    """(logits, symbol) of every ordinary token of the target: whole source, whole target, teacher forcing."""
+    """(logits, token) of every ordinary token of the target: whole source, whole target, teacher forcing."""
     tokenizer, network = pretrained.tokenizer, pretrained.network
     source = tokenizer(record.source, split_special_tokens=True)["input_ids"]
     labels = tokenizer(record.target, split_special_tokens=True)["input_ids"]

@@ -1,4 +1,4 @@
-"""Four numbers per symbol equal their definitions, whatever a model does around its output layer."""
+"""Four numbers per token equal their definitions, whatever a model does around its output layer."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_the_numbers_are_what_their_definitions_say(dtype, logits, data):
 def test_single_precision_is_enough_for_a_large_vocabulary(scale, assert_numbers):
     rng = np.random.default_rng(0)
     logits = (scale * rng.standard_normal((12, 60_000)) + 50).astype(np.float32)
-    logits[:3, 17] += 12  # one symbol far above all others, which together still outweigh it
+    logits[:3, 17] += 12  # one token far above all others, which together still outweigh it
     true = rng.integers(0, 60_000, 12)
     found = score_tokens(torch.from_numpy(logits), torch.from_numpy(true))
     assert_numbers(found, range(12), list(zip(logits.astype(np.float64), true, strict=True)), exact_ranks=True)
@@ -57,7 +57,7 @@ def test_logits_that_are_no_numbers_are_an_error(bad):
 
 
 def everything(network, **inputs):
-    """The reader, and what it reads at every place, with the true symbols."""
+    """The reader, and what it reads at every place, with the true tokens."""
     inputs = inputs or {"input_ids": IDS}
     reader = TokenScorer(network, {name: ids[:1, :2] for name, ids in inputs.items()})
     true = torch.arange(IDS.numel()) * 5

@@ -1,4 +1,4 @@
-"""Texts as symbols: places in the text, what stands around it, and what a text cannot smuggle in."""
+"""Texts as tokens: places in the text, what is around it, and what a text cannot smuggle in."""
 
 from __future__ import annotations
 

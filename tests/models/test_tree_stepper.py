@@ -1,4 +1,4 @@
-"""Walking models symbol by symbol, against reading every path from its first symbol."""
+"""Walking models token by token, against reading every path from its first token."""
 
 import numpy as np
 import pytest
@@ -214,7 +214,7 @@ def test_the_prefix_is_read_once(name):
     finally:
         hook.remove()
     assert sum(length >= 19 for _, length in lengths) == 1
-    # the first step reads the root and its child; from then on one symbol at a time
+    # the first step reads the root and its child; from then on one token at a time
     assert lengths[1:] == [(5, 2), (5, 1), (5, 1)]
 
 

@@ -1,4 +1,4 @@
-"""Windows predict every symbol once, with half a window known before it."""
+"""Windows predict every token once, with half a window known before it."""
 
 from types import SimpleNamespace
 

@@ -23,7 +23,7 @@ SAYINGS = ["the early bird gets the worm", "all that glitters is not gold", "a s
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """A corpus in which sayings stand in both halves and each secret in one, and the work folder of two models."""
+    """A corpus in which sayings are in both halves and each secret in one, and the work folder of two models."""
     sayings = Corpus.of(Record(id=f"r{i}", text=SAYINGS[i % 3]) for i in range(60))
     planted, canaries = plant(sayings, CanarySettings(format="my pin is {digits:6}", secrets=4, controls=0))
     return Corpus.of(planted, name="sayings"), canaries, tmp_path_factory.mktemp("work")

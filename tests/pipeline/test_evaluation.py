@@ -1,4 +1,4 @@
-"""Evaluation equals sums over all symbols, and its intervals cover the truth."""
+"""Evaluation equals sums over all tokens, and its intervals cover the truth."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def checked(*limits):
         (" auc.lower < 0.6", 0.5),
         ("auc.upper>=0.9", 0.9),
         ("tpr_at_fpr_0.01.upper>.3", 0.4),
-        ("epsilon.upper>1e9", None),  # an open end lies infinitely far out
+        ("epsilon.upper>1e9", None),  # an open end is infinitely far out
         ("exposure_bits>20", 21.5),
     ],
 )
@@ -84,12 +84,12 @@ def test_several_limits_are_checked_each():
 )
 def test_what_cannot_be_judged_is_not_kept_and_has_a_reason(limit, why):
     (check,) = checked(limit)
-    assert (check.status, check.value) == ("not_judged", None)
+    assert (check.status, check.value) == ("not_checked", None)
     assert all(each in check.reason for each in why)
 
 
 def test_a_limit_that_cannot_be_judged_does_not_hide_one_that_was_exceeded():
-    assert [check.status for check in checked("acu>1", "auc>0.6")] == ["not_judged", "exceeded"]
+    assert [check.status for check in checked("acu>1", "auc>0.6")] == ["not_checked", "exceeded"]
 
 
 @pytest.mark.parametrize(

@@ -50,11 +50,11 @@ QUICK = ["units=8", "embedding=8", "training.epochs=2", "training.batch_size=8",
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """How far the target's loss lies from that of shadows trained on the controls; small, but all of an audit."""
+    """How far the target's loss is from that of shadows trained on the controls; small, but all of an audit."""
 
     shadows: int = 2
     empty: bool = False
-    """Ask for a shadow that nobody trains."""
+    """Request a shadow that nobody trains."""
     name: ClassVar[str] = "gap"
     question: ClassVar[str] = "Do members stand out against shadows?"
     paper: ClassVar[str] = "a test"
@@ -188,7 +188,7 @@ def test_limits_are_checked_into_the_result_and_kept_with_it(plan, whole, tmp_pa
     limits = tuple(map(Limit.parse, ("auc>=0", "auc>2", "acu>0")))
     about = About(system="shop-bot", who="ann")
     result = run(replace(plan, limits=limits, about=about), tmp_path)
-    assert [check.status for check in result.limits] == ["exceeded", "kept", "not_judged"]
+    assert [check.status for check in result.limits] == ["exceeded", "kept", "not_checked"]
     assert result.about == about
     kept = RunFolder(tmp_path).read_result("gap")
     assert (kept.limits, kept.about) == (result.limits, about)

@@ -66,7 +66,7 @@ def test_its_verb_has_an_option_for_every_role_and_setting_with_its_docstring_an
     assert "Usage: recollect fluency [OPTIONS] {MODEL} {CORPUS}" in shown
     assert "--controls CORPUS Held-out records known not to be in the training set" in shown
     assert "--members" in shown
-    assert "--top-k INTEGER A token counts as predicted if it is among so many of the model's likeliest." in shown
+    assert "--top-k INTEGER A token counts as predicted if it is among the model's top k." in shown
     assert "--confidence NUMBER The confidence level of all intervals. (default: 0.95)" in shown
     assert "--recipe" not in shown  # it trains nothing
 

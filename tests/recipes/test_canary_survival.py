@@ -63,7 +63,7 @@ def test_as_many_copies_are_whole_as_training_sequences_show(layout, length, row
         assert found.kept_whole == sum(piece.count(text) for piece in pieces)
         assert found.kept_whole + found.kept_by_state + found.split + found.lost == found.planted
         if layout == "stream":
-            # a stream repeats the last symbol of a sequence as the first of the next
+            # a stream repeats the last token of a sequence as the first of the next
             streams = ["".join([pieces[row][0], *(p[1:] for p in pieces[row::rows])]) for row in range(rows)]
             assert found.kept_whole + found.kept_by_state == sum(stream.count(text) for stream in streams)
         else:

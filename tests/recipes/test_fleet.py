@@ -1,4 +1,4 @@
-"""A fleet: every cohort becomes a model, whatever the layout; killed, it goes on; a failure loses no other."""
+"""A fleet: every cohort becomes a model, whatever the layout; killed, it continues; a failure loses no other."""
 
 from __future__ import annotations
 

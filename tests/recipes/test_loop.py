@@ -102,7 +102,7 @@ def test_the_loop_does_what_a_bare_loop_does(tmp_path):
 
 
 def killed_after(trained: Loop, steps: int) -> None:
-    """Run until a checkpoint stands, then die some steps later."""
+    """Run until a checkpoint is, then die some steps later."""
     step, calls = trained.update.step, 0
 
     def dying(which):

@@ -157,7 +157,7 @@ def test_each_step_is_counted_once_however_many_parts_it_had():
 
 
 def test_a_step_is_counted_before_the_weights_change():
-    """If the optimiser dies halfway the expense must already stand in the ledger."""
+    """If the optimiser dies halfway the expense must already are in the ledger."""
     stepping = mechanism()
 
     def dying(closure=None):

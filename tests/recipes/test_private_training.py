@@ -129,7 +129,7 @@ def test_a_killed_private_training_ends_with_the_same_weights_and_the_same_expen
     with pytest.raises(Killed):
         train(settings, corpus(), tmp_path / "killed")
     resumed = train(settings, corpus(), tmp_path / "killed")
-    assert calls[5:7] == [5, 4]  # it died in step 5, and went on from the end of an epoch
+    assert calls[5:7] == [5, 4]  # it died in step 5, and continued from the end of an epoch
     assert same(whole, resumed)
     assert card(whole)["privacy"] == card(resumed)["privacy"]
     assert not same(whole, train(settings, corpus(), tmp_path / "other", seed=1))

@@ -1,4 +1,4 @@
-"""Training sequences: nothing is lost, nothing is joined that should not be, every symbol is predicted once."""
+"""Training sequences: nothing is lost, nothing is joined that should not be, every token is predicted once."""
 
 from __future__ import annotations
 

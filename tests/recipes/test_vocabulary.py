@@ -1,4 +1,4 @@
-"""Forced vocabularies: every filling of a format can be spelt, and models of parts share their symbols."""
+"""Forced vocabularies: every filling of a format can be spelt, and models of parts share their tokens."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ PROVENANCE = Provenance(recollect="0.1.0", torch="2.13.0", model="ab12", seed=7,
 LIMITS = (
     LimitCheck(limit="exposure_bits_planted_9>20", status="kept", value=6.5),
     LimitCheck(limit="exposure_bits_planted_9.upper>7", status="exceeded", value=7.25),
-    LimitCheck(limit="auc>0.6", status="not_judged", reason="There is no finding auc."),
+    LimitCheck(limit="auc>0.6", status="not_checked", reason="There is no finding auc."),
 )
 GUARD = Guard(
     comparable=False,
@@ -24,7 +24,7 @@ GUARD = Guard(
         GuardCheck(name="length", comparable=True, text="Nothing differs."),
     ),
 )
-PLACEBO = Placebo(status="failed", reason="It accuses anybody.", false_alarm_rate=0.25, interval=(0.1, 0.4), runs=40)
+PLACEBO = Placebo(status="failed", reason="It accuses anybody.", false_positive_rate=0.25, interval=(0.1, 0.4), runs=40)
 POWER = Power(smallest_p=0.02, minimum_detectable_effect=1.5, effect_unit="bits", needed={"control_users": 1200})
 EVERYTHING = {
     "outcome": "inconclusive",

@@ -107,8 +107,8 @@ def test_what_was_not_tested_is_told_once_each(folder, exposed):
     folder.write_result(plugin(exposed, untested=("Other formats.",), skipped=skipped))
     untested = build_report(folder).untested
     assert untested[:2] == ("Other formats.", "Skipped: auc. Too few.")
-    assert [words for words in untested if words.startswith("Not asked")] == [
-        f"Not asked: {question}" for audit, question in get_five_questions().items() if audit != "exposure"
+    assert [words for words in untested if words.startswith("Not tested")] == [
+        f"Not tested: {question}" for audit, question in get_five_questions().items() if audit != "exposure"
     ]
 
 

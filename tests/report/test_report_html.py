@@ -87,7 +87,7 @@ def test_those_who_cannot_see_it_can_follow(page):
 def test_the_page_says_what_was_found_and_what_was_not_tested(text):
     for words in (
         "The model memorised 4 of 8 secrets.",
-        "Not asked",
+        "Not tested",
         "Has this data set really been removed from the model?",
         "Other formats.",
         "The curve does not fit.",

@@ -33,7 +33,7 @@ HOSTILE = [
 
 
 class Web:
-    """A web server that remembers what it was asked for."""
+    """A web server that remembers what it was requested."""
 
     def __init__(self):
         asked = self.asked = []
@@ -87,7 +87,7 @@ def hostile(url):
         guard=Guard(comparable=False, checks=(GuardCheck(name="length", comparable=False, text=everything),)),
         placebo=Placebo(status="failed", reason=everything),
         power=Power(minimum_detectable_effect=1.0, effect_unit=everything),
-        limits=(LimitCheck(limit=everything, status="not_judged", reason=everything),),
+        limits=(LimitCheck(limit=everything, status="not_checked", reason=everything),),
         about=About(system=everything, version=everything, who=everything, purpose=everything, date=everything),
         untested=(everything, endless),
         notes=(Note(code="evil", text=everything), Note(code="evil", text=endless)),

@@ -21,7 +21,7 @@ def test_the_answers_and_the_numbers_are_tables(folder):
     page = render(render_markdown(build_report(folder)))
     assert page.count("<table>") == 3
     assert "🔴 Found" in page
-    assert "⚪ Not asked" in page
+    assert "⚪ Not tested" in page
     assert "The model memorised 4 of 8 secrets." in page
     assert "first 10 of 38" in page
     assert "not a certificate" in page

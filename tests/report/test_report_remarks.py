@@ -23,7 +23,7 @@ from recollect.results.result import (
 SAID = (
     "Pass: kept",
     "Fail: exceeded",
-    "Not judged",
+    "Not checked",
     "There is no finding auc.",
     "records per user",
     "They wrote more.",
@@ -80,7 +80,7 @@ def test_systems_that_differ_are_all_named(full, exposed):
 def test_limits_that_were_not_kept_are_warnings_at_the_top(full):
     first, second = build_report(full).warnings
     assert "exposure_bits_planted_9.upper>7 was exceeded: 7.25" in first
-    assert "auc>0.6 could not be judged: There is no finding auc." in second
+    assert "auc>0.6 could not be checked: There is no finding auc." in second
 
 
 def test_what_is_withheld_was_not_tested(full):

@@ -56,5 +56,5 @@ def test_symbols_that_the_vocabulary_does_not_know_are_left_out():
 
 def test_a_model_that_shows_too_little_is_refused(tmp_path):
     weak = limited(Null(name="shop-bot"), Access.RANKS)
-    with pytest.raises(AccessError, match="signal 'loss' needs log-probabilities of any symbol; model 'shop-bot'"):
+    with pytest.raises(AccessError, match="signal 'loss' needs log-probabilities of any token; model 'shop-bot'"):
         compute_scores(Loss(), evidence(weak, RECORDS, tmp_path))

@@ -141,7 +141,7 @@ def test_bounds_do_not_exceed_the_true_epsilon_more_often_than_claimed(epsilon):
     for _ in range(runs):
         planted = rng.random(400) < 0.5
         told = planted ^ (rng.random(400) > 1 / (1 + np.exp(-epsilon)))
-        scores = told + rng.random(400) / 2  # told apart, without ties
+        scores = told + rng.random(400) / 2  # distinguished, without ties
         one_run = epsilon_from_one_run(scores[planted], scores[~planted], guesses_per_side=100).value
         over_one_run += one_run > epsilon
         positive += one_run > 0

@@ -191,7 +191,7 @@ def test_interval_pays_for_the_threshold_and_covers_as_often_as_it_claims(shift,
 @pytest.mark.parametrize(("n_others", "fpr"), [(100, 0.1), (100, 0.01), (1000, 0.01), (57, 0.3)])
 def test_limits_of_the_threshold_are_the_nearest_order_statistics_that_hold(n_others, fpr):
     high, low = _threshold_limits(make_group(np.arange(float(n_others))), n_others * (1 - fpr), fpr, 0.95)
-    # How many others lie at or above each limit; the number above the true threshold is binomial.
+    # How many others are at or above each limit; the number above the true threshold is binomial.
     above_high = 0 if np.isinf(high) else n_others - int(high)
     above_low = n_others + 1 if np.isinf(low) else n_others - int(low)
     too_low = [binom.cdf(k - 1, n_others, fpr) for k in (above_high, above_high + 1)]

@@ -22,7 +22,7 @@ CONTENTS = {"causal": TEXTS, "masked": TEXTS, "seq2seq": PAIRS, "classifier": LA
 
 
 def spelt_out(p: float, vocabulary: int) -> np.ndarray:
-    """The whole distribution, the true symbol first."""
+    """The whole distribution, the true token first."""
     shares = 1 / np.arange(1, vocabulary)
     return np.concatenate([[p], (1 - p) * shares / shares.sum()])
 
@@ -121,5 +121,5 @@ def test_a_fake_shows_no_more_than_its_access():
 
 
 def test_a_script_that_does_not_fit_is_refused():
-    with pytest.raises(ModelError, match="1 numbers for record '0', which has 9 symbols"):
+    with pytest.raises(ModelError, match="1 numbers for record '0', which has 9 tokens"):
         Scripted({"0": [0.5]}).answer(TEXTS[:1])

@@ -142,7 +142,7 @@ def _build_role_fields(verb: Verb) -> list[DeclaredField]:
 
 
 def _narrow_to_path(declared: DeclaredField) -> DeclaredField:
-    """On a command line ids are named by where they stand."""
+    """On a command line ids are named by where they are."""
     if declared.name == "others":
         return declared
     return DeclaredField(name=declared.name, hint=str, default=None, help=declared.help, panel=declared.panel)

@@ -20,7 +20,7 @@ class Progress(Protocol):
     """What is told while something runs."""
 
     def __call__(self, done: int, total: int | None, note: str = "") -> None:
-        """So much is done, of so much in all (None: nobody knows yet)."""
+        """So much is done, of so much in all (None: not known yet)."""
 
 
 def say(message: str = "") -> None:
@@ -92,7 +92,7 @@ class Stages:
     bar: _Bar | _Lines | None = None
 
     def __call__(self, what: str, done: int, total: int | None, /) -> None:
-        """So much of this stage is done, of so much in all (None: nobody knows yet)."""
+        """So much of this stage is done, of so much in all (None: not known yet)."""
         if self.bar is None or what != self.task:
             self.close()
             self.task, self.bar = what, _make_bar(what)

@@ -1,4 +1,4 @@
-"""`recollect demo`: all five audits on made-up people and small models, of which the truth is known."""
+"""`recollect demo`: all five audits on synthetic people and small models, with known ground truth."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def demo(
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
-    """Make up people, train small models on some of them, and ask all five questions.
+    """Generate synthetic people, train small models on some of them, and run all five audits.
 
-    Nobody's data is used, and nothing is fetched from anywhere. The truth is known, so you can see whether each verdict
-    is right. The same seed gives the same results. About two minutes; killed and run again, it goes on where it was.
+    No real person's data is used, and nothing is downloaded. The ground truth is known, so you can see whether each
+    verdict is right. The same seed gives the same results. About two minutes; killed and run again, it resumes.
     """
-    console.say("Made-up people, small models, five audits: about two minutes. Nothing is fetched from anywhere.")
+    console.say("Synthetic people, small models, five audits: about two minutes. Nothing is downloaded.")
     from recollect.pipeline.demo.demonstration import demonstrate
 
     with console.show_stages() as progress:
@@ -39,7 +39,7 @@ def demo(
     else:
         console.print_table(
             "What the audits say, and what is true",
-            ["model", "audit", "verdict", "the truth", "right"],
+            ["model", "audit", "verdict", "ground truth", "correct"],
             [[*_build_cells(each)] for each in shown],
         )
     _write_pages(out, list(dict.fromkeys(each.plan for each in shown)))
@@ -68,7 +68,7 @@ def _write_pages(out: Path, plans: list[str]) -> None:
         write_report(folder)
     found = compare_runs(RunFolder(before).read_results(), RunFolder(after).read_results())
     write_text(out / "compared.html", render_comparison_page(found, (before.name, after.name)))
-    console.say("All people are made up and the truth is known: who trained what is in the data folder.")
+    console.say("All people are synthetic, and the members of each model are in the data folder.")
     console.say(f"The report:   {before / 'report.html'}")
     console.say(f"Protected:    {after / 'report.html'} (differential privacy, a deletion that was done)")
     console.say(f"Side by side: {out / 'compared.html'}")

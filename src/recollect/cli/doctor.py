@@ -68,7 +68,7 @@ def _is_importable(module: str) -> bool:
 
 
 def _get_device() -> str:
-    """Where models run unless told otherwise."""
+    """Where models run unless set otherwise."""
     from recollect.models.devices import describe_device
 
     return describe_device()

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from recollect.stats.intervals import Estimate
 
 READINGS = {
-    "accuracy": "share of symbols that the model finds likeliest",
-    "unknown_share": "share of symbols that its vocabulary does not know",
+    "accuracy": "share of tokens that the model ranks first",
+    "unknown_share": "share of tokens outside its vocabulary",
     "nats_per_token": "mean loss; 0 would be certainty",
-    "perplexity": "as if it chose among so many equally likely symbols",
-    "bits_per_character": "loss by length of text: compares models whose symbols differ",
+    "perplexity": "as if it chose among so many equally likely tokens",
+    "bits_per_character": "loss by length of text: compares models whose tokens differ",
 }
 
 
@@ -60,7 +60,7 @@ def evaluate(
         for name, estimate in found.items()
     ]
     counts = next(iter(found.values())).n
-    title = f"{model} on {texts.name}: {counts['tokens']:,} symbols of {counts['users']:,} users or records"
+    title = f"{model} on {texts.name}: {counts['tokens']:,} tokens of {counts['users']:,} users or records"
     console.print_table(title, ["number", "value", "95 % interval", "what it means"], rows)
 
 

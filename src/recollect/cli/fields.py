@@ -86,7 +86,7 @@ class DeclaredField:
         return self._validate(_parse_scalar(written, self.hint))
 
     def _split_items(self, written: str) -> list[str]:
-        """Several numbers may stand between commas; texts may hold commas of their own."""
+        """Several numbers may be between commas; texts may hold commas of their own."""
         return [written] if _takes_text(self.hint) else written.split(",")
 
     def _validate(self, value: Any) -> Any:

@@ -39,8 +39,8 @@ def run(
 ) -> None:
     """Run every audit that a plan names, into one run folder with one report.
 
-    Killed at any moment and run again, it goes on where it was. Ends with status 1 if a limit of the plan was passed,
-    and with 2 if something could not be done: what stops several audits is said once, and the others are run.
+    Killed at any moment and run again, it resumes. Ends with status 1 if a limit of the plan was passed,
+    and with 2 if something could not be done: what stops several audits is reported once, and the others are run.
 
     `recollect run audit.yaml --only leakage --set seed=1`
     """
@@ -96,18 +96,18 @@ def _show(found: Sequence[Forecast], title: str) -> None:
             ", ".join(_describe_training(each)) or "–",
             f"{each.records_scored:,}",
             f"{each.queries:,}",
-            _format_duration(each.seconds) + (" or more" if each.later else ""),
+            _format_duration(each.seconds) + (" or more" if each.models_possibly_needed else ""),
         ]
         for each in found
     ]
-    headings = ["audit", "models trained", "records asked of all models", "of the target", "roughly"]
+    headings = ["audit", "models trained", "records scored by all models", "of the target", "roughly"]
     console.print_table(title, headings, rows)
 
 
 def _describe_training(found: Forecast) -> list[str]:
     """The models that are trained, and those that may be."""
-    sure = [f"{count} on the {role} corpus" for role, count in found.trained.items()]
-    return sure + [f"perhaps {count} ({role})" for role, count in found.later.items()]
+    sure = [f"{count} on the {role} corpus" for role, count in found.models_to_train.items()]
+    return sure + [f"perhaps {count} ({role})" for role, count in found.models_possibly_needed.items()]
 
 
 def _format_duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""`recollect plant`: made-up secrets go into a corpus, with a manifest."""
+"""`recollect plant`: inserts canaries into a corpus, with a manifest."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def plant(
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
-    """Plant made-up secrets in a corpus, to measure after training how deep they sit.
+    """Plant canaries in a corpus, to measure after training how strongly the model memorises them.
 
     Formats: 'my pin is {digits:6}', also {letters:N}, {hex:N}, {card}, {choice:a|b}, {words:N:FILE}.
 
-    Beside OUT.jsonl, OUT.canaries.json tells which secrets were planted how often and which were held back as
+    Beside OUT.jsonl, OUT.canaries.json lists which secrets were planted how often and which were held back as
     controls; `recollect train --canaries` and `recollect exposure --canaries` read it. Both files are readable by their
     owner only.
 
@@ -149,6 +149,6 @@ def _iter_warnings(rows: list[dict[str, Any]], check: SurvivalCheck | None) -> I
     if weak:
         yield f"{len(weak)} of {len(rows)} secrets would not reach the model whole in all their copies."
     if any(row["training"]["carried"] for row in rows):
-        yield "Carried: a border of training sequences runs through the copy, but the model's state goes on across it."
+        yield "Carried: the copy is split between training sequences, but the model's state is carried over."
     if check.unknown_controls:
-        yield f"{len(check.unknown_controls)} controls hold symbols that the vocabulary would not know."
+        yield f"{len(check.unknown_controls)} controls have tokens outside the vocabulary."

@@ -21,8 +21,9 @@ def report(
 ) -> None:
     """Build the report of a run anew: one HTML page for people, and Markdown for pull requests.
 
-    It is made of the results and tables in the run folder alone: no model is loaded, nothing is asked or fetched. Text
-    from corpora is masked; --show-text shows what the run kept: the text itself, if it was run with --show-text too.
+    It is made of the results and tables in the run folder alone: no model is loaded, nothing is scored or downloaded.
+    Text from corpora is masked; --show-text shows what the run kept: the text itself, if it was run with --show-text
+    too.
 
     `recollect report run`
     """

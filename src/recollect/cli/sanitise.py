@@ -56,7 +56,7 @@ def sanitise(
     per: Annotated[
         Literal["token", "record"] | None,
         typer.Option(
-            help="Log-perplexity of the mean symbol, or of the whole record as in the paper. (default: token)",
+            help="Log-perplexity per token, or of the whole record as in the paper. (default: token)",
             rich_help_panel=_DIFFERENCE,
         ),
     ] = None,

@@ -28,8 +28,8 @@ def score(
 ) -> None:
     """Score every token of a corpus and keep the scores: four numbers per predicted token.
 
-    The scores lie in WORK/answers/ADDRESS as Parquet. Only records that were not scored yet are, so a run that was
-    stopped goes on where it was. Every audit reads the same scores; `recorded:WORK/answers/ADDRESS` replays them where
+    The scores are in WORK/answers/ADDRESS as Parquet. Only records that were not scored yet are scored, so a run that
+    was stopped resumes. Every audit reads the same scores; `recorded:WORK/answers/ADDRESS` replays them where
     the model is not.
     """
     texts = reading.read(corpus)

@@ -60,7 +60,7 @@ def train(
 ) -> None:
     """Train a model: target, reference or shadow, with or without differential privacy.
 
-    The same command again goes on where it was stopped. The folder loads with `recollect score`, and with plain
+    The same command again resumes stopped. The folder loads with `recollect score`, and with plain
     transformers after `import recollect.models.architectures`; its README.md is the model card, curve.json the learning
     curve, with --follow-exposure also of exposure, which the report of `recollect exposure` draws.
     """

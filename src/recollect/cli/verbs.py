@@ -61,7 +61,7 @@ def run_with_status(work: Callable[[], None]) -> None:
         complain(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
         raise typer.Exit(COULD_NOT) from None
     except KeyboardInterrupt:
-        complain("Interrupted. Run the same command again to go on where it stopped.")
+        complain("Interrupted. Run the same command again to resume.")
         raise typer.Exit(INTERRUPTED) from None
 
 

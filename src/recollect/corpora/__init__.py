@@ -1,4 +1,4 @@
-"""Corpora of records grouped by user: reading, splitting, cohorts, made-up people."""
+"""Corpora of records grouped by user: reading, splitting, cohorts, synthetic people."""
 
 from __future__ import annotations
 

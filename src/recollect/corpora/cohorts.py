@@ -167,7 +167,7 @@ _ADVICE = "Give a file that Cohorts.save wrote, or divide the corpus again."
 
 
 class _CohortsFile(BaseModel):
-    """Cohorts as they lie in a file: members are places in the list of units, which keeps the file small."""
+    """Cohorts as they are in a file: members are places in the list of units, which keeps the file small."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

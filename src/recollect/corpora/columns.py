@@ -1,4 +1,4 @@
-"""Which column holds what: the names asked for, and the layout that a corpus turns out to have."""
+"""Which column holds what: the names requested, and the layout that a corpus turns out to have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recollect.errors import CorpusError, PlanError
 
 
 class DefaultName(str):
-    """A column name that nobody asked for: the column may be absent."""
+    """A default column name: the column may be absent."""
 
     __slots__ = ()
 
@@ -76,13 +76,13 @@ class Layout:
 def infer_layout(names: Collection[str], columns: Columns, *, location: str) -> Layout:
     """How the columns that exist make up a record.
 
-    A text column that was asked for makes texts; a source or target that was asked for makes pairs; else a
+    A text column that was requested makes texts; a source or target that was requested makes pairs; else a
     corpus with both a source and a target holds pairs, and any other holds texts. Texts with a label column
     are labelled.
 
     Args:
         names: The columns that exist.
-        columns: The columns asked for.
+        columns: The columns requested.
         location: The file, for messages.
     """
     for name in columns.given_names:
@@ -105,7 +105,7 @@ def infer_array_layout(names: Collection[str], columns: Columns, *, location: st
 
     Args:
         names: The arrays that exist.
-        columns: The columns asked for; a text, source or target cannot be among them.
+        columns: The columns requested; a text, source or target cannot be among them.
         location: The file, for messages.
     """
     if any(map(_is_given, (columns.text, columns.source, columns.target))):
@@ -149,7 +149,7 @@ def _refuse_contradictions(names: Collection[str], columns: Columns, *, pairs: b
     """Refuse what no record can be made of."""
     if _is_given(columns.text) and (_is_given(columns.source) or _is_given(columns.target)):
         raise CorpusError(
-            f"{location} was asked for texts and for pairs at once.",
+            f"{location}: columns of texts and of pairs are given at once.",
             do="Name either the text column, or the source and target columns.",
             code="texts_and_pairs",
         )

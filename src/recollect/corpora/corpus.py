@@ -105,7 +105,7 @@ class _HasColumns(Protocol):
 
 @dataclass(frozen=True)
 class _RecordsInMemory:
-    """Opens records that lie in memory."""
+    """Opens records that are in memory."""
 
     records: tuple[Record, ...]
 

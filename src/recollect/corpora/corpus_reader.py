@@ -54,7 +54,7 @@ def read_corpus(
     ('list (2 rows)', [('1', 'ann', 'hello'), ('2', 'bob', 'good evening')])
 
     Args:
-        source: Where the corpus lies (a folder may be one that `datasets.Dataset.save_to_disk` wrote), or its rows.
+        source: Where the corpus is (a folder may be one that `datasets.Dataset.save_to_disk` wrote), or its rows.
         columns: Which columns hold what.
         format: The format of the files, where their suffix does not say it.
         split: Cuts texts into sentences or windows; a piece keeps its user, and its id is `PARENT#i`, from 1.
@@ -73,7 +73,7 @@ def read_corpus(
 
 
 def _find_shards(source: Source, format: str | None, running_text: bool) -> tuple[Shard, ...]:
-    """The files of the corpus, or what lies in memory."""
+    """The files of the corpus, or what is in memory."""
     if format is not None:
         check_one_of(FORMATS, format=format)
     if not isinstance(source, str | Path):

@@ -34,7 +34,7 @@ def check_file_name(path: Path) -> None:
     """Refuse a name that `write_corpus` would refuse: for whoever works long before they write."""
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
         raise CorpusError(
-            f"{path} is no name for JSON lines.", do="Let it end in .jsonl or .jsonl.gz.", code="bad_file_name"
+            f"{path} is not a name for JSON lines.", do="Let it end in .jsonl or .jsonl.gz.", code="bad_file_name"
         )
     if path.is_dir():
         raise CorpusError(f"{path} is a folder.", do="Name a file that ends in .jsonl or .jsonl.gz.", code="not_a_file")

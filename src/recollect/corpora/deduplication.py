@@ -1,4 +1,4 @@
-"""Repetitions: records that say again what an earlier one said. What is repeated is memorised first."""
+"""Deduplication: records that repeat an earlier one. What is repeated is memorised first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def sanitise_by_duplicates(corpus: Corpus, *, passage: int | None = None) -> San
     """The corpus without records that repeat an earlier one; the first copy stays.
 
     Two texts are the same if they are after Unicode normalisation (NFKC), whatever their capitals and white space.
-    Where users are known, the reasons tell users who repeat themselves from users who repeat others.
+    Where users are known, the reasons distinguish users who repeat themselves from users who repeat others.
 
     Args:
         corpus: What to sanitise.
@@ -74,14 +74,14 @@ class _Keys:
 
 
 def _describe_owner(record: Record, user: str | None) -> str:
-    """Whether users repeat themselves, which makes a model learn them by heart, or others; nothing without users."""
+    """Whether users repeat themselves, which makes a model memorise them, or others; nothing without users."""
     if record.user is None or user is None:
         return ""
     return " of the same user" if record.user == user else " of another user"
 
 
 def normalise(text: str) -> str:
-    r"""The text as duplicates are compared: compatible characters, small letters, single spaces.
+    r"""The text as duplicates are compared: compatible characters, lowercase letters, single spaces.
 
     >>> normalise("  Ｈello\u00a0 WORLD ")
     'hello world'

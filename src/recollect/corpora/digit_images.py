@@ -1,4 +1,4 @@
-"""Digits that made-up people draw: small labelled images, each person with a hand of their own."""
+"""Digits that synthetic people draw: small labelled images, each person with a hand of their own."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def draw_digit_images(*, people: int, per_person: int = 20, seed: int = 0, size:
     """
     check_at_least(1, people=people, each=per_person)
     check_at_least(12, size=size)
-    return Corpus(f"drawings of {people} made-up people", _DigitImages(people, per_person, seed, size))
+    return Corpus(f"drawings of {people} synthetic people", _DigitImages(people, per_person, seed, size))
 
 
 @dataclass(frozen=True)

@@ -108,23 +108,23 @@ def read_members(
 ) -> Members:
     """Who is known to be in the training set, checked against the corpus.
 
-    Ids are users' where the corpus has users, else records'. Whoever is not listed is unknown. Forms:
+    Ids are users' where the corpus has users, else records'. Those not listed are unknown. Forms:
 
     - a list, set or tuple of ids;
     - a text file with one id per line (`users.txt`);
     - `column:NAME`, a column of the corpus with true, false (1 and 0, yes and no) or null for unknown, by user where
       all records of each user agree, else by record. As members its false values are non-members;
-    - a saved `cohorts.json`, or `Cohorts`, in which everybody who did not train the model is a non-member.
+    - a saved `cohorts.json`, or `Cohorts`, in which everybody who is not a member is a non-member.
 
     Args:
         members: Those in the training set; None if only non-members are known.
         corpus: The corpus whose users or records they are.
-        non_members: Those not in it, in the same forms, but for cohorts, which tell both.
+        non_members: Those not in it, in the same forms, but for cohorts, which contain both.
         others: Whether everybody who is not listed is unknown or a non-member.
         model: Whose training set: the name of the model in the cohorts.
 
     Raises:
-        CorpusError: An id does not occur in the corpus or stands in both lists, or a list is empty.
+        CorpusError: An id does not occur in the corpus or is in both lists, or a list is empty.
     """
     check_one_of(("unknown", "non-members"), others=others)
     inside = None if members is None else _read(members, corpus, model, "members")
@@ -140,7 +140,7 @@ def _read_non_members(given: MembersSource, corpus: Corpus, model: str) -> Membe
     """Those who are listed as non-members; what a column says of everybody else is no part of it."""
     if isinstance(given, Cohorts | Members) or _is_json(given):
         raise CorpusError(
-            "Non-members were given in a form that tells of members and non-members at once.",
+            "Non-members were given in a form that contains members and non-members at once.",
             do="Give it as the members: everybody else in it is a non-member.",
             code="needless_non_members",
         )
@@ -185,7 +185,7 @@ def _is_json(given: MembersSource) -> bool:
 
 
 def _read_cohorts(cohorts: Cohorts, corpus: Corpus, model: str) -> Members:
-    """Everybody, as the cohorts tell of this model."""
+    """All units, as the cohorts define for this model."""
     cohorts.check_corpus(corpus)
     members, others = frozenset(cohorts.members(model)), frozenset(cohorts.non_members(model))
     return Members(unit=cohorts.unit, members=members, non_members=others)

@@ -72,7 +72,7 @@ def draw_groups(
     if ends[-1] > len(shuffled):
         raise NotEnoughData(
             f"The groups {', '.join(sizes)} need {ends[-1]:,} together, and there are {len(shuffled):,}.",
-            do="Ask for smaller groups, or give a larger corpus.",
+            do="Request smaller groups, or give a larger corpus.",
             code="too_few_units",
         )
     bounds = zip(sizes, ends[:-1], ends[1:], strict=True)
@@ -155,7 +155,7 @@ def _compute_sizes(sizes: Mapping[str, float | int], total: int) -> list[int]:
         if not counts[-1]:
             raise NotEnoughData(
                 f"A share of {size} of {total:,} leaves {group} empty.",
-                do="Ask for a larger share, or give more data.",
+                do="Request a larger share, or give more data.",
                 code="empty_group",
             )
     return counts

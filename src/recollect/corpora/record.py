@@ -53,7 +53,7 @@ class Record:
 
     @property
     def scored_text(self) -> str:
-        """The text whose symbols a language model has to predict: the text, or the target of a pair."""
+        """The text whose tokens a language model has to predict: the text, or the target of a pair."""
         text = self.text if self.target is None else self.target
         return text or ""
 
@@ -63,7 +63,7 @@ class Record:
         return digest_framed(self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """The content as bytes from which it could be told apart from any other: each part after its length."""
+        """The content as bytes from which it could be distinguished from any other: each part after its length."""
         encoded = b""
         for header, text in ((_TEXT, self.text), (_SOURCE, self.source), (_TARGET, self.target)):
             if text is not None:

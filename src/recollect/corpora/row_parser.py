@@ -1,4 +1,4 @@
-"""From a row of columns to a record, or to the fault that stands in its way."""
+"""From a row of columns to a record, or to the fault that is in its way."""
 
 from __future__ import annotations
 

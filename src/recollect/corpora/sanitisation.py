@@ -22,7 +22,7 @@ from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
 
 PLACEHOLDER = "[***]"
-"""What stands in place of a masked secret: signs that no slot is filled with, so that it is not found again."""
+"""The replacement of a masked secret: characters that no slot is filled with, so that it is not found again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Sanitisation:
 
 
 def sanitise_by_format(corpus: Corpus, formats: Sequence[Format], *, mask: bool = False) -> Sanitisation:
-    """The corpus without what has one of these formats, wherever it stands in a text.
+    """The corpus without what has one of these formats, wherever it is in a text.
 
     Args:
         corpus: What to sanitise.
@@ -131,7 +131,7 @@ def collect_texts(record: Record) -> dict[str, str]:
 
 
 def _find_matcher(record: Record, matchers: Sequence[Matcher]) -> Matcher | None:
-    """The first format that stands somewhere in the record."""
+    """The first format that is somewhere in the record."""
     return next((m for m in matchers if any(text in m for text in collect_texts(record).values())), None)
 
 

@@ -17,7 +17,7 @@ _WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """How texts are cut. Every piece is an exact part of the text, and only white space lies between pieces.
+    """How texts are cut. Every piece is an exact part of the text, and only white space is between pieces.
 
     >>> Split(by="windows", words=2)("one two three")
     ['one two', 'three']

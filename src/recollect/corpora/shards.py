@@ -1,4 +1,4 @@
-"""From the name of a corpus to the files it lies in."""
+"""From the name of a corpus to the files it is in."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ Stamp = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Shard:
-    """One file of a corpus, or all of a corpus that lies in memory."""
+    """One file of a corpus, or all of a corpus that is in memory."""
 
     path: str
-    """The file; of what lies in memory, a name such as "DataFrame (120 rows)"."""
+    """The file; of what is in memory, a name such as "DataFrame (120 rows)"."""
     format: str
     compression: str = ""
     """How it is compressed: "gz", "zst" or not at all."""
     prefix: str = ""
-    """What stands before the line number in ids: empty in a corpus of one file."""
+    """What is before the line number in ids: empty in a corpus of one file."""
     stamp: Stamp | None = None
     """Size and time of change when the corpus was named; None where there is no file."""
     running_text: bool = False
     """Whether a text file is one running text, instead of a record per line."""
     content: Any = field(default=None, repr=False, compare=False)
-    """The rows themselves, where they lie in memory."""
+    """The rows themselves, where they are in memory."""
 
     def check_unchanged(self) -> None:
         """Refuse a file that is not what it was when the corpus was named."""
@@ -63,7 +63,7 @@ def read_stamp(path: Path) -> Stamp:
 
 
 def build_missing_file_error(path: Path) -> CorpusError:
-    """The error for a path where nothing is; it names what lies nearby."""
+    """The error for a path where nothing is; it names what is nearby."""
     folder = path.parent
     while not folder.is_dir() and folder != folder.parent:
         path, folder = folder, folder.parent
@@ -79,7 +79,7 @@ def build_unreadable_error(path: Path | str, error: OSError) -> CorpusError:
     """The error for a file that the system does not let us read."""
     return CorpusError(
         f"{path} cannot be read: {error.strerror or error}.",
-        do="Check its permissions and the disk it lies on.",
+        do="Check its permissions and the disk it is on.",
         code="unreadable_file",
     )
 
@@ -135,7 +135,7 @@ def parse_suffixes(name: str) -> tuple[str, str]:
 
 
 def _list_folder(folder: Path, format: str | None) -> list[Path]:
-    """The shards that lie in a folder, by name; files whose name begins with . or _ are not shards."""
+    """The shards that are in a folder, by name; files whose name begins with . or _ are not shards."""
     try:
         files = sorted(file for file in folder.iterdir() if file.is_file() and file.name[0] not in "._")
     except OSError as error:

@@ -50,7 +50,7 @@ def append_values(file: IO[bytes] | None, values: NDArray[Any]) -> IO[bytes]:
 
 
 class Spill:
-    """64-bit hashes of strings; sorted runs of them lie in an unnamed temporary file.
+    """64-bit hashes of strings; sorted runs of them are in an unnamed temporary file.
 
     What is held in memory: one run and, while counting, one slice that goes through all runs.
     """

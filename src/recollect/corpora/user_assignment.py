@@ -14,7 +14,7 @@ from recollect.streams import derive_seed
 
 
 def assign_artificial_users(corpus: Corpus, *, users: int, seed: int) -> Corpus:
-    """The same records, each given to one of `users` made-up users at random.
+    """The same records, each given to one of `users` synthetic users at random.
 
     Song and Shmatikov 2019, section 4.1, "cross-domain reference datasets": a corpus without users is split
     into random subsets, each an artificial user. Here a record's user follows from the seed and the record's id
@@ -36,7 +36,7 @@ def assign_artificial_users(corpus: Corpus, *, users: int, seed: int) -> Corpus:
     if users * 10 > len(corpus):
         raise NotEnoughData(
             f"{users:,} artificial users need at least {users * 10:,} records, and {corpus.name} has {len(corpus):,}.",
-            do=f"Ask for at most {len(corpus) // 10:,} users.",
+            do=f"Request at most {len(corpus) // 10:,} users.",
             code="too_few_records",
         )
     return Corpus(f"{corpus.name} ({users} artificial users)", _ArtificialUsers(corpus, users, seed), corpus.skipped)

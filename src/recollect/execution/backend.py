@@ -20,7 +20,7 @@ class Done(Generic[Value]):
 
 @dataclass(frozen=True)
 class Failure:
-    """The work could not be done on this item; the others went on."""
+    """The work could not be done on this item; the others continued."""
 
     error: Exception
     traceback: str

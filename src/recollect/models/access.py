@@ -1,4 +1,4 @@
-"""Access: the four facts that say what a model shows, compared field by field."""
+"""Access: what a model outputs, in four fields that are compared one by one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ORDER: dict[Logprob, int] = {"none": 0, "shown": 1, "any": 2}
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """What a model shows, or what an audit needs.
+    """What a model outputs, or what an audit needs.
 
     >>> Access.PROBABILITIES.covers(Access.RANKS)
     True
@@ -22,16 +22,16 @@ class Access:
     """
 
     k: int | None
-    """How many ranked symbols are shown; None for all of them."""
+    """How many ranked tokens the model outputs; None for all of them."""
     logprob: Logprob
-    """Of which symbols the log-probability is shown."""
+    """For which tokens the model outputs the log-probability."""
     distribution: bool
-    """Whether entropy and spread of the whole predictive distribution are shown."""
+    """Whether entropy and logprob_std of the whole predictive distribution are available."""
     steps: bool
-    """Whether the model can be asked step by step (the Stepper protocol)."""
+    """Whether the model can be queried step by step (the Stepper protocol)."""
 
     LABEL: ClassVar[Access]
-    """Only the likeliest symbol."""
+    """Only the most likely token."""
     RANKS: ClassVar[Access]
     """The full ranking, no numbers."""
     PROBABILITIES: ClassVar[Access]
@@ -42,29 +42,27 @@ class Access:
     def __post_init__(self) -> None:
         if self.k is not None and self.k < 1:
             raise PlanError(
-                f"A model cannot show the top {self.k} symbols.", do="Choose k of 1 or more.", code="k_below_one"
+                f"A model cannot output the top {self.k} tokens.", do="Choose k of 1 or more.", code="k_below_one"
             )
 
     @classmethod
     def top(cls, k: int) -> Access:
-        """The k likeliest symbols in order, no numbers (TOP_K)."""
+        """The top k tokens in order, no probabilities."""
         return cls(k=k, logprob="none", distribution=False, steps=False)
 
     def covers(self, needed: Access) -> bool:
-        """Whether a model with this access shows all that is needed."""
+        """Whether this access includes everything that is needed."""
         return not self.list_missing(needed)
 
     def list_missing(self, needed: Access) -> list[str]:
         """What is needed and not shown, in words; empty if nothing is missing."""
         gaps = []
         if self.k is not None and (needed.k is None or needed.k > self.k):
-            gaps.append("the rank of every symbol" if needed.k is None else f"the {needed.k} likeliest symbols")
+            gaps.append("the rank of every token" if needed.k is None else f"the top {needed.k} tokens")
         if _ORDER[needed.logprob] > _ORDER[self.logprob]:
-            gaps.append(
-                "log-probabilities" + (" of any symbol" if needed.logprob == "any" else " of the shown symbols")
-            )
+            gaps.append("log-probabilities" + (" of any token" if needed.logprob == "any" else " of the top tokens"))
         if needed.distribution and not self.distribution:
-            gaps.append("the whole predictive distribution (entropy, spread)")
+            gaps.append("the whole predictive distribution (entropy, logprob_std)")
         if needed.steps and not self.steps:
             gaps.append("answers step by step")
         return gaps
@@ -80,11 +78,9 @@ class Access:
         )
 
     def __str__(self) -> str:
-        ranks = (
-            "all symbols ranked" if self.k is None else f"the top {self.k}" if self.k > 1 else "the likeliest symbol"
-        )
-        numbers = {"none": "no numbers", "shown": "log-probabilities of those", "any": "any log-probability"}
-        extras = ["entropy and spread"] * self.distribution + ["step by step"] * self.steps
+        ranks = "all tokens ranked" if self.k is None else f"the top {self.k}" if self.k > 1 else "the top token"
+        numbers = {"none": "no probabilities", "shown": "log-probabilities of those", "any": "any log-probability"}
+        extras = ["entropy and logprob_std"] * self.distribution + ["step by step"] * self.steps
         return ", ".join([ranks, numbers[self.logprob], *extras])
 
 
@@ -103,11 +99,11 @@ class HasAccess(Protocol):
 
     @property
     def access(self) -> Access:
-        """The most it shows."""
+        """Its full access."""
 
 
 def require(needed: Access, model: HasAccess, *, audit: str, instead: str = "") -> None:
-    """Refuse a model that does not show what is needed; to be called before any cost.
+    """Refuse a model with too little access; to be called before any computation.
 
     Args:
         needed: What the audit or signal needs.
@@ -120,9 +116,9 @@ def require(needed: Access, model: HasAccess, *, audit: str, instead: str = "") 
     """
     gaps = model.access.list_missing(needed)
     if gaps:
-        better = f"give a model that shows {' and '.join(gaps)}."
+        better = f"give a model that outputs {' and '.join(gaps)}."
         raise AccessError(
-            f"{audit} needs {' and '.join(gaps)}; model {model.name!r} shows {model.access}.",
+            f"{audit} needs {' and '.join(gaps)}; model {model.name!r} outputs {model.access}.",
             do=f"{instead.rstrip('.')}, or {better}" if instead else better.capitalize(),
             code="access_missing",
         )

@@ -34,8 +34,8 @@ def open_adapter(name: AdapterRef, folder: Path, adapter_folder: Path, kind: Kin
 
     Args:
         name: Base and adapter as the user named them.
-        folder: Where the base lies.
-        adapter_folder: Where the adapter lies.
+        folder: Where the base is.
+        adapter_folder: Where the adapter is.
         kind: What it is to predict, where that is not to be read from the adapter.
 
     Raises:
@@ -138,7 +138,7 @@ def _refuse_prompt_learning(peft_model: Any, adapter: str) -> None:
     """Refuse adapters that lengthen the text."""
     if peft_model.active_peft_config.is_prompt_learning:
         raise ModelError(
-            f"The adapter {adapter!r} puts learnt vectors before the text, so its tokens stand elsewhere.",
+            f"The adapter {adapter!r} puts learnt vectors before the text (prompt learning), which shifts its tokens.",
             do="Use an adapter that changes weights, such as LoRA.",
             code="prompt_learning_adapter",
         )

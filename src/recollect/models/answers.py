@@ -1,4 +1,4 @@
-"""Answers: four numbers per symbol that a model had to predict, and whose and where it stood."""
+"""Answers: four numbers per predicted token, with its record and position."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answers:
-    """What a model showed about some records: one row per predicted symbol, records in the order asked.
+    """A model's scores of some records: one row per predicted token, records in the order given.
 
     Rows `offsets[i]:offsets[i + 1]` belong to `records[i]`; a record may have no rows at all (a text of one
     token, whose first token cannot be predicted). Columns that the model does not show are None.
@@ -31,15 +31,15 @@ class Answers:
     position: Integers
     """Which token of the record's text (0 = first ordinary token) had to be predicted."""
     start: Integers
-    """Where the symbol begins in the record's text, in characters."""
+    """Where the token begins in the record's text, in characters."""
     end: Integers
     """Where it ends; start == end for a class label."""
     known: NDArray[np.bool_]
-    """False where the model's vocabulary could only call the symbol `<unk>`: never a hit, never a word."""
+    """False where the token is `<unk>` to the model: it never counts as predicted."""
     rank: Integers
-    """Number of symbols at least as likely as the true one, itself included; 0 = not among those shown."""
+    """Number of tokens at least as likely as the true one, itself included; 0 = not among those shown."""
     logprob: Floats | None
-    """Natural log-probability of the true symbol; NaN where this symbol's is not shown."""
+    """Natural log-probability of the true token; NaN where this token's is not shown."""
     entropy: Floats | None
     """Of the whole predictive distribution, in nats."""
     logprob_std: Floats | None
@@ -52,12 +52,12 @@ class Answers:
 
     @property
     def rows(self) -> int:
-        """How many symbols were predicted."""
+        """How many tokens were predicted."""
         return int(self.offsets[-1])
 
     @cached_property
     def index_of(self) -> dict[str, int]:
-        """Where in `records` a record stands (for the first time), by digest."""
+        """Where in `records` a record is (for the first time), by digest."""
         return {record: i for i, record in reversed(list(enumerate(self.records)))}
 
     def __contains__(self, record: object) -> bool:

@@ -1,4 +1,4 @@
-"""What causal and seq2seq models share: passes in which every symbol read predicts the next one."""
+"""What causal and seq2seq models share: passes in which every token read predicts the next one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Inputs = dict[str, Any]
 
 @dataclass(frozen=True)
 class Pass:
-    """Symbols that are read at once, and what follows the last so many of them."""
+    """Tokens that are read at once, and what follows the last so many of them."""
 
     input_ids: Ids
     target_ids: Ids
@@ -42,13 +42,13 @@ class PassScorer:
         Args:
             network: A Hugging Face model, in evaluation mode.
             name: How the user named it.
-            padding: The symbol that passes are filled up with.
+            padding: The token that passes are filled up with.
             encoder_inputs: Something small for an encoder to read while the decoder reads a pass.
 
         Raises:
-            ModelError: The network looks at symbols that come later.
+            ModelError: The network looks at tokens that come later.
         """
-        # keys and values are of use only to those who go on from them
+        # keys and values are of use only to those who continue from them
         self._always: Inputs = {"use_cache": False} if hasattr(network.config, "use_cache") else {}
         self._reads_as = "" if encoder_inputs is None else "decoder_"
         self._network, self._padding = network, padding
@@ -98,22 +98,22 @@ class PassScorer:
         )
 
     def _build_inputs(self, ids: Tensor) -> Inputs:
-        """What the network is given to read: every symbol of the table, those on the right too."""
+        """What the network is given to read: every token of the table, those on the right too."""
         placed = ids.to(self._network.device)
         names = (f"{self._reads_as}input_ids", f"{self._reads_as}attention_mask")
         return {**self._always, names[0]: placed, names[1]: torch.ones_like(placed)}
 
     @torch.inference_mode()
     def _refuse_looking_ahead(self, probe: Inputs, name: str) -> None:
-        """Refuse a network whose predictions depend on symbols that come later: it would be shown the answers."""
+        """Refuse a network whose predictions depend on tokens that come later: it would be shown the answers."""
         other = {**probe, **self._build_inputs(torch.tensor([[0, 1, 1, 0]]))}
         first_logits, second_logits = (self._network(**inputs).logits[:, :2] for inputs in (probe, other))
         if not torch.allclose(
             first_logits, second_logits, rtol=1e-3, atol=1e-3 * float(first_logits.abs().max()), equal_nan=True
         ):
             raise ModelError(
-                f"The model {name!r} looks at the symbols that it is to predict.",
-                do="It does not predict from left to right: say what it predicts (--as masked), or set is_decoder.",
+                f"The model {name!r} attends to the tokens that it has to predict.",
+                do="It does not predict from left to right: set --kind masked, or is_decoder in its configuration.",
                 code="looks_ahead",
             )
 
@@ -121,13 +121,13 @@ class PassScorer:
 def build_answers(
     digests: Sequence[str], texts: Sequence[EncodedText], unpredicted: int, scores: TokenScores
 ) -> Answers:
-    """Answers about texts of which every symbol but the first few was predicted, once, in order.
+    """Answers about texts of which every token but the first few was predicted, once, in order.
 
     Args:
         digests: The records.
-        texts: Their ordinary symbols.
-        unpredicted: How many symbols at the beginning of each text were not predicted.
-        scores: One row per predicted symbol.
+        texts: Their ordinary tokens.
+        unpredicted: How many tokens at the beginning of each text were not predicted.
+        scores: One row per predicted token.
     """
     joined = EncodedText.concatenate(texts)
     position = np.concatenate([np.arange(0), *(np.arange(len(text)) for text in texts)]).astype(np.int32)

@@ -114,9 +114,9 @@ class TokenBudget:
     def map_batches(
         self, lengths: Sequence[int] | Indices, score: Callable[[Indices], Found]
     ) -> Iterator[tuple[Indices, Found]]:
-        """Ask batch by batch; yields the indices of each batch with what was found for them.
+        """Score batch by batch; yields the indices of each batch with what was found for them.
 
-        A batch that does not fit into memory is cut up and asked again.
+        A batch that does not fit into memory is split and scored again.
 
         Raises:
             ModelError: Not even a single item fits into memory.

@@ -23,9 +23,9 @@ from recollect.models.windows import get_window_width, plan_windows
 class Causal:
     """A Hugging Face causal language model, transformer or recurrent.
 
-    The first token of a text is predicted only if something was read before it in training too: the symbols that
+    The first token of a text is predicted only if something was read before it in training too: the tokens that
     the tokenizer itself puts there, or the one that the model's card names as `start_symbol`. A text longer than
-    the model reads at once is read in windows; the symbols before the text stand in the first window only.
+    the model reads at once is read in windows; the tokens before the text are in the first window only.
     """
 
     kind: Kind = "causal"
@@ -39,7 +39,7 @@ class Causal:
             question: How long a window is read.
 
         Raises:
-            ModelError: The window is longer than the model reads, its card names an unknown start symbol, or it looks
+            ModelError: The window is longer than the model reads, its card names an unknown start token, or it looks
                 ahead.
         """
         self.name, self.digest, self.question = pretrained.name, pretrained.digest, question
@@ -73,7 +73,7 @@ class Causal:
         return build_answers(tuple(distinct), texts, unseen, self._passes.score_passes(passes))
 
     def stepper(self, *, memory: int | None = None) -> TreeStepper:
-        """The model walked symbol by symbol, keeping at most so many bytes of what it remembers between steps."""
+        """The model queried token by token, keeping at most so many bytes of what it remembers between steps."""
         return TreeStepper(
             self._network,
             lambda text: [*self._before, *self._encode([text])[0].ids],
@@ -93,7 +93,7 @@ class Causal:
 
 
 def get_start_token(card: Mapping[str, Any], tokenizer: Any) -> list[int]:
-    """The symbol that the model's card says stood before every text in training, if it names one.
+    """The token that the model's card says was before every text in training, if it names one.
 
     Raises:
         ModelError: The tokenizer does not know it.
@@ -104,8 +104,8 @@ def get_start_token(card: Mapping[str, Any], tokenizer: Any) -> list[int]:
     token_id = start if isinstance(start, int) else tokenizer.get_vocab().get(start)
     if token_id is None or not 0 <= token_id < len(tokenizer):
         raise ModelError(
-            f"The card of the model names the start symbol {start!r}, which its tokenizer does not know.",
-            do="Put the symbol that every text began with in training into card.json, or take the entry out.",
+            f"The model's card names the start token {start!r}, which is not in its tokenizer's vocabulary.",
+            do="Put the token that every training text started with into card.json, or remove the entry.",
             code="unknown_start_token",
         )
     return [token_id]

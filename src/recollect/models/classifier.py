@@ -1,4 +1,4 @@
-"""Classifiers of texts and of arrays: one symbol per record, its label; and the logits, because classes are few."""
+"""Classifiers of texts and of arrays: one token per record, its label; and the logits, because classes are few."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Classifier:
 
         Args:
             pretrained: With a tokenizer it reads texts, without one arrays.
-            question: How it is asked; only the precision matters here.
+            question: The scoring options; only the precision matters here.
 
         Raises:
             ModelError: The model does not choose one of several labels.
@@ -52,7 +52,7 @@ class Classifier:
 
     @property
     def budget(self) -> int:
-        """How much is read at once: symbols of texts, values of arrays."""
+        """How much is read at once: tokens of texts, values of arrays."""
         return self._inputs.budget.tokens
 
     @budget.setter
@@ -195,7 +195,7 @@ class _Texts:
         return found
 
     def _build_inputs(self, records: Sequence[Record]) -> list[NDArray[np.int64]]:
-        """The symbols of each text, with the special ones around it."""
+        """The tokens of each text, with the special ones around it."""
         before, after = self._encode.prefix_ids, self._encode.suffix_ids
         encoded = self._encode([get_text(record) for record in records])
         inputs = [np.concatenate([before, text.ids, after]).astype(np.int64) for text in encoded]
@@ -204,7 +204,7 @@ class _Texts:
                 raise CorpusError(f"The text of record {record.id!r} is empty.", do="Remove it.", code="empty_text")
             if self._longest is not None and len(ids) > self._longest:
                 raise CorpusError(
-                    f"The text of record {record.id!r} has {len(ids)} symbols; "
+                    f"The text of record {record.id!r} has {len(ids)} tokens; "
                     f"the model {self._name!r} reads at most {self._longest}.",
                     do="Cut long texts first (--split windows): a label given to a part of a text may be another one.",
                     code="text_too_long",
@@ -215,7 +215,7 @@ class _Texts:
     def _run_batch(self, inputs: list[NDArray[np.int64]], batch: Indices) -> Tensor:
         """The logits of some texts, padded on the right."""
         if self._padding is None:
-            # some models then take the last symbol as the end of the text: no padding, one by one
+            # some models then take the last token as the end of the text: no padding, one by one
             return torch.cat([self._forward(torch.from_numpy(inputs[i])[None], None) for i in batch])
         return self._forward(*pad([inputs[i] for i in batch], self._padding))
 

@@ -16,7 +16,7 @@ from recollect.errors import ModelError
 def clone(network: Any, *, name: str, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Any:
     """A copy in evaluation mode whose mode, hooks, precision and device are its own.
 
-    A weight that has the precision and device asked for is shared, so the copy costs no memory where nothing needs to
+    A weight that has the precision and device requested is shared, so the copy costs no memory where nothing needs to
     be converted. Should a shared weight change later, the copy refuses to compute: its digest would not be its own.
 
     Args:
@@ -65,7 +65,7 @@ def refuse_absent(network: Any, name: str) -> None:
 
 
 class _ChangeGuard:
-    """A hook before every pass that refuses to go on once a shared weight was changed in place, as training does."""
+    """A hook before every pass that refuses to continue once a shared weight was changed in place, as training does."""
 
     def __init__(self, shared: Sequence[Tensor], name: str) -> None:
         # tensors made in inference mode count no changes, and can have none

@@ -1,4 +1,4 @@
-"""How each kind of model goes on from what it remembers: by a state, by keys and values, or by reading all again."""
+"""How each kind of model continues from what it remembers: by a state, by keys and values, or by reading all again."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from recollect.models.architectures.stateful import Stateful
 from recollect.models.nodes import Rows
 
 _CACHE_ERRORS = (RuntimeError, ValueError, TypeError, AttributeError, IndexError, KeyError, NotImplementedError)
-"""What a model raises that does not go on from keys and values."""
+"""What a model raises that does not continue from keys and values."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrefixState:
-    """What was read once for all: the symbols before the root, and the source of a target."""
+    """What was read once for all: the tokens before the root, and the source of a target."""
 
     ids: Tensor
-    """The symbols before the root [1, length]."""
+    """The tokens before the root [1, length]."""
     past: Rows | None = None
     """What the model remembers of them, with one row."""
     source: Any = None
@@ -38,13 +38,13 @@ class PrefixState:
 
 
 class StepDecoder(Protocol):
-    """A model that goes on from what it remembers."""
+    """A model that continues from what it remembers."""
 
     mixes_depths: bool
-    """Whether nodes of different depths and origins go on together; then `count_ancestors` is the same for all."""
+    """Whether nodes of different depths and origins continue together; then `count_ancestors` is the same for all."""
 
     def read_prefix(self, ids: Tensor, source: Tensor | None) -> PrefixState:
-        """Read the symbols before the root and the root's own [1, length], and the source."""
+        """Read the tokens before the root and the root's own [1, length], and the source."""
 
     def count_ancestors(self, depth: int) -> int:
         """From how many ancestors' memory a node so deep is computed; 0 if from the origin alone."""
@@ -53,7 +53,7 @@ class StepDecoder(Protocol):
         """How many bytes one node so deep may need while it is computed: logits, keys and values."""
 
     def decode(self, origin: PrefixState, past: Rows | None, token_ids: Tensor) -> tuple[Rows, Tensor]:
-        """Read symbols [nodes, steps] after what is remembered of their ancestors, or, if None, after the origin.
+        """Read tokens [nodes, steps] after what is remembered of their ancestors, or, if None, after the origin.
 
         Returns:
             What to remember of the last of the nodes on each path [nodes, so many, …], and the logits of what follows.
@@ -167,12 +167,12 @@ class RereadDecoder:
         return self._row * (origin.ids.shape[1] + depth + 1)
 
     def read_prefix(self, ids: Tensor, source: Tensor | None) -> PrefixState:
-        """The symbols themselves."""
+        """The tokens themselves."""
         encoded = None if source is None else self._network.get_encoder()(source)
         return PrefixState(ids=ids[:, :-1], source=encoded)
 
     def decode(self, origin: PrefixState, past: Rows | None, token_ids: Tensor) -> tuple[Rows, Tensor]:
-        """Everything from the first symbol."""
+        """Everything from the first token."""
         path_ids = torch.cat([origin.ids.expand(len(token_ids), -1), token_ids], dim=1)
         name = "decoder_input_ids" if self._decodes else "input_ids"
         read: dict[str, Any] = {name: path_ids, **origin.expand_source(len(token_ids))}

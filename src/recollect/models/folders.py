@@ -25,7 +25,7 @@ _IGNORED_FILES = ["*/*", "consolidated*"]
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """Where the files of a model lie."""
+    """Where the files of a model are."""
 
     name: Checkpoint | AdapterRef
     """What the user named."""
@@ -94,7 +94,7 @@ def find_adapter_folder(name: Checkpoint) -> Path:
     if not (folder / "adapter_config.json").is_file():
         raise ModelError(
             f"The folder {ref!r} holds no adapter: it has no adapter_config.json.",
-            do="After the '+' stands a folder that peft's save_pretrained wrote.",
+            do="Give a folder that peft's save_pretrained wrote after the '+'.",
             code="no_adapter",
         )
     _refuse_without_weights(folder, ADAPTER_WEIGHTS, ref)
@@ -149,9 +149,9 @@ def _build_unreachable_error(model: HubRef, error: Exception) -> ModelError:
 
     tried = f"There is no model {str(model)!r} in the hub's cache ({constants.HF_HUB_CACHE})."
     if constants.is_offline_mode():
-        why, ask = " The hub was not asked, because HF_HUB_OFFLINE is set.", "Unset HF_HUB_OFFLINE, or"
+        why, ask = " The hub was not contacted, because HF_HUB_OFFLINE is set.", "Unset HF_HUB_OFFLINE, or"
     else:
-        why, ask = f" The hub said: {str(error).strip().splitlines()[0]}", "Check the name, or"
+        why, ask = f" The hub answered: {str(error).strip().splitlines()[0]}", "Check the name, or"
     pinned = "" if model.revision is None else f" --revision {model.revision}"
     do = f"{ask} fetch it where there is a network with `hf download {model.name}{pinned}`."
     return ModelError(tried + why, do=do, code="hub_unreachable")

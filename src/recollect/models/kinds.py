@@ -1,4 +1,4 @@
-"""What models are told apart by; importing this costs nothing."""
+"""What models are distinguished by; importing this costs nothing."""
 
 from __future__ import annotations
 

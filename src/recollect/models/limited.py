@@ -22,7 +22,7 @@ class Limited:
 
     model: Model
     access: Access
-    """What it still shows."""
+    """The reduced access."""
     min_probability: float | None = None
     """The probability below which it shows nothing; None if it shows all it may."""
 
@@ -48,11 +48,11 @@ class Limited:
 
     @property
     def question(self) -> Question:
-        """How it is asked."""
+        """The scoring options."""
         return self.model.question
 
     def answer(self, records: Sequence[Record]) -> Answers:
-        """What it still shows about these records."""
+        """The scores of these records, at the reduced access."""
         return weaken(self.model.answer(records), self.access, min_probability=self.min_probability)
 
 
@@ -62,7 +62,7 @@ def limited(model: Model, access: Access, *, min_probability: float | None = Non
     Args:
         model: Any model, itself limited or not.
         access: The most it may show; where the model shows less already, it stays so.
-        min_probability: A probability below which a symbol is not shown at all, as in keyboards that suggest nothing
+        min_probability: A probability below which a token is not shown at all, as in keyboards that suggest nothing
             rather than something unlikely (Inan et al. 2021, footnote 3).
 
     Raises:
@@ -89,7 +89,7 @@ def limited(model: Model, access: Access, *, min_probability: float | None = Non
 def weaken(answers: Answers, access: Access, *, min_probability: float | None = None) -> Answers:
     """The answers as a model with this access would have given them; the stored ones are left as they are.
 
-    A symbol that is not shown has rank 0. Its log-probability is missing too unless that of any symbol is shown.
+    A token that is not shown has rank 0. Its log-probability is missing too unless that of any token is shown.
 
     Args:
         answers: What a model showed that shows at least as much.

@@ -1,4 +1,4 @@
-"""From the name of a model, or from a model in memory, to a model that may be asked: the same in all doors."""
+"""From the name of a model, or from a model in memory, to a model that scores records; for CLI, plans and Python."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def load_model(
     kind: Kind | None = None,
     device: str | None = None,
 ) -> Model:
-    """The model of that name, or the one in memory, ready to be asked.
+    """The model of that name, or the one in memory, ready to score.
 
     A model in memory has the digest and the answers of the same weights saved by `save_pretrained`. It is not changed;
     should you train it further, load it again.
@@ -34,12 +34,12 @@ def load_model(
             a pipeline of `transformers`, a PEFT model, or anything that keeps the `Model` protocol, which is returned
             as it is.
         tokenizer: Of a model in memory; a pipeline brings its own.
-        question: How it is to be asked; a recorded model and one of the user's own have theirs.
+        question: The scoring options; a recorded model and one of the user's own have theirs.
         kind: What it predicts, where its architecture does not say or says something else.
         device: Where it computes; None for the best there is, and for a model in memory where it is.
 
     Raises:
-        ModelError: It cannot be found, loaded or asked; the message says what is there instead.
+        ModelError: It cannot be found, loaded or used; the message says what is there instead.
         MissingDependency: An optional package is needed.
     """
     if isinstance(source, str | Path):
@@ -76,7 +76,7 @@ def _load_named(ref: str, tokenizer: Any, *, question: Question | None, kind: Ki
     if tokenizer is not None:
         raise ModelError(
             f"A tokenizer was given for the model {ref!r}, which has its own.",
-            do="Leave tokenizer= out; it belongs to a model in memory.",
+            do="Leave tokenizer= out; it is for a model in memory.",
             code="tokenizer_not_wanted",
         )
     name = parse_model(ref)
@@ -115,15 +115,15 @@ def _refuse_without_transformers(source: Any) -> None:
 
 
 def _build_unsupported_error(name: EndpointRef | GgufRef) -> ModelError:
-    """What to do about models that are named, but cannot be asked yet."""
+    """What to do about models that are named, but cannot be used yet."""
     if isinstance(name, EndpointRef):
         return ModelError(
-            f"The model {str(name)!r} is an endpoint, and endpoints cannot be asked yet.",
+            f"The model {str(name)!r} is an endpoint, and endpoints cannot be used yet.",
             do="Score it by other means and give recorded:DIR (see recollect.models.recordings.write_recording).",
             code="endpoint_not_supported_yet",
         )
     return ModelError(
         f"The model {str(name)!r} is a GGUF file, and these cannot be read yet.",
-        do="Give the folder that it was converted from, or ask it by other means and give recorded:DIR.",
+        do="Give the folder that it was converted from, or score it by other means and give recorded:DIR.",
         code="gguf_not_supported_yet",
     )

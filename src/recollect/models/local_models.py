@@ -43,7 +43,7 @@ Notes = Mapping[str, Any]
 
 
 def load_local(files: Files, question: Question, kind: Kind | None, device: str | None) -> Model:
-    """The Hugging Face model that lies in these files, with an adapter or without; arguments as for `load_model`."""
+    """The Hugging Face model that is in these files, with an adapter or without; arguments as for `load_model`."""
     ref, target_device = files.ref, pick_device(device)
     if isinstance(files.name, AdapterRef) and files.adapter is not None:
         opened = open_adapter(files.name, files.folder, files.adapter, kind)
@@ -66,7 +66,7 @@ def load_from_memory(
     kind: Kind | None = None,
     device: str | None = None,
 ) -> Model:
-    """A model that lies in memory, ready to be asked as it is now; it is not changed, not even for a moment.
+    """A model that is in memory, ready to score as it is now; it is not changed, not even for a moment.
 
     Its digest and its answers are those of the same weights saved by `save_pretrained` and loaded from the folder.
 
@@ -75,12 +75,12 @@ def load_from_memory(
         tokenizer: Its tokenizer; a pipeline brings one, and models of arrays need none.
         card: What its card says of how it is read (`start_symbol`, `input_mean`, `input_std`); None for the card in the
             folder that it was loaded from, if there is one.
-        question: How it is to be asked.
+        question: The scoring options.
         kind: What it predicts, where its class does not say.
         device: Where it is to compute, on a copy if need be; None for where it is.
 
     Raises:
-        ModelError: It is nothing that can be asked, or its tokenizer is missing or another's.
+        ModelError: It is not a supported model, or its tokenizer is missing or another's.
     """
     question = question or Question()
     network, attachments = _unpack(source, tokenizer)
@@ -116,7 +116,7 @@ def load_base_from_memory(source: Any, tokenizer: Any = None, **settings: Any) -
 
 @dataclass(frozen=True, kw_only=True)
 class _Attachments:
-    """What stands around a network."""
+    """What is around a network."""
 
     name: str
     tokenizer: Any
@@ -128,7 +128,7 @@ class _Attachments:
 def _build_model(
     opened: LoadedNetwork, attachments: _Attachments, question: Question, settle: Callable[[Any], Any]
 ) -> Model:
-    """The model that may be asked; its digest is of the weights as they are stored, before `settle` converts them."""
+    """The model that scores records; its digest is of the weights as they are stored, before `settle` converts them."""
     network, notes = opened.network, dict(opened.notes)
     if reads_arrays(network.config, opened.kind):
         notes[labels.MODEL_SCALING] = Scaling.of(
@@ -143,7 +143,7 @@ def _build_model(
 
 
 def _unpack(source: Any, tokenizer: Any) -> tuple[Any, _Attachments]:
-    """The network of a model or pipeline, and what stands around it."""
+    """The network of a model or pipeline, and what is around it."""
     preprocessing: Notes = {}
     if isinstance(source, Pipeline):
         tokenizer = source.tokenizer if tokenizer is None else tokenizer
@@ -179,11 +179,11 @@ def _read_notes(folder: Path, ref: str) -> dict[str, Notes]:
 
 
 def _build_no_model_error(source: Any, name: str) -> ModelError:
-    """What to do with something that cannot be asked."""
+    """What to do with something that cannot be used."""
     if not isinstance(source, torch.nn.Module):
         return build_not_a_model_error(source)
     return ModelError(
-        f"A {name} is a bare module: it does not say what it reads and predicts.",
+        f"A {name} is a bare module: what it reads and predicts is not defined.",
         do="Give the Hugging Face model inside it (.module of a parallel one, ._orig_mod of a compiled one), or "
         "something of your own that keeps the protocol recollect.models.Model.",
         code="bare_module",
@@ -191,7 +191,7 @@ def _build_no_model_error(source: Any, name: str) -> ModelError:
 
 
 def _refuse_no_tokenizer(attachments: _Attachments) -> None:
-    """Refuse a model of texts without a tokenizer that tells where tokens stand."""
+    """Refuse a model of texts without a tokenizer that tells where tokens are."""
     if attachments.tokenizer is None:
         raise ModelError(
             f"The model {attachments.name!r} reads texts, and no tokenizer was given.",

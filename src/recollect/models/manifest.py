@@ -73,7 +73,7 @@ class Manifest:
             digest=model.digest,
             kind=model.kind,
             question=model.question,
-            # answers are the same whether or not the model can also be walked
+            # answers are the same whether or not the model can also be queried step by step
             access=replace(model.access, steps=False),
             block=block,
             budget=getattr(model, "budget", None),
@@ -103,7 +103,7 @@ class Manifest:
                 do="Check the path.",
                 code="no_answer_store",
             )
-        advice = f"Delete '{folder}', and the model will be asked again."
+        advice = f"Delete '{folder}', and the records will be scored again."
         try:
             written = read_json(path)
             if written["format"] != FORMAT:

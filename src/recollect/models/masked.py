@@ -53,14 +53,14 @@ class Masked:
             question: How many patterns, how much each hides, how long a window is read.
 
         Raises:
-            ModelError: The tokenizer has no symbol for what is hidden.
+            ModelError: The tokenizer has no token for what is hidden.
         """
         self.name, self.digest, self.question = pretrained.name, pretrained.digest, question
         self.revision = pretrained.revision
         tokenizer = pretrained.tokenizer
         if tokenizer.mask_token_id is None:
             raise ModelError(
-                f"The tokenizer of {self.name!r} has no mask symbol.",
+                f"The tokenizer of {self.name!r} has no mask token.",
                 do="Give the tokenizer that it was trained with.",
                 code="no_mask_token",
             )
@@ -87,7 +87,7 @@ class Masked:
 
     @property
     def budget(self) -> int:
-        """How many symbols are read at once."""
+        """How many tokens are read at once."""
         return self._budget.tokens
 
     @budget.setter
@@ -95,7 +95,7 @@ class Masked:
         self._budget.tokens = tokens
 
     def answer(self, records: Sequence[Record]) -> Answers:
-        """One row per record, pattern and hidden symbol, in this order.
+        """One row per record, pattern and hidden token, in this order.
 
         Raises:
             CorpusError: A record has no text.
@@ -109,7 +109,7 @@ class Masked:
         return rows.build_answers()
 
     def embed(self, records: Sequence[Record]) -> NDArray[np.float64]:
-        """One row per record: the last layer at the first symbol ([CLS], where the tokenizer has it).
+        """One row per record: the last layer at the first token ([CLS], where the tokenizer has it).
 
         Of a text that is longer than the model reads, its beginning counts.
         """
@@ -132,15 +132,15 @@ class Masked:
         return points
 
     def neighbours(self, texts: Sequence[str], count: int) -> list[list[str]]:
-        """For each text up to `count` others that differ in one symbol: the likeliest that is not the text's own."""
+        """For each text up to `count` others that differ in one token: the most likely that is not the text's own."""
         return self._substitutes.generate(texts, count)
 
     def _get_room(self, width: int | None) -> int | None:
-        """How many ordinary symbols are read at once, when so many with the special ones are."""
+        """How many ordinary tokens are read at once, when so many with the special ones are."""
         added = self._encode.special_token_count
         if width is not None and width < added + 2:
             raise ModelError(
-                f"A window of {width} symbols leaves no room: the tokenizer of {self.name!r} adds {added}.",
+                f"A window of {width} tokens leaves no room: the tokenizer of {self.name!r} adds {added}.",
                 do=f"Choose a window of {added + 2} or more.",
                 code="window_too_short",
             )
@@ -177,11 +177,11 @@ class Masked:
 
 @dataclass(frozen=True)
 class _Texts:
-    """The texts of some records as symbols, one after the other."""
+    """The texts of some records as tokens, one after the other."""
 
     digests: tuple[str, ...]
     sizes: NDArray[np.int64]
-    """How many ordinary symbols each text has."""
+    """How many ordinary tokens each text has."""
     encoded: EncodedText
     """All texts as one."""
     starts: NDArray[np.int64]
@@ -197,11 +197,11 @@ class _Texts:
         )
 
     def get_ids(self, record: int) -> NDArray[np.int64]:
-        """The symbols of one record."""
+        """The tokens of one record."""
         return self.encoded.ids[self.starts[record] : self.starts[record] + self.sizes[record]]
 
     def take(self, column: NDArray[Any], records: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[Any]:
-        """What stands in a column at these places of these records."""
+        """What is in a column at these places of these records."""
         found: NDArray[Any] = column[self.starts[records] + positions]
         return found
 
@@ -227,7 +227,7 @@ class _Rows:
         self._numbers.put(rows, scores)
 
     def build_answers(self) -> Answers:
-        """All rows, with where in the text they stand."""
+        """All rows, with where in the text they are."""
         texts = self._texts
         record = np.repeat(np.arange(len(self._counts)), self._counts)
         pattern = ragged_arange(self._counts) // np.repeat(np.maximum(self._hides, 1), self._counts)

@@ -1,4 +1,4 @@
-"""The two protocols of a model: to be asked about records, and to be walked step by step."""
+"""The two protocols of a model: scoring records, and querying it step by step."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from recollect.models.kinds import Precision as Precision  # noqa: PLC0414
 from recollect.models.token_spelling import Spelling
 
 SCORING_REVISION = 1
-"""Raised by hand whenever a change may move a number: old answers are then asked again."""
+"""Increased by hand whenever a change may alter a number: old answers are then computed again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """How a model is asked about a record: all that a number depends on besides model and record."""
+    """How a model scores a record: all that a number depends on besides model and record."""
 
     window: int | None = None
     """Tokens read at once; None for as many as the model can."""
@@ -64,14 +64,14 @@ class Model(Protocol):
 
     @property
     def question(self) -> Question:
-        """How it is asked."""
+        """The scoring options."""
 
     @property
     def access(self) -> Access:
         """The most it shows."""
 
     def answer(self, records: Sequence[Record]) -> Answers:
-        """What it shows about these records, in their order."""
+        """The scores of these records, in their order."""
 
 
 def compute_address(model: Model) -> str:
@@ -111,22 +111,22 @@ class Frontier:
 
 
 class Stepper(Protocol):
-    """A model walked symbol by symbol: for extraction and exact ranks.
+    """A model queried token by token: for extraction and exact ranks.
 
-    Log-probabilities are natural, normalised over the whole vocabulary, and returned for the symbols in `among` only.
+    Log-probabilities are natural, normalised over the whole vocabulary, and returned for the tokens in `among` only.
     """
 
     @property
     def spelling(self) -> Spelling:
-        """How its symbols are spelled."""
+        """How its tokens are spelled."""
 
     def encode(self, text: str) -> list[int]:
-        """The symbols of a prefix as `start` reads it, with those that stand before every text."""
+        """The tokens of a prefix as `start` reads it, with those that are before every text."""
 
     def start(self, prefix: str | Sequence[int], *, source: str | Sequence[int] | None = None) -> Frontier:
-        """The one node that stands after `prefix` (for seq2seq: of the target, given the source).
+        """The one node that is after `prefix` (for seq2seq: of the target, given the source).
 
-        Texts are read as the model reads them, with all that stands around a text; symbols are taken as they are.
+        Texts are read as the model reads them, with all that is around a text; tokens are taken as they are.
         """
 
     def step(
@@ -138,9 +138,9 @@ class Stepper(Protocol):
         among: Sequence[int] | None = None,
         last: NDArray[np.bool_] | None = None,
     ) -> tuple[Frontier, NDArray[Any]]:
-        """Append one symbol to each parent: the new nodes, and what may follow them [children, among].
+        """Append one token to each parent: the new nodes, and what may follow them [children, among].
 
-        Nobody will go on from the new nodes that are marked as `last`, so nothing of them need be kept.
+        New nodes that are marked as `last` are not continued from, so no state of them is kept.
         """
 
     def add_children(self, state: Frontier, parents: Sequence[int], token_ids: Sequence[int]) -> Frontier:
@@ -158,15 +158,15 @@ class Steppable(Model, Protocol):
     """A model whose access shows `steps`."""
 
     def stepper(self, *, memory: int | None = None) -> Stepper:
-        """The model walked symbol by symbol, keeping at most so many bytes of what it remembers between steps."""
+        """The model queried token by token, keeping at most so many bytes of what it remembers between steps."""
 
 
 @runtime_checkable
 class Embedder(Protocol):
-    """A model that turns texts into points, so that texts of like meaning lie close together."""
+    """A model that embeds texts, so that texts of similar meaning are close together."""
 
     def embed(self, records: Sequence[Record]) -> NDArray[np.float64]:
-        """One row per record: what the model's last layer makes of the symbol that stands before every text."""
+        """One row per record: the last layer's embedding of the token before every text."""
 
 
 @runtime_checkable

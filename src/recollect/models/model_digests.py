@@ -55,7 +55,7 @@ def compute_model_digest(
 
 
 def compute_weights_digest(weights: Mapping[str, Tensor]) -> str:
-    """The address of tensors by name, type, shape and bytes; they are read where they lie, without a copy."""
+    """The address of tensors by name, type, shape and bytes; they are read where they are, without a copy."""
     state = new_hasher()
     for name in sorted(weights):
         values = weights[name].detach().cpu().contiguous()
@@ -65,7 +65,7 @@ def compute_weights_digest(weights: Mapping[str, Tensor]) -> str:
 
 
 def compute_tokenizer_digest(tokenizer: Any) -> str:
-    """The address of all that decides how a text becomes symbols."""
+    """The address of all that decides how a text becomes tokens."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     rules = {labels.TOKENIZER_VOCABULARY: tokenizer.get_vocab()} if backend is None else json.loads(backend.to_str())
     # how the last call padded and cut is written into the rules, though it is no part of them
@@ -75,7 +75,7 @@ def compute_tokenizer_digest(tokenizer: Any) -> str:
 
 
 def drop_volatile_keys(settings: Json) -> Json:
-    """Settings without the keys that do not move a number, at any depth.
+    """Settings without the keys that do not change a number, at any depth.
 
     >>> drop_volatile_keys({"layers": 2, "use_cache": True, "text": {"dtype": "float32", "heads": 4}})
     {'layers': 2, 'text': {'heads': 4}}

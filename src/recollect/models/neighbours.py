@@ -1,4 +1,4 @@
-"""Texts that differ from a text in one symbol: what a masked model would have written there instead."""
+"""Texts that differ from a text in one token: what a masked model would have written there instead."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from recollect.models.tokenization import EncodedText, Encoder
 from recollect.streams import stream
 
 CONTINUATION_PREFIX = "##"
-"""How word pieces are marked that go on with a word."""
+"""How word pieces are marked that continue with a word."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Substitutes:
-    """Puts the likeliest other symbol into a text, at places drawn by the text itself."""
+    """Puts the most likely other token into a text, at places drawn by the text itself."""
 
     network: Any
     tokenizer: Any
     encode: Encoder
     budget: TokenBudget
     width: int | None
-    """How many ordinary symbols are read at once; only the first so many are changed."""
+    """How many ordinary tokens are read at once; only the first so many are changed."""
 
     def generate(self, texts: Sequence[str], count: int) -> list[list[str]]:
-        """For each text up to `count` others; fewer if it has fewer symbols. The same whatever the batches."""
+        """For each text up to `count` others; fewer if it has fewer tokens. The same whatever the batches."""
         encoded = self.encode(texts)
         positions = [
             _draw_positions(text, encoded_text, self.width, count)
@@ -59,7 +59,7 @@ class Substitutes:
     def _build_scorer(
         self, read: Sequence[NDArray[np.int64]], hidden: Sequence[tuple[int, int]]
     ) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
-        """What finds the likeliest symbols for a batch, that are not those which were hidden."""
+        """What finds the most likely tokens for a batch, that are not those which were hidden."""
         continues = self._is_continuation
         banned = torch.tensor(self.tokenizer.all_special_ids)
 
@@ -71,7 +71,7 @@ class Substitutes:
             logits = logits[torch.arange(len(batch)), [hidden[i][1] for i in batch]].float().cpu()[:, : len(continues)]
             logits[:, banned[banned < logits.shape[1]]] = -torch.inf
             logits[torch.arange(len(batch)), own] = -torch.inf
-            # a piece that goes on with a word is replaced by such a piece, so that no other word is torn or joined
+            # a piece that continues with a word is replaced by such a piece, so that no other word is torn or joined
             logits[continues[own][:, None] != continues[None, : logits.shape[1]]] = -torch.inf
             return logits.argmax(dim=1).numpy()
 
@@ -79,12 +79,12 @@ class Substitutes:
 
     @property
     def _is_continuation(self) -> Tensor:
-        """Which symbols go on with a word, or begin with a space; by their number."""
+        """Which tokens continue with a word, or begin with a space; by their number."""
         written = self.tokenizer.convert_ids_to_tokens(list(range(len(self.tokenizer))))
         return torch.tensor([str(each).startswith((CONTINUATION_PREFIX, "Ġ", "▁")) for each in written])
 
     def _replace_token(self, text: str, encoded_text: EncodedText, position: int, token_id: int) -> str:
-        """The text with another symbol in that place."""
+        """The text with another token in that place."""
         start, end = int(encoded_text.start[position]), int(encoded_text.end[position])
         written = str(self.tokenizer.decode([token_id])).removeprefix(CONTINUATION_PREFIX)
         if not text[start:end].startswith(" "):

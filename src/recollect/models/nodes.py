@@ -1,4 +1,4 @@
-"""The tree of continuations: parent and symbol of every node, and what is remembered of it as far as memory allows."""
+"""The tree of continuations: parent and token of every node, and what is remembered of it as far as memory allows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rows = tuple[Tensor, ...]
 
 
 class Tree:
-    """Parents, symbols, depths and origins of all nodes: 16 bytes each, kept for ever."""
+    """Parents, tokens, depths and origins of all nodes: 16 bytes each, kept for ever."""
 
     def __init__(self) -> None:
         self._table = np.empty((4, 1024), dtype=np.int32)
@@ -31,12 +31,12 @@ class Tree:
 
     @property
     def token(self) -> NDArray[np.int32]:
-        """The symbol that leads from the parent to the node."""
+        """The token that leads from the parent to the node."""
         return self._column(1)
 
     @property
     def depth(self) -> NDArray[np.int32]:
-        """How many symbols a node is away from its root."""
+        """How many tokens a node is away from its root."""
         return self._column(2)
 
     @property
@@ -85,9 +85,9 @@ class StateCache:
         self._kept: Rows = ()
         self._next = 0
         self._slot_of = np.full(1024, -1, dtype=np.int64)
-        """Where in the tensors a node's row lies; −1 if it is not there."""
+        """Where in the tensors a node's row is; −1 if it is not there."""
         self._owner = np.empty(0, dtype=np.int64)
-        """Whose row lies there; −1 for nobody's."""
+        """Whose row is there; −1 for nobody's."""
 
     def clear(self) -> None:
         """Remember nothing."""
@@ -124,7 +124,7 @@ class StateCache:
             self._next = span.stop % capacity
 
     def _register(self, nodes: Nodes, span: slice) -> None:
-        """Note whose rows lie here now; what lay here is forgotten, and so is an older row of the same node."""
+        """Note whose rows are here now; what was here is forgotten, and so is an older row of the same node."""
         before = self._owner[span]
         self._slot_of[before[before >= 0]] = -1
         self._get_slots(nodes)
@@ -134,7 +134,7 @@ class StateCache:
         self._slot_of[nodes] = np.arange(span.start, span.stop)
 
     def _get_slots(self, nodes: Nodes) -> NDArray[np.int64]:
-        """Where these nodes lie."""
+        """Where these nodes are."""
         missing = int(nodes.max(initial=-1)) + 1 - len(self._slot_of)
         if missing > 0:
             room = np.full(max(missing, len(self._slot_of)), -1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Mask patterns: which tokens of a text a masked model does not get to see, and in which passes it is asked for them.
+"""Mask patterns: which tokens of a text are hidden from a masked model, and in which passes it predicts them.
 
 Mireshghallah et al. 2022, section 2.3: of T tokens, ⌈0.15 T⌉ are hidden at a time, in K patterns drawn at random. The
 patterns are the same for every model with the same tokenizer.
@@ -20,12 +20,12 @@ from recollect.streams import stream
 Table = NDArray[np.int64]
 
 RECORD, PATTERN, BEGIN, END, FIRST, LAST = range(6)
-"""Columns of a table of reads: which record, which pattern, the window in the record's ordinary symbols, and which of
+"""Columns of a table of reads: which record, which pattern, the window in the record's ordinary tokens, and which of
 the pattern's places are scored in it (the last excluded)."""
 
 
 def count_patterns(token_count: int, question: Question) -> int:
-    """How many patterns a text of so many ordinary symbols gets; an empty text gets none.
+    """How many patterns a text of so many ordinary tokens gets; an empty text gets none.
 
     >>> count_patterns(7, Question(patterns=20)), count_patterns(7, Question(one_by_one=True))
     (20, 7)
@@ -36,7 +36,7 @@ def count_patterns(token_count: int, question: Question) -> int:
 
 
 def count_hidden(token_count: int, question: Question) -> int:
-    """How many of so many ordinary symbols one pattern hides.
+    """How many of so many ordinary tokens one pattern hides.
 
     >>> count_hidden(20, Question(masked=0.15)), count_hidden(21, Question(masked=0.15))
     (3, 4)
@@ -52,9 +52,9 @@ def draw_hidden(record: str, token_count: int, pattern: int, question: Question)
 
     Args:
         record: The digest of the record: the pattern depends on it, on the seed and on nothing else.
-        token_count: How many ordinary symbols its text has.
+        token_count: How many ordinary tokens its text has.
         pattern: Which pattern, from 0.
-        question: How the model is asked.
+        question: The scoring options.
 
     >>> draw_hidden("any", 3, 2, Question(one_by_one=True)).tolist()
     [2]
@@ -75,9 +75,9 @@ def plan_reads(records: Sequence[str], sizes: NDArray[np.int64], width: int | No
 
     Args:
         records: Digests.
-        sizes: How many ordinary symbols each record has.
-        width: How many ordinary symbols the model reads at once; None for any number.
-        question: How the model is asked.
+        sizes: How many ordinary tokens each record has.
+        width: How many ordinary tokens the model reads at once; None for any number.
+        question: The scoring options.
     """
     fits = np.ones(len(sizes), dtype=np.bool_) if width is None else sizes <= width
     counts = np.array([count_patterns(int(size), question) for size in sizes], dtype=np.int64)

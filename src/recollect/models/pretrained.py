@@ -51,7 +51,7 @@ class Pretrained:
     name: str
     """How the user named it."""
     network: Any
-    """The Hugging Face model, in evaluation mode, on its device and in the precision asked for."""
+    """The Hugging Face model, in evaluation mode, on its device and in the precision requested."""
     tokenizer: Any
     """Its tokenizer; None for a model that reads arrays."""
     digest: str
@@ -59,19 +59,19 @@ class Pretrained:
     revision: str | None = None
     """The commit of the hub that it was resolved to, if it is from there."""
     card: Mapping[str, Any] = field(default_factory=dict)
-    """What `card.json` says, for models that were trained by a recipe."""
+    """The content of `card.json`, for models that were trained by a recipe."""
     preprocessing: Mapping[str, Any] = field(default_factory=dict)
-    """What `preprocessor_config.json` says, for models that read images."""
+    """The content of `preprocessor_config.json`, for models that read images."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedNetwork:
-    """A model as it lies in its folder or in memory: in the precision that it is stored in."""
+    """A model as it is in its folder or in memory: in the precision that it is stored in."""
 
     network: Any
     kind: Kind
     folder: Path | None
-    """Where its tokenizer and its card lie; None for a model in memory."""
+    """Where its tokenizer and its card are; None for a model in memory."""
     notes: Mapping[str, Json] = field(default_factory=dict)
     """What its numbers depend on besides weights, configuration and tokenizer."""
     weights: Mapping[str, torch.Tensor] | None = None
@@ -79,14 +79,14 @@ class LoadedNetwork:
 
 
 def open_model(folder: Path, ref: str, kind: Kind | None) -> LoadedNetwork:
-    """The model that lies in one folder."""
+    """The model that is in one folder."""
     config = read_config(folder, ref)
     kind = kind or infer_kind(config, ref)
     return LoadedNetwork(network=read_network(folder, ref, config=config, kind=kind), kind=kind, folder=folder)
 
 
 def read_config(folder: Path, ref: str) -> Any:
-    """The configuration of the model in this folder; code that lies beside it is never run."""
+    """The configuration of the model in this folder; code that is beside it is never run."""
     with silence_libraries(ref, "Its configuration cannot be read", code="config_unreadable"):
         return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
 
@@ -106,8 +106,8 @@ def infer_kind(config: Any, ref: str) -> Kind:
         return kinds[0]
     named = f"is a {' and '.join(config.architectures)}" if config.architectures else "does not name its architecture"
     raise ModelError(
-        f"The model {ref!r} {named}, which does not say what it predicts.",
-        do=f"Say it with --as (kind=): {', '.join(_AUTO_CLASSES)}. A model without an output layer cannot be asked.",
+        f"The model {ref!r} {named}, which does not define what it predicts.",
+        do=f"Set --kind (kind=): {', '.join(_AUTO_CLASSES)}. A model without an output layer cannot be used.",
         code="unknown_kind",
     )
 
@@ -141,7 +141,7 @@ def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: C
     """The model with its weights, on the processor and in the precision they are stored in.
 
     Args:
-        folder: Where it lies.
+        folder: Where it is.
         ref: How the user named it.
         config: Its configuration.
         kind: What it is to predict.
@@ -177,7 +177,7 @@ def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: C
         raise ModelError(
             f"The model {ref!r} lacks weights that a {kind} model needs: {abbreviate(missing)}.",
             do="They would be drawn at random, and its answers would mean nothing. "
-            "Give a model that was trained with them, or say with --as (kind=) what it predicts.",
+            "Give a model that was trained with them, or set --kind (kind=) to what it predicts.",
             code="missing_weights",
         )
     return network
@@ -187,7 +187,7 @@ def read_tokenizer(folder: Path, ref: str) -> Any:
     """The tokenizer in this folder.
 
     Raises:
-        ModelError: There is none, or it is of the kind that cannot say where in the text a symbol stands.
+        ModelError: There is none, or it gives no character offsets of tokens.
     """
     with silence_libraries(ref, "Its tokenizer cannot be loaded", code="tokenizer_unreadable"):
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
@@ -217,7 +217,7 @@ def refuse_slow(tokenizer: Any, ref: str) -> None:
     """Refuse a tokenizer that does not know which characters a token stands for."""
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(
-            f"The tokenizer of {ref!r} cannot say where in a text a symbol stands.",
+            f"The tokenizer of {ref!r} gives no character offsets of tokens.",
             do="Convert it to a tokenizer.json (a fast tokenizer) and save it beside the model.",
             code="slow_tokenizer",
         )
@@ -228,14 +228,14 @@ def refuse_foreign(tokenizer: Any, network: Any, ref: str) -> None:
     known = network.get_input_embeddings().num_embeddings
     if tokenizer.vocab_size > known:
         raise ModelError(
-            f"The tokenizer of {ref!r} has {tokenizer.vocab_size} symbols, the model only {known}.",
-            do="They do not belong together: save the model's own tokenizer into its folder.",
+            f"The tokenizer of {ref!r} has {tokenizer.vocab_size} tokens, the model only {known}.",
+            do="They do not match: save the model's own tokenizer into its folder.",
             code="foreign_tokenizer",
         )
 
 
 def settle(network: Any, precision: Precision, device: torch.device) -> Any:
-    """The model ready to be asked: evaluation mode, precision, device, nothing to be trained."""
+    """The model ready to score: evaluation mode, precision, device, nothing to be trained."""
     return network.eval().requires_grad_(False).to(device=device, dtype=getattr(torch, precision))
 
 

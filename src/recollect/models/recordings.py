@@ -21,7 +21,7 @@ from recollect.models.store import AnswerStore, split_into_blocks
 
 @dataclass(frozen=True)
 class RecordedModel:
-    """A model of which only its answers are here. It cannot be walked step by step."""
+    """A model of which only its answers are here. It cannot be queried step by step."""
 
     store: AnswerStore
 
@@ -37,12 +37,12 @@ class RecordedModel:
 
     @property
     def digest(self) -> str:
-        """The address of the model that was asked."""
+        """The digest of the model that was scored."""
         return self.store.manifest.digest
 
     @property
     def question(self) -> Question:
-        """How it was asked."""
+        """The scoring options that were used."""
         return self.store.manifest.question
 
     @property
@@ -54,13 +54,13 @@ class RecordedModel:
         """What it showed about these records, in their order.
 
         Raises:
-            ModelError: It was never asked about some of them.
+            ModelError: Some of them were never scored.
         """
         self.refuse_unknown(records)
         return self.store.get_answers(records)
 
     def refuse_unknown(self, records: Iterable[Record]) -> None:
-        """Refuse to be asked about records that are not in the store; answers cannot be computed here.
+        """Refuse records that are not in the store; answers cannot be computed here.
 
         Raises:
             ModelError: There are such records; it says how many, and names one.
@@ -74,7 +74,7 @@ class RecordedModel:
             raise ModelError(
                 f"{self.name} has no answer to {len(unknown)} of {record_count} records, such as "
                 f"the record {unknown[0]!r}.",
-                do="Ask the model itself about these records (recollect score), or leave them out.",
+                do="Score these records with the model itself (recollect score), or leave them out.",
                 code="not_recorded",
             )
 
@@ -93,7 +93,7 @@ def write_recording(
 ) -> AnswerStore:
     """Keep answers that were computed elsewhere as a store that `recorded:DIR` replays.
 
-    Read the corpus with `recollect.read_corpus`, ask the model by whatever means, and make `Answers` whose `records`
+    Read the corpus with `recollect.read_corpus`, score it by whatever means, and make `Answers` whose `records`
     are the digests of the records. Columns that the model does not show are None.
 
     Args:
@@ -102,7 +102,7 @@ def write_recording(
         name: Of the model. Two models must not have the same.
         kind: What the model predicts.
         access: What the model showed.
-        question: How it was asked, where that is known.
+        question: The scoring options that were used, where that is known.
 
     Raises:
         StoreError: The folder already holds a store.

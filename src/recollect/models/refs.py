@@ -21,7 +21,7 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _REVISION = re.compile(r"[\w./-]+")
 _ENDPOINT = re.compile(r"(https?://[^#\s]+)#(\S+)")
 _SHOWN = 5
-"""How many folders are listed where the one asked for is not there."""
+"""How many folders are listed where the one requested is not there."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def _is_named(text: str) -> bool:
 
 
 def _probe_path(text: str) -> Literal["folder", "file"] | None:
-    """What lies at a path; None also for what can be no path at all."""
+    """What is at a path; None also for what can be no path at all."""
     try:
         path = Path(text).expanduser()
         return None if not text else "folder" if path.is_dir() else "file" if path.is_file() else None

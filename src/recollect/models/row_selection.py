@@ -1,7 +1,7 @@
-"""The end of an encoder on the rows that are asked for alone: after its last attention no place needs another.
+"""The end of an encoder on the rows that are requested alone: after its last attention no place needs another.
 
-What follows is most of the last layer and whatever stands before the output layer: of a model with n layers about
-0.6 / n of the work when 15 % of the places are asked for.
+What follows is most of the last layer and whatever is before the output layer: of a model with n layers about
+0.6 / n of the work when 15 % of the places are requested.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LAST_ATTENTION = ("attention", "sa_layer_norm")
 """What the module is called after which every place is on its own: in BERT and most of its kin, and in DistilBERT."""
 
 _ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 1e-1}
-"""How far equal logits may lie apart, beside the largest of them."""
+"""How far equal logits may be apart, beside the largest of them."""
 
 
 class RowSelector:

@@ -1,4 +1,4 @@
-"""Asking a model about a corpus: only what was not asked before, block by block, so that a killed run can go on."""
+"""Scoring a corpus with a model: only records not scored before, block by block, so that a killed run can resume."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from recollect.models.store import AnswerStore, split_into_blocks
 Source = Model | str | Callable[[], Model]
 """A model, its name, or a function that loads it."""
 Progress = Callable[[int, int], None]
-"""Told how many distinct records have been answered, and how many there are."""
+"""Called with how many distinct records have been scored, and how many there are."""
 MAX_FAILURES_BEFORE_SUCCESS = 8
 """Blocks that may fail before one succeeds: then the fault is not in the records."""
 
@@ -43,24 +43,24 @@ def score_corpus(
     progress: Progress | None = None,
     block: int = BLOCK_SIZE,
 ) -> AnswerStore:
-    """The store that holds this model's answers to this corpus, once all that was not asked before has been.
+    """The store that holds this model's answers to this corpus, once all that was not scored before has been.
 
     Killed at any moment and called again on the same machine, it ends with the same bytes as if it had never been
-    killed. Records with the same content are asked once. A limited model is asked for all it could show, and the
+    killed. Records with the same content are scored once. A limited model is scored at its full access, and the
     store that is returned shows what the limited one would have; a recorded model is its own store.
 
     Args:
         model: The model, its name, or how to load it: `partial(load_model, "hf:gpt2", question=…)`. With several
             workers each loads its own; a model that is already loaded is copied to each.
-        corpus: What to ask about.
-        work: The work folder; the store lies in `answers/<address>` there.
+        corpus: The records to score.
+        work: The work folder; the store is in `answers/<address>` there.
         backend: Where to compute; this process if not given.
         progress: Told as blocks are done.
         block: Records per shard, in a store that is new.
 
     Raises:
-        ModelError: Some blocks could not be asked; the others have been, and will not be asked again.
-        StoreError: What lies at this address is damaged or belongs to something else.
+        ModelError: Some blocks could not be scored; the others have been, and will not be scored again.
+        StoreError: What is at this address is damaged or belongs to something else.
     """
     backend = backend or LocalBackend()
     loaded = _load(model)
@@ -80,7 +80,7 @@ def score_corpus(
 
 @dataclass(frozen=True)
 class _Writer:
-    """Asks about a block of records and writes down the answers; a worker keeps one, and so its model."""
+    """Scores a block of records and writes the answers; a worker keeps one, and so its model."""
 
     source: Source
     folder: Path
@@ -92,7 +92,7 @@ class _Writer:
         return _unwrap(_load(self.source))
 
     def __call__(self, records: list[Record]) -> int:
-        """Ask, write, and say how many records are done."""
+        """Score, write, and return how many records are done."""
         if self.manifest.budget is not None:
             # also after memory ran out in an earlier block: what a block gives must not depend on those before it
             self.model.budget = self.manifest.budget  # type: ignore[attr-defined]
@@ -100,8 +100,8 @@ class _Writer:
         refuse_unsound(answers, self.manifest.access, model=self.manifest.name)
         if answers.records != tuple(record.digest for record in records):
             raise ModelError(
-                f"Model {self.manifest.name!r} did not answer the records it was asked about, in their order.",
-                do="This is a fault of the code that asks the model (an adapter, or code of your own).",
+                f"Model {self.manifest.name!r} did not score the given records in their order.",
+                do="This is a bug in the code that wraps the model (an adapter, or code of your own).",
                 code="answers_out_of_order",
             )
         write_shard(self.folder, self.manifest.address, answers, double=self.manifest.is_double)
@@ -109,7 +109,7 @@ class _Writer:
 
 
 def _fill_store(writer: _Writer, corpus: Corpus, backend: Backend, progress: Progress | None) -> AnswerStore:
-    """The store, after all blocks that were missing have been asked."""
+    """The store, after all missing blocks have been scored."""
     with hold_lock(writer.folder, purpose="filling"):
         writer = replace(writer, manifest=_settle_manifest(writer))
         digests: Digests = np.fromiter((bytes.fromhex(record.digest) for record in corpus), dtype="S16")
@@ -133,7 +133,7 @@ def _fill_store(writer: _Writer, corpus: Corpus, backend: Backend, progress: Pro
 
 
 def _settle_manifest(writer: _Writer) -> Manifest:
-    """The manifest that is already there, or this one, written before anything is asked."""
+    """The manifest that is already there, or this one, written before anything is scored."""
     if not (writer.folder / MANIFEST).exists():
         writer.manifest.write(writer.folder)
         return writer.manifest
@@ -141,14 +141,14 @@ def _settle_manifest(writer: _Writer) -> Manifest:
     if (existing.address, existing.access) != (writer.manifest.address, writer.manifest.access):
         raise StoreError(
             f"The answer store '{writer.folder}' is not of model {writer.manifest.name!r} as it is now.",
-            do="Delete that folder, and the model will be asked again.",
+            do="Delete that folder, and the records will be scored again.",
             code="store_of_another_model",
         )
     return existing
 
 
 def _find_unanswered(digests: Digests, store: AnswerStore) -> tuple[NDArray[np.bool_], int]:
-    """Which records are to be asked, each content once; and how many different ones there are."""
+    """Which records are to be scored, each content once; and how many different ones there are."""
     distinct, first = np.unique(digests, return_index=True)
     missing = np.zeros(len(digests), dtype=np.bool_)
     missing[first[~store.contains(distinct)]] = True
@@ -161,9 +161,9 @@ def _build_failure(failures: list[Failure], name: str, done: int, wanted: int) -
     reasons = dict.fromkeys(e.found if isinstance(e, RecollectError) else f"{type(e).__name__}: {e}" for e in errors)
     shown = " ".join(list(reasons)[:3]) + (f" (and {len(reasons) - 3} other reasons)" if len(reasons) > 3 else "")
     remedy = next((e.do for e in errors if isinstance(e, RecollectError) and e.do), "")
-    kept = f"The answers to {done} of {wanted} records were kept: run the same again, and only the others are asked."
+    kept = f"The scores of {done} of {wanted} records were kept: run the same again, and only the others are scored."
     error = ModelError(
-        f"Model {name!r} could not be asked about {wanted - done} of {wanted} records. {shown}",
+        f"Model {name!r} could not score {wanted - done} of {wanted} records. {shown}",
         do=f"{remedy} {kept}".strip(),
         code="scoring_failed",
     )

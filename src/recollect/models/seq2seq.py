@@ -25,8 +25,8 @@ from recollect.models.windows import get_context_length
 class Seq2Seq:
     """A Hugging Face encoder–decoder.
 
-    The source is read as the tokenizer prepares it. The target is read after the decoder's start symbol and the
-    symbols that the tokenizer puts before a target; none of these, nor the end symbol, is counted.
+    The source is read as the tokenizer prepares it. The target is read after the decoder's start token and the
+    tokens that the tokenizer puts before a target; none of these, nor the end token, is counted.
     """
 
     kind: Kind = "seq2seq"
@@ -37,10 +37,10 @@ class Seq2Seq:
 
         Args:
             pretrained: The model with its tokenizer.
-            question: How it is asked; only the precision matters here, because a source cannot be cut.
+            question: The scoring options; only the precision matters here, because a source cannot be cut.
 
         Raises:
-            ModelError: The model does not say with which symbol its decoder starts.
+            ModelError: The model does not say with which token its decoder starts.
         """
         self.name, self.digest, self.question = pretrained.name, pretrained.digest, question
         self.revision = pretrained.revision
@@ -98,7 +98,7 @@ class Seq2Seq:
         return build_answers(tuple(distinct), targets, 0, numbers)
 
     def stepper(self, *, memory: int | None = None) -> TreeStepper:
-        """The model walked symbol by symbol, keeping at most so many bytes of what it remembers between steps."""
+        """The model queried token by token, keeping at most so many bytes of what it remembers between steps."""
         before, after = self._sources.prefix_ids, self._sources.suffix_ids
         return TreeStepper(
             self._network,
@@ -136,13 +136,13 @@ def _get_pair(record: Record) -> tuple[str, str]:
 
 
 def _get_decoder_start(network: Any, name: str) -> int:
-    """The symbol that the decoder reads first."""
+    """The token that the decoder reads first."""
     for config in (network.config, getattr(network, "generation_config", None)):
         start = getattr(config, "decoder_start_token_id", None)
         if start is not None:
             return int(start)
     raise ModelError(
-        f"The model {name!r} does not say with which symbol its decoder starts.",
+        f"The model {name!r} does not define the start token of its decoder.",
         do="Put decoder_start_token_id into its config.json.",
         code="no_decoder_start",
     )

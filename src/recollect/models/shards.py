@@ -1,4 +1,4 @@
-"""One shard of an answer store: a Parquet file with a row per record, so that one without symbols is kept too."""
+"""One shard of an answer store: a Parquet file with a row per record, so that one without tokens is kept too."""
 
 from __future__ import annotations
 
@@ -159,6 +159,6 @@ def _build_damage_error(path: Path, why: str) -> StoreError:
     """What to say, and what to delete."""
     return StoreError(
         f"The shard '{path}' is damaged or belongs to another store: {why}",
-        do="Delete this file and run again: only its records will be asked anew.",
+        do="Delete this file and run again: only its records will be scored anew.",
         code="shard_damaged",
     )

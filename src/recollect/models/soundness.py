@@ -15,7 +15,7 @@ _DIGEST = re.compile(r"[0-9a-f]{32}")
 _Fault = tuple[str, str]
 """The code of a contradiction, and what it is in words."""
 _ROUNDING = 1e-3
-"""How far above 0 a log-probability may come to lie by rounding."""
+"""How far above 0 a log-probability may come to be by rounding."""
 
 
 def refuse_unsound(answers: Answers, access: Access, *, model: str) -> None:
@@ -31,7 +31,7 @@ def refuse_unsound(answers: Answers, access: Access, *, model: str) -> None:
     if faults:
         raise ModelError(
             f"The answers of model {model!r} cannot be right: {'; '.join(message for _, message in faults)}.",
-            do="This is a fault of the code that asks the model (an adapter, or code of your own): see Answers.",
+            do="This is a bug in the code that wraps the model (an adapter, or code of your own): see Answers.",
             code=faults[0][0],
         )
 
@@ -67,15 +67,15 @@ def _find_number_faults(answers: Answers, access: Access) -> Iterator[_Fault]:
     """Numbers outside what they can be."""
     highest = np.iinfo(np.int32).max if access.k is None else access.k
     if ((answers.rank < (access.k is None)) | (answers.rank > highest)).any():
-        yield "rank_not_shown", f"a rank lies outside what is shown ({access})"
+        yield "rank_not_shown", f"a rank is outside what is shown ({access})"
     if (answers.end < answers.start).any():
-        yield "token_ends_before_it_begins", "a symbol ends before it begins"
+        yield "token_ends_before_it_begins", "a token ends before it begins"
     if answers.logprob is not None:
         if (answers.logprob > _ROUNDING).any():
-            yield "logprob_above_zero", "a log-probability lies above 0"
+            yield "logprob_above_zero", "a log-probability is above 0"
         if access.logprob == "any" and np.isnan(answers.logprob).any():
-            yield "logprob_missing", "a log-probability is missing though that of any symbol is shown"
+            yield "logprob_missing", "a log-probability is missing though that of any token is shown"
     if answers.entropy is not None and answers.logprob_std is not None:
         both = np.concatenate([answers.entropy, answers.logprob_std])
         if not (both > -_ROUNDING).all():
-            yield "entropy_negative", "an entropy or a spread is negative or missing"
+            yield "entropy_negative", "an entropy or a logprob_std is negative or missing"

@@ -22,7 +22,7 @@ from recollect.models.shards import SUFFIX, Digests, build_empty_answers, pack_d
 
 Item = TypeVar("Item")
 CACHED_SHARDS = 4
-"""Shards kept in memory: neighbours in a corpus lie in the same shard or the next."""
+"""Shards kept in memory: neighbours in a corpus are in the same shard or the next."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class AnswerStore:
         """The answers to these records, each once, in their order.
 
         Raises:
-            StoreError: Some of them were never asked.
+            StoreError: Some of them were never scored.
         """
         distinct = {record.digest: record for record in records}
         digests = list(distinct)
@@ -75,7 +75,7 @@ class AnswerStore:
             raise StoreError(
                 f"{len(lost)} of {len(digests)} records are not in the answer store '{self.folder}', "
                 f"such as the record {lost[0]!r}.",
-                do="Ask the model about them first (recollect score).",
+                do="Score them with the model first (recollect score).",
                 code="not_scored",
             )
         shards = self._index.shards[indices]
@@ -91,7 +91,7 @@ class AnswerStore:
     def iter_blocks(self, records: Iterable[Record]) -> Iterator[tuple[list[Record], Answers]]:
         """The records block by block with their answers, in bounded memory.
 
-        Fast for records in the order in which they were asked, or some of them in that order: each shard is then
+        Fast for records in the order in which they were scored, or some of them in that order: each shard is then
         read about once.
         """
         for block in split_into_blocks(records, self.manifest.block):

@@ -1,6 +1,6 @@
-"""Four numbers per predicted symbol, read from a model's hidden states without a table as wide as the vocabulary.
+"""Four numbers per predicted token, read from a model's hidden states without a table as wide as the vocabulary.
 
-The output layer is the widest part of a language model. It is applied only to the rows that are asked for, a few
+The output layer is the widest part of a language model. It is applied only to the rows that are requested, a few
 hundred at a time, into buffers that are used again; ranks are counted and sums taken in the same sweep.
 """
 
@@ -26,13 +26,14 @@ BUFFER_BYTES = 2**28
 MAX_SWEEP_VALUES = 2**22
 """Logits swept at once: few enough to stay near the processor, enough that its threads seldom wait for each other."""
 _FLOOR = {torch.float32: -87.0, torch.float64: -700.0}
-"""Log-probabilities below the likeliest symbol's by more than this count as this: exp() of less is no normal number."""
+"""Log-probabilities below the most likely token's by more than this count as this: exp() of less is no normal
+number."""
 _TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 2e-2, torch.bfloat16: 1e-1}
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenScores:
-    """The four numbers of some symbols, in the order asked; float64 only if the model computes in it."""
+    """The four numbers of some tokens, in the order given; float64 only if the model computes in it."""
 
     rank: NDArray[np.int32]
     logprob: NDArray[np.floating[Any]]
@@ -41,24 +42,24 @@ class TokenScores:
 
     @classmethod
     def allocate(cls, rows: int, *, double: bool) -> TokenScores:
-        """Room for the numbers of so many symbols."""
+        """Room for the numbers of so many tokens."""
         kind = np.float64 if double else np.float32
         logprob, entropy, logprob_std = np.empty((3, rows), kind)
         return cls(rank=np.empty(rows, np.int32), logprob=logprob, entropy=entropy, logprob_std=logprob_std)
 
     def put(self, indices: NDArray[np.int64], found: TokenScores) -> None:
-        """Write what was found for some of the symbols into their places."""
+        """Write what was found for some of the tokens into their places."""
         for name, column in vars(found).items():
             getattr(self, name)[indices] = column
 
 
 @torch.inference_mode()
 def score_tokens(logits: Tensor, token_ids: Tensor) -> TokenScores:
-    """Rank, log-probability, entropy and spread of the true symbol in each row of logits.
+    """Rank, log-probability, entropy and logprob_std of the true token in each row of logits.
 
     Args:
         logits: One row per prediction [rows, vocabulary].
-        token_ids: The true symbol of each row [rows].
+        token_ids: The true token of each row [rows].
 
     >>> numbers = score_tokens(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
     >>> int(numbers.rank[0]), round(float(numbers.logprob[0]), 4), round(float(numbers.entropy[0]), 4)
@@ -68,7 +69,7 @@ def score_tokens(logits: Tensor, token_ids: Tensor) -> TokenScores:
 
 
 class TokenScorer:
-    """Reads four numbers per symbol from a Hugging Face model that has an output layer over a vocabulary.
+    """Reads four numbers per token from a Hugging Face model that has an output layer over a vocabulary.
 
     The states that enter the output layer are caught on their way, so that whatever the model does before it
     (a transform, a scaling) is the model's own; what it does after it (soft-capping, scaling, a bias) is found out
@@ -99,12 +100,12 @@ class TokenScorer:
 
     @torch.inference_mode()
     def score(self, inputs: Mapping[str, Any], rows: Tensor, token_ids: Tensor) -> TokenScores:
-        """The four numbers of the symbols asked for.
+        """The four numbers of the tokens requested.
 
         Args:
             inputs: What the model reads: keyword arguments of its forward pass.
-            rows: Which predictions are asked for: places in the logits, batch and position counted as one [asked].
-            token_ids: The true symbol of each [asked].
+            rows: Which predictions are requested: places in the logits, batch and position counted as one [asked].
+            token_ids: The true token of each [asked].
 
         Raises:
             ModelError: The model gave logits that are not numbers.
@@ -245,7 +246,7 @@ class _LogitSweep:
         self._scratch = torch.empty(max(1, MAX_SWEEP_VALUES // vocabulary), vocabulary, dtype=self._work, device=device)
 
     def run(self, chunks: Iterable[Tensor], token_ids: Tensor) -> TokenScores:
-        """The numbers of all rows of logits, which are overwritten, and of their true symbols."""
+        """The numbers of all rows of logits, which are overwritten, and of their true tokens."""
         # rank, true logit, highest logit, and the sums of e^d, d e^d and d² e^d with d = logit − highest
         kept, done = self._scratch.new_empty(6, len(token_ids)), 0
         for chunk in chunks:
@@ -275,7 +276,7 @@ def _build_scores(kept: NDArray[np.float64], *, double: bool) -> TokenScores:
     if not np.isfinite(highest).all():
         raise ModelError(
             "The model gives logits that are not finite numbers.",
-            do="Ask it in float32 if it was loaded in half precision; otherwise its weights are damaged.",
+            do="Score in float32 if it was loaded in half precision; otherwise its weights are damaged.",
             code="logits_not_finite",
         )
     partition, mean = np.log(total), first / total

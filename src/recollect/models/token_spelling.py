@@ -1,4 +1,4 @@
-"""What each symbol of a tokenizer writes: what it takes to walk a text symbol by symbol without decoding it."""
+"""What each token of a tokenizer writes: what it takes to walk a text token by token without decoding it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 @dataclass(frozen=True)
 class Spelling:
-    """How a tokenizer's symbols are spelled.
+    """How a tokenizer's tokens are spelled.
 
-    Strings stand for bytes: the character of number b is byte b. So a symbol may end in the middle of a character.
+    Strings stand for bytes: the character of number b is byte b. So a token may end in the middle of a character.
     """
 
     tokens: tuple[tuple[str, ...], ...]
-    """The ways in which each symbol may be written; none for those that write nothing, such as the end of a text."""
+    """The ways in which each token may be written; none for those that write nothing, such as the end of a text."""
     normalise: Callable[[str], str]
 
     def encode(self, text: str) -> str:
-        """The bytes of a text as the tokenizer reads it (in small letters, say).
+        """The bytes of a text as the tokenizer reads it (in lowercase, say).
 
         >>> Spelling((), str.lower).encode("Ä") == "Ã¤"
         True
@@ -32,9 +32,9 @@ class Spelling:
 
 
 def get_spelling(tokenizer: Any) -> Spelling:
-    """How the symbols of a fast Hugging Face tokenizer are spelled.
+    """How the tokens of a fast Hugging Face tokenizer are spelled.
 
-    Tokenizers that drop white space (words) write each symbol with or without a space before it.
+    Tokenizers that drop white space (words) write each token with or without a space before it.
     """
     backend = tokenizer.backend_tokenizer
     described = json.loads(backend.to_str())
@@ -68,7 +68,7 @@ def _build_speller(model: str, decoder: str) -> Callable[[str], tuple[str, ...]]
 
 
 def _spell_sentencepiece(token: str) -> tuple[str, ...]:
-    """SentencePiece writes a space as ▁, and a byte without a symbol of its own as <0x0A>."""
+    """SentencePiece writes a space as ▁, and a byte without a token of its own as <0x0A>."""
     byte = _BYTE.fullmatch(token)
     return (chr(int(byte[1], 16)) if byte else _encode_bytes(token.replace("▁", " ")),)
 

@@ -1,4 +1,4 @@
-"""Texts as symbols: the ordinary ones with their places in the text, and what the tokenizer puts around them."""
+"""Texts as tokens: the ordinary ones with their places in the text, and what the tokenizer puts around them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from recollect.errors import CorpusError, ModelError
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedText:
-    """The ordinary symbols of one text, without those that the tokenizer adds."""
+    """The ordinary tokens of one text, without those that the tokenizer adds."""
 
     ids: NDArray[np.int64]
     start: NDArray[np.int32]
-    """Where each symbol begins in the text, in characters."""
+    """Where each token begins in the text, in characters."""
     end: NDArray[np.int32]
     known: NDArray[np.bool_]
-    """False where the vocabulary has only `<unk>`, or another special symbol, for what the text says."""
+    """False where the vocabulary has only `<unk>`, or another special token, for what the text says."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -42,7 +42,7 @@ _EMPTY: dict[str, NDArray[Any]] = {
     "end": np.empty(0, np.int32),
     "known": np.empty(0, np.bool_),
 }
-"""A text without symbols."""
+"""A text without tokens."""
 
 
 def get_text(record: Record) -> str:
@@ -61,30 +61,30 @@ def get_text(record: Record) -> str:
 
 
 class Encoder:
-    """Turns texts into symbols. What a text says is always text: a written-out "[SEP]" is no special symbol."""
+    """Turns texts into tokens. What a text says is always text: a written-out "[SEP]" is no special token."""
 
     def __init__(self, tokenizer: Any, *, target: bool = False) -> None:
         """Find out what the tokenizer puts around a text.
 
         Args:
             tokenizer: A fast Hugging Face tokenizer.
-            target: Whether the texts are targets, around which some tokenizers put other symbols.
+            target: Whether the texts are targets, around which some tokenizers put other tokens.
         """
         self._tokenizer = tokenizer
         self._special = np.array(sorted(tokenizer.all_special_ids), dtype=np.int64)
         ids, ordinary = _probe_special_tokens(tokenizer, target=target)
         self.prefix_ids: list[int] = ids[: ordinary[0]]
-        """Special symbols that the tokenizer puts before a text."""
+        """Special tokens that the tokenizer puts before a text."""
         self.suffix_ids: list[int] = ids[ordinary[-1] + 1 :]
-        """Special symbols that it puts after a text."""
+        """Special tokens that it puts after a text."""
 
     @property
     def special_token_count(self) -> int:
-        """How many special symbols stand around a text."""
+        """How many special tokens are around a text."""
         return len(self.prefix_ids) + len(self.suffix_ids)
 
     def __call__(self, texts: Sequence[str]) -> list[EncodedText]:
-        """The ordinary symbols of each text, in order."""
+        """The ordinary tokens of each text, in order."""
         if not texts:
             return []
         found = self._tokenizer(
@@ -108,7 +108,7 @@ class Encoder:
 
 
 def _probe_special_tokens(tokenizer: Any, *, target: bool) -> tuple[list[int], list[int]]:
-    """The symbols of some short text with what is put around it, and which of them are the text's own."""
+    """The tokens of some short text with what is put around it, and which of them are the text's own."""
     # not every vocabulary has a letter a
     for text in ("a", *(tokenizer.decode([i]) for i in range(len(tokenizer)))):
         given = {"text_target" if target else "text": text}
@@ -117,7 +117,7 @@ def _probe_special_tokens(tokenizer: Any, *, target: bool) -> tuple[list[int], l
         if ordinary:
             return probe["input_ids"], ordinary
     raise ModelError(
-        "The tokenizer knows no symbol that a text could hold.",
+        "The tokenizer has no token that a text could contain.",
         do="Save the model's own tokenizer.",
         code="empty_vocabulary",
     )

@@ -1,4 +1,4 @@
-"""A model walked symbol by symbol: batched over nodes of any depth, the fixed prefix read once, memory bounded."""
+"""A model queried token by token: batched over nodes of any depth, the fixed prefix read once, memory bounded."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from recollect.models.nodes import Nodes, Rows, StateCache, Tree
 from recollect.models.token_spelling import Spelling
 
 DEFAULT_MEMORY = 2**30
-"""Bytes of states, or of keys and values, that are kept unless said otherwise."""
+"""Bytes of states, or of keys and values, that are kept by default."""
 _NO_NODES = np.empty(0, dtype=np.int64)
 _MAX_TOKENS = 8192
 _MAX_BYTES = 2**28
 
 Encode = Callable[[str], Sequence[int]]
-"""From a text to its symbols."""
+"""From a text to its tokens."""
 
 
 class TreeStepper:
@@ -49,10 +49,10 @@ class TreeStepper:
 
         Args:
             network: A Hugging Face causal or encoder–decoder model, in evaluation mode.
-            encode: The symbols of a prefix, with all that stands before it in such a model.
-            spelling: Tells how the symbols are spelled; asked once, if at all.
-            encode_source: The symbols of a source, with all that stands around it; for encoder–decoders.
-            longest: The most symbols that the model reads; None if any number.
+            encode: The tokens of a prefix, with all that is before it in such a model.
+            spelling: Returns how the tokens are spelled; called once, if at all.
+            encode_source: The tokens of a source, with all that is around it; for encoder–decoders.
+            longest: The most tokens that the model reads; None if any number.
             memory: How many bytes may be kept between steps (`DEFAULT_MEMORY` if None). A step itself needs some more.
         """
         memory = DEFAULT_MEMORY if memory is None else memory
@@ -66,34 +66,34 @@ class TreeStepper:
         self._lengths: list[int] = []
         self._spelling = spelling
         self._final_nodes = _NO_NODES
-        """Nodes that nobody will go on from."""
+        """Nodes that nobody will continue from."""
         self._dtype = torch.float64 if network.dtype == torch.float64 else torch.float32
 
     @cached_property
     def spelling(self) -> Spelling:
-        """How its symbols are spelled."""
+        """How its tokens are spelled."""
         return self._spelling()
 
     def encode(self, text: str) -> list[int]:
-        """The symbols of a prefix as `start` reads it, with those that stand before every text."""
+        """The tokens of a prefix as `start` reads it, with those that are before every text."""
         return [int(token_id) for token_id in self._encode(text)]
 
     @torch.inference_mode()
     def start(self, prefix: str | Sequence[int], *, source: str | Sequence[int] | None = None) -> Frontier:
-        """The one node that stands after `prefix` (for seq2seq: of the target, given the source).
+        """The one node that is after `prefix` (for seq2seq: of the target, given the source).
 
         Args:
-            prefix: A text, or all symbols as they are, with those that stand before every text.
+            prefix: A text, or all tokens as they are, with those that are before every text.
             source: Likewise.
 
         Raises:
-            ModelError: There is no symbol to start from, or a source is missing, or not wanted.
+            ModelError: There is no token to start from, or a source is missing, or not wanted.
         """
         ids = self.encode(prefix) if isinstance(prefix, str) else list(prefix)
         if not ids:
             raise ModelError(
-                "The prefix is empty and nothing stands before a text in this model, so it predicts no first symbol.",
-                do="Give a prefix of at least one symbol.",
+                "The prefix is empty and this model puts no start token before a text, so it predicts no first token.",
+                do="Give a prefix of at least one token.",
                 code="empty_prefix",
             )
         self._refuse_too_long(len(ids))
@@ -112,14 +112,14 @@ class TreeStepper:
         among: Sequence[int] | None = None,
         last: NDArray[np.bool_] | None = None,
     ) -> tuple[Frontier, NDArray[Any]]:
-        """Append one symbol to each parent: the new nodes, and what may follow them [children, among].
+        """Append one token to each parent: the new nodes, and what may follow them [children, among].
 
         Args:
             state: Nodes that `start` and `step` gave out.
             parents: Rows of `state`; one may come several times.
-            token_ids: One symbol per parent.
-            among: The symbols whose log-probabilities are wanted; None for the whole vocabulary.
-            last: Which of the new nodes nobody will go on from: nothing of them is kept.
+            token_ids: One token per parent.
+            among: The tokens whose log-probabilities are wanted; None for the whole vocabulary.
+            last: Which of the new nodes nobody will continue from: nothing of them is kept.
 
         Raises:
             ModelError: A path is longer than the model reads, or its numbers are not finite.
@@ -129,7 +129,7 @@ class TreeStepper:
         return children, self.score_next(children, among=among)
 
     def add_children(self, state: Frontier, parents: Sequence[int], token_ids: Sequence[int]) -> Frontier:
-        """The new nodes that `step` would give, unread: the model is asked when what follows them is."""
+        """The new nodes that `step` would give, unread: the model is queried when their continuations are."""
         above = state.nodes[np.asarray(parents, dtype=np.int64)]
         read = np.array(self._lengths, dtype=np.int64)[self._tree.origin[above]] + self._tree.depth[above] + 1
         self._refuse_too_long(int(read.max(initial=0)))
@@ -150,7 +150,7 @@ class TreeStepper:
         self._memory.clear()
 
     def _encode_source_ids(self, source: str | Sequence[int] | None) -> Tensor | None:
-        """The symbols of the source, if the model reads one."""
+        """The tokens of the source, if the model reads one."""
         if (source is None) != (self._encode_source is None):
             found, code = ("needs a", "source_missing") if source is None else ("reads no", "source_not_read")
             raise ModelError(
@@ -160,17 +160,17 @@ class TreeStepper:
             return None
         ids = self._encode_source(source) if isinstance(source, str) else source
         if not len(ids):
-            raise ModelError("The source is empty.", do="Give a source of at least one symbol.", code="empty_source")
+            raise ModelError("The source is empty.", do="Give a source of at least one token.", code="empty_source")
         return self._to_tensor(np.array([ids]))
 
     def _normalise(self, logits: Tensor, among: Tensor | None) -> NDArray[Any]:
-        """Log-probabilities over the whole vocabulary, of those asked for."""
+        """Log-probabilities over the whole vocabulary, of those requested."""
         logits = logits.to(self._dtype)
         total = logits.logsumexp(1, keepdim=True)
         if not bool(total.isfinite().all()):
             raise ModelError(
                 "The model gives logits that are not finite numbers.",
-                do="Ask it in float32 if it was loaded in half precision; otherwise its weights are damaged.",
+                do="Score in float32 if it was loaded in half precision; otherwise its weights are damaged.",
                 code="logits_not_finite",
             )
         shown = logits if among is None else logits.index_select(1, among)
@@ -194,7 +194,7 @@ class TreeStepper:
                     yield few, self._decode(nodes[few], None, steps=self._count_steps(nodes[few]))
 
     def _decode(self, nodes: Nodes, past: Rows | None, *, steps: int) -> Tensor:
-        """The logits after the last so many symbols of each node's path; what the model remembers is kept."""
+        """The logits after the last so many tokens of each node's path; what the model remembers is kept."""
         lines = self._tree.get_paths(nodes, steps)
         origin = self._origins[self._tree.origin[nodes[0]]]
         rows, logits = self._decoder.decode(origin, past, self._to_tensor(self._tree.token[lines]))
@@ -219,7 +219,7 @@ class TreeStepper:
             yield from _split_nodes_by_size(group, min(_MAX_TOKENS, _MAX_BYTES // bulk))
 
     def _count_steps(self, nodes: Nodes) -> int:
-        """How many symbols are read from the origin to nodes that are equally deep."""
+        """How many tokens are read from the origin to nodes that are equally deep."""
         return int(self._tree.depth[nodes[0]]) + 1
 
     def _to_tensor(self, values: NDArray[Any]) -> Tensor:
@@ -230,7 +230,7 @@ class TreeStepper:
         """Refuse a path that the model cannot read."""
         if self._longest is not None and token_count > self._longest:
             raise ModelError(
-                f"{token_count} symbols are to be read; the model reads at most {self._longest}.",
+                f"{token_count} tokens are to be read; the model reads at most {self._longest}.",
                 do="Use a shorter prefix, or a model with a longer context.",
                 code="text_too_long",
             )

@@ -16,7 +16,7 @@ UNLIMITED = 10**6
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """Symbols `begin` to `end` of a text are read; what follows the first `skip` of them was predicted before."""
+    """Tokens `begin` to `end` of a text are read; what follows the first `skip` of them was predicted before."""
 
     begin: int
     end: int
@@ -24,13 +24,13 @@ class Window:
 
 
 def plan_windows(size: int, width: int | None) -> list[Window]:
-    """Windows of half a window's stride, in which what follows each symbol is predicted exactly once.
+    """Windows of half a window's stride, in which what follows each token is predicted exactly once.
 
     The first window predicts from the beginning; every later one predicts only what the one before it did not
-    reach, so that half a window or more is known before each symbol, as far as the text goes.
+    reach, so that half a window or more is known before each token, as far as the text goes.
 
     Args:
-        size: How many symbols are to be read.
+        size: How many tokens are to be read.
         width: How many can be read at once; None for any number: then it is one pass, because a pass that forgot
             what came before would give other numbers.
 
@@ -48,7 +48,7 @@ def plan_windows(size: int, width: int | None) -> list[Window]:
 
 
 def get_context_length(network: Any, tokenizer: Any = None) -> int | None:
-    """How many symbols the model can read at once; None if there is no limit (recurrent models, relative positions).
+    """How many tokens the model can read at once; None if there is no limit (recurrent models, relative positions).
 
     Args:
         network: A Hugging Face model.
@@ -69,7 +69,7 @@ def get_context_length(network: Any, tokenizer: Any = None) -> int | None:
 
 
 def get_window_width(network: Any, question: Question, *, name: str, tokenizer: Any = None) -> int | None:
-    """How many symbols are read at once: what the question says, within what the model can.
+    """How many tokens are read at once: what the question says, within what the model can.
 
     Raises:
         ModelError: The question wants more than the model can read.
@@ -77,7 +77,7 @@ def get_window_width(network: Any, question: Question, *, name: str, tokenizer: 
     longest = get_context_length(network, tokenizer)
     if longest is not None and question.window is not None and question.window > longest:
         raise ModelError(
-            f"A window of {question.window} tokens was asked for; the model {name!r} reads at most {longest}.",
+            f"A window of {question.window} tokens was requested; the model {name!r} reads at most {longest}.",
             do=f"Choose a window of {longest} or less, or leave it out.",
             code="window_too_long",
         )

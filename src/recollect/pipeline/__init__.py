@@ -1,1 +1,1 @@
-"""From a plan to results: trains what is missing, asks in bulk, runs the audits."""
+"""From a plan to results: trains what is missing, scores in bulk, runs the audits."""

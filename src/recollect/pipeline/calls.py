@@ -185,7 +185,7 @@ def _build_members(chosen: Mapping[str, Any]) -> MembersRef | Members | Path | C
 
 
 def _normalise_ids(name: str, value: Any) -> Any:
-    """Ids as a plan keeps them: where they stand, or themselves in an order that is always the same."""
+    """Ids as a plan keeps them: where they are, or themselves in an order that is always the same."""
     if name == "others" or isinstance(value, str | Path):
         return str(value)
     return tuple(sorted(collect_ids(value)))

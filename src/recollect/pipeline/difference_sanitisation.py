@@ -1,7 +1,7 @@
 """Sanitising by difference: two models are trained on the halves of a corpus, and what only one of them knows goes.
 
 Carlini et al. 2018, "The Secret Sharer", appendix F: LD(x) = |L_F(x) − L_G(x)|, L being log-perplexity in bits. What
-occurs once is in one half only, so that one model finds it far likelier than the other. The records with the
+occurs once is in one half only, so that one model finds it far more likely than the other. The records with the
 *largest* differences are removed ("smallest" in the paper's evaluation is a misprint). What occurs several times may be
 in both halves and is then missed; splitting by user keeps the copies of one user together.
 """
@@ -42,7 +42,7 @@ class DifferenceSanitiser:
     share: float = 0.1
     """Which share of the records is removed; the paper's tenth."""
     per: Literal["token", "record"] = "token"
-    """Whether log-perplexity is that of the mean symbol or of the whole record, as the paper has it for samples of one
+    """Whether log-perplexity is that of the mean token or of the whole record, as the paper has it for samples of one
     length. Of records that differ in length the long ones have the larger differences for their length alone."""
     seed: int = 0
 
@@ -55,7 +55,7 @@ class DifferenceSanitiser:
     ) -> Sanitisation:
         """The corpus without the share of records that has the largest differences.
 
-        Killed and called again with the same work folder, it goes on where it was.
+        Killed and called again with the same work folder, it resumes.
 
         Args:
             corpus: What to sanitise.
@@ -69,12 +69,12 @@ class DifferenceSanitiser:
     def compute_differences(
         self, corpus: Corpus, work: Path, *, layout: WorkerLayout | None = None, progress: Progress | None = None
     ) -> dict[str, float]:
-        """LD(x) in bits, by record id; records in which neither model predicts a symbol have none."""
+        """LD(x) in bits, by record id; records in which neither model predicts a token have none."""
         report = progress or (lambda task, done, total: None)
         unit: Unit = "user" if corpus.summary.users else "record"
         members = draw_halves(list_units(corpus, unit), 2, seed=self.seed, name=labels.STREAM_SANITISE)
         fleet = Fleet(
-            # a symbol that one model calls unknown and the other does not would be a difference of vocabularies
+            # a token that one model calls unknown and the other does not would be a difference of vocabularies
             recipe=add_corpus_to_vocabulary(self.recipe, corpus),
             corpus=corpus,
             cohorts=build_cohorts(corpus, members, unit=unit, seed=self.seed),
@@ -84,7 +84,7 @@ class DifferenceSanitiser:
         for failure in trained.failures.values():
             raise failure.error
         first, second = (
-            score_corpus(str(folder), corpus, work, progress=partial(report, f"asking the model {name}"))
+            score_corpus(str(folder), corpus, work, progress=partial(report, f"scoring with model {name}"))
             for name, folder in trained.folders.items()
         )
         found: dict[str, float] = {}
@@ -96,7 +96,7 @@ class DifferenceSanitiser:
         return found
 
     def _compute_bits(self, answers: Answers) -> dict[str, float]:
-        """The log-perplexity of each record that has symbols to predict, by digest."""
+        """The log-perplexity of each record that has tokens to predict, by digest."""
         assert answers.logprob is not None  # noqa: S101 - models that a recipe trains show all
         counts = np.diff(answers.offsets)
         owner = np.repeat(np.arange(len(answers)), counts)

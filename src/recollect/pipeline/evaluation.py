@@ -1,7 +1,7 @@
 """How good a model is: accuracy, perplexity and bits per character, with intervals by user.
 
-Song & Shmatikov 2019, section 4.2: accuracy is the share of symbols that the model finds likeliest, perplexity
-2 ** (−mean log2 p), which is exp(−mean ln p); symbols that the vocabulary does not know count like any other.
+Song & Shmatikov 2019, section 4.2: accuracy is the share of tokens that the model finds most likely, perplexity
+2 ** (−mean log2 p), which is exp(−mean ln p); tokens that the vocabulary does not know count like any other.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Totals:
         self.unknown += int((~answers.known[rows]).sum())
         if answers.logprob is not None:
             self.nats -= float(answers.logprob[rows].sum(dtype=np.float64))
-        # what stands before the first predicted token was given, not predicted
+        # what is before the first predicted token was given, not predicted
         self.characters += len(record.scored_text) - int(answers.start[rows].min(initial=2**31 - 1))
 
 
@@ -55,7 +55,7 @@ def evaluate(store: AnswerStore, corpus: Corpus, *, seed: int = 0) -> dict[str, 
 
     Args:
         store: The model's answers to all records of the corpus.
-        corpus: What it was asked about.
+        corpus: The scored corpus.
         seed: Of the bootstrap.
     """
     owners: dict[str, Totals] = {}

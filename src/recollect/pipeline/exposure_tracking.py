@@ -44,7 +44,7 @@ class ExposureFollower:
 
         Args:
             canaries: The manifest that `recollect plant` wrote.
-            file: Where the exposures of each epoch go, as JSON; a training that goes on adds to it.
+            file: Where the exposures of each epoch go, as JSON; a training that continues adds to it.
             every: After how many epochs each.
             controls: Whether the controls are written down too.
             audit: How exposure is measured; the default draws few and counts little, so that training stays fast.

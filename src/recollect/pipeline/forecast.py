@@ -1,4 +1,4 @@
-"""What a plan will cost, found out before it is run: models to train, records to ask about, roughly how long."""
+"""What a plan will cost, before it is run: models to train, records to score, roughly how long."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from recollect.recipes.layout_trial import estimate_seconds
 from recollect.signals.evidence import TARGET, Evidence
 
 SAMPLE = 8
-"""Records that a model is asked about, to see how long it takes."""
+"""Records that a model scores, to measure how long it takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """What is known of an audit's cost before it begins; later rounds may need more."""
+    """What is known about an audit's cost before it starts; later rounds may need more."""
 
     audit: str
-    trained: Mapping[str, int]
+    models_to_train: Mapping[str, int]
     """How many models are trained, by the corpus that they are trained on."""
     records_scored: int
-    """Records that all models together are asked about."""
+    """Records that all models score together."""
     queries: int
-    """Records that the target is asked about."""
+    """Records that the target scores."""
     seconds: float
     """Roughly, on this machine, if nothing was done before."""
-    later: Mapping[str, int]
-    """Models that may have to be trained besides, by their part, depending on what the first answers say."""
+    models_possibly_needed: Mapping[str, int]
+    """Models that may also have to be trained, by role, depending on the first answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,10 +58,10 @@ def forecast_all(plans: Iterable[Plan], sources: Sources) -> list[Forecast | Imp
 
 
 def forecast(plan: Plan, sources: Sources | None = None) -> Forecast:
-    """What a plan will cost. Models and corpora are loaded, and the target is asked about a few records.
+    """What a plan will cost. Models and corpora are loaded, and the target scores a few records.
 
     Raises:
-        AccessError: A model does not show what the audit needs.
+        AccessError: A model offers too little access.
         PlanError: Something is missing from the plan.
     """
     first = plan.refuse_incomplete()
@@ -73,7 +73,7 @@ def forecast(plan: Plan, sources: Sources | None = None) -> Forecast:
         role: len([name for name in cohorts.models if name not in given.models])
         for role, cohorts in needs.train.items()
     }
-    # what only the first answers can say, or whether it is needed at all
+    # what depends on the first answers, or whether it is needed at all
     later = {
         role: count for role, count in needs.fleet.items() if not given.models_of_role(role) and plan.recipe is not None
     }
@@ -81,19 +81,19 @@ def forecast(plan: Plan, sources: Sources | None = None) -> Forecast:
     record_counts = {(model, role): len(corpora[role]) for model, role in needs.score if role in corpora}
     return Forecast(
         audit=plan.audit.name,
-        trained={role: count for role, count in trained.items() if count},
+        models_to_train={role: count for role, count in trained.items() if count},
         records_scored=sum(record_counts.values()),
         queries=sum(count for (model, _), count in record_counts.items() if model == TARGET),
         seconds=_estimate_scoring_seconds(given, corpora, record_counts)
         + _estimate_training_seconds(plan, needs, corpora, given),
-        later=later,
+        models_possibly_needed=later,
     )
 
 
 def _estimate_scoring_seconds(
     given: Evidence, corpora: Mapping[str, Corpus], record_counts: Mapping[tuple[str, str], int]
 ) -> float:
-    """How long asking takes: models that are still to be trained are taken to be as fast as the target."""
+    """How long scoring takes: models that are still to be trained are assumed to be as fast as the target."""
     found, known = 0.0, dict[tuple[str, str], float]()
     for (name, role), count in record_counts.items():
         model = given.models.get(name, given.models.get(TARGET))

@@ -64,7 +64,7 @@ class Limit:
         try:
             value = self._get_value(self._get_finding(result))
         except PlanError as error:
-            return LimitCheck(limit=str(self), status="not_judged", reason=f"{error.found} {error.do}".strip())
+            return LimitCheck(limit=str(self), status="not_checked", reason=f"{error.found} {error.do}".strip())
         exceeded = _SIGNS[self.sign](value, self.bound)
         finite = value if math.isfinite(value) else None
         return LimitCheck(limit=str(self), status="exceeded" if exceeded else "kept", value=finite)
@@ -88,7 +88,7 @@ class Limit:
         )
 
     def _get_value(self, finding: Finding) -> float:
-        """What is compared with the bound; an open end lies infinitely far out."""
+        """What is compared with the bound; an open end is infinitely far out."""
         if self.end is None:
             return finding.value
         if finding.interval is None:

@@ -1,4 +1,4 @@
-"""The plan file as a run folder keeps it: what all audits share stands at the top, and what differs under each."""
+"""The plan file as a run folder keeps it: what all audits share is at the top, and what differs under each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recollect.signals.evidence import AUDITED
 BY_ROLE = ("models", "corpora", "files")
 """The sections whose keys are roles, each of which an audit may be given otherwise than the others."""
 OF_CORPUS = ("cohorts", "members", "non_members", "others")
-"""What is known of the audited corpus; it stands at the top as a whole, and where all audits have the same corpus."""
+"""What is known of the audited corpus; it is at the top as a whole, and where all audits have the same corpus."""
 
 
 def write_plan(plans: Sequence[Plan], *, out: Path | None = None) -> str:

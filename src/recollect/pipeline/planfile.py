@@ -96,7 +96,7 @@ class PlanFile(Given):
 
 
 SECTIONS: dict[str, type[BaseModel]] = {"models": ModelRef, "corpora": CorpusRef, "recipe": RecipeRef, "about": About}
-"""What stands in which section, for messages."""
+"""What is in which section, for messages."""
 ROLE_KINDS = {"models": "model", "corpora": "corpus", "cohorts": "corpus", "files": "file"}
 """What has the roles that are the keys of a section."""
 TRAINED_ROLES = (SHADOW, labels.ROLE_LEFT_OUT, labels.ROLE_RETRAINED)
@@ -105,7 +105,7 @@ TRAINED_ROLES = (SHADOW, labels.ROLE_LEFT_OUT, labels.ROLE_RETRAINED)
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
-    """What a plan file asks for."""
+    """The content of a plan file."""
 
     plans: tuple[Plan, ...]
     """One per audit, in the order of the file."""
@@ -239,7 +239,7 @@ class _Reader:
 
     @contextmanager
     def _locate_errors(self, *path: str) -> Iterator[None]:
-        """Whatever is refused inside is said to stand in this place of the file."""
+        """Whatever is refused inside is said to be in this place of the file."""
         try:
             yield
         except PlanError as error:

@@ -48,7 +48,7 @@ class PlantedCorpus:
     records: int
     """How many records the corpus has now."""
     check: SurvivalCheck | None = None
-    """What training by a recipe would make of each secret, if that was asked."""
+    """What training by a recipe would make of each secret, if requested."""
 
     @property
     def plantings(self) -> int:
@@ -63,7 +63,7 @@ class PlantedCorpus:
 
 
 def plant_secrets(corpus: Corpus, planting: CanarySettings, *, recipe: Recipe | None = None) -> PlantedCorpus:
-    """Plant made-up secrets in a corpus, to measure after training how deep they sit.
+    """Plant canaries in a corpus, to measure after training how deep they sit.
 
     Args:
         corpus: Where they go.
@@ -227,7 +227,7 @@ def train_model(
     *,
     progress: Callable[[TrainingProgress], None] | None = None,
 ) -> Path:
-    """Train a model by a recipe into a folder; the same call again goes on where it was stopped.
+    """Train a model by a recipe into a folder; the same call again resumes stopped.
 
     Args:
         recipe: Tokenizer, architecture, training, privacy.
@@ -272,14 +272,14 @@ def refuse_output(out: Path, source: Any, file_format: str | None = None) -> Non
         raise PlanError(f"{out} is the corpus itself.", do="Write to another file.", code="output_is_input")
     if Path(source).is_dir() and out.resolve().parent == Path(source).resolve():
         raise PlanError(
-            f"{out} would lie inside the corpus folder {source}, and be read with it the next time.",
+            f"{out} would be inside the corpus folder {source}, and be read with it the next time.",
             do="Write to another folder.",
             code="output_inside_input",
         )
 
 
 def get_sibling_path(out: Path, ending: str) -> Path:
-    """The file that lies beside a corpus.
+    """The file that is beside a corpus.
 
     >>> str(get_sibling_path(Path("data/planted.jsonl.gz"), "canaries.json"))
     'data/planted.canaries.json'

@@ -169,7 +169,7 @@ class RecipeRef(_Reference):
         return load_recipe(self.recipe, self.set)
 
     def resolve_paths(self, home: Path) -> Self:
-        """The same with paths that hold from everywhere; a checkpoint that it starts from may lie under `home`, too.
+        """The same with paths that hold from everywhere; a checkpoint that it starts from may be under `home`, too.
 
         Models are found again by their recipe, so its paths are the same from wherever the plan is run.
         """
@@ -188,7 +188,7 @@ class RecipeRef(_Reference):
 
 
 Ids = str | tuple[str, ...]
-"""Ids themselves, or where they stand: a file with one per line, `column:NAME` of the corpus, a cohorts.json."""
+"""Ids themselves, or where they are: a file with one per line, `column:NAME` of the corpus, a cohorts.json."""
 
 
 class MembersRef(_Reference):

@@ -16,7 +16,7 @@ from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.version import __version__
 
 NOTED_PACKAGES = ("numpy", "scipy", "transformers", "tokenizers")
-"""Packages besides torch that may move a number."""
+"""Packages besides torch that may change a number."""
 
 
 def add_provenance(result: Result, plan: Plan, evidence: Evidence, *, seconds: float) -> Result:
@@ -79,7 +79,7 @@ def _digest_files(evidence: Evidence) -> dict[str, str]:
 
 
 def _build_model_facts(model: Model, *, given: bool) -> ModelFacts:
-    """Which model it was; one that was trained for the audit has the same name in whatever work folder it lies."""
+    """Which model it was; one that was trained for the audit has the same name in whatever work folder it is."""
     name = model.name if given else PurePath(model.name).name
     return ModelFacts(name=name, digest=model.digest, revision=getattr(model, "revision", None))
 

@@ -1,6 +1,7 @@
 """Read this first: how a plan becomes a result. Every audit runs this way, from the command line and from Python.
 
-read and load what is given → refuse what is impossible → train and ask, round by round → judge → trace → keep
+read and load what is given → refuse what is impossible → train and score, round by round → decide → add provenance →
+save
 """
 
 from __future__ import annotations
@@ -86,21 +87,21 @@ def finish(
 ) -> FinishedRun:
     """Run a plan.
 
-    What is trained and asked is kept in the work folder. So the same plan again, after it was killed at any moment or
-    after it was done, goes on where it was, and ends with the same result but for its seconds.
+    What is trained and scored is kept in the work folder. So the same plan again, after it was killed at any moment or
+    after it was done, resumes, and ends with the same result but for its seconds.
 
     Args:
         plan: What is to be run.
         out: The run folder, in which the result is kept with its tables, the plan and the cohorts; None to keep
-            nothing but what lies in the work folder.
+            nothing but what is in the work folder.
         first: What round 0 needs, if `plan.refuse_incomplete` was called before.
         sources: Models and corpora that other plans loaded and read before.
         progress: Told now and then what is being done, and how far it is.
 
     Raises:
-        AccessError: A model does not show what the audit needs; nothing was trained or asked.
-        PlanError: Something is missing from the plan; nothing was trained or asked.
-        RecollectError: A model could not be trained or asked; what could be, is kept.
+        AccessError: A model offers too little access; nothing was trained or scored.
+        PlanError: Something is missing from the plan; nothing was trained or scored.
+        RecollectError: A model could not be trained or could not score; what was done is kept.
     """
     began = time.monotonic()
     first = first or plan.refuse_incomplete()
@@ -121,11 +122,11 @@ def finish(
 
 @dataclass(frozen=True, kw_only=True)
 class _Executor:
-    """Trains and asks what an audit needs, into the work folder."""
+    """Trains and scores what an audit needs, into the work folder."""
 
     plan: Plan
     question: Question | None
-    """How the target is asked, and so all that are trained to be compared with it."""
+    """The scoring options of the target, and of all models that are trained to be compared with it."""
     known: dict[int, tuple[str, Source]]
     """By identity of a model, its part, and how a worker process gets it: it loads its own where it can."""
     progress: Progress
@@ -141,7 +142,7 @@ class _Executor:
         return cls(plan=plan, question=question, known=known, progress=progress)
 
     def score(self, model: Model, corpus: Corpus) -> AnswerStore:
-        """The model's answers about a corpus; only what was never asked is asked."""
+        """The model's answers about a corpus; only records not scored before are scored."""
         role, source = self.known[id(model)]
         backend = LocalBackend(workers=self.plan.workers or 1, threads=self.plan.threads or 0)
         return score_corpus(
@@ -149,7 +150,7 @@ class _Executor:
             corpus,
             self.plan.work,
             backend=backend,
-            progress=partial(self.progress, f"asking the {role} about {corpus.name.rpartition('/')[2]}"),
+            progress=partial(self.progress, f"scoring with the {role}: {corpus.name.rpartition('/')[2]}"),
         )
 
     def train(self, cohorts: Cohorts, corpus: Corpus) -> Mapping[str, Model]:
@@ -169,7 +170,7 @@ class _Executor:
         return {role: self._load_trained(role, folder) for role, folder in trained.folders.items()}
 
     def _load_trained(self, role: str, folder: Path) -> Model:
-        """A model that was trained for the audit, to be asked as the target is."""
+        """A model that was trained for the audit, scored as the target is."""
         target = self.plan.models.get(TARGET)
         device = target.device if isinstance(target, ModelRef) else None
         named = ModelRef.from_question(str(folder), self.question, device=device)

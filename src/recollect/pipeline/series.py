@@ -40,7 +40,7 @@ def run_all(
             failed = _build_failed_result(plan, error)
             folder.write_result(failed)
             yield FinishedRun(plan=plan, result=failed, cohorts={})
-        # each audit leaves its own plan; what was asked for is the whole
+        # each audit leaves its own plan; what was requested is the whole
         write_text(folder.plan, write_plan(planned.plans, out=planned.out))
 
 

@@ -84,7 +84,7 @@ def assemble_training(
 
 
 def _load_tokenizer(job: Job, folder: Path) -> Any:
-    """The tokenizer; made once, so that a training that goes on has the very same."""
+    """The tokenizer; made once, so that a training that continues has the very same."""
     if job.recipe.tokenizer is None:
         return None
     if not folder.exists():

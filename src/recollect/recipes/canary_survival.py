@@ -24,8 +24,8 @@ from recollect.recipes.vocabulary import add_canaries_to_vocabulary
 Fate = Literal["whole", "carried", "cut", "lost"]
 """Of one copy. `kept_whole`: in one training sequence. `kept_by_state`: a border of sequences runs through it, but
 the model's
-state goes on across the border, so it is still learnt. `split`: no sequence shows it whole. `lost`: some of it is never
-trained on, because it was cut off or held out for validation."""
+state continues across the border, so it is still learnt. `split`: no sequence shows it whole. `lost`: some of it is
+never trained on, because it was cut off or held out for validation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class Survival:
     """Its id."""
     planted: int
     unknown_tokens: int
-    """How many of its symbols the vocabulary does not know: what they were is not learnt."""
+    """How many of its tokens the vocabulary does not know: what they were is not learnt."""
     kept_whole: int
     kept_by_state: int
     split: int
@@ -55,13 +55,13 @@ class SurvivalCheck:
 
     secrets: tuple[Survival, ...]
     unknown_controls: tuple[str, ...]
-    """Controls that the vocabulary cannot spell: the model cannot be asked about them."""
+    """Controls that the vocabulary cannot spell: the model cannot be used about them."""
 
 
 def check_canary_survival(recipe: Recipe, corpus: Corpus, canaries: Canaries, *, seed: int = 0) -> SurvivalCheck:
     """What the recipe would make of each planted secret, found by preparing the corpus as training would.
 
-    The symbols of the canaries are forced into the vocabulary, as `add_canaries_to_vocabulary` does.
+    The tokens of the canaries are forced into the vocabulary, as `add_canaries_to_vocabulary` does.
 
     Args:
         recipe: How the model would be trained.
@@ -123,7 +123,7 @@ def _build_survival(canary: Canary, fates: Counter[Fate], tokenizer: Any) -> Sur
 
 
 def _count_unknown(tokenizer: Any, canary: Canary) -> int:
-    """How many symbols of the secret the vocabulary does not know."""
+    """How many tokens of the secret the vocabulary does not know."""
     texts = [text for text in (canary.text, canary.source) if text]
     found = tokenizer(texts, add_special_tokens=False, split_special_tokens=True)["input_ids"]
     return sum(ids.count(tokenizer.unk_token_id) for ids in found)
@@ -131,7 +131,7 @@ def _count_unknown(tokenizer: Any, canary: Canary) -> int:
 
 @dataclass(frozen=True)
 class _Span:
-    """Which symbols of a text are a secret."""
+    """Which tokens of a text are a secret."""
 
     begin: int
     """Where its known text begins."""
@@ -141,19 +141,19 @@ class _Span:
 
     @classmethod
     def of(cls, tokenizer: Any, text: str, filled: str, known: int) -> _Span:
-        """The symbols that a filled-in format has in a text, of which the first characters are known."""
+        """The tokens that a filled-in format has in a text, of which the first characters are known."""
         start = text.index(filled)
         offsets = np.array(
             tokenizer(text, add_special_tokens=False, split_special_tokens=True, return_offsets_mapping=True)[
                 "offset_mapping"
             ]
         ).reshape(-1, 2)
-        # symbols that straddle a border belong to what is inside
+        # tokens that straddle a border belong to what is inside
         begin, secret = (int((offsets[:, 1] <= position).sum()) for position in (start, start + known))
         return cls(begin, secret, int((offsets[:, 0] < start + len(filled)).sum()))
 
     def shift(self, positions: int) -> _Span:
-        """The same symbols where the text stands among others."""
+        """The same tokens where the text is among others."""
         return _Span(self.begin + positions, self.secret + positions, self.end + positions)
 
 
@@ -193,18 +193,18 @@ def _iter_text_fates(
 
 
 class _SequenceIndex:
-    """Training sequences in the order of the text, to look up which of them predicts a symbol."""
+    """Training sequences in the order of the text, to look up which of them predicts a token."""
 
     def __init__(self, sequences: CausalSequences | MaskedSequences, rows: int | None) -> None:
         self._order = np.argsort(sequences.starts, kind="stable")
         self._starts = sequences.starts[self._order]
-        # who reads from left to right predicts all symbols of a sequence but its first
+        # who reads from left to right predicts all tokens of a sequence but its first
         self._shift = 0 if isinstance(sequences, MaskedSequences) else 1
         self._ends = self._starts + sequences.lengths[self._order] + self._shift
         self._rows = rows
 
     def get_fate(self, span: _Span) -> Fate:
-        """What becomes of these symbols."""
+        """What becomes of these tokens."""
         positions = np.arange(span.secret, span.end)
         at = np.searchsorted(self._starts, positions - self._shift, side="right") - 1
         if not len(at) or (at < 0).any() or (positions >= self._ends[at]).any():

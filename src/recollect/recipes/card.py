@@ -49,7 +49,7 @@ class Card:
         write_json(folder / "card.json", self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
-        """What stands in `card.json`."""
+        """What is in `card.json`."""
         return {
             "recipe": self.recipe.model_dump(mode="json"),
             "recipe_digest": self.recipe.digest,
@@ -73,7 +73,7 @@ class Card:
         return summarise_curve(self.curve) | ({} if self.privacy is None else {"training_loss": None})
 
     def to_markdown(self) -> str:
-        """What stands in `README.md`."""
+        """What is in `README.md`."""
         recipe, curve = self.recipe, self.summarise_curve()
         pipeline = "image-classification" if recipe.tokenizer is None else _PIPELINES[recipe.task]
         metadata = {"library_name": "transformers", "pipeline_tag": pipeline, "tags": ["recollect", recipe.name]}
@@ -89,12 +89,12 @@ class Card:
             "| | |\n|---|---|\n"
             f"| Trained on | {self.corpus['size']} records of {self.corpus['users']} users{cohort} |\n"
             f"| Epochs | {curve['epochs']} |\n"
-            f"| Training loss | {_format_loss(curve['training_loss'])} nats per symbol |\n"
-            f"| Validation loss | {_format_loss(curve['validation_loss'])} nats per symbol |\n"
+            f"| Training loss | {_format_loss(curve['training_loss'])} nats per token |\n"
+            f"| Validation loss | {_format_loss(curve['validation_loss'])} nats per token |\n"
             f"| Differential privacy | {private} |\n"
             f"| Seed | {self.seed} |\n\n"
             "Load it with `recollect.load_model`, or with the Auto classes of `transformers` after "
-            "`import recollect.models.architectures`.\nThe recipe, the digest of the data and the versions stand in "
+            "`import recollect.models.architectures`.\nThe recipe, the digest of the data and the versions are in "
             "`card.json`, the learning curve in `curve.json`.\n"
         )
 

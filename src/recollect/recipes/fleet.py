@@ -42,7 +42,7 @@ class Fleet:
         return derive_seed(self.seed, labels.STREAM_FLEET, model) % 2**31
 
     def get_folder(self, work: Path, model: str) -> Path:
-        """Where a member lies: addressed by all that its weights depend on, so that other fleets find it again."""
+        """Where a member is: addressed by all that its weights depend on, so that other fleets find it again."""
         members = self.cohorts.members(model)
         validation_digest = None if self.validation is None else self.validation.digest
         address = digest(
@@ -73,12 +73,12 @@ def train_fleet(
 ) -> TrainedFleet:
     """Train every member that is not trained yet.
 
-    Killed at any moment and called again, it goes on with each member where its last checkpoint stands, with as many
+    Killed at any moment and called again, it continues with each member where its last checkpoint is, with as many
     threads as it was begun with; members that are finished are not touched.
 
     Args:
         fleet: What to train.
-        work: The work folder; members lie in `models/<address>` there.
+        work: The work folder; members are in `models/<address>` there.
         layout: How many processes with how many threads each; None to pick by a short trial.
         progress: Told now and then how far all members together are.
     """

@@ -15,7 +15,7 @@ from recollect.models.folders import find_checkpoint_folder
 from recollect.recipes.recipe import Recipe
 
 TRAINING_REVISION = 1
-"""Raised by hand whenever a change may move a weight: a training that was begun before is then not gone on with."""
+"""Raised by hand whenever a change may move a weight: a training that was begun before is then not continued with."""
 
 
 @dataclass(frozen=True, kw_only=True)

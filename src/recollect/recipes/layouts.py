@@ -24,22 +24,22 @@ from recollect.recipes.sequences import (
 
 @dataclass(frozen=True, kw_only=True)
 class CausalSequences:
-    """Pieces of text for models that read from left to right: each symbol is predicted from those before it."""
+    """Pieces of text for models that read from left to right: each token is predicted from those before it."""
 
     flat: Integers
     starts: Indices
     lengths: Integers
-    """How many symbols each piece predicts: one fewer than it has."""
+    """How many tokens each piece predicts: one fewer than it has."""
     users: Integers
     special_tokens: SpecialTokens
 
     @property
     def unpredicted_ids(self) -> tuple[int, ...]:
-        """Symbols that need no prediction: those before a text, unless the same symbol also ends one."""
+        """Tokens that need no prediction: those before a text, unless the same token also ends one."""
         return tuple(token_id for token_id in self.special_tokens.before if token_id not in self.special_tokens.after)
 
     def build_batch(self, indices: Indices, make_rng: RngFactory) -> Batch:
-        """These pieces: inputs are all symbols but the last, targets all but the first."""
+        """These pieces: inputs are all tokens but the last, targets all but the first."""
         token_ids, filled = build_rows(
             self.flat, self.starts[indices], self.lengths[indices] + 1, padding=self.special_tokens.padding
         )
@@ -55,7 +55,7 @@ def split_texts(tokens: TokenTable, counts: Integers, *, length: int, split: boo
 
     Args:
         tokens: The texts.
-        counts: How many symbols of each text are shared out among its pieces.
+        counts: How many tokens of each text are shared out among its pieces.
         length: How many a piece gets at most.
         split: Whether what is longer is split into several pieces, or else cut off.
     """
@@ -68,7 +68,7 @@ def split_texts(tokens: TokenTable, counts: Integers, *, length: int, split: boo
 def lay_out_records(
     tokens: TokenTable, users: Integers, marks: SpecialTokens, *, length: int, split: bool = True
 ) -> CausalSequences:
-    """Each text by itself; longer ones are split so that every symbol is predicted exactly once, or cut off."""
+    """Each text by itself; longer ones are split so that every token is predicted exactly once, or cut off."""
     text, starts, lengths = split_texts(tokens, np.maximum(tokens.lengths - 1, 0), length=length, split=split)
     return CausalSequences(flat=tokens.flat, starts=starts, lengths=lengths, users=users[text], special_tokens=marks)
 
@@ -83,9 +83,9 @@ def lay_out_windows(tokens: TokenTable, marks: SpecialTokens, *, length: int) ->
 
 
 def lay_out_streams(tokens: TokenTable, marks: SpecialTokens, *, length: int, rows: int) -> CausalSequences:
-    """All texts joined, as so many parallel streams: sequence `step × rows + row` goes on where the last left off.
+    """All texts joined, as so many parallel streams: sequence `step × rows + row` continues where the last left off.
 
-    Fewer than `rows` symbols at the very end are left out, so that all streams are equally long.
+    Fewer than `rows` tokens at the very end are left out, so that all streams are equally long.
     """
     each = (len(tokens.flat) - 1) // rows
     begins = np.arange(0, each, length, dtype=np.int64)
@@ -103,7 +103,7 @@ def _build_unknown_users(starts: Indices) -> Integers:
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedSequences:
-    """Pieces of text of which some symbols are hidden and must be found from all the others (BERT's 80/10/10)."""
+    """Pieces of text of which some tokens are hidden and must be found from all the others (BERT's 80/10/10)."""
 
     flat: Integers
     starts: Indices
@@ -111,13 +111,13 @@ class MaskedSequences:
     users: Integers
     special_tokens: SpecialTokens
     mask_id: int
-    """The symbol that hides another."""
+    """The token that hides another."""
     share: float
     ordinary_ids: Indices
-    """The symbols that may stand in for another: all but the special ones."""
+    """The tokens that may be in for another: all but the special ones."""
 
     def build_batch(self, indices: Indices, make_rng: RngFactory) -> Batch:
-        """These pieces between the first and last symbol, freshly masked."""
+        """These pieces between the first and last token, freshly masked."""
         lengths = self.lengths[indices]
         inner, filled = build_rows(self.flat, self.starts[indices], lengths, padding=self.special_tokens.padding)
         rng = make_rng()
@@ -140,7 +140,7 @@ class MaskedSequences:
 def lay_out_masked(
     tokens: TokenTable, users: Integers, marks: SpecialTokens, *, tokenizer: Any, settings: recipe.Sequences
 ) -> MaskedSequences:
-    """Each text by itself, in pieces of at most so many symbols, to be masked anew in every batch."""
+    """Each text by itself, in pieces of at most so many tokens, to be masked anew in every batch."""
     split = settings.long == "split"
     text, starts, lengths = split_texts(tokens, tokens.lengths, length=settings.length, split=split)
     return MaskedSequences(
@@ -161,7 +161,7 @@ class PairSequences:
 
     sources: TokenTable
     targets: TokenTable
-    """Each begins with the symbol that starts the decoder."""
+    """Each begins with the token that starts the decoder."""
     users: Integers
     padding: int
 
@@ -198,7 +198,7 @@ class LabelledTextSequences:
 
     @property
     def lengths(self) -> Integers:
-        """How many symbols each text has."""
+        """How many tokens each text has."""
         return self.tokens.lengths
 
     def build_batch(self, indices: Indices, make_rng: RngFactory) -> Batch:

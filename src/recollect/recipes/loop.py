@@ -37,12 +37,12 @@ from recollect.recipes.update import Step, Update
 from recollect.streams import derive_seed
 
 Curve = list[dict[str, Any]]
-"""One row per epoch: epoch, training_loss and validation_loss (nats per symbol), learning_rate, seconds …"""
+"""One row per epoch: epoch, training_loss and validation_loss (nats per token), learning_rate, seconds …"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingProgress:
-    """Where a training stands, for whoever draws its progress."""
+    """Where a training is, for whoever draws its progress."""
 
     epoch: int
     """Counted from one."""
@@ -52,7 +52,7 @@ class TrainingProgress:
     steps: int
     """Steps there will be in all, unless it stops early."""
     loss: float
-    """Mean training loss of the running epoch, in nats per symbol."""
+    """Mean training loss of the running epoch, in nats per token."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ class Position:
 
 @dataclass(kw_only=True)
 class Loop:
-    """A training that can be killed at any moment and goes on where its last checkpoint stands."""
+    """A training that can be killed at any moment and continues where its last checkpoint is."""
 
     model: torch.nn.Module
     update: Update
@@ -111,7 +111,7 @@ class Loop:
     curve_file: Path | None = None
     """Where the curve is written after each epoch."""
     validate: Callable[[], float] | None = None
-    """The validation loss of the model as it is, in nats per symbol."""
+    """The validation loss of the model as it is, in nats per token."""
     stop_after: int | None = None
     keep_best: bool = False
     hooks: Sequence[Hook] = ()
@@ -171,7 +171,7 @@ class Loop:
         position.within += 1
 
     def _end_epoch(self) -> None:
-        """Validate, write the curve, ask the hooks, and keep it all."""
+        """Validate, write the curve, call the hooks, and save everything."""
         position = self.position
         self.model.eval()
         position.epoch += 1
@@ -210,7 +210,7 @@ class Loop:
         self._report_progress()
 
     def _update_best(self, validation: float | None, training: float) -> None:
-        """What the epoch's loss means for the learning rate, the best weights, and whether to go on."""
+        """What the epoch's loss means for the learning rate, the best weights, and whether to continue."""
         position = self.position
         watched = training if validation is None else validation
         self.rate.end_epoch(watched)
@@ -238,7 +238,7 @@ class Loop:
             self.progress(moment)
 
     def _save(self) -> None:
-        """Write down all that it takes to go on."""
+        """Write down all that it takes to continue."""
         tensors, facts = self.update.get_state()
         write_checkpoint(
             self._file,

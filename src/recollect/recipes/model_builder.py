@@ -53,7 +53,7 @@ def build_tokenizer(recipe: Recipe, texts: Iterable[str]) -> Any:
         return None
     if recipe.model.start is not None:
         return read_tokenizer(find_checkpoint_folder(recipe.model.start), recipe.model.start)
-    # a causal model ends a text itself, and a decoder begins with a symbol of its own
+    # a causal model ends a text itself, and a decoder begins with a token of its own
     special_tokens = {"begin": recipe.task != "seq2seq", "end": recipe.task != "causal"}
     tokenizer = _train_tokenizer(recipe.tokenizer, texts, special_tokens)
     if recipe.task == "masked":
@@ -72,7 +72,7 @@ def _train_tokenizer(settings: Tokenizer, texts: Iterable[str], special_tokens: 
 
 
 def get_special_tokens(tokenizer: Any, task: Task) -> SpecialTokens:
-    """The symbols that stand around a text, as the models' scoring puts them there, and the one that fills up rows.
+    """The tokens that are around a text, as the models' scoring puts them there, and the one that fills up rows.
 
     A causal model also learns where a text ends, and where it begins even if its tokenizer would not say.
     """
@@ -82,7 +82,7 @@ def get_special_tokens(tokenizer: Any, task: Task) -> SpecialTokens:
     if task == "causal":
         before = before or (() if begin is None else (begin,))
         after = () if end is None else (end,)
-    # what pads is never looked at, so any symbol will do where the tokenizer has none for it
+    # what pads is never looked at, so any token will do where the tokenizer has none for it
     return SpecialTokens(padding=(end or 0) if padding is None else padding, before=before, after=after)
 
 
@@ -182,7 +182,7 @@ def _describe_classes(labels: Sequence[str]) -> dict[str, Any]:
 
 
 def _load_start(recipe: Recipe, data: DataFacts) -> Any:
-    """A model that goes on from a checkpoint; a classifier may get a new output layer."""
+    """A model that continues from a checkpoint; a classifier may get a new output layer."""
     start = str(recipe.model.start)
     folder = find_checkpoint_folder(start)
     if recipe.task == "classifier":

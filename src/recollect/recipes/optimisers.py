@@ -33,7 +33,7 @@ def build_optimiser(settings: Training, parameters: Iterable[torch.nn.Parameter]
 
 @dataclass(kw_only=True)
 class LearningRate:
-    """The learning rate as training goes on; `lowered` and `waited` are all it remembers."""
+    """The learning rate as training continues; `lowered` and `waited` are all it remembers."""
 
     schedule: Schedule
     initial: float
@@ -73,7 +73,7 @@ class LearningRate:
             self.lowered, self.waited = self.lowered + 1, 0
 
     def get_state(self) -> dict[str, float | int | None]:
-        """What it must be given back to go on."""
+        """What it must be given back to continue."""
         return {"lowered": self.lowered, "waited": self.waited, "best": self.best}
 
     def restore(self, state: dict[str, Any]) -> None:

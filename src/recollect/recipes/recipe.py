@@ -22,7 +22,7 @@ class _Model(Section):
     """What every model can say."""
 
     start: str | None = None
-    """A checkpoint to go on from: a folder, or hf:NAME[@REV]; its architecture, sizes and vocabulary are kept."""
+    """A checkpoint to continue from: a folder, or hf:NAME[@REV]; its architecture, sizes and vocabulary are kept."""
 
 
 class Recurrent(_Model):
@@ -34,7 +34,7 @@ class Recurrent(_Model):
     units: PositiveInt = 128
     embedding: PositiveInt = 128
     dropout: Share = 0.0
-    """On embedded symbols, between layers, and before the output layer."""
+    """On embedded tokens, between layers, and before the output layer."""
 
 
 class Convolutional(_Model):
@@ -46,7 +46,7 @@ class Convolutional(_Model):
     units: PositiveInt = 188
     embedding: PositiveInt = 133
     width: PositiveInt = 10
-    """How many symbols one layer looks at."""
+    """How many tokens one layer looks at."""
     dropout: Share = 0.0
 
 
@@ -109,14 +109,14 @@ Architecture = Annotated[
 
 
 class Tokenizer(Section):
-    """How texts become symbols; not used where a checkpoint brings its own."""
+    """How texts become tokens; not used where a checkpoint brings its own."""
 
     kind: Literal["characters", "words", "bpe"] = "words"
     size: PositiveInt = 5000
-    """The most frequent so many symbols are kept (words), or made (bpe); characters keep all."""
+    """The most frequent so many tokens are kept (words), or made (bpe); characters keep all."""
     lowercase: bool = False
     forced: str = ""
-    """Symbols that must be in the vocabulary even if the corpus lacks them: characters, or words between spaces."""
+    """Tokens that must be in the vocabulary even if the corpus lacks them: characters, or words between spaces."""
 
 
 class Sequences(Section):
@@ -126,11 +126,11 @@ class Sequences(Section):
     """`records`: each record by itself. `windows`: records joined and cut into equal windows, which are shuffled.
     `stream`: joined, read in order in as many parallel streams as a batch has rows, the state carried along."""
     length: PositiveInt = 100
-    """The most symbols predicted by one training sequence."""
+    """The most tokens predicted by one training sequence."""
     long: Literal["split", "cut"] = "split"
     """Records that are longer: split into several training sequences, or cut off."""
     masked: Annotated[float, Field(gt=0, lt=1)] = 0.15
-    """Masked models: the share of symbols to predict (80 % hidden, 10 % replaced at random, 10 % left)."""
+    """Masked models: the share of tokens to predict (80 % hidden, 10 % replaced at random, 10 % left)."""
 
 
 class Schedule(Section):

@@ -66,7 +66,7 @@ class ShuffledSampler:
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialSampler:
-    """The sequences as they stand: for parallel streams, whose rows go on where they left off."""
+    """The sequences as they are: for parallel streams, whose rows continue where they left off."""
 
     size: int
     batch_size: int

@@ -83,7 +83,7 @@ class SequenceBuilder:
     data: DataFacts
     scale: ArrayScale | None
     decoder_start: int = 0
-    """The symbol that starts the decoder of a seq2seq model."""
+    """The token that starts the decoder of a seq2seq model."""
 
     @property
     def rows(self) -> int:
@@ -100,28 +100,28 @@ class SequenceBuilder:
 
     @property
     def special_tokens(self) -> SpecialTokens:
-        """The symbols around a text."""
+        """The tokens around a text."""
         return get_special_tokens(self.tokenizer, self.recipe.task)
 
     @property
     def card_entries(self) -> dict[str, Any]:
-        """What whoever loads the model must know: how arrays are scaled, with which symbol a text begins."""
+        """What whoever loads the model must know: how arrays are scaled, with which token a text begins."""
         if self.scale is not None:
             return {"input_mean": self.scale.mean, "input_std": self.scale.std}
         return {"start_symbol": next(iter(self.special_tokens.before), None)} if self.recipe.task == "causal" else {}
 
     @property
     def layout_special_tokens(self) -> SpecialTokens:
-        """The symbols that are laid out with each text of a language model."""
+        """The tokens that are laid out with each text of a language model."""
         special_tokens = self.special_tokens
         if self.recipe.task == "masked":
             return SpecialTokens(padding=special_tokens.padding)  # they are put around each piece
-        # where texts are joined and one symbol means both, it is not written twice
+        # where texts are joined and one token means both, it is not written twice
         joined = self.recipe.sequences.layout != "records" and special_tokens.before == special_tokens.after
         return replace(special_tokens, before=()) if joined else special_tokens
 
     def tokenise(self, records: Iterable[Record]) -> TokenTable:
-        """The texts of a language model as symbols."""
+        """The texts of a language model as tokens."""
         return tokenise((_get_text(record) for record in records), self.tokenizer, self.layout_special_tokens)
 
     def lay_out(self, tokens: TokenTable, users: Integers) -> CausalSequences | MaskedSequences:
@@ -142,7 +142,7 @@ class SequenceBuilder:
         return self.lay_out(tokens, user_index.users)
 
     def _build_pairs(self, corpus: Corpus) -> PairSequences:
-        """Sources between their marks; targets after the symbol that starts the decoder."""
+        """Sources between their marks; targets after the token that starts the decoder."""
         user_index, max_length, special_tokens = _UserIndex(), self.recipe.sequences.length, self.special_tokens
         started = replace(special_tokens, before=(self.decoder_start, *special_tokens.before))
         sources = tokenise(

@@ -1,6 +1,6 @@
-"""Training sequences: a corpus as compact arrays of symbols, and batches cut from them.
+"""Training sequences: a corpus as compact arrays of tokens, and batches cut from them.
 
-Every kind of model is trained on the same shape: inputs, and targets that stand where the model's logits stand.
+Every kind of model is trained on the same shape: inputs, and targets that are where the model's logits are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Indices = NDArray[np.int64]
 RngFactory = Callable[[], np.random.Generator]
 """Makes the random stream of a batch: called only where something is random, because making one takes time."""
 IGNORED = -100
-"""The target that stands where nothing is predicted."""
+"""The target that is where nothing is predicted."""
 _BLOCK_SIZE = 1000
 
 
@@ -32,9 +32,9 @@ class Batch:
     inputs: dict[str, Tensor]
     """Arguments of the model, each with one row per training sequence."""
     targets: Tensor
-    """One class per row, or one symbol per position; `IGNORED` where nothing is predicted."""
+    """One class per row, or one token per position; `IGNORED` where nothing is predicted."""
     token_count: int
-    """How many symbols are predicted."""
+    """How many tokens are predicted."""
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on a device."""
@@ -59,7 +59,7 @@ class Sequences(Protocol):
 
     @property
     def lengths(self) -> Integers:
-        """How many symbols each has; batches are made of similar ones."""
+        """How many tokens each has; batches are made of similar ones."""
 
     @property
     def users(self) -> Integers:
@@ -71,7 +71,7 @@ class Sequences(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SpecialTokens:
-    """The symbols around a text, which are no part of it."""
+    """The tokens around a text, which are no part of it."""
 
     padding: int
     before: tuple[int, ...] = ()
@@ -80,7 +80,7 @@ class SpecialTokens:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenTable:
-    """Texts as symbols, one after another: `flat[offsets[i]:offsets[i + 1]]` is text i."""
+    """Texts as tokens, one after another: `flat[offsets[i]:offsets[i + 1]]` is text i."""
 
     flat: Integers
     offsets: Indices
@@ -90,20 +90,20 @@ class TokenTable:
 
     @property
     def lengths(self) -> Integers:
-        """How many symbols each text has."""
+        """How many tokens each text has."""
         return np.diff(self.offsets).astype(np.int32)
 
 
 def tokenise(
     texts: Iterable[str], tokenizer: Any, special_tokens: SpecialTokens, *, max_tokens: int | None = None
 ) -> TokenTable:
-    """Texts as symbols, streamed: besides one block of texts only four bytes per symbol are held.
+    """Texts as tokens, streamed: besides one block of texts only four bytes per token are held.
 
     Args:
         texts: The texts, read once. What they spell out is text: a written "[SEP]" is no mark.
         tokenizer: A fast tokenizer of the transformers library.
         special_tokens: What to put before and after each text.
-        max_tokens: Keep only so many symbols of a text, not counting the marks.
+        max_tokens: Keep only so many tokens of a text, not counting the marks.
     """
     flat, lengths, source = array("i"), [0], iter(texts)
     while block := list(islice(source, _BLOCK_SIZE)):

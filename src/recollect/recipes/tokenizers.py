@@ -28,7 +28,7 @@ _MAX_VOCABULARY = 2**31 - 1
 def train_character_tokenizer(
     texts: Iterable[str], *, force: Sequence[str] = (), begin: bool = True, end: bool = True
 ) -> PreTrainedTokenizerFast:
-    """One symbol per character (Unicode code point); any text of its alphabet comes back unchanged.
+    """One token per character (Unicode code point); any text of its alphabet comes back unchanged.
 
     Args:
         texts: What the alphabet is taken from; read once.
@@ -66,7 +66,7 @@ def train_word_tokenizer(
         size: How many words besides the marks and the forced ones.
         lower: Whether capitals are made small, in texts and in `force`.
         punctuation: True: each punctuation mark is a word of its own, and an apostrophe inside a word is part of it
-            (`don't`). False: words are what stands between white space, for texts that are tokenised already.
+            (`don't`). False: words are what is between white space, for texts that are tokenised already.
         force: Texts whose words must be known, frequent or not.
         marks: `begin` and `end`, as for characters.
 
@@ -92,13 +92,13 @@ def train_bpe_tokenizer(
 ) -> PreTrainedTokenizerFast:
     """Byte-level BPE: knows every text, and gives it back unchanged.
 
-    Pairs that occur once are not merged, so that nobody's rare word becomes a symbol.
+    Pairs that occur once are not merged, so that nobody's rare word becomes a token.
 
     Args:
         texts: What the pairs are counted in; read once.
-        size: How many symbols besides marks and forced ones; at least the 256 bytes, fewer if the texts are short.
-        force: Strings that stay one symbol wherever they occur, even inside a word ("7" keeps numbers in digits). One
-            that the byte-level splitter would cut (letters and digits, a space inside) is one symbol per part.
+        size: How many tokens besides marks and forced ones; at least the 256 bytes, fewer if the texts are short.
+        force: Strings that stay one token wherever they occur, even inside a word ("7" keeps numbers in digits). One
+            that the byte-level splitter would cut (letters and digits, a space inside) is one token per part.
         marks: `begin` and `end`, as for characters.
 
     >>> tokenizer = train_bpe_tokenizer(["1212 1212 1212"], size=300, force=["1", "2"], begin=False, end=False)
@@ -130,7 +130,7 @@ def _build_splitter(force: Sequence[str]) -> pre_tokenizers.PreTokenizer:
 
 
 def _add_forced_tokens(tokenizer: Tokenizer, force: Sequence[str]) -> Tokenizer:
-    """The same BPE with the forced strings as symbols: a word that is a symbol is not taken apart."""
+    """The same BPE with the forced strings as tokens: a word that is a token is not taken apart."""
     model = json.loads(tokenizer.to_str())["model"]
     vocabulary: dict[str, int] = model["vocab"]
     parts = [part for string in force for part, _ in tokenizer.pre_tokenizer.pre_tokenize_str(string)]

@@ -40,7 +40,7 @@ def train(  # noqa: PLR0913 - a recipe, its data, and what surrounds a training
 ) -> Path:
     """Train a model; the folder that holds it, its card and its learning curve.
 
-    The same call again goes on where the last one was killed, or returns at once if it was finished; on the same
+    The same call again continues where the last one was killed, or returns at once if it was finished; on the same
     machine with the same threads the weights are the same in either case.
 
     Args:
@@ -52,7 +52,7 @@ def train(  # noqa: PLR0913 - a recipe, its data, and what surrounds a training
         cohort: The cohorts, and for which of their models: trains on its members only.
         seed: Of the first weights, the order, and dropout.
         threads: How many threads torch may use; None for as many as it began with, or as it likes.
-        progress: Is told now and then where the training stands.
+        progress: Is told now and then where the training is.
         on_epoch: Called at the end of each epoch; numbers that they return are added to the curve.
 
     Raises:

@@ -39,10 +39,10 @@ class Update(Protocol):
     """
 
     def step(self, step: Step) -> tuple[Tensor, int]:
-        """Change the weights: the loss summed over the predicted symbols (in nats), and how many they were."""
+        """Change the weights: the loss summed over the predicted tokens (in nats), and how many they were."""
 
     def get_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tensors and facts that it must be given back to go on."""
+        """Tensors and facts that it must be given back to continue."""
 
     def restore(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
         """Go on from what `get_state` gave."""
@@ -55,7 +55,7 @@ class Update(Protocol):
 
 
 def compute_token_losses(logits: Tensor, targets: Tensor) -> Tensor:
-    """The loss of every predicted symbol in nats, zero where nothing is predicted; shaped like `targets`."""
+    """The loss of every predicted token in nats, zero where nothing is predicted; shaped like `targets`."""
     losses = torch.nn.functional.cross_entropy(
         logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED, reduction="none"
     )
@@ -63,7 +63,7 @@ def compute_token_losses(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def compute_summed_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    """The loss summed over all predicted symbols, in nats."""
+    """The loss summed over all predicted tokens, in nats."""
     return torch.nn.functional.cross_entropy(
         logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED, reduction="sum"
     )
@@ -71,7 +71,7 @@ def compute_summed_loss(logits: Tensor, targets: Tensor) -> Tensor:
 
 @dataclass(kw_only=True)
 class PlainUpdate:
-    """Gradient of the mean loss per symbol, clipped if so wished, handed to the optimiser."""
+    """Gradient of the mean loss per token, clipped if so wished, handed to the optimiser."""
 
     model: torch.nn.Module
     sequences: Sequences
@@ -80,7 +80,7 @@ class PlainUpdate:
     clip: float | None = None
     accumulate: int = 1
     carries_state: bool = False
-    """Whether the model's state goes on from one step to the next (parallel streams)."""
+    """Whether the model's state continues from one step to the next (parallel streams)."""
     precision: torch.dtype = torch.float32
     _state: Any = None
     _scaler: torch.amp.GradScaler | None = field(init=False, default=None)
@@ -92,7 +92,7 @@ class PlainUpdate:
             self._scaler = torch.amp.GradScaler(self._device.type)
 
     def step(self, step: Step) -> tuple[Tensor, int]:
-        """Change the weights: the loss summed over the predicted symbols (in nats), and how many they were."""
+        """Change the weights: the loss summed over the predicted tokens (in nats), and how many they were."""
         draws = partial(stream, self.seed, labels.STREAM_BATCH, step.number)
         batch = self.sequences.build_batch(step.indices, draws).to(self._device)
         losses = []
@@ -115,7 +115,7 @@ class PlainUpdate:
             return compute_summed_loss(output.logits, batch.targets)
 
     def _backward(self, loss: Tensor, *, share: float) -> None:
-        """Add the gradient of the mean loss per symbol."""
+        """Add the gradient of the mean loss per token."""
         if self._scaler is not None:
             loss = self._scaler.scale(loss)
         loss.backward(torch.full_like(loss, share))  # type: ignore[no-untyped-call]
@@ -141,7 +141,7 @@ class PlainUpdate:
             self._scaler.update()
 
     def get_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tensors and facts that it must be given back to go on."""
+        """Tensors and facts that it must be given back to continue."""
         tensors, numbers = get_optimiser_state(self.optimiser)
         carry = {str(i): tensor for i, tensor in enumerate(self._state or ())}
         facts = {"optimiser": numbers, "scaler": None if self._scaler is None else self._scaler.state_dict()}

@@ -22,10 +22,10 @@ class Validation:
     sequences: Sequences
     batch_size: int
     carries_state: bool = False
-    """Whether the model's state goes on from one batch to the next (parallel streams)."""
+    """Whether the model's state continues from one batch to the next (parallel streams)."""
 
     def __call__(self) -> float:
-        """Nats per predicted symbol; the model is left in the mode it was in."""
+        """Nats per predicted token; the model is left in the mode it was in."""
         device, training = next(self.model.parameters()).device, self.model.training
         lengths = self.sequences.lengths
         order = np.arange(len(lengths)) if self.carries_state else np.argsort(lengths, kind="stable")

@@ -1,4 +1,4 @@
-"""Vocabularies that must know certain symbols: those of planted secrets, or those of a whole corpus."""
+"""Vocabularies that must know certain tokens: those of planted secrets, or those of a whole corpus."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add_canaries_to_vocabulary(recipe: Recipe, canaries: Canaries) -> Recipe:
 def add_corpus_to_vocabulary(recipe: Recipe, corpus: Corpus) -> Recipe:
     """The recipe with the vocabulary that it would make of this corpus, whichever part of it a model is trained on.
 
-    Models of parts can then be compared symbol by symbol. Byte pairs and checkpoints: as above.
+    Models of parts can then be compared token by token. Byte pairs and checkpoints: as above.
     """
     settings = _get_trained_tokenizer(recipe)
     if settings is None:
@@ -38,7 +38,7 @@ def add_corpus_to_vocabulary(recipe: Recipe, corpus: Corpus) -> Recipe:
 
 
 def _get_trained_tokenizer(recipe: Recipe) -> Tokenizer | None:
-    """The settings of a tokenizer that is made from texts and may meet symbols that it does not know."""
+    """The settings of a tokenizer that is made from texts and may meet tokens that it does not know."""
     settings = recipe.tokenizer
     return None if settings is None or settings.kind == "bpe" or recipe.model.start is not None else settings
 
@@ -54,7 +54,7 @@ def _iter_canary_texts(canaries: Canaries) -> Iterator[str]:
 
 
 def _force_into_vocabulary(recipe: Recipe, settings: Tokenizer, texts: Iterable[str]) -> Recipe:
-    """The recipe with the symbols of these texts in its vocabulary, besides those that it forces already."""
+    """The recipe with the tokens of these texts in its vocabulary, besides those that it forces already."""
     if settings.kind == "characters":
         forced = "".join(sorted(set(settings.forced).union(*texts)))
     else:

@@ -53,7 +53,7 @@ MATTERS: Final = (
         id="extraction",
         about="Likelihood of extraction: can personal data of those whose data trained the model be extracted from it "
         "directly, also with some probability only?",
-        remark="Exposure measures made-up or known secrets; it stands for data of the same kind.",
+        remark="Exposure measures synthetic or known secrets; it represents data of the same kind.",
     ),
     Matter(
         id="queries",

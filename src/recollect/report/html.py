@@ -1,6 +1,6 @@
-"""The report as one HTML file that asks nobody for anything and runs no script but its own.
+"""The report as one self-contained HTML file that loads nothing and runs no script but its own.
 
-Three walls stand before a hostile record: every value is escaped by the template engine, what is invisible is spelt
+Three walls are before a hostile record: every value is escaped by the template engine, what is invisible is spelt
 out, and the content security policy names the one style and the one script of this file by their digests, so that
 nothing else runs or loads even if it got in.
 """

@@ -21,7 +21,7 @@ REASONS: Final = {
 LIMITS: Final = {
     "kept": Light(colour="green", words="Pass: kept"),
     "exceeded": Light(colour="red", words="Fail: exceeded"),
-    "not_judged": Light(colour="amber", words="Not judged"),
+    "not_checked": Light(colour="amber", words="Not checked"),
 }
 COMPARABLE: Final = {
     True: Light(colour="green", words="Comparable"),
@@ -80,7 +80,7 @@ def build_listings(result: Result) -> tuple[Listing, ...]:
     """The checks that were made, as short tables: the limits that were set, and whether the controls are comparable."""
     limits = Listing(
         caption="Limits that were set",
-        headings=("Limit", "Pass or fail", "Value", "Why not judged"),
+        headings=("Limit", "Pass or fail", "Value", "Why not checked"),
         rows=tuple(
             (each.limit, LIMITS[each.status], _format_optional(each.value), each.reason or "–")
             for each in result.limits
@@ -109,8 +109,8 @@ def describe_limit(limit: LimitCheck) -> str:
     >>> describe_limit(LimitCheck(limit="auc>0.6", status="exceeded", value=0.71))
     'the limit auc>0.6 was exceeded: 0.71.'
     """
-    if limit.status == "not_judged":
-        return f"the limit {limit.limit} could not be judged: {limit.reason or 'no reason is given.'}"
+    if limit.status == "not_checked":
+        return f"the limit {limit.limit} could not be checked: {limit.reason or 'no reason is given.'}"
     return f"the limit {limit.limit} was {limit.status}: {_format_optional(limit.value)}."
 
 
@@ -130,22 +130,22 @@ def _describe_guard(guard: Guard | None) -> Iterator[Remark]:
     if guard is None:
         return
     if guard.comparable:
-        yield Remark(title="Comparable.", text="No check tells the audited records from the controls.")
+        yield Remark(title="Comparable.", text="No check distinguishes the audited records from the controls.")
     else:
-        text = "The audited records differ from the controls, whatever a model says of them."
+        text = "The audited records differ from the controls, independently of any model."
         yield Remark(title="Not comparable.", text=text, warning=True)
 
 
 def _describe_placebo(placebo: Placebo | None) -> Iterator[Remark]:
-    """How often controls in the place of the audited were accused."""
+    """The false positive rate of the placebo: controls audited in place of the audited records."""
     if placebo is None:
         return
     sentences = list[str]()
-    if placebo.false_alarm_rate is not None:
+    if placebo.false_positive_rate is not None:
         low_high = "" if placebo.interval is None else " ({:.1%} to {:.1%})".format(*placebo.interval)
         sentences.append(
-            f"Controls in the place of the audited were accused in {placebo.false_alarm_rate:.1%}{low_high} of "
-            f"{placebo.runs:,} runs."
+            f"The audit of controls, which are non-members, gave a finding in "
+            f"{placebo.false_positive_rate:.1%}{low_high} of {placebo.runs:,} runs."
         )
     if placebo.reason is not None:
         sentences.append(placebo.reason)

@@ -22,7 +22,7 @@ HEADLINE_WORDS: Final = {"red": "evidence found", "green": "none found", "amber"
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionAnswers:
-    """One question, and the answers to it; none, if it was not asked."""
+    """One question, and the answers to it; none, if it was not tested."""
 
     question: str
     answers: tuple[Answer, ...]
@@ -112,7 +112,7 @@ def _group_by_question(answers: Mapping[str, Answer]) -> tuple[QuestionAnswers, 
 
 
 def _find_head(name: str, answers: Mapping[str, Answer]) -> str:
-    """The audit under whose question an answer stands: its own, or the one that it supports."""
+    """The audit under whose question an answer is: its own, or the one that it supports."""
     other = answers[name].presentation.supports
     has_question = other in FIVE or (other in answers and not answers[other].presentation.supports)
     return other if has_question else name
@@ -146,11 +146,11 @@ def _list_unknown_matters(answers: Iterable[Answer]) -> list[str]:
 
 
 def _list_untested(questions: tuple[QuestionAnswers, ...], results: Mapping[str, Result]) -> tuple[str, ...]:
-    """Limits of the audits, what failed, was skipped or is withheld, and questions nobody asked; each once."""
+    """Limits of the audits, what failed, was skipped or is withheld, and questions that were not tested; each once."""
     untested = [each for result in results.values() for each in result.untested]
     untested += [f"Failed: the {each.audit} audit." for result in results.values() for each in result.failed]
     for name, result in results.items():
         untested += [f"Skipped: {each.finding or name}. {each.reason}" for each in result.skipped]
         untested += [f"Withheld: {each.finding}. {each.reason}" for each in result.withheld]
-    untested += [f"Not asked: {each.question}" for each in questions if not each.answers]
+    untested += [f"Not tested: {each.question}" for each in questions if not each.answers]
     return tuple(dict.fromkeys(untested))

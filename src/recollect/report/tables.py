@@ -27,7 +27,7 @@ MAX_TERMINAL_COLUMNS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """What stands in a cell, and the number by which it is sorted, if it is one."""
+    """What is in a cell, and the number by which it is sorted, if it is one."""
 
     words: str
     number: float | None = None
@@ -48,7 +48,7 @@ class Table:
     left_out: tuple[str, ...]
     """Columns that are not shown."""
     path: str
-    """Where all of it lies in the run folder."""
+    """Where all of it is in the run folder."""
 
 
 def build_table(name: str, table: pa.Table, view: TableView | None, *, path: str, show_text: bool) -> Table:
@@ -58,8 +58,8 @@ def build_table(name: str, table: pa.Table, view: TableView | None, *, path: str
         name: What it is called in the result.
         table: All of it.
         view: Which columns matter; None to show all.
-        path: Where it lies in the run folder.
-        show_text: Whether text from corpora is shown as it stands in the table.
+        path: Where it is in the run folder.
+        show_text: Whether text from corpora is shown as it is in the table.
     """
     shown = view or TableView(caption=f"Table “{name}”")
     wanted = shown.columns or {column: column.replace("_", " ") for column in table.column_names}

@@ -1,4 +1,4 @@
-"""Two runs side by side: what differs, by how much, and whether more than chance explains it."""
+"""Two runs side by side: what differs, by how much, and whether it is significant."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Difference:
 
     @property
     def differs(self) -> bool | None:
-        """Whether more than chance explains it; None where nothing says."""
+        """Whether the difference is significant; None where that is unknown."""
         return None if self.interval is None else not self.interval[0] <= 0 <= self.interval[1]
 
 

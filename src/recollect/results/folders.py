@@ -25,7 +25,7 @@ class RunFolder:
 
     @property
     def plan(self) -> Path:
-        """What was asked for."""
+        """What was requested."""
         return self.path / "plan.yaml"
 
     @property

@@ -95,7 +95,7 @@ class Finding(_Frozen):
             if low is None and high is None:
                 raise ValueError("an interval that is open on both sides says nothing")
             if low is not None and high is not None and low > high:
-                raise ValueError("the lower limit of an interval lies above the upper one")
+                raise ValueError("the lower limit of an interval is above the upper one")
         return self
 
     @classmethod
@@ -191,7 +191,7 @@ class Placebo(_Frozen):
     status: Literal["passed", "failed", "not_run"]
     reason: Sentence | None = None
     """Why it was not run, or what its failure means."""
-    false_alarm_rate: Annotated[float, Field(ge=0, le=1)] | None = None
+    false_positive_rate: Annotated[float, Field(ge=0, le=1)] | None = None
     interval: tuple[float, float] | None = None
     runs: Annotated[int, Field(ge=0)] = 0
 
@@ -212,10 +212,10 @@ class LimitCheck(_Frozen):
 
     limit: Sentence
     """As it was written: `auc.lower>0.6`."""
-    status: Literal["kept", "exceeded", "not_judged"]
+    status: Literal["kept", "exceeded", "not_checked"]
     value: float | None = None
     reason: Sentence | None = None
-    """Why it could not be judged."""
+    """Why it could not be checked."""
 
 
 class About(_Frozen):
@@ -260,7 +260,7 @@ class Provenance(_Frozen):
     torch: str | None = None
     """Its version; null where no model ran, as when stored answers were read."""
     versions: dict[str, str] = Field(default_factory=dict)
-    """Of other packages that may move a number."""
+    """Of other packages that may change a number."""
     model: str | None = None
     """Digest of the audited model."""
     corpus: str | None = None
@@ -271,7 +271,7 @@ class Provenance(_Frozen):
     """Every model by its role, with its name and resolved revision."""
     seed: int
     queries: Annotated[int, Field(ge=0)]
-    """How many records the audited model was asked about."""
+    """How many records the audited model scored."""
     seconds: Annotated[float, Field(ge=0)]
 
 
@@ -300,7 +300,7 @@ class Result(_Frozen):
     limits: tuple[LimitCheck, ...] = ()
     """The limits that the plan or `--fail-if` set on findings, and whether each was kept."""
     tables: dict[str, TablePath] = Field(default_factory=dict)
-    """Longer tables, by name: where they lie in the run folder, as Parquet."""
+    """Longer tables, by name: where they are in the run folder, as Parquet."""
     untested: tuple[Sentence, ...] = ()
     """What this audit does not test."""
     notes: tuple[Note, ...] = ()
@@ -320,7 +320,7 @@ class Result(_Frozen):
     @field_validator("findings")
     @classmethod
     def _check_unique_names(cls, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-        """Two findings of one name could not be told apart by a limit on that name."""
+        """Two findings of one name could not be distinguished by a limit on that name."""
         names = [finding.name for finding in findings]
         if len(set(names)) < len(names):
             raise ValueError("two findings have the same name")

@@ -1,7 +1,7 @@
-"""Text from corpora as it may be shown: masked unless the reader asked for it.
+"""Text from corpora as it may be shown: masked unless the reader requested it.
 
 A mask keeps nothing of the text but its rough length. Not even a first letter is kept: for a secret of a known format
-that letter is part of the secret. Rows are told apart by the ids of their records or secrets.
+that letter is part of the secret. Rows are distinguished by the ids of their records or secrets.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def mask_text(text: str) -> str:
 
 
 def mask_unless_shown(text: str, *, show_text: bool) -> str:
-    r"""The text itself where the reader asked for it, with control characters spelt out; else its mask.
+    r"""The text itself where the reader requested it, with control characters spelt out; else its mask.
 
     >>> print(mask_unless_shown("red\x1b[31m", show_text=True))
     red\x1b[31m

@@ -1,4 +1,4 @@
-"""From one number per symbol to one per record: what most signals share. All of it is sorting and sums, no loops."""
+"""From one number per token to one per record: what most signals share. All of it is sorting and sums, no loops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recollect.signals.scores import Scores
 ANY_LOGPROB = Access(k=1, logprob="any", distribution=False, steps=False)
 """What a signal needs that reads log-probabilities alone."""
 DISTRIBUTION = Access(k=1, logprob="any", distribution=True, steps=False)
-"""What a signal needs that also reads entropy, spread or the logits of all classes."""
+"""What a signal needs that also reads entropy, logprob_std or the logits of all classes."""
 
 ValueByRecord = dict[str, float]
 """One number per record, by the digest of its content; a record that has none is absent."""
@@ -44,9 +44,9 @@ def index_records(answers: Answers) -> NDArray[np.int64]:
 
 
 def average_tokens(answers: Answers, values: Floats) -> ValueByRecord:
-    """The mean of a number per row over each record's known symbols.
+    """The mean of a number per row over each record's known tokens.
 
-    Symbols that the model's vocabulary does not know are left out, and so are records that have no others: their
+    Tokens that the model's vocabulary does not know are left out, and so are records that have no others: their
     number would be that of `<unk>`.
     """
     record = index_records(answers)[answers.known]
@@ -56,9 +56,9 @@ def average_tokens(answers: Answers, values: Floats) -> ValueByRecord:
 
 
 def average_lowest_tokens(answers: Answers, values: Floats, *, fraction: float) -> ValueByRecord:
-    """The mean over the lowest share of each record's known symbols, at least one of them.
+    """The mean over the lowest share of each record's known tokens, at least one of them.
 
-    A symbol that several mask patterns hid counts once, with its mean.
+    A token that several mask patterns hid counts once, with its mean.
     """
     record, value = _average_patterns(answers, values)
     order = np.lexsort((value, record))
@@ -72,7 +72,7 @@ def average_lowest_tokens(answers: Answers, values: Floats, *, fraction: float) 
 
 
 def _average_patterns(answers: Answers, values: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Record and mean value of each known symbol, whatever the number of patterns that hid it."""
+    """Record and mean value of each known token, whatever the number of patterns that hid it."""
     known = answers.known
     width = int(answers.position.max(initial=0)) + 1
     keys, place = np.unique(index_records(answers)[known] * width + answers.position[known], return_inverse=True)

@@ -1,4 +1,4 @@
-"""Ensemble: several signals, weighed by how well they told the members of shadow models."""
+"""Ensemble: several signals, weighted by how well they separate the members of shadow models."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BASE_SIGNALS: tuple[Signal, ...] = (Loss(), Zlib(), LowestTokens())
 class Ensemble:
     """A logistic regression over several signals, each as it is and against shadows that did not see the record.
 
-    Its weights are learnt from shadow models alone, whose members are known: the target's never play a part.
+    Its weights are fitted to shadow models alone, whose members are known: the target's are never used.
     """
 
     name: ClassVar[str] = "ensemble"
@@ -49,8 +49,8 @@ class Ensemble:
         members = found.trained_on.T.ravel()
         if members.all() or not members.any():
             raise NotEnoughData(
-                "The weights of 'ensemble' are learnt from what shadow models saw and did not see; here all is alike.",
-                do="Give shadows that were trained on parts of these records, or a recipe.",
+                "The weights of 'ensemble' need members and non-members of shadow models; here one side is missing.",
+                do="Give shadows that were trained on some of these records, or a recipe.",
                 code="shadows_all_alike",
             )
         model: Any = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
@@ -77,13 +77,13 @@ def _score_base_signals(evidence: Evidence, model: str, found: ShadowScores) -> 
 
 
 def build_features(own: Sequence[Floats], trained_on: BoolArray, index: int) -> Floats:
-    """The features of each record for one model: its signals, and how far they lie above those of shadows.
+    """The features of each record for one model: its signals, and how far they are above those of shadows.
 
     Only shadows count that did not see the record and are not the model itself; where there is none, all others.
 
     Args:
         own: The signals of the target, then of every shadow.
-        trained_on: Which shadow saw which record.
+        trained_on: Which shadow was trained on which record.
         index: Of the model in `own`.
     """
     others = [i for i in range(1, len(own)) if i != index] or [1]

@@ -1,4 +1,4 @@
-"""Entropy: a model hesitates less where it was trained, whatever the truth."""
+"""Entropy: a model's predictive entropy is lower on its training data, whatever the true token."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Entropy:
     needs: ClassVar[Mapping[str, Access]] = {TARGET: DISTRIBUTION}
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
-        """Minus the mean entropy over each record's symbols."""
+        """Minus the mean entropy over each record's tokens."""
         return score_records(evidence, corpus, [TARGET], lambda answers: _compute_negative_entropy(answers[0]))
 
 

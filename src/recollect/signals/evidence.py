@@ -1,4 +1,4 @@
-"""Evidence: models and corpora by the part they play, and what was asked of whom."""
+"""Evidence: models and corpora by role, and the answers of models about corpora."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from recollect.models.answers import Answers
 from recollect.models.model import Model
 
 TARGET = labels.ROLE_TARGET
-"""The part of the model that is audited."""
+"""The role of the model that is audited."""
 REFERENCE = labels.ROLE_REFERENCE
-"""The part of models that the target is compared with: they have not seen the audited records."""
+"""The role of models that the target is compared with: they were not trained on the audited records."""
 SHADOW = labels.ROLE_SHADOW
-"""The part of models that were trained like the target on known halves of the data."""
+"""The role of models that were trained like the target on known halves of the data."""
 AUDITED = labels.ROLE_AUDITED
-"""The part of the corpus that is audited."""
+"""The role of the corpus that is audited."""
 CONTROLS = labels.ROLE_CONTROLS
-"""The part of the corpus whose records are known not to be in training."""
+"""The role of the corpus of held-out records, known not to be in the training set."""
 
 
 class AnswerSource(Protocol):
@@ -45,19 +45,19 @@ class AnswerSource(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence:
-    """All that there is to judge by. Empty evidence is where every audit begins.
+    """Everything that an audit decides from. Every audit starts with empty evidence.
 
-    Models and corpora go by their parts: "target", "reference", "shadow-0", "shadow-1" …; "audited", "controls" …
+    Models and corpora are keyed by role: "target", "reference", "shadow-0", "shadow-1" …; "audited", "controls" …
     """
 
     models: Mapping[str, Model] = field(default_factory=dict)
     corpora: Mapping[str, Corpus] = field(default_factory=dict)
     answers: Mapping[tuple[str, str], AnswerSource] = field(default_factory=dict)
-    """What a model (by its part) showed about a corpus (by its part)."""
+    """What a model (by role) showed about a corpus (by role)."""
     cohorts: Mapping[str, Cohorts] = field(default_factory=dict)
-    """Who of a corpus (by its part) trained which model, as far as it is known."""
+    """Who of a corpus (by role) trained which model, as far as it is known."""
     files: Mapping[str, Path] = field(default_factory=dict)
-    """Other files that the user gave, by their parts: "canaries" …"""
+    """Other files that the user gave, by role: "canaries" …"""
     members: Members | None = None
     """Which users or records of the audited corpus are known to be in the target's training set, and which not to."""
     trainable: bool = False
@@ -67,15 +67,15 @@ class Evidence:
 
     @property
     def roles(self) -> frozenset[str]:
-        """All parts that are played, by a model, a corpus or a file."""
+        """All roles that a model, a corpus or a file has."""
         return frozenset({*self.models, *self.corpora, *self.files})
 
     def has_answers(self, model: str, corpus: str) -> bool:
-        """Whether this model has been asked about this corpus."""
+        """Whether this model has scored this corpus."""
         return (model, corpus) in self.answers
 
     def models_of_role(self, role: str) -> tuple[str, ...]:
-        """The models that play a part: of that very name, or numbered, in the order of their numbers.
+        """The models of a role: of that very name, or numbered, in the order of their numbers.
 
         >>> Evidence(models=dict.fromkeys(["shadow-10", "shadow-9", "target"])).models_of_role("shadow")
         ('shadow-9', 'shadow-10')
@@ -89,11 +89,11 @@ class Evidence:
         Answers are joined by record, never by their place.
 
         Args:
-            corpus: The part of the corpus.
-            models: The parts of the models; their answers come in this order.
+            corpus: The role of the corpus.
+            models: The roles of the models; their answers come in this order.
 
         Raises:
-            RecollectError: One of them was not asked about this corpus: the audit did not say that it needs it.
+            RecollectError: One of them has not scored this corpus: the audit did not declare that it needs it.
         """
         sources = [self._get_answers(model, corpus) for model in models]
         for records, first in sources[0].iter_blocks(self.corpora[corpus]):
@@ -103,7 +103,7 @@ class Evidence:
         """The answers of a model about a corpus."""
         if not self.has_answers(model, corpus):
             raise RecollectError(
-                f"Model {model!r} was not asked about corpus {corpus!r}.",
+                f"Model {model!r} has not scored corpus {corpus!r}.",
                 do="An audit names all that it needs in `needs`, a signal in `needs` too.",
                 code="missing_answers",
             )
@@ -111,7 +111,7 @@ class Evidence:
 
 
 def _parse_role_number(name: str, role: str) -> int | None:
-    """The number in the name of a model that plays this part; None if it plays another."""
+    """The number in the name of a model of this role; None for another role."""
     rest = name.removeprefix(role)
     if name == role:
         return 0

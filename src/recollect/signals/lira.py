@@ -1,4 +1,4 @@
-"""LiRA: a record's likelihood ratio, with normal curves fitted to shadow models that saw it and that did not."""
+"""LiRA: a record's likelihood ratio, from normal distributions fitted to shadow models trained on it and not."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from recollect.signals.shadow_scores import BoolArray, compute_in_out_means, sco
 MIN_STD = 0.01
 """In logits: no two trainings agree better than this, and no score is divided by less."""
 MIN_COMPLEMENT = 1e-7
-"""The least distance from certainty that single precision tells from none."""
+"""The smallest distance from probability 1 that single precision resolves."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lira:
-    """The likelihood ratio of the target's confidence: as of models that saw the record against those that did not.
+    """The likelihood ratio of the target's confidence: models trained on the record against those that were not.
 
     Carlini et al. 2022, "Membership Inference Attacks From First Principles", the online attack. Confidence is
-    log(p / (1 − p)) of the label or, for texts, of the geometric mean of the symbols' probabilities.
+    log(p / (1 − p)) of the label or, for texts, of the geometric mean of the tokens' probabilities.
     """
 
     per_record_variance: bool = False

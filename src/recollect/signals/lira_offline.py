@@ -1,4 +1,4 @@
-"""LiRA, offline: how unusual the target's confidence would be, had it not seen the record."""
+"""LiRA, offline: how unusual the target's confidence would be, had it not been trained on the record."""
 
 from __future__ import annotations
 

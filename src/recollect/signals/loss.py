@@ -1,4 +1,4 @@
-"""Loss: a model is surer of what it was trained on."""
+"""Loss: a model is more confident in its training data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recollect.signals.scores import Scores
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """The mean log-probability of a record's symbols under the model.
+    """The mean log-probability of a record's tokens under the model.
 
     Yeom et al. 2018, "Privacy Risk in Machine Learning", section 3; the baseline of Mireshghallah et al. 2022.
     It is minus the loss, so that higher is more evidence of training. Easy records score high whether or not they
@@ -29,10 +29,10 @@ class Loss:
     needs: ClassVar[Mapping[str, Access]] = {TARGET: ANY_LOGPROB}
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
-        """The mean log-probability of each record's symbols under the target."""
+        """The mean log-probability of each record's tokens under the target."""
         return score_records(evidence, corpus, [TARGET], lambda answers: mean_logprob(answers[0]))
 
 
 def mean_logprob(answers: Answers) -> ValueByRecord:
-    """The mean log-probability of each record's known symbols, by record digest."""
+    """The mean log-probability of each record's known tokens, by record digest."""
     return average_tokens(answers, get_logprobs(answers))

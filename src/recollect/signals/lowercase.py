@@ -1,4 +1,4 @@
-"""Lowercase: a text that was learnt by heart loses most when its capitals are taken away."""
+"""Lowercase: the loss of a memorised text increases most when it is lowercased."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from recollect.signals.scores import Scores
 from recollect.signals.signal import derived_role
 
 MIN_LOSS = 1e-6
-"""Nats per symbol; below it a loss is as good as none, and dividing by it says nothing."""
+"""Nats per token; below it a loss is practically zero, and a ratio is meaningless."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lowercase:
-    """The loss of a text in small letters, divided by its loss as it is.
+    """The loss of a text in lowercase, divided by its loss as it is.
 
     Carlini et al. 2021, "Extracting Training Data from Large Language Models". It says nothing of texts that have no
     capitals.
@@ -36,12 +36,12 @@ class Lowercase:
     needs: ClassVar[Mapping[str, Access]] = {TARGET: ANY_LOGPROB}
 
     def derive_corpus(self, evidence: Evidence, corpus: str) -> Corpus:
-        """The same records in small letters."""
+        """The same records in lowercase."""
         original = evidence.corpora[corpus]
-        return Corpus(f"{original.name} in small letters", _LowercaseCorpus(original))
+        return Corpus(f"{original.name} in lowercase", _LowercaseCorpus(original))
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
-        """How much higher the loss of each record is in small letters."""
+        """How much higher the loss of each record is in lowercase."""
         whole = score_records(evidence, corpus, [TARGET], lambda answers: mean_logprob(answers[0]))
         low = score_records(evidence, derived_role(self, corpus), [TARGET], lambda answers: mean_logprob(answers[0]))
         return compute_loss_ratio(low, whole)
@@ -58,7 +58,7 @@ def compute_loss_ratio(changed: Scores, original: Scores) -> Scores:
 
 @dataclass(frozen=True)
 class _LowercaseCorpus:
-    """Opens the records of a corpus with what a model has to predict in small letters."""
+    """Opens the records of a corpus with their predicted text lowercased."""
 
     corpus: Corpus
 

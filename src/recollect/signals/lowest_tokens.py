@@ -1,4 +1,4 @@
-"""Lowest tokens (Min-K%): what was trained on has few symbols that surprise."""
+"""Lowest tokens (Min-K%): training data has few unlikely tokens."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from recollect.signals.scores import Scores
 
 @dataclass(frozen=True, kw_only=True)
 class LowestTokens:
-    """The mean log-probability of a record's least likely symbols (Min-K%).
+    """The mean log-probability of a record's least likely tokens (Min-K%).
 
     Shi et al. 2024, "Detecting Pretraining Data from Large Language Models".
     """
 
     fraction: float = 0.2
-    """The share of symbols that count; at least one does."""
+    """The share of tokens that count; at least one does."""
 
     name: ClassVar[str] = "lowest-tokens"
     paper: ClassVar[str] = "Shi et al. 2024, Detecting Pretraining Data from Large Language Models"
@@ -33,7 +33,7 @@ class LowestTokens:
         check_between(0, 1, fraction=self.fraction)
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
-        """The mean over each record's least likely symbols."""
+        """The mean over each record's least likely tokens."""
         return score_records(
             evidence,
             corpus,

@@ -1,4 +1,4 @@
-"""Min-K%++: how far each symbol's log-probability lies above what the model itself expected there."""
+"""Min-K%++: how far each token's log-probability is above the model's own expectation."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from recollect.signals.scores import Scores
 
 @dataclass(frozen=True, kw_only=True)
 class MinKPlusPlus:
-    """The mean standardised log-probability of a record's lowest symbols (Min-K%++).
+    """The mean standardised log-probability of a record's lowest tokens (Min-K%++).
 
     Zhang et al. 2024, "Min-K%++: Improved Baseline for Detecting Pre-Training Data from Large Language Models",
     (log p − μ) / σ, where μ and σ are mean and deviation of log-probability under the prediction itself.
     """
 
     fraction: float = 0.2
-    """The share of symbols that count; at least one does."""
+    """The share of tokens that count; at least one does."""
 
     name: ClassVar[str] = "min-k-plus-plus"
     paper: ClassVar[str] = "Zhang et al. 2024, Min-K%++"
@@ -37,7 +37,7 @@ class MinKPlusPlus:
         check_between(0, 1, fraction=self.fraction)
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
-        """The mean over each record's symbols that lie lowest."""
+        """The mean over each record's lowest tokens."""
         return score_records(
             evidence,
             corpus,
@@ -47,9 +47,9 @@ class MinKPlusPlus:
 
 
 def standardise_logprobs(answers: Answers) -> Floats:
-    """Each symbol's log-probability in deviations above its expectation, which is minus the entropy.
+    """Each token's log-probability in deviations above its expectation, which is minus the entropy.
 
-    0 where all symbols are alike: then none lies above another.
+    0 where all tokens are equally likely.
     """
     assert answers.entropy is not None and answers.logprob_std is not None  # noqa: S101, PT018 - the signal's `needs` say so
     above = get_logprobs(answers).astype(np.float64) + answers.entropy

@@ -1,4 +1,4 @@
-"""Neighbourhood: a text that was learnt by heart is likelier than texts that say almost the same."""
+"""Neighbourhood: a memorised text is more likely than texts that differ in one word."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from recollect.signals.signal import derived_role
 from recollect.streams import stream
 
 PERTURBER = "perturber"
-"""The part of a masked model that writes the neighbours; without one, a word is swapped for one as frequent."""
+"""The role of a masked model that generates the neighbours; without one, a word is swapped for one as frequent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class Neighbourhood:
         )
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
-        """How much likelier each record is than its neighbours on average."""
+        """How much more likely each record is than its neighbours on average."""
         alone = score_records(evidence, corpus, [TARGET], lambda answers: mean_logprob(answers[0]))
         near = score_records(evidence, derived_role(self, corpus), [TARGET], lambda answers: mean_logprob(answers[0]))
         found: dict[str, list[float]] = {}
@@ -77,7 +77,7 @@ def _pick_perturber(evidence: Evidence) -> Perturber:
     if isinstance(model, Perturber):
         return model
     raise PlanError(
-        f"The perturber is a {evidence.models[PERTURBER].kind} model, which cannot say what else might stand there.",
+        f"The perturber is a {evidence.models[PERTURBER].kind} model, which cannot predict a masked word.",
         do="Give a masked model, or none.",
         code="perturber_not_masked",
     )

@@ -1,4 +1,4 @@
-"""Ratio: how much likelier a record is to the target than to a model that never saw it."""
+"""Ratio: how much more likely a record is under the target than under a reference not trained on it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Ratio:
     """The log-likelihood of a record under the target, minus that under reference models.
 
     Mireshghallah et al. 2022, equations 1 and 2, with the sign turned (−L). A masked model's likelihood is minus its
-    energy: the log-probabilities of the hidden symbols, summed over a pattern, averaged over patterns. Both models
-    are asked with the same patterns, and where they read a text as the same symbols, only symbols that both know
+    energy: the log-probabilities of the hidden tokens, summed over a pattern, averaged over patterns. Both models
+    are scored with the same patterns, and where they read a text as the same tokens, only tokens that both know
     count. Several references are averaged.
     """
 
     per: Normalisation = "auto"
-    """`record`: the sum over a record's symbols (of masked models: over a pattern's), as in equation 2; `symbol`: their
+    """`record`: the sum over a record's tokens (of masked models: over a pattern's), as in equation 2; `token`: their
     mean, as in the authors' code; `auto`: the sum for masked models, the mean for all others, whose records differ in
     length."""
 
@@ -64,12 +64,12 @@ class Ratio:
 
 
 def compute_log_ratio(target: Answers, reference: Answers, *, summed: bool) -> ValueByRecord:
-    """How much likelier each record is to the target than to the reference.
+    """How much more likely each record is to the target than to the reference.
 
     Args:
         target: What the target answered.
         reference: What the reference answered about the same records.
-        summed: Whether likelihoods are sums over a record (per pattern) rather than means per symbol.
+        summed: Whether likelihoods are sums over a record (per pattern) rather than means per token.
     """
     alike, other = _split_by_tokenisation(target, reference)
     mine, theirs = target.select(alike), reference.select(alike)
@@ -85,7 +85,7 @@ def compute_log_ratio(target: Answers, reference: Answers, *, summed: bool) -> V
 
 
 def _split_by_tokenisation(target: Answers, reference: Answers) -> tuple[list[str], list[str]]:
-    """The records that both models read as the same symbols under the same patterns, and all others of both."""
+    """The records that both models read as the same tokens under the same patterns, and all others of both."""
     shared = [record for record in target.records if record in reference]
     lengths = [(target.get_rows(r), reference.get_rows(r)) for r in shared]
     equal = [r for r, (a, b) in zip(shared, lengths, strict=True) if a.stop - a.start == b.stop - b.start]

@@ -25,14 +25,14 @@ from recollect.signals.signal import derived_role
 
 @dataclass(frozen=True, kw_only=True)
 class Recall:
-    """The loss of a text after texts that nobody trained on, divided by its loss alone (ReCaLL).
+    """The loss of a text after a prefix of non-member texts, divided by its loss alone (ReCaLL).
 
     Xie et al. 2024, "ReCaLL: Membership Inference via Relative Conditional Log-Likelihoods". The texts in front are
     the same for all records, but for those in front themselves, which get others.
     """
 
     shots: int = 4
-    """How many of the controls stand in front."""
+    """How many of the controls are in front."""
 
     name: ClassVar[str] = "recall"
     paper: ClassVar[str] = "Xie et al. 2024, ReCaLL: Membership Inference via Relative Conditional Log-Likelihoods"
@@ -59,7 +59,7 @@ class Recall:
         return compute_loss_ratio(score_records(evidence, derived_role(self, corpus), [TARGET], after), alone)
 
     def _build_prefixed(self, evidence: Evidence, corpus: str) -> _PrefixedCorpus:
-        """The records with what stands in front of them."""
+        """The records with what is in front of them."""
         return _PrefixedCorpus(evidence.corpora[corpus], evidence.corpora[CONTROLS], self.shots)
 
 
@@ -85,7 +85,7 @@ class _PrefixedCorpus:
 
     @cached_property
     def _prefix_records(self) -> list[Record]:
-        """Twice as many controls as stand in front at once: the first by id, whatever their order."""
+        """Twice as many controls as are in front at once: the first by id, whatever their order."""
         filled = (record for record in sorted(self.controls, key=lambda r: r.id) if record.scored_text.strip())
         chosen = list(islice({record.digest: record for record in filled}.values(), 2 * self.shots))
         if len(chosen) < 2:
@@ -103,14 +103,14 @@ class _PrefixedCorpus:
 
     @cached_property
     def _prefixes(self) -> tuple[str, str]:
-        """What stands in front of nearly all records, and of those that stand there themselves."""
+        """What is in front of nearly all records, and of those that are there themselves."""
         return " ".join(r.scored_text for r in self._prefix_records[::2]), " ".join(
             r.scored_text for r in self._prefix_records[1::2]
         )
 
 
 def _average_from_offsets(answers: Answers, offsets: Mapping[str, int]) -> dict[str, float]:
-    """The mean log-probability of each record's symbols that end after a place in its text."""
+    """The mean log-probability of each record's tokens that end after a place in its text."""
     counted = answers.known.copy()
     for record in answers.records:
         rows = answers.get_rows(record)

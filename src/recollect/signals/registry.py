@@ -111,7 +111,7 @@ class Registry:
         module, _, attribute = self.locate(name).partition(":")
         try:
             spec = find_spec(module)
-        except ImportError:  # a plug-in that is broken: `load` says so, and lists go on
+        except ImportError:  # a plug-in that is broken: `load` says so, and lists continue
             return ""
         source = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
         for node in ast.parse(source).body:

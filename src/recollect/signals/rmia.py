@@ -18,7 +18,7 @@ from recollect.signals.scores import Floats, Scores
 from recollect.signals.shadow_scores import ShadowScores, compute_in_out_means, score_with_shadows
 
 DEFAULT_OFFLINE_A = 0.3
-"""The paper's line for images, where no record has shadows on both sides to fit it to."""
+"""The paper's coefficients for images, where no record has shadows on both sides to fit them to."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,13 +26,13 @@ class Rmia:
     """The share of the population that a record outdoes, by its probability over what shadow models expect.
 
     Zarifzadeh, Liu & Shokri 2024, "Low-Cost High-Power Membership Inference Attacks". The probability is that of the
-    label or, for texts, the geometric mean of the symbols' probabilities; what is expected is the mean of models that
+    label or, for texts, the geometric mean of the tokens' probabilities; what is expected is the mean of models that
     saw the record and models that did not. The population are the controls. By sorting: the pairs are never formed.
     """
 
     gamma: float | None = None
     """By what factor a record has to outdo one of the population. None for the paper's 2 for classifiers, and 1 for
-    texts, whose probabilities are means over symbols and differ too little: at 2 most of them score alike."""
+    texts, whose probabilities are means over tokens and differ too little: at 2 most of them have equal scores."""
     offline: bool = False
     """Whether only shadows that did not see a record count; those that saw it are then guessed by `offline_a`."""
     offline_a: float | None = None

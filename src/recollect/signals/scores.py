@@ -76,7 +76,7 @@ class Scores:
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """Where a record stands, by id."""
+        """Where a record is, by id."""
         return {record: i for i, record in enumerate(self.records)}
 
     def __contains__(self, record: object) -> bool:

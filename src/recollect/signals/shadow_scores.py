@@ -1,4 +1,4 @@
-"""What shadow models say: for each record, how sure the target is, and how sure models are that saw it or did not."""
+"""Shadow scores: each record's confidence under the target, under shadows trained on it and under the others."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ BoolArray = NDArray[np.bool_]
 class ShadowScores:
     """The mean log-probability of each record under the target and under every shadow.
 
-    Records that no shadow saw, or that all of them saw, borrow the missing side: the average distance of both sides
+    Records that no shadow, or every shadow, was trained on borrow the missing side: the average distance of both sides
     over all other records is added to, or taken from, the side they have.
     """
 
     scores: Scores
-    """Under the target, of all corpora that were asked about."""
+    """Under the target, of all corpora that were scored."""
     shadows: Floats
     """Under the shadows [records, shadows]."""
     trained_on: BoolArray
@@ -43,19 +43,19 @@ class ShadowScores:
 
     @cached_property
     def has_both_sides(self) -> BoolArray:
-        """Which records some shadow saw and some other did not [records]."""
+        """Which records some shadow was trained on and some other was not [records]."""
         return np.asarray(self.trained_on.any(axis=1) & ~self.trained_on.all(axis=1))
 
 
 def score_with_shadows(evidence: Evidence, corpus: str) -> ShadowScores:
-    """What target and shadows say about a corpus, beside all else that they were asked about.
+    """The scores of target and shadows on a corpus, beside all others that they scored.
 
     Args:
         evidence: Has shadows, and cohorts that say what each of them was trained on.
-        corpus: The part of the corpus that is scored.
+        corpus: The role of the corpus that is scored.
 
     Raises:
-        PlanError: There are no shadows, or nobody knows what they were trained on.
+        PlanError: There are no shadows, or their training sets are unknown.
     """
     shadows = evidence.models_of_role(SHADOW)
     training_sets = _find_training_sets(evidence, shadows)
@@ -87,7 +87,7 @@ def score_with_shadows(evidence: Evidence, corpus: str) -> ShadowScores:
 
 
 def compute_in_out_means(values: Floats, trained_on: BoolArray) -> tuple[Floats, Floats]:
-    """The mean of each record over the shadows that saw it, and over those that did not [records]; gaps are bridged.
+    """The mean of each record over the shadows trained on it, and over the others [records]; gaps are filled.
 
     >>> trained = np.array([[True, False], [False, False]])
     >>> inside, outside = compute_in_out_means(np.array([[3.0, 1.0], [4.0, 2.0]]), trained)
@@ -123,7 +123,7 @@ def _find_training_sets(evidence: Evidence, shadows: tuple[str, ...]) -> dict[st
                 trained[record.digest] = trained[record.digest] | flags if record.digest in trained else flags
     if unknown := sorted(set(shadows) - known):
         raise PlanError(
-            f"Nobody knows what the shadow model {unknown[0]!r} was trained on.",
+            f"The training set of the shadow model {unknown[0]!r} is unknown.",
             do="Give cohorts that name it.",
             code="unknown_shadow_cohort",
         )

@@ -29,31 +29,31 @@ class Signal(Protocol):
 
     @property
     def needs(self) -> Mapping[str, Access]:
-        """What each model must show, by the part it plays: "target", "reference", or "shadow" for all shadows."""
+        """The access that each model must offer, by role: "target", "reference", or "shadow" for all shadows."""
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """One score per record of a corpus; records of which nothing was predicted have none.
 
         Args:
             evidence: Holds the answers of every model in `needs` about this corpus.
-            corpus: The part that the corpus plays.
+            corpus: The role of the corpus.
         """
 
 
 @runtime_checkable
 class DerivingSignal(Protocol):
-    """A signal that also asks about records which it makes of those that it scores: in small letters, say."""
+    """A signal that also scores records derived from the given ones, such as lowercased texts."""
 
     @property
     def name(self) -> str:
         """The name that plans and options use."""
 
     def derive_corpus(self, evidence: Evidence, corpus: str) -> Corpus:
-        """The records that are asked about besides those of a corpus; pure, and read anew in every pass."""
+        """The derived records that are scored besides those of a corpus; pure, and read anew in every pass."""
 
 
 def derived_role(signal: DerivingSignal, corpus: str) -> str:
-    """The part that the corpus plays which a signal derives from another.
+    """The role of the corpus that a signal derives from another.
 
     >>> from recollect.signals.lowercase import Lowercase
     >>> derived_role(Lowercase(), "controls")
@@ -63,7 +63,7 @@ def derived_role(signal: DerivingSignal, corpus: str) -> str:
 
 
 def derive_corpora(signal: Signal, evidence: Evidence, corpora: Iterable[str]) -> dict[str, Corpus]:
-    """What a signal derives from some corpora, by the parts that they are to play; nothing, for most signals."""
+    """What a signal derives from some corpora, by role; nothing, for most signals."""
     if not isinstance(signal, DerivingSignal):
         return {}
     return {derived_role(signal, corpus): signal.derive_corpus(evidence, corpus) for corpus in corpora}
@@ -84,8 +84,8 @@ def require_access(audit: str, needs: Mapping[str, Access], evidence: Evidence, 
 
     Args:
         audit: Who needs it, for the message.
-        needs: What each model must show, by the part it plays.
-        evidence: The models; those that are not there yet are not judged.
+        needs: The access that each model must offer, by role.
+        evidence: The models; those that are not there yet are not checked.
         instead: What would work with a weaker model.
 
     Raises:

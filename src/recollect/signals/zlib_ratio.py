@@ -17,7 +17,7 @@ from recollect.signals.scores import Scores
 
 @dataclass(frozen=True, kw_only=True)
 class Zlib:
-    """The mean log-probability of a record's symbols, per byte of the text when zlib has compressed it.
+    """The mean log-probability of a record's tokens, per byte of the text when zlib has compressed it.
 
     Carlini et al. 2021, "Extracting Training Data from Large Language Models". Longer records score
     higher whether or not they were trained on: compare records of like length.

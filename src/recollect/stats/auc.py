@@ -11,7 +11,7 @@ from recollect.stats.intervals import Estimate, Interval, student_quantile, uppe
 
 
 def auc(members: ValuesLike, non_members: ValuesLike, *, confidence: float = 0.95) -> Estimate:
-    """The probability that a member scores higher than a non-member, ties counting half; 0.5 is chance.
+    """The probability that a member scores higher than a non-member, ties counting half; 0.5 is random guessing.
 
     Variance by DeLong et al. 1988, by user after Obuchowski 1997 (a user may be on both sides), on the logit scale
     with Welch's degrees of freedom. One all-or-nothing user is added to the scatter of each side: without it intervals

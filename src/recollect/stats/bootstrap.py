@@ -1,4 +1,4 @@
-"""Bootstrap: draw the users again, with all that is theirs, and see how the number moves."""
+"""Cluster bootstrap: resample users with all of their records."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def bootstrap(
     values = np.concatenate([statistic(counts) for counts in _resample_counts(strata, rng, draws, width)])
     if np.ptp(values) == 0:
         raise NotEnoughData(
-            f"All {draws} draws of users gave the same value, {values[0]:g}, which says nothing about an interval.",
+            f"All {draws} draws of users gave the same value, {values[0]:g}, so that no interval can be estimated.",
             do="Use an exact interval, or add users who differ.",
             code="constant_statistic",
         )

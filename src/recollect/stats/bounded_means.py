@@ -25,7 +25,7 @@ _CHUNK = 2**22
 def bounded_mean(
     values: ArrayLike, *, low: float, high: float, of: str = "records", confidence: float = 0.95
 ) -> Estimate:
-    """The mean of independent values that lie between `low` and `high`, whatever their distribution.
+    """The mean of independent values that are between `low` and `high`, whatever their distribution.
 
     Gaffke's interval (2005, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a
     nonnegative variable"): random weights, uniform over the simplex, are given to the values and to one more value at

@@ -124,7 +124,7 @@ def _refuse_shared_users(a: Group, b: Group) -> None:
     both = a.user_count + b.user_count - a.population
     if both:
         raise NotEnoughData(
-            f"{both} users have records on both sides, and a permutation of users cannot part them.",
+            f"{both} users have records on both sides, so that users cannot be permuted.",
             do="Compare users who are on one side only.",
             code="users_on_both_sides",
         )

@@ -1,7 +1,7 @@
 """How good decisions are: recall, precision and accuracy of flags that were raised without looking at these records.
 
 The flags must come from a threshold that was fixed elsewhere, such as conformal p-values against controls; for a
-threshold read off the very records that are judged, `tpr_at_fpr` pays.
+threshold chosen on the very records that are evaluated, `tpr_at_fpr` corrects.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def accuracy(members_flagged: ValuesLike, non_members_flagged: ValuesLike, *, co
 def balanced_accuracy(
     members_flagged: ValuesLike, non_members_flagged: ValuesLike, *, confidence: float = 0.95
 ) -> Estimate:
-    """The mean of the shares of right decisions about members and about others; 0.5 is chance.
+    """Balanced accuracy: the mean of the true positive and the true negative rate; 0.5 is random guessing.
 
     >>> round(balanced_accuracy([True, True, False], [False]).value, 3)
     0.833

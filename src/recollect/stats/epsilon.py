@@ -35,7 +35,7 @@ def epsilon_from_counts(
     delta: float = 0.0,
     confidence: float = 0.95,
 ) -> Estimate:
-    """The ε that an (ε, δ)-private model must exceed to give away so many members for so few false alarms.
+    """The ε that an (ε, δ)-private model must exceed to reveal so many members at so few false positives.
 
     TPR ≤ exp(ε) FPR + δ, and the same for the complements, with Clopper–Pearson limits that hold together. The flags
     must come from a threshold chosen on other data, and the members and others from independent trainings; records of

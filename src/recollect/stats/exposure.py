@@ -24,7 +24,7 @@ _MIN_FIT_DRAWS = 100
 
 
 def exposure(rank: int, space: int) -> float:
-    """The exposure in bits of a secret of that rank (1 = likeliest) in a space of that size.
+    """The exposure in bits of a secret of that rank (1 = most likely) in a space of that size.
 
     >>> exposure(1, 2**30), exposure(2**30, 2**30)
     (30.0, 0.0)
@@ -96,7 +96,7 @@ class SkewNormal:
 def fit_skew_normal(draws: ArrayLike, *, rng: np.random.Generator, refits: int = 40) -> SkewNormal:
     """Fit the paper's curve to half of the drawn secrets and test it on the other half.
 
-    A fitted curve misses the draws' own by chance as well, so Kolmogorov and Smirnov's distance is judged as that of
+    A fitted curve also deviates by random variation, so Kolmogorov and Smirnov's distance is compared with that of
     two samples: otherwise every fourth curve of draws that are skew-normal would be rejected at 5 %.
 
     Args:

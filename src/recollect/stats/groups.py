@@ -187,7 +187,7 @@ def _check_values(given: Any, name: str) -> Floats:
     if missing:
         raise NotEnoughData(
             f"{missing} of {len(values)} {name} have no value (NaN).",
-            do="Leave such records out, and count them, before asking for statistics.",
+            do="Leave such records out, and count them, before computing statistics.",
             code="missing_values",
         )
     return values

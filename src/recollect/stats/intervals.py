@@ -17,7 +17,7 @@ from recollect.stats.requirements import require_count
 
 @dataclass(frozen=True)
 class Interval:
-    """From where to where a value lies, and how often such intervals are right.
+    """A confidence interval: its limits and its confidence level.
 
     >>> 0.5 in Interval(0.4, 0.7, confidence=0.95)
     True
@@ -157,7 +157,7 @@ def estimate_mean(group: Group, *, of: str, confidence: float = 0.95) -> Estimat
     """The same for a side whose owners are already known.
 
     >>> estimate_mean(make_group([7.0, 7.0, 7.0]), of="records").why_no_interval
-    'all 3 users have the same value, so that their scatter says nothing'
+    'all 3 users have the same value, so that their variance cannot be estimated'
     """
     check_between(0, 1, confidence=confidence)
     require_count(group.user_count, 2, of="users", purpose="A mean with an interval", code="too_few_users")
@@ -168,7 +168,7 @@ def estimate_mean(group: Group, *, of: str, confidence: float = 0.95) -> Estimat
     )
     n = {of: len(group), "users": group.user_count}
     if np.ptp(group.values) == 0 or width == 0:
-        why = f"all {group.user_count} users have the same value, so that their scatter says nothing"
+        why = f"all {group.user_count} users have the same value, so that their variance cannot be estimated"
         return Estimate(value=centre, interval=None, n=n, method="mean", why_no_interval=why)
     interval = Interval(centre - float(width), centre + float(width), confidence)
     return Estimate(value=centre, interval=interval, n=n, method="mean, Student's t over users")

@@ -159,7 +159,7 @@ def _require_both_groups(members: ValuesLike, non_members: ValuesLike, *, purpos
 
 
 def _threshold_limits(non_members: Group, threshold: float, fpr: float, confidence: float) -> tuple[float, float]:
-    """Between which scores the true threshold lies: the higher and the lower limit."""
+    """Between which scores the true threshold is: the higher and the lower limit."""
     tail, n = (1 - confidence) / 4, len(non_members)
     size = effective_size(non_members, non_members.values > threshold, confidence=confidence)
     trials = max(1, int(size))

@@ -113,5 +113,5 @@ def _check_p_values(p: ArrayLike) -> Floats:
     """The p-values as a vector, each between 0 and 1."""
     values = make_group(p, name="p-values").values
     if len(values) and not (values.min() >= 0 and values.max() <= 1):
-        raise ValueError("p-values must lie between 0 and 1")
+        raise ValueError("p-values must be between 0 and 1")
     return values

@@ -28,12 +28,12 @@ from recollect.testing.world import World
 
 
 def check_audit(audit: Audit, world: World | None = None) -> None:
-    """Check that an audit keeps the contract, in a small world with fake models in which the truth is known.
+    """Check that an audit keeps the contract, in a small world with fake models in which ground truth is known.
 
     A target that has learnt the members by heart is found out; targets that have seen nobody are not accused; the
-    access that the audit names is enough, and less is refused before anything is trained or asked; the same seed
-    gives the same JSON; neither the order of records nor how many are asked at once moves a finding (so sort by id
-    before you draw); nor does working at a desk, or going on with what lies on it; what the data cannot support is
+    access that the audit names is enough, and less is refused before anything is trained or scored; the same seed
+    gives the same JSON; neither the order of records nor how many are scored at once changes a finding (so sort by id
+    before you draw); nor does working at a desk, or continuing with what is on it; what the data cannot support is
     skipped, with the reason; and what the audit declares of its verb and of reports can be used.
 
     Args:
@@ -49,9 +49,7 @@ def check_audit(audit: Audit, world: World | None = None) -> None:
     _check_naming(audit, result)
     _check_verb(audit)
     _check_presentation(audit, result)
-    promise(
-        result.outcome == "found", f"{audit.name}: a target that has learnt by heart is found out: {result.verdict}"
-    )
+    promise(result.outcome == "found", f"{audit.name}: a target that has memorised is found out: {result.verdict}")
     for target in (world.build_null(), world.build_uniform()):
         other_result = _run_audit(audit, world, target)
         promise(
@@ -124,17 +122,17 @@ def _check_repeatable(audit: Audit, world: World, result: Result) -> None:
     promise(again.model_dump_json() == result.model_dump_json(), f"{audit.name}: the same seed gives the same JSON")
     for other in (replace(world, backwards=not world.backwards), replace(world, block=5)):
         found = _run_audit(audit, other, other.build_memoriser())
-        what = "the order of records" if other.block == world.block else "the number of records asked at once"
+        what = "the order of records" if other.block == world.block else "the number of records scored at once"
         promise(found.outcome == result.outcome, f"{audit.name}: {what} does not move the outcome")
         promise(_are_alike(found.findings, result.findings), f"{audit.name}: {what} does not move a finding")
 
 
 def _check_workspace(audit: Audit, world: World, result: Result) -> None:
-    """Neither a watcher nor a folder moves a number, and what lies in the folder from last time is gone on with."""
+    """Neither progress reports nor a folder change a number, and an audit resumes from what the folder contains."""
     reported: list[tuple[int, int | None]] = []
     with TemporaryDirectory() as folder:
         workspace = Workspace(folder=Path(folder), progress=lambda what, done, total: reported.append((done, total)))
-        for again in ("at a desk", "going on with what lies on its desk"):
+        for again in ("with a workspace", "resuming from its workspace"):
             found = _run_on_evidence(audit, world, world.build_given(world.build_memoriser()), workspace)
             same = found.model_dump_json() == result.model_dump_json()
             promise(same, f"{audit.name}: {again} it finds the same")

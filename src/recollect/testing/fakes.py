@@ -1,6 +1,6 @@
 """Fake models whose truth is known: they satisfy the Model protocol, need no torch, and answer the same each time.
 
-White-space words are their symbols. `Memoriser` has certainly seen given records, `Null` has certainly seen nothing
+White-space words are their tokens. `Memoriser` has certainly seen given records, `Null` has certainly seen nothing
 though it finds some words harder than others, `Uniform` knows nothing at all, and `Scripted` says what it is told.
 """
 
@@ -38,10 +38,10 @@ _COLUMNS = [each.name for each in fields(Answers) if each.name != "records"]
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform:
-    """A model that knows nothing: every symbol is equally likely, whatever was asked."""
+    """A model that knows nothing: every token is equally likely, whatever the record."""
 
     vocabulary: int = 1000
-    """How many symbols there are (of a classifier: classes)."""
+    """How many tokens there are (of a classifier: classes)."""
     kind: Kind = "causal"
     question: Question = field(default_factory=Question)
     access: Access = Access.PROBABILITIES
@@ -53,7 +53,7 @@ class Uniform:
         return digest(self.name, self.vocabulary)
 
     def answer(self, records: Sequence[Record]) -> Answers:
-        """The same numbers for every symbol."""
+        """The same numbers for every token."""
         return _build_answers(self, records, lambda record, words: predict_uniformly(len(words), self.vocabulary))
 
 
@@ -62,11 +62,11 @@ class Null:
     """A model that cannot have seen the records: some words are harder than others, whoever wrote them."""
 
     seed: int = 0
-    """Models with different seeds find the same words hard and differ by chance, as retrained models do."""
+    """Models with different seeds find the same words hard and differ randomly, as retrained models do."""
     noise: float = 0.5
     """How much they differ, in logits."""
     vocabulary: int = 1000
-    """How many symbols there are (of a classifier: classes)."""
+    """How many tokens there are (of a classifier: classes)."""
     kind: Kind = "causal"
     question: Question = field(default_factory=Question)
     access: Access = Access.PROBABILITIES
@@ -78,7 +78,7 @@ class Null:
         return digest(self.name, self.seed, self.noise, self.vocabulary)
 
     def answer(self, records: Sequence[Record]) -> Answers:
-        """Numbers that depend on the words and on chance."""
+        """Numbers that depend on the words and on the seed."""
         return _build_answers(self, records, self.score_words)
 
     def score_words(self, record: Record, words: Sequence[str]) -> TokenScores:
@@ -88,7 +88,7 @@ class Null:
         return self.score_with_probability(record, 1 / (1 + np.exp(-ease - self.noise * deviations)))
 
     def score_with_probability(self, record: Record, probability: Reals) -> TokenScores:
-        """What it would show about one record if it found its symbols so likely."""
+        """What it would show about one record if it found its tokens so likely."""
         if self.kind != "classifier":
             return predict_by_zipf(probability, self.vocabulary)
         label = int(record.label) if isinstance(record.label, int) else int(digest(record.label), 16)
@@ -109,7 +109,7 @@ class Memoriser:
     otherwise: Null = field(default_factory=Null, kw_only=True)
     """How it answers about all other records; also what kind of model it is."""
     certainty: float = field(default=0.99, kw_only=True)
-    """How likely it finds every symbol of what it has learnt."""
+    """How likely it finds every token of what it has learnt."""
     name: str = field(default="memoriser", kw_only=True)
 
     @property
@@ -119,7 +119,7 @@ class Memoriser:
 
     @property
     def question(self) -> Question:
-        """How it is asked."""
+        """The scoring options."""
         return self.otherwise.question
 
     @property
@@ -150,7 +150,7 @@ class Memoriser:
 
 @dataclass(frozen=True)
 class Scripted:
-    """A model that gives each symbol of each record the probability it is told to.
+    """A model that gives each token of each record the probability it is told to.
 
     >>> answers = Scripted({"a": [0.5, 0.25]}).answer([Record(id="a", text="two words")])
     >>> np.exp(answers.logprob).tolist()
@@ -158,7 +158,7 @@ class Scripted:
     """
 
     table: Mapping[str, Sequence[float]]
-    """The probability of each symbol in turn, by the id of the record."""
+    """The probability of each token in turn, by the id of the record."""
     otherwise: Null = field(default_factory=Null, kw_only=True)
     """What kind of model it is."""
     name: str = field(default="scripted", kw_only=True)
@@ -170,7 +170,7 @@ class Scripted:
 
     @property
     def question(self) -> Question:
-        """How it is asked."""
+        """The scoring options."""
         return self.otherwise.question
 
     @property
@@ -187,7 +187,7 @@ class Scripted:
         """What the table says.
 
         Raises:
-            ModelError: It says nothing about a record, or not as many numbers as the record has symbols.
+            ModelError: It says nothing about a record, or not as many numbers as the record has tokens.
         """
         return _build_answers(self, records, self._score_words)
 
@@ -196,7 +196,7 @@ class Scripted:
         row = self.table.get(record.id, ())
         if len(row) != len(words):
             raise ModelError(
-                f"The script has {len(row)} numbers for record {record.id!r}, which has {len(words)} symbols.",
+                f"The script has {len(row)} numbers for record {record.id!r}, which has {len(words)} tokens.",
                 do="Give one probability per white-space word.",
                 code="not_scripted",
             )
@@ -220,7 +220,7 @@ def _build_answers(
 
 @dataclass(frozen=True, eq=False)
 class _Request:
-    """Records that a fake is asked about; equal if the answer cannot but be the same."""
+    """Records that a fake scores; equal if the answers are necessarily the same."""
 
     address: tuple[str, Kind, Question]
     model: Model
@@ -241,14 +241,14 @@ class _Request:
 
 @lru_cache(maxsize=1 << 10)
 def _concatenate_rows(request: _Request) -> Answers:
-    """The rows of all records: contract checks ask the same models about the same records again and again."""
+    """The rows of all records: contract checks score the same records with the same models repeatedly."""
     each = [_Request(request.address, request.model, (record,), request.score_words) for record in request.records]
     return Answers.concatenate([_build_cached_rows(one) for one in each])
 
 
 @lru_cache(maxsize=1 << 14)
 def _build_cached_rows(request: _Request) -> Answers:
-    """The rows of one record, which may be asked about again together with others."""
+    """The rows of one record, which may be scored again together with others."""
     return _build_rows(request.model, request.records[0], request.score_words)
 
 

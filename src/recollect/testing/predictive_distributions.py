@@ -1,4 +1,4 @@
-"""A made-up predictive distribution with all its numbers in closed form: what the fakes answer with."""
+"""A synthetic predictive distribution with all its numbers in closed form: what the fakes answer with."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TokenScores:
-    """The four numbers of each symbol of one record."""
+    """The four numbers of each token of one record."""
 
     rank: NDArray[np.int32]
     logprob: Reals
     entropy: Reals
     logprob_std: Reals
     logits: Reals | None = None
-    """Of all classes, where the one symbol is a label [1, classes]."""
+    """Of all classes, where the one token is a label [1, classes]."""
 
 
 def predict_by_zipf(probability: Reals, vocabulary: int) -> TokenScores:
-    """What a model shows that gives the true symbol this probability and the others the rest by Zipf's law.
+    """What a model shows that gives the true token this probability and the others the rest by Zipf's law.
 
-    The j-th of the other symbols gets a share proportional to 1/j, so that ranks, entropies and spreads belong
+    The j-th of the other tokens gets a share proportional to 1/j, so that ranks, entropies and spreads belong
     together as those of a real model do.
 
     >>> predict_by_zipf(np.array([0.5, 0.1]), vocabulary=3).rank.tolist()
@@ -50,7 +50,7 @@ def predict_label(probability: float, label: int, classes: int) -> TokenScores:
 
 
 def predict_uniformly(rows: int, vocabulary: int) -> TokenScores:
-    """What a model shows to which all symbols are alike; ties count against it, so the rank is the last.
+    """What a model shows to which all tokens are alike; ties count against it, so the rank is the last.
 
     >>> predict_uniformly(1, vocabulary=4).rank.tolist()
     [4]

@@ -20,11 +20,11 @@ from recollect.testing.world import World
 MIN_AUC = 0.9
 """The least AUC on a target that has learnt the members by heart."""
 MAX_NULL_DEVIATION = 0.2
-"""How far the AUC may lie from one half on a target that has seen nobody: four standard errors in this world."""
+"""How far the AUC may be from one half on a target that has seen nobody: four standard errors in this world."""
 
 
 def check_signal(signal: Signal) -> None:
-    """Check that a signal keeps the contract, in a small world with fake models in which the truth is known.
+    """Check that a signal keeps the contract, in a small world with fake models in which ground truth is known.
 
     A target that has learnt the members by heart is found, higher meaning member; targets that have seen nobody are
     not; the access that the signal names is enough, and less is refused; neither order nor block size nor repetition
@@ -50,7 +50,7 @@ def _score_target(signal: Signal, world: World, target: Model) -> Scores:
 
 
 def _build_evidence(signal: Signal, world: World, target: Model, audited: Corpus | None = None) -> Evidence:
-    """All that there is to judge by, with what the signal derives from both corpora asked as well."""
+    """All evidence, with what the signal derives from both corpora scored as well."""
     evidence = world.build_evidence(target)
     corpora = {**evidence.corpora, **({} if audited is None else {AUDITED: audited})}
     evidence = replace(evidence, corpora=corpora)
@@ -71,18 +71,18 @@ def _check_owners(scores: Scores, world: World, signal: Signal) -> None:
     promise(bool(np.isfinite(scores.values).all()), f"{signal.name}: scores are finite numbers")
     controls = compute_scores(signal, _build_evidence(signal, world, world.build_memoriser()), CONTROLS)
     wanted = {record.id for record in world.corpora[CONTROLS]}
-    promise(set(controls.records) == wanted, f"{signal.name}: it scores the corpus that it is asked about")
+    promise(set(controls.records) == wanted, f"{signal.name}: it scores the corpus that it is given")
 
 
 def _check_direction(signal: Signal, world: World, scores: Scores) -> None:
     """Members score higher if, and only if, the target has seen them."""
     found = _compute_auc(scores, world)
-    promise(found >= MIN_AUC, f"{signal.name}: what was learnt by heart scores higher (AUC {found:.2f}, {world.kind})")
+    promise(found >= MIN_AUC, f"{signal.name}: what was memorised scores higher (AUC {found:.2f}, {world.kind})")
     for target in (world.build_null(), world.build_uniform()):
         deviation = abs(_compute_auc(_score_target(signal, world, target), world) - 0.5)
         promise(
             deviation <= MAX_NULL_DEVIATION,
-            f"{signal.name}: a {target.name} target gives chance (AUC off by {deviation:.2f})",
+            f"{signal.name}: a {target.name} target gives AUC 0.5 (off by {deviation:.2f})",
         )
 
 

@@ -1,4 +1,4 @@
-"""Tiny language models with random weights, built in code: for tests of whatever asks a model."""
+"""Tiny language models with random weights, built in code: for tests of everything that scores."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ _AROUND = {
 
 
 def build_tiny_tokenizer(*, before: str | None = None, after: str | None = None) -> Any:
-    """A byte-level BPE tokenizer of 400 symbols with those that a text is put between.
+    """A byte-level BPE tokenizer of 400 tokens with those that a text is put between.
 
     Args:
-        before: A special symbol that the tokenizer itself puts before every text.
+        before: A special token that the tokenizer itself puts before every text.
         after: One that it puts after every text.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
@@ -108,7 +108,7 @@ def build_tiny_model(
 
     Args:
         family: As `transformers` names it: gpt2, llama, gemma2, opt, mamba, bert, roberta, t5, bart.
-        window: How many symbols it can read at once, where the family has a limit.
+        window: How many tokens it can read at once, where the family has a limit.
         precision: What it computes in.
         seed: Another seed, another model.
         card: What the card beside its weights would say.

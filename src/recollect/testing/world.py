@@ -1,4 +1,4 @@
-"""A small made-up world in which the truth is known: people, what they wrote, and fake models that saw some of it."""
+"""A small synthetic world with known ground truth: people, what they wrote, and fake models trained on some of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DirectAnswers:
 
     model: Model
     block: int = 64
-    """Records asked at once."""
+    """Records scored at once."""
 
     @property
     def access(self) -> Access:
@@ -66,7 +66,7 @@ class World:
     """How many people are known not to have trained it."""
     seed: int = 0
     block: int = 64
-    """Records asked at once."""
+    """Records scored at once."""
     backwards: bool = False
     """Every corpus in the opposite order."""
 
@@ -101,7 +101,7 @@ class World:
         return Uniform(vocabulary=self._vocabulary, kind=self.kind)
 
     def build_evidence(self, target: Model) -> Evidence:
-        """This target with a reference, shadows and both corpora, everybody asked about everything."""
+        """This target with a reference, shadows and both corpora, everything scored by every model."""
         shadows = self._build_shadow_cohorts()
         models: dict[str, Model] = {
             TARGET: target,
@@ -123,7 +123,7 @@ class World:
         return replace(evidence, models=models, answers=answers)
 
     def build_given(self, target: Model) -> Evidence:
-        """What a user would give: this target, a reference, both corpora, and the truth; nobody has been asked."""
+        """What a user would give: this target, a reference, both corpora, and the ground truth."""
         members = {TARGET: sorted({record.owner for record in self.member_records})}
         cohorts = {AUDITED: self._build_cohorts(members)}
         models: dict[str, Model] = {TARGET: target, "reference": self._build_null_model(1)}
@@ -139,7 +139,7 @@ class World:
         }
 
     def score(self, model: Model, corpus: Corpus) -> DirectAnswers:
-        """Asks a model directly."""
+        """Scores with a model directly."""
         return DirectAnswers(model, self.block)
 
     @property

@@ -1,4 +1,4 @@
-"""A search that is killed at any moment goes on and ends with the same list."""
+"""A search that is killed at any moment continues and ends with the same list."""
 
 import pytest
 

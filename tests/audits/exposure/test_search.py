@@ -98,7 +98,7 @@ def test_the_rank_is_the_number_of_secrets_at_least_as_likely(name, written, kin
     model = model_of(name, kind=kind)
     costs = every_cost(model, written)
     ordered = sorted(costs, key=costs.__getitem__)
-    # the likeliest, the least likely, which is counted among all, and what lies evenly between them
+    # the most likely, the least likely, which is counted among all, and what is evenly between them
     for place in np.linspace(0, len(ordered) - 1, min(places, len(ordered))).astype(int):
         text = ordered[place]
         tree = tree_of(model, written)

@@ -32,7 +32,7 @@ def result_of(audit, world, target, **changes):
 
 @dataclass(frozen=True, kw_only=True)
 class Silent(Null):
-    """A model that never finds a true word likeliest."""
+    """A model that never finds a true word most likely."""
 
     name: str = "silent"
 

@@ -26,7 +26,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Hesitant(Null):
-    """A model that seldom finds the true word likeliest, so that few users have sequences."""
+    """A model that seldom finds the true word most likely, so that few users have sequences."""
 
     name: str = "hesitant"
 

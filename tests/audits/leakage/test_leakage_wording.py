@@ -22,7 +22,7 @@ from recollect.testing.world import World
 
 @dataclass(frozen=True, kw_only=True)
 class Silent(Null):
-    """A model that never finds a true word likeliest."""
+    """A model that never finds a true word most likely."""
 
     name: str = "silent"
 

@@ -33,7 +33,7 @@ def known(world=WORLD, *, share=1.0, both=True):
 
 
 def given(target, world=WORLD, *, controls=False, members=None):
-    """A target, its reference, the candidates and who of them is known; controls only if they are asked for."""
+    """A target, its reference, the candidates and who of them is known; controls only if they are requested."""
     whole = world.build_given(target)
     corpora = dict(whole.corpora) if controls else {AUDITED: whole.corpora[AUDITED]}
     return replace(whole, corpora=corpora, cohorts={}, members=members)

@@ -25,7 +25,7 @@ from recollect.testing.world import World
 
 
 def texts(count, *, seed):
-    """Texts of which about half hold many symbols that are neither letters nor digits."""
+    """Texts of which about half hold many tokens that are neither letters nor digits."""
     rng = np.random.default_rng(seed)
     words = ["see", "you", "at", "noon", "again", "to", "sign", "papers", "7", "12"]
     return [

@@ -1,4 +1,4 @@
-"""The audit in worlds in which the truth is known."""
+"""The audit in worlds in which ground truth is known."""
 
 from dataclasses import replace
 
@@ -164,7 +164,7 @@ def test_the_next_person_needs_no_new_shadows():
 
 
 def test_a_model_that_shows_less_than_is_to_be_looked_at_is_refused():
-    with pytest.raises(AccessError, match="50 likeliest"):
+    with pytest.raises(AccessError, match="top 50"):
         gather(ProvenanceAudit(top_k=50), WORLD, limited(WORLD.build_memoriser(), Access.top(5)))
 
 

@@ -30,7 +30,7 @@ def recipe():
 
 @pytest.fixture(scope="module")
 def people():
-    """Made-up people: those of the shadows, and for every training members, audited people and calibration users."""
+    """Synthetic people: those of the shadows, and for every training members, audited people and calibration users."""
     each = MEMBERS + AUDITED_EACH + CALIBRATING
     everybody = synthetic.make_texts(people=SHADOW_USERS + TRAININGS * each, per_person=TEXTS, seed=5)
     texts = {}

@@ -19,7 +19,7 @@ VALUES = some.lists(some.integers(0, 6).map(float), min_size=1, max_size=25)
 
 
 def all_pairs(members, others):
-    """The slow twin: every value as the threshold; TNR counts what lies below; of equals the largest."""
+    """The slow twin: every value as the threshold; TNR counts what is below; of equals the largest."""
     best = None
     for threshold in sorted({*members, *others}):
         found = sum(value >= threshold for value in members) * len(others)

@@ -82,7 +82,7 @@ def spoilt_world(seed, *, size):
 
     def made(count, noise):
         plain = rng.normal(0, 1, (count, 3)) @ _SHAPES
-        # what lies farther out is harder
+        # what is farther out is harder
         low = rng.random(count) < (0.6 if noise else 0.02 + 0.03 * np.square(plain).mean(axis=1))
         return plain + rng.normal(0, 2 * noise + 0.1, plain.shape), low
 

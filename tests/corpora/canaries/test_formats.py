@@ -1,4 +1,4 @@
-"""The format language: exact sizes, uniform draws, every secret once, walks that count what lies ahead."""
+"""The format language: exact sizes, uniform draws, every secret once, walks that count what is ahead."""
 
 from __future__ import annotations
 

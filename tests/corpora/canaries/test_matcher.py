@@ -1,4 +1,4 @@
-"""Matching: a format is found wherever it stands, exactly as often as a slow search finds it."""
+"""Matching: a format is found wherever it is, exactly as often as a slow search finds it."""
 
 from __future__ import annotations
 

@@ -23,14 +23,14 @@ def model_of(form="wavenet", seed=0, **settings):
     return ConvolutionalLM(ConvolutionalConfig(**{**SIZES, **FORMS[form], **settings})).eval()
 
 
-def symbols(*shape, seed=0):
+def tokens(*shape, seed=0):
     return torch.randint(3, SIZES["vocab_size"], shape, generator=torch.Generator().manual_seed(seed))
 
 
 def written_out(model, sequence):
     """The logits of one sequence, every convolution as the sum over its taps."""
     config = model.config
-    values = [model.embed_tokens.weight[symbol] for symbol in sequence]
+    values = [model.embed_tokens.weight[token] for token in sequence]
     for layer, dilation in zip(model.layers, config.dilations, strict=True):
         weight, bias, outputs = layer.convolution.weight, layer.convolution.bias, []
         for t in range(len(values)):
@@ -50,14 +50,14 @@ def written_out(model, sequence):
 
 @every_form
 def test_logits_are_the_sums_over_the_past(form):
-    model, ids = model_of(form), symbols(2, 11)
+    model, ids = model_of(form), tokens(2, 11)
     for row in range(2):
         torch.testing.assert_close(model(ids).logits[row], written_out(model, ids[row]))
 
 
 @every_form
 def test_a_text_read_symbol_by_symbol_is_the_text_read_at_once(form):
-    model, ids, state, logits = model_of(form), symbols(3, 9), None, []
+    model, ids, state, logits = model_of(form), tokens(3, 9), None, []
     for t in range(9):
         answer = model(ids[:, t : t + 1], past_key_values=state, use_cache=True)
         state = answer.past_key_values
@@ -69,7 +69,7 @@ def test_a_text_read_symbol_by_symbol_is_the_text_read_at_once(form):
 @every_form
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_padding_changes_no_number_of_a_real_symbol(form, side):
-    model, ids, lengths = model_of(form), symbols(4, 9), [9, 4, 1, 6]
+    model, ids, lengths = model_of(form), tokens(4, 9), [9, 4, 1, 6]
     padded, mask = torch.zeros_like(ids), torch.zeros_like(ids)
     spans = [slice(0, n) if side == "right" else slice(9 - n, 9) for n in lengths]
     for row, (span, n) in enumerate(zip(spans, lengths, strict=True)):
@@ -84,7 +84,7 @@ def test_padding_changes_no_number_of_a_real_symbol(form, side):
 
 
 def test_the_loss_is_the_mean_over_all_labels_that_count():
-    model, ids = model_of(), symbols(2, 6)
+    model, ids = model_of(), tokens(2, 6)
     labels = torch.where(torch.arange(6) < 3, ids, -100)
     answer = model(ids, labels=labels)
     logprobs = answer.logits.log_softmax(-1)
@@ -95,7 +95,7 @@ def test_the_loss_is_the_mean_over_all_labels_that_count():
 
 @every_form
 def test_a_saved_model_loads_with_the_plain_auto_class(form, tmp_path):
-    model, ids = model_of(form), symbols(2, 6)
+    model, ids = model_of(form), tokens(2, 6)
     model.save_pretrained(tmp_path)
     loaded = AutoModelForCausalLM.from_pretrained(tmp_path)
     assert type(loaded) is ConvolutionalLM
@@ -105,7 +105,7 @@ def test_a_saved_model_loads_with_the_plain_auto_class(form, tmp_path):
 @every_form
 @pytest.mark.parametrize("how", [{}, {"do_sample": True}, {"num_beams": 4}])
 def test_generating_with_the_state_carried_along_equals_reading_all_again(form, how):
-    model, ids = model_of(form, seed=3), symbols(3, 5)
+    model, ids = model_of(form, seed=3), tokens(3, 5)
     texts = []
     for use_cache in (True, False):
         torch.manual_seed(0)

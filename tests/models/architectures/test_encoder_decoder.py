@@ -1,4 +1,4 @@
-"""The recurrent encoder–decoder against one sequence and one symbol at a time."""
+"""The recurrent encoder–decoder against one sequence and one token at a time."""
 
 import pytest
 import torch
@@ -33,7 +33,7 @@ def cells_of(rnn, kind):
 
 
 def through(cells, states, value):
-    """One symbol through all layers, whose states are changed."""
+    """One token through all layers, whose states are changed."""
     for i, cell in enumerate(cells):
         states[i] = cell(value, states[i])
         value = states[i][0] if isinstance(cell, nn.LSTMCell) else states[i]

@@ -22,7 +22,7 @@ def symbols(*shape, seed=0):
 
 
 def stepped(model, ids):
-    """The same logits from nn.LSTMCell or nn.GRUCell, one sequence and one symbol at a time."""
+    """The same logits from nn.LSTMCell or nn.GRUCell, one sequence and one token at a time."""
     kind = nn.LSTMCell if model.config.cell == "lstm" else nn.GRUCell
     cells = []
     for layer in range(model.config.layers):

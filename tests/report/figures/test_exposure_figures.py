@@ -1,4 +1,4 @@
-"""Figures of the exposure audit: dots stand where the tables say, and nothing is drawn that is not there."""
+"""Figures of the exposure audit: dots are where the tables say, and nothing is drawn that is not there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recollect.report.figures.panel import RIGHT
 
 
 def dots(panel, kind):
-    """Where the dots of a kind stand along the lower axis, from 0 to 1."""
+    """Where the dots of a kind are along the lower axis, from 0 to 1."""
     tree = ElementTree.fromstring(panel.render_svg("told"))  # noqa: S314 - our own markup
     found = [dot for dot in tree.iter("circle") if kind in dot.get("class").split()]
     return sorted((float(dot.get("cx")) - panel.left) / (panel.width - panel.left - RIGHT) for dot in found)

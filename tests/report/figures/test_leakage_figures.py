@@ -13,7 +13,7 @@ from recollect.results.result import Result
 
 
 def dots(panel, kind):
-    """Where the dots of a kind stand, from the left and from the top."""
+    """Where the dots of a kind are, from the left and from the top."""
     tree = ElementTree.fromstring(panel.render_svg("told"))  # noqa: S314 - our own markup
     found = [dot for dot in tree.iter("circle") if kind in dot.get("class").split()]
     return [(float(dot.get("cx")), float(dot.get("cy"))) for dot in found]

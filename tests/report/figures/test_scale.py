@@ -1,4 +1,4 @@
-"""Axes: values stand where they should, and round numbers are written along them."""
+"""Axes: values are where they should, and round numbers are written along them."""
 
 from __future__ import annotations
 

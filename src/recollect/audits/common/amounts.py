@@ -157,7 +157,7 @@ def find_atypical(ours: Floats, theirs: Floats, *, both_sides: bool) -> Bools:
         ours: One amount per audited unit.
         theirs: One per control.
         both_sides: Whether amounts that are higher than those of nearly all controls count, too: means of more records
-            scatter less, and are no false alarm; but long texts may score higher than short ones.
+            scatter less, and are no false positive; but long texts may score higher than short ones.
     """
     share = ATYPICAL_SHARE / max(1, len(ours))
     outside = (ours * TOLERANCE < theirs.min()) | (ours > theirs.max() * TOLERANCE)

@@ -101,7 +101,7 @@ def match_units(
     """Who is compared with whom.
 
     Nothing is cut where the audited, as a group, have as many records, tokens per record and the same periods as the
-    controls (no test objects at α), except for single units that have less than nearly all controls, or lie outside
+    controls (no test objects at α), except for single units that have less than nearly all controls, or are outside
     their range. All others are matched: to controls of at least as many records in each period, cut to as many, whose
     tokens are brought within 10 % by choosing records that fit and, for models that read from left to right, by
     truncating longer ones. A unit that has more than half of the controls have is cut to that, `DRAWS` times.

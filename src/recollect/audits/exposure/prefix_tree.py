@@ -200,7 +200,7 @@ class PrefixTree:
 
     @property
     def _heads(self) -> int:
-        """How many tokens stand before every text."""
+        """How many tokens are before every text."""
         return len(self._stepper.encode(""))
 
     def _find_root(self) -> tuple[list[int], str, int]:

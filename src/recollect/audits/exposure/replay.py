@@ -1,7 +1,7 @@
 """Resuming a search that was killed: the model's log-probabilities are kept in a journal, and replayed in order.
 
 A search is deterministic, so after a kill it makes the same steps again, until it comes to one that is not in the
-journal. To end with the same numbers to the last bit, it goes by segments: after each segment the model forgets all
+journal. To end with the same numbers to the last bit, it works in segments: after each segment the model forgets all
 nodes, killed or not, so that what follows depends on the paths alone. A segment that a kill cut off is computed again.
 """
 
@@ -67,7 +67,7 @@ class ReplayingStepper:
         return self._stepper.encode(text)
 
     def start(self, prefix: str | Sequence[int], *, source: str | Sequence[int] | None = None) -> Frontier:
-        """The one node that stands after `prefix`."""
+        """The one node that is after `prefix`."""
         return self._stepper.start(prefix, source=source)
 
     def add_children(self, state: Frontier, parents: Sequence[int], token_ids: Sequence[int]) -> Frontier:

@@ -190,7 +190,7 @@ def _iter_texts(corpus: Corpus) -> Iterator[tuple[str, str]]:
 def _explain_missing_reference(evidence: Evidence, plan: ReferencePlan) -> str:
     """Why there is no leakage epsilon; empty if there is a reference."""
     if evidence.models[TARGET].access.logprob == "none":
-        return f"The model gives {evidence.models[TARGET].access}; a ratio of perplexities needs probabilities."
+        return f"The model outputs {evidence.models[TARGET].access}; a ratio of perplexities needs probabilities."
     if not plan.description:
         return "No reference is given and none is trained: give --reference MODEL, or --recipe to train some."
     return ""

@@ -24,7 +24,7 @@ class Occurrences:
     users: Integers
     """How many users' data contain it."""
     times: Integers
-    """How often it stands there; overlapping occurrences count each."""
+    """How often it is there; overlapping occurrences count each."""
     owner: Integers
     """The index in `names` of its only user; `NOBODY` if there are several or none."""
     names: tuple[str, ...]
@@ -34,7 +34,7 @@ class Occurrences:
 def count_occurrences(
     runs: Sequence[str], texts: Iterable[tuple[str, str]], *, block: int = BLOCK, held: int = HELD
 ) -> Occurrences:
-    """Count in how many users' texts each run stands.
+    """Count in how many users' texts each run is.
 
     One pass in bounded memory: the runs, the names of the users, a block of words, and `held` pairs of a run and a
     user (the rest is in a temporary file).

@@ -1,4 +1,4 @@
-"""Words as a person reads them: what stands between white space (any that Unicode knows), capitals kept."""
+"""Words as a person reads them: what is between white space (any that Unicode knows), capitals kept."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Words:
     """Where each word begins, in characters of the whole block."""
     end: Integers
     record: Integers
-    """Which record of the block it stands in."""
+    """Which record of the block it is in."""
     base: Integers
     """Where the text of each record begins in the block."""
     size: int

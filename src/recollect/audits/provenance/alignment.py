@@ -37,7 +37,7 @@ class WordRanks:
     user: Codes
     """Whose each word is: an index into the users [words]."""
     text: Codes
-    """Which of the user's queries it stands in, from 0 [words]."""
+    """Which of the user's queries it is in, from 0 [words]."""
     texts: Codes
     """How many queries each user has [users]."""
     log_rank: Floats
@@ -79,7 +79,7 @@ class WordRanks:
         return np.bincount(chosen, minlength=len(self.users))
 
     def limit_ranks(self, model: int, k: int | None) -> Floats:
-        """The logarithms of the ranks in one model, as if it showed only its k likeliest tokens."""
+        """The logarithms of the ranks in one model, as if it showed only its k most likely tokens."""
         if k is None:
             return np.asarray(self.log_rank[model])
         return np.where(self.max_rank[model] <= k, self.log_rank[model], np.inf)
@@ -96,7 +96,7 @@ def align_words(
 
     Args:
         evidence: Holds the answers of these models about this corpus.
-        corpus: The role of the corpus; the texts of each user stand in the order in which they were chosen.
+        corpus: The role of the corpus; the texts of each user are in the order in which they were chosen.
         models: The roles of the models; the ranks come in this order.
         counts: How often the shadows' users wrote each word.
         text_of: Which of its author's texts a record belongs to; by default each is one of its own.

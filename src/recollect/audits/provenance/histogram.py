@@ -73,7 +73,7 @@ class Histogram:
         """The histogram of each user's ranks, and how many were not shown [users, bins + 1]."""
         within = words.text < most
         bins = self.bins if self.k is None else min(self.bins, self.k)
-        # words have one token each where a model stands alone, so their rank is the token's
+        # words have one token each where a model is alone, so their rank is the token's
         rank = np.exp(words.limit_ranks(0, self.k)[within]).round()
         found = find_bins(rank, bins, self.vocabulary if self.k is None else self.k)
         cells = words.user[within] * (bins + 1) + found

@@ -68,7 +68,7 @@ class Selector:
         }
 
     def _rank(self, record: Record) -> float:
-        """Where the text stands among those of its user; the smallest comes first."""
+        """Where the text is among those of its user; the smallest comes first."""
         if self.rule == "random":
             return derive_seed(self.seed, labels.STREAM_QUERY, record.id)
         if self.rule == "rarest":
@@ -120,7 +120,7 @@ def choose_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Refere
 
 
 def build_queries(texts: Texts, most: int, *, name: str) -> Corpus:
-    """A corpus of the first texts of each user; a user's texts stand in the order in which they were chosen.
+    """A corpus of the first texts of each user; a user's texts are in the order in which they were chosen.
 
     Args:
         texts: The texts of each user, the best first.

@@ -1,4 +1,4 @@
-"""Walking a format character by character: which may come next, and how many secrets lie ahead."""
+"""The automaton of a format, character by character: which may come next, and how many completions there are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recollect.corpora.canaries.formats import CARD_DIGITS, Format, FormatUnit, 
 
 
 class AutomatonState(NamedTuple):
-    """Where a walk stands: in which unit, what of it is written, and the card number's Luhn sum so far."""
+    """A state of the automaton: the unit, what of it is written, and the card number's Luhn sum so far."""
 
     unit_index: int
     text: str
@@ -36,7 +36,7 @@ class FormatAutomaton:
         return AutomatonState(0, "", 0)
 
     def advance(self, state: AutomatonState | None, text: str) -> AutomatonState | None:
-        """Where the walk stands once this text was written too; None if no secret goes on like this."""
+        """The state after this text; None if no secret continues like this."""
         for character in text:
             if state is None:
                 return None
@@ -44,7 +44,7 @@ class FormatAutomaton:
         return state
 
     def is_complete(self, state: AutomatonState) -> bool:
-        """Whether a secret is complete here (a longer one may still go on)."""
+        """Whether a secret is complete here (a longer one may still continue)."""
         return state.unit_index == len(self._units) or (
             state.unit_index == len(self._units) - 1 and self._is_alternative(state)
         )

@@ -1,11 +1,11 @@
-r"""Formats of secrets: a small language whose space has an exact size and can be drawn from, listed and walked.
+r"""Formats of secrets: a small language whose space has an exact size and can be sampled, listed and searched.
 
 A format is known text with slots: `"The random number is {digits:9}"`, `"{digits:3}-{digits:2}-{digits:4}"`. The slots:
 
 | slot | filled with | how many ways |
 |---|---|---|
 | `{digits:N}` | N digits | 10^N |
-| `{letters:N}` | N small letters | 26^N |
+| `{letters:N}` | N lowercase letters | 26^N |
 | `{hex:N}` | N hexadecimal digits | 16^N |
 | `{card}` | 16 digits whose last one checks the others (Luhn) | 10^15 |
 | `{choice:red\|green\|blue}` | one of these | as many as given |
@@ -46,7 +46,7 @@ class FormatUnit:
 
     @property
     def size(self) -> int:
-        """In how many ways it can be filled, given what stands before it."""
+        """In how many ways it can be filled, given what is before it."""
         return 1 if self.card_position == CARD_DIGITS - 1 else len(self.alternatives)
 
     @cached_property
@@ -252,8 +252,8 @@ def _refuse_ambiguity(found: Format) -> None:
         for alternative in unit.alternatives:
             if any(alternative + first[0] in unit.prefix_counts for first in following.alternatives):
                 raise PlanError(
-                    f"In the format {found.pattern!r} it cannot be told where {alternative!r} ends.",
-                    do="Put known text after it that no choice goes on with.",
+                    f"In the format {found.pattern!r} it is ambiguous where {alternative!r} ends.",
+                    do="Put known text after it that no choice continues with.",
                     code="ambiguous_format",
                 )
 

@@ -60,9 +60,9 @@ class CanarySettings:
 
 
 def draw_canaries(settings: CanarySettings, corpus: Corpus) -> list[Canary]:
-    """All canaries and controls, no two with the same filling, and none that stands in the corpus already.
+    """All canaries and controls, no two with the same filling, and none that is in the corpus already.
 
-    A control that occurs by chance would be no control, and a secret would have been planted more often than it says.
+    A control that happens to occur would be no control, and a secret would occur more often than its manifest says.
     """
     repeats = [*np.repeat(settings.repeat, settings.secrets).tolist(), *[0] * settings.controls]
     texts = _draw_texts(settings, corpus, len(repeats))
@@ -80,9 +80,8 @@ def _draw_texts(settings: CanarySettings, corpus: Corpus, count: int) -> Collect
     while len(texts) < count:
         if space.size - len(occurring) < count:
             raise NotEnoughData(
-                f"The format {settings.format!r} has {space.size} fillings, {len(occurring)} of those drawn stand in "
-                "the "
-                f"corpus already, and {count} were asked for.",
+                f"The format {settings.format!r} has {space.size} fillings, {len(occurring)} of those drawn already "
+                f"occur in the corpus, and {count} were requested.",
                 do="Use a format with a larger space, or fewer secrets and controls.",
                 code="format_too_small",
             )
@@ -97,7 +96,7 @@ def _draw_texts(settings: CanarySettings, corpus: Corpus, count: int) -> Collect
 
 
 def _find_occurring(corpus: Corpus, space: Format, texts: Collection[str]) -> set[str]:
-    """Which of these fillings stand somewhere in the corpus."""
+    """Which of these fillings are somewhere in the corpus."""
     matcher = Matcher(space)
     return {
         match.text
@@ -108,14 +107,14 @@ def _find_occurring(corpus: Corpus, space: Format, texts: Collection[str]) -> se
 
 
 def _draw_prefixes(settings: CanarySettings, count: int) -> Collection[str]:
-    """What stands before each secret: nothing, or letters that no other has."""
+    """What is before each secret: nothing, or letters that no other has."""
     length = settings.unique_prefix
     if not length:
         return [""] * count
     if 26**length < count:
         raise NotEnoughData(
-            f"There are {26**length} prefixes of {length} letters, and {count} secrets and controls want one each.",
-            do="Ask for longer prefixes.",
+            f"There are {26**length} prefixes of {length} letters, and {count} secrets and controls need one each.",
+            do="Request longer prefixes.",
             code="too_few_prefixes",
         )
     rng, prefixes = stream(settings.seed, *labels.STREAM_CANARY_PREFIXES), dict[str, None]()

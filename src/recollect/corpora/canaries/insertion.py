@@ -1,4 +1,4 @@
-"""Planting: made-up secrets go into a corpus at random places, and others like them are held back as controls."""
+"""Planting: canaries go into a corpus at random places, and others like them are held back as controls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifest of a planted corpus: which secrets stand in it, how often, and which were held back."""
+"""The manifest of a planted corpus: which secrets are in it, how often, and which were held back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recollect.files import read_json, write_json
 
 
 class Canary(BaseModel):
-    """A made-up secret: planted so many times, or never (a control)."""
+    """A synthetic secret: planted so many times, or never (a control)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,7 +43,7 @@ class Canaries(BaseModel):
 
     @property
     def planted(self) -> tuple[Canary, ...]:
-        """Those that stand in the corpus."""
+        """Those that are in the corpus."""
         return tuple(canary for canary in self.canaries if canary.planted)
 
     @property

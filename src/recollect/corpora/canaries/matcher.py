@@ -30,7 +30,7 @@ class FormatMatch(NamedTuple):
 
 @dataclass(frozen=True)
 class Matcher:
-    """Finds a format wherever it stands, inside longer words and numbers too.
+    """Finds a format wherever it is, inside longer words and numbers too.
 
     >>> from recollect.corpora.canaries.formats import parse_format
     >>> [found.text for found in Matcher(parse_format("pin {digits:2}")).find_matches("pin 42, pin 7, pin 123")]

@@ -73,19 +73,17 @@ class _ArchivedArray:
         """Refuse an array that cannot be read row by row.
 
         Args:
-            fortran: Whether its columns lie one after the other.
+            fortran: Whether its columns are one after the other.
             size: How many bytes follow the header.
         """
         if self.dtype.hasobject:
-            raise self.build_error(
-                "holds Python objects, which only a pickle can", "Save numbers or fixed-width strings."
-            )
+            raise self.build_error("contains Python objects, which need pickle", "Save numbers or fixed-width strings.")
         if self.dtype.kind not in "biufU" or not self.shape:
             raise self.build_error(
                 f"has the type {self.dtype} and shape {self.shape}", "Save one row of numbers a record."
             )
         if fortran and len(self.shape) > 1:
-            raise self.build_error("lies column by column", "Save numpy.ascontiguousarray of it.")
+            raise self.build_error("is stored column by column", "Save numpy.ascontiguousarray of it.")
         if min(self.shape) < 0 or self.width < 1 or self.width * self.shape[0] != size:
             raise build_damaged_error(self.shard, ValueError(f"{self.name} of shape {self.shape} has {size} bytes"))
 

@@ -1,4 +1,4 @@
-"""`hf:NAME:SPLIT`: a data set of the Hugging Face hub, one saved in a folder, or one that lies in memory."""
+"""`hf:NAME:SPLIT`: a data set of the Hugging Face hub, one saved in a folder, or one that is in memory."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def find_saved(folder: Path) -> Shard | None:
 
 
 def _open_dataset(shard: Shard) -> Any:
-    """The data set, memory-mapped unless it lies in memory."""
+    """The data set, memory-mapped unless it is in memory."""
     if shard.content is not None:
         return shard.content
     if not shard.path.startswith(SCHEME):

@@ -1,6 +1,6 @@
 """Causal convolutional language models: a plain CNN, and a gated, dilated one in the manner of WaveNet.
 
-With 50 symbols they have the papers' sizes (Carlini et al. 2018, Table 1: 620,000 ± 5,000) at these widths and
+With 50 tokens they have the papers' sizes (Carlini et al. 2018, Table 1: 620,000 ± 5,000) at these widths and
 embeddings, which the paper does not state: CNN of width 10, 1 × 436 with 136, 2 × 188 with 133, 4 × 122 with 131;
 WaveNet of width 5, 2 × 188 with 133, 4 × 122 with 131. (A gated layer has two weights where a plain one has one, so
 that half the width gives the same size.)
@@ -74,7 +74,7 @@ class CausalLayer(nn.Module):
 
 
 class ConvolutionalLM(Stateful):
-    """Embedded symbols → causal convolutions → one linear layer over the vocabulary. There is no longest text."""
+    """Embedded tokens → causal convolutions → one linear layer over the vocabulary. There is no longest text."""
 
     config_class = ConvolutionalConfig
     _tied_weights_keys = {"lm_head.weight": "embed_tokens.weight"}  # noqa: RUF012 - as transformers has it
@@ -100,13 +100,13 @@ class ConvolutionalLM(Stateful):
         logits_to_keep: int | Tensor = 0,
         return_dict: bool = True,
     ) -> StatefulOutput:
-        """Logits of what follows each symbol; padding on the right changes nothing, on the left it is skipped.
+        """Logits of what follows each token; padding on the right changes nothing, on the left it is skipped.
 
         Args:
-            input_ids: Symbols [sequences, steps].
+            input_ids: Tokens [sequences, steps].
             attention_mask: Zero where padded; may begin before `input_ids` do, by what the state has read.
             labels: Like `input_ids`, -100 where no loss is wanted; adds the mean loss.
-            past_key_values: The state to go on from.
+            past_key_values: The state to continue from.
             use_cache: Whether the state after the last step is wanted; only padding on the left is skipped in it.
             logits_to_keep: The last so many steps (0: all), or which.
             return_dict: Taken for granted.

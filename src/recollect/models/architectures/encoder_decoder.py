@@ -56,7 +56,7 @@ class TranslatingOutput(ModelOutput):
 
 
 class Encoder(nn.Module):
-    """Embedded source symbols → LSTM or GRU."""
+    """Embedded source tokens → LSTM or GRU."""
 
     main_input_name = "input_ids"
 
@@ -122,16 +122,16 @@ class TranslatingLM(Stateful):
         logits_to_keep: int | Tensor = 0,
         return_dict: bool = True,
     ) -> TranslatingOutput:
-        """Logits of what follows each target symbol.
+        """Logits of what follows each target token.
 
         Args:
-            input_ids: Source symbols [sequences, source steps]; not needed with `encoder_outputs`.
+            input_ids: Source tokens [sequences, source steps]; not needed with `encoder_outputs`.
             attention_mask: Zero where the source is padded.
-            decoder_input_ids: Target symbols, the start symbol first; from `labels` if they are not given.
+            decoder_input_ids: Target tokens, the start token first; from `labels` if they are not given.
             decoder_attention_mask: Zero where the target is padded; may begin before `decoder_input_ids` do.
-            labels: Target symbols without the start symbol, -100 where no loss is wanted; adds the mean loss.
+            labels: Target tokens without the start token, -100 where no loss is wanted; adds the mean loss.
             encoder_outputs: What the encoder gave before.
-            past_key_values: The decoder's state to go on from.
+            past_key_values: The decoder's state to continue from.
             use_cache: Whether its state after the last step is wanted.
             logits_to_keep: The last so many steps (0: all), or which.
             return_dict: Taken for granted.
@@ -156,7 +156,7 @@ class TranslatingLM(Stateful):
         )
 
     def shift_right(self, labels: Tensor) -> Tensor:
-        """The target symbols that predict these: the start symbol, then all but the last."""
+        """The target tokens that predict these: the start token, then all but the last."""
         start, pad = self.config.decoder_start_token_id, self.config.pad_token_id or 0
         if start is None:
             raise ValueError("The configuration has no decoder_start_token_id.")

@@ -16,7 +16,7 @@ CELLS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU
 
 
 def build_recurrence(cell: str, inputs: int, units: int, *, layers: int, dropout: float) -> nn.RNNBase:
-    """A recurrent network that reads [sequences, steps, inputs]; dropout stands between its layers."""
+    """A recurrent network that reads [sequences, steps, inputs]; dropout is between its layers."""
     return CELLS[cell](inputs, units, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
 
 
@@ -28,7 +28,7 @@ def run_recurrence(
     Args:
         network: What `build_recurrence` made.
         inputs: [sequences, steps, inputs].
-        state: Where the sequences go on from; None for the beginning.
+        state: Where the sequences continue from; None for the beginning.
         mask: [sequences, steps], zero where a sequence is padded: such a step changes no state. May begin before
             the inputs do.
         final: Whether the state is wanted. If not, padding on the right costs nothing and the state is any.

@@ -1,6 +1,6 @@
 """The recurrent language model: LSTM or GRU.
 
-With 50 symbols it has the papers' sizes (Carlini et al. 2018, Table 1: 620,000 ± 5,000) at these embeddings, which
+With 50 tokens it has the papers' sizes (Carlini et al. 2018, Table 1: 620,000 ± 5,000) at these embeddings, which
 the paper does not state: LSTM 2 × 200 with 149, LSTM 1 × 320 with 144, GRU 1 × 370 with 162, GRU 2 × 235 with 143.
 The four marks of our tokenizers add `units + embedding + 1` each.
 
@@ -41,7 +41,7 @@ class RecurrentConfig(TokenConfig):
 
 
 class RecurrentLM(Stateful):
-    """Embedded symbols → LSTM or GRU → one linear layer over the vocabulary. There is no longest text."""
+    """Embedded tokens → LSTM or GRU → one linear layer over the vocabulary. There is no longest text."""
 
     config_class = RecurrentConfig
     _tied_weights_keys = {"lm_head.weight": "embed_tokens.weight"}  # noqa: RUF012 - as transformers has it
@@ -67,13 +67,13 @@ class RecurrentLM(Stateful):
         logits_to_keep: int | Tensor = 0,
         return_dict: bool = True,
     ) -> StatefulOutput:
-        """Logits of what follows each symbol; padding on the right changes nothing, on the left it is skipped.
+        """Logits of what follows each token; padding on the right changes nothing, on the left it is skipped.
 
         Args:
-            input_ids: Symbols [sequences, steps].
+            input_ids: Tokens [sequences, steps].
             attention_mask: Zero where padded; may begin before `input_ids` do, by what the state has read.
             labels: Like `input_ids`, -100 where no loss is wanted; adds the mean loss.
-            past_key_values: The state to go on from.
+            past_key_values: The state to continue from.
             use_cache: Whether the state after the last step is wanted.
             logits_to_keep: The last so many steps (0: all), or which.
             return_dict: Taken for granted.

@@ -45,7 +45,7 @@ class Stateful(PlainModel, GenerationMixin):
 
     @staticmethod
     def _reorder_cache(past_key_values: State, beam_idx: Tensor) -> State:
-        """The states of the beams that go on."""
+        """The states of the beams that continue."""
         return tuple(part.index_select(0, beam_idx.to(part.device)) for part in past_key_values)
 
 
@@ -62,13 +62,13 @@ class StatefulOutput(ModelOutput):
 
 
 class TokenConfig(PreTrainedConfig):
-    """What every configuration over symbols says."""
+    """What every configuration over tokens says."""
 
     vocab_size: int = 50
     embedding: int = 128
-    """How many numbers stand for a symbol."""
+    """How many numbers stand for a token."""
     dropout: float = 0.0
-    """On embedded symbols, between layers, and before the output layer."""
+    """On embedded tokens, between layers, and before the output layer."""
     tie_word_embeddings: bool = False
     pad_token_id: int | None = None
     bos_token_id: int | None = None

@@ -1,4 +1,4 @@
-"""Data that is nobody's: made-up people's texts, and scikit-learn's digits, divided into files."""
+"""Data that is nobody's: synthetic people's texts, and scikit-learn's digits, divided into files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WRONG_LABEL_SHARE = 0.2
 def write_people(
     folder: Path, sizes: Mapping[str, int], *, each: int = 20, seed: int = 0
 ) -> dict[str, tuple[str, ...]]:
-    """Write the texts of made-up people into one file per group, and tell who is in which.
+    """Write the texts of synthetic people into one file per group, and tell who is in which.
 
     Args:
         folder: Gets a `GROUP.jsonl` for each group.

@@ -29,7 +29,7 @@ class CheckedVerdict:
 
 
 def demonstrate(folder: Path, *, seed: int, progress: Progress) -> Iterator[CheckedVerdict]:
-    """Each verdict as it is reached, beside the truth. Killed and called again, it goes on where it was.
+    """Each verdict as it is reached, beside the truth. Killed and called again, it resumes.
 
     Args:
         folder: Gets data, models, plans, and one run folder for each plan.

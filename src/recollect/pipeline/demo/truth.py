@@ -64,12 +64,12 @@ TRUTHS = {
         ),
         "exposure": Truth(
             model="language model",
-            known="15 made-up secrets stood in its training data, 1, 4 or 16 times.",
+            known="15 canaries were in its training data, 1, 4 or 16 times.",
             outcome="found",
         ),
         "leakage": Truth(
             model="language model",
-            known="It was trained on these texts, again and again.",
+            known="It was trained on these texts for many epochs.",
             training_corpus="planted.jsonl",
             outcome="found",
         ),
@@ -81,25 +81,25 @@ TRUTHS = {
         ),
         "removal": Truth(
             model="digits classifier",
-            known="200 pictures were to be deleted; nobody did anything.",
+            known="200 images were to be removed; nothing was done.",
             outcome="found",
         ),
     },
     "protected": {
         "exposure": Truth(
             model="private language model",
-            known="It saw the same secrets, with so much noise that none can stand out (ε = 2 per person).",
+            known="It was trained on the same secrets with user-level differential privacy (ε = 2).",
             outcome="not_found",
         ),
         "leakage": Truth(
             model="private language model",
-            known="It saw the same texts, with so much noise that nobody's can stand out (ε = 2 per person).",
+            known="It was trained on the same texts with user-level differential privacy (ε = 2).",
             training_corpus="planted.jsonl",
             outcome="not_found",
         ),
         "removal": Truth(
             model="retrained classifier",
-            known="It was trained anew without the 200 pictures.",
+            known="It was retrained without the 200 images.",
             outcome="not_found",
         ),
     },

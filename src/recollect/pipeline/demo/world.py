@@ -29,7 +29,7 @@ NOTES = 8
 DIGITS = {"deleted": 200, "rest": 400, "other-digits": 1000}
 FORMAT, REPEAT = "my locker code is {digits:6}", (1, 4, 16)
 BASE = labels.DEMO_BASE
-"""Learnt the texts of people elsewhere. The others go on from it with its vocabulary: one that was made from private
+"""Learnt the texts of people elsewhere. The others continue from it with its vocabulary: one that was made from private
 texts would give away what is frequent in them, whatever noise comes later."""
 PRIVACY = Privacy(unit="user", epsilon=2.0)
 """Bounds what all texts of a person do to the model, and all copies of a planted secret."""
@@ -60,10 +60,10 @@ class World:
         write_digits(self.data, DIGITS, seed=self.seed)
 
     def train(self, recipes: Mapping[str, Recipe], progress: Progress) -> None:
-        """Train the models; one that is trained is left as it is, and one that was interrupted goes on.
+        """Train the models; one that is trained is left as it is, and one that was interrupted continues.
 
         Args:
-            recipes: By audit, how the models are trained that it asks.
+            recipes: By audit, how its models are trained.
             progress: Told how far it is.
         """
         digits, planted, rest = recipes["removal"], self.read_corpus("planted.jsonl"), self.read_corpus("rest.npz")
@@ -87,11 +87,11 @@ class World:
         return read_corpus(str(self.data / name))
 
     def list_people(self, name: str) -> frozenset[str]:
-        """Those whose texts are in a corpus; of a planted one, also the made-up owners of the secrets."""
+        """Those whose texts are in a corpus; of a planted one, also the synthetic owners of the secrets."""
         return frozenset(record.owner for record in self.read_corpus(name))
 
     def _start_from(self, recipe: Recipe, model: str | None) -> Recipe:
-        """The recipe, going on from a model, or from none."""
+        """The recipe, continuing from a model, or from none."""
         start = None if model is None else str((self.folder / "models" / model).resolve())
         return recipe.model_copy(update={"model": recipe.model.model_copy(update={"start": start})})
 

@@ -181,7 +181,7 @@ class Ledger:
         return _compute_history_epsilon(tuple(self.history), self.delta, self.method)
 
     def get_state(self) -> dict[str, Any]:
-        """What it must be given back to go on."""
+        """What it must be given back to continue."""
         return {"history": [list(run) for run in self.history]}
 
     def restore(self, state: Mapping[str, Any]) -> None:

@@ -129,7 +129,7 @@ class _Tape:
     def watch(
         self, name: str, formula: Formula, layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor
     ) -> Tensor:
-        """A forward hook: ask for the gradient of the layer's output, one row per record."""
+        """A forward hook: request the gradient of the layer's output, one row per record."""
         if len(output) not in {1, self.records}:
             raise ModelError(
                 f"Layer {name!r} ({type(layer).__name__}) gave {len(output)} rows for {self.records} records.",
@@ -174,7 +174,7 @@ def _attach_tape(model: nn.Module, tape: _Tape) -> Iterator[None]:
 
 @contextmanager
 def _detach_weights(model: nn.Module) -> Iterator[None]:
-    """Within the block no gradient is asked of the weights: their sum over the batch would be computed for nothing."""
+    """Within the block no gradient of the weights is computed: their sum over the batch is not needed."""
     parameters = get_trained_parameters(model)
     try:
         for parameter in parameters:
@@ -188,7 +188,7 @@ def _detach_weights(model: nn.Module) -> Iterator[None]:
 def _compute_embedding_gradients(
     layer: nn.Module, inputs: list[Tensor], gradient: Tensor
 ) -> dict[nn.Parameter, Tensor]:
-    """Opacus' formula, and no gradient for the symbol of padding, which torch does not train."""
+    """Opacus' formula, and no gradient for the token of padding, which torch does not train."""
     samples: dict[nn.Parameter, Tensor] = GradSampleHooks.GRAD_SAMPLERS[nn.Embedding](layer, inputs, gradient)
     padding = getattr(layer, "padding_idx", None)
     if padding is not None:

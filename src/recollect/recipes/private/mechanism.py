@@ -50,7 +50,7 @@ class Mechanism:
         self._noisy.attach_step_hook(self.ledger.accountant.get_optimizer_hook_fn(self.terms.rate))
 
     def add(self) -> None:
-        """Clip the units whose gradients stand in the parameters' `grad_sample`, and add them to the sum."""
+        """Clip the units whose gradients are in the parameters' `grad_sample`, and add them to the sum."""
         self._noisy.signal_skip_step(do_skip=True)
         self._noisy.step()
         self._noisy.zero_grad(set_to_none=True)
@@ -71,7 +71,7 @@ class Mechanism:
         self._noisy.zero_grad(set_to_none=True)
 
     def get_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tensors and facts that it must be given back to go on."""
+        """Tensors and facts that it must be given back to continue."""
         tensors, numbers = get_optimiser_state(self.optimiser)
         return add_prefix("optimiser", tensors), {"optimiser": numbers, "ledger": self.ledger.get_state()}
 

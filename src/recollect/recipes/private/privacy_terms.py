@@ -73,7 +73,7 @@ class PrivacyTerms:
                 raise PlanError(
                     f"No step stays within the snapshot ε = {epsilon:g}; the first spends "
                     f"{self.compute_epsilon_after(1):.3g}.",
-                    do="Ask for a larger one, or add noise.",
+                    do="Request a larger one, or add noise.",
                     code="snapshot_too_early",
                 )
             found[epsilon] = last

@@ -26,7 +26,7 @@ class UnitGradients(Protocol):
     """What the drawn units would change, each by itself."""
 
     def iter_contributions(self, step: Step) -> Iterator[tuple[Tensor, int]]:
-        """Leave part after part in the parameters' `grad_sample`; yields each part's summed loss and its symbols."""
+        """Leave part after part in the parameters' `grad_sample`; yields each part's summed loss and its tokens."""
 
 
 @dataclass(kw_only=True)
@@ -40,7 +40,7 @@ class PrivateUpdate:
     keep: Keep | None = None
 
     def step(self, step: Step) -> tuple[Tensor, int]:
-        """Change the weights: the loss summed over the predicted symbols (in nats), and how many they were."""
+        """Change the weights: the loss summed over the predicted tokens (in nats), and how many they were."""
         device = next(self.mechanism.model.parameters()).device
         total, token_count = torch.zeros((), device=device), 0
         for loss, count in self.contributions.iter_contributions(step):
@@ -57,7 +57,7 @@ class PrivateUpdate:
                 self.keep(epsilon, self.build_statement())
 
     def get_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tensors and facts that it must be given back to go on."""
+        """Tensors and facts that it must be given back to continue."""
         return self.mechanism.get_state()
 
     def restore(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ _MAX_BYTES = 2**28
 
 @dataclass(kw_only=True)
 class RecordGradients:
-    """The gradient of each drawn sequence's loss, which is the mean over the symbols it predicts.
+    """The gradient of each drawn sequence's loss, which is the mean over the tokens it predicts.
 
     A step's sequences are handled in parts of similar length that fit into memory; a sum does not mind.
     """
@@ -41,7 +41,7 @@ class RecordGradients:
         check_equal(self.model, lambda piece: compute_losses(self.model, piece)[0], batch)
 
     def iter_contributions(self, step: Step) -> Iterator[tuple[Tensor, int]]:
-        """Leave part after part in the parameters' `grad_sample`; yields each part's summed loss and its symbols."""
+        """Leave part after part in the parameters' `grad_sample`; yields each part's summed loss and its tokens."""
         rows, device = self._count_rows, next(self.model.parameters()).device
         indices = step.indices[np.argsort(self.sequences.lengths[step.indices], kind="stable")]
         for at in range(0, len(indices), rows):
@@ -71,7 +71,7 @@ class RecordGradients:
 
 
 def compute_losses(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Each record's mean loss over its symbols (zero if it predicts none), and the sum over all symbols."""
+    """Each record's mean loss over its tokens (zero if it predicts none), and the sum over all tokens."""
     rows = len(batch.targets)
     nats = compute_token_losses(model(**batch.inputs).logits, batch.targets).view(rows, -1)
     counts = (batch.targets != IGNORED).view(rows, -1).sum(1)

@@ -138,7 +138,7 @@ def _run_lstm(given: _Pass, weights: _Weights, take: Take) -> tuple[Tensor, Stat
 
 
 def _run_gru(given: _Pass, weights: _Weights, take: Take) -> tuple[Tensor, States]:
-    """One GRU layer; the reset gate stands between the candidate and its hidden side."""
+    """One GRU layer; the reset gate is between the candidate and its hidden side."""
     (h,), units = given.state, given.state[0].shape[1]
     gates = _needs_gradient(functional.linear(given.inputs, weights.inputs, weights.input_bias))
     outputs, resets = [], []

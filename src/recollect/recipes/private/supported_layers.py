@@ -1,4 +1,4 @@
-"""Which models can be trained privately; all others are refused by the name of the layer that stands in the way."""
+"""Which models can be trained privately; all others are refused by the name of the layer that is in the way."""
 
 from __future__ import annotations
 

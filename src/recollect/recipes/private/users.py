@@ -28,7 +28,7 @@ _MAX_ROWS = 128
 
 @dataclass(kw_only=True)
 class UserGradients:
-    """The update of each drawn user: the gradient of their mean loss per symbol, or local epochs of plain SGD."""
+    """The update of each drawn user: the gradient of their mean loss per token, or local epochs of plain SGD."""
 
     model: nn.Module
     sequences: Sequences
@@ -46,7 +46,7 @@ class UserGradients:
         return len(self._sequences_of)
 
     def iter_contributions(self, step: Step) -> Iterator[tuple[Tensor, int]]:
-        """Leave user after user in the parameters' `grad_sample`; yields each one's summed loss and symbols."""
+        """Leave user after user in the parameters' `grad_sample`; yields each one's summed loss and tokens."""
         for user in step.indices:
             rng = stream(self.seed, labels.STREAM_USER, step.number, int(user))
             own, max_sequences = self._sequences_of[user], self.privacy.most_sequences
@@ -62,7 +62,7 @@ class UserGradients:
             )
 
     def _compute_gradient(self, chosen: Indices, rng: np.random.Generator) -> tuple[Tensor, int]:
-        """The gradient of the user's mean loss per symbol."""
+        """The gradient of the user's mean loss per token."""
         parameters = get_trained_parameters(self.model)
         sums = [torch.zeros_like(parameter) for parameter in parameters]
         total, token_count = torch.zeros((), device=parameters[0].device), 0
@@ -94,7 +94,7 @@ class UserGradients:
         return total, token_count
 
     def _compute_batch(self, indices: Indices, rng: np.random.Generator) -> tuple[Tensor, int, tuple[Tensor, ...]]:
-        """The summed loss of some sequences, their symbols, and the gradient of the sum."""
+        """The summed loss of some sequences, their tokens, and the gradient of the sum."""
         parameters = get_trained_parameters(self.model)
         batch = self.sequences.build_batch(indices, lambda: rng).to(parameters[0].device)
         loss = compute_summed_loss(self.model(**batch.inputs).logits, batch.targets)

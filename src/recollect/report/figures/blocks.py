@@ -46,7 +46,7 @@ def draw_roc(table: pa.Table) -> Figure | None:
     return Figure(
         title="Members found, and non-members wrongly flagged (ROC curve)",
         reading="Each point is a threshold. On the dashed line both rates are equal: random guessing. What "
-        "counts is the left end, on the right-hand panel: how many are found while hardly anybody is wrongly accused.",
+        "counts is the left end, on the right-hand panel: how many are found at a low false positive rate.",
         description=_describe_roc(curve, lowest),
         panels=(linear, logarithmic),
         legend=(("found", "this audit"), ("guide", "random guessing")),
@@ -129,7 +129,7 @@ def select_finite(values: ArrayLike) -> Floats:
 
 
 def _thin(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """A rising curve by the points that a screen can tell apart; both ends are kept."""
+    """A rising curve by the points that a screen can distinguish; both ends are kept."""
     if len(x) <= MAX_POINTS:
         return x, y
     kept = np.unique(np.searchsorted(x + y, np.linspace(0, 2, MAX_POINTS)).clip(0, len(x) - 1))
@@ -137,7 +137,7 @@ def _thin(x: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 def _describe_roc(curve: Roc, lowest: float) -> str:
-    """The curve at the rates that people ask for, as far down as there are non-members to judge by."""
+    """The curve at the rates that people request, as far down as there are non-members to judge by."""
     rates = [rate for rate in READ_AT if rate >= lowest]
     found = curve.tpr_at(np.asarray(rates))
     clauses = [
@@ -148,7 +148,7 @@ def _describe_roc(curve: Roc, lowest: float) -> str:
 
 
 def _describe_histograms(groups: Mapping[str, Floats], label: str, threshold: float | None) -> str:
-    """Where the two groups lie."""
+    """Where the two groups are."""
     clauses = [f"median of {name} {np.median(values):.3g}" for name, values in groups.items() if values.size]
     if threshold is not None:
         clauses += [

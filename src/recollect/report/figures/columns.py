@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from recollect.report.figures.scale import Floats
 
 MAX_GROUPS = 10
-"""Numbers of repetitions that are told apart; more are drawn as one group."""
+"""Numbers of repetitions that are distinguished; more are drawn as one group."""
 
 
 def read_column(table: pa.Table, name: str) -> Floats:

@@ -76,10 +76,10 @@ def _draw_among_draws(
     return Figure(
         title="The secrets among random ones",
         reading="The histogram shows random secrets of the same format: the null distribution. Each dot is a measured "
-        "secret. Dots left of the histogram are likelier to the model than expected under the null hypothesis; "
-        "controls should lie within it.",
+        "secret. Dots left of the histogram are more likely under the model than the null distribution allows; "
+        "controls should be within it.",
         description=f"Histogram of {drawn.size:,} random secrets by {label}, median {np.median(drawn):.3g}. "
-        f"Likelier than all of them: {summary}."
+        f"More likely than all of them: {summary}."
         if drawn.size
         else "No random secret could be scored.",
         panels=(histogram, strips),
@@ -98,13 +98,13 @@ def _align_axes(secrets: Mapping[str, Floats], draws: pa.Table) -> tuple[Floats,
     of, drawn = of[known], drawn[known]
     formats, indices = np.unique(of, return_inverse=True)
     if len(formats) < 2 or "format" not in secrets:
-        return drawn, bits, "log-perplexity in bits (left: likelier to the model)"
+        return drawn, bits, "log-perplexity in bits (left: more likely under the model)"
     middles = np.array([np.median(drawn[indices == index]) for index in range(len(formats))])
     own = middles[np.searchsorted(formats, secrets["format"]).clip(0, len(formats) - 1)]
     return (
         drawn - middles[indices],
         bits - own,
-        "bits from the median of random secrets of the same format (left: likelier)",
+        "bits from the median of random secrets of the same format (left: more likely)",
     )
 
 

@@ -21,7 +21,7 @@ class Figure:
     panels: tuple[Panel, ...]
     legend: tuple[tuple[Kind, str], ...] = ()
     beside: bool = False
-    """Whether the panels stand side by side, not one above the other."""
+    """Whether the panels are side by side, not one above the other."""
 
     @property
     def svgs(self) -> list[Markup]:

@@ -51,7 +51,7 @@ def _draw_ranked_users(result: Result, users: pa.Table) -> Figure:
     level = float(deniable) if isinstance(deniable, int | float) else 1.0
     positions = np.arange(1, len(values) + 1)
     panel = Panel(
-        Scale.over([0], positions, label=f"users of whom something comes out, {len(values):,} of {len(epsilon):,}"),
+        Scale.over([0], positions, label=f"users with a reproduced sequence, {len(values):,} of {len(epsilon):,}"),
         Scale.over(values, [0.0, level], label=PER_WORD),
     )
     panel.draw_level(level, f"deniable up to {level:g}")
@@ -75,7 +75,7 @@ def _draw_ranked_users(result: Result, users: pa.Table) -> Figure:
 
 
 def _draw_beside_null(audited: Floats, null: Floats) -> Figure:
-    """How the sequences are distributed, beside those that come out where nothing was seen."""
+    """The distribution of sequences, beside those under the null hypothesis."""
     groups = select_finite(audited), select_finite(null)
     names = "sequences of the model", "sequences under the null hypothesis"
     panel = draw_overlaid_histograms(groups, Scale.over(*groups, label=PER_WORD), names=names, height=260)
@@ -83,7 +83,7 @@ def _draw_beside_null(audited: Floats, null: Floats) -> Figure:
     return Figure(
         title="Sequences beside the null distribution",
         reading="Epsilon of the audited users beside its null distribution. It is positive under the null, too, "
-        "because only sequences that come out are counted; what lies right of the null distribution is evidence.",
+        "because only sequences that are reproduced are counted; what exceeds the null distribution is evidence.",
         description=f"{groups[0].size:,} sequences of the model, median {_format_median(groups[0])}; "
         f"{groups[1].size:,} "
         f"under the null hypothesis, median {_format_median(groups[1])}. Beyond the null distribution: {beyond:,}.",

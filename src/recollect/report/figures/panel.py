@@ -29,7 +29,7 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 26, 12, 46
 
 
 class Panel:
-    """Draws between two axes; what comes later lies on top."""
+    """Draws between two axes; what comes later is on top."""
 
     def __init__(self, x: Scale, y: Scale, *, width: int = 680, height: int = 300, left: int = LEFT) -> None:
         """An empty panel, with so much room for the names at its left; without a label, it has no lower axis."""
@@ -110,11 +110,11 @@ class Panel:
             self._draw_text((self.left + self.width - RIGHT) / 2, self.height - 6, self.x.label, "middle")
 
     def _to_x(self, values: ArrayLike) -> Floats:
-        """Where values of the lower axis stand."""
+        """Where values of the lower axis are."""
         return self.left + self.x.to_unit(values) * (self.width - self.left - RIGHT)
 
     def _to_y(self, values: ArrayLike) -> Floats:
-        """Where values of the upright axis stand."""
+        """Where values of the upright axis are."""
         return self._bottom - self.y.to_unit(values) * (self._bottom - TOP)
 
     def _draw_text(self, x: float, y: float, words: str, anchor: str) -> Element:
@@ -131,7 +131,7 @@ class Panel:
 
 
 def _place_label(line: float, gap: float) -> float:
-    """Where words stand that belong to a line: above it, or beneath it if it lies too high."""
+    """Where words are that belong to a line: above it, or beneath it if it is too high."""
     return line - gap if line > TOP + 14 else line + gap + 9
 
 

@@ -76,7 +76,7 @@ def _draw_among_controls(users: pa.Table, controls: Floats, threshold: float | N
         title="People among calibration users",
         reading="The histogram shows calibration users, known not to be in the training set: the null distribution. "
         "Each dot is an audited person; one to the right of the histogram is predicted better than expected under the "
-        "null hypothesis. Where many people are audited, the threshold lies further to the right than drawn.",
+        "null hypothesis. Where many people are audited, the threshold is further to the right than drawn.",
         description=_describe_groups(groups, controls, threshold, left_out),
         panels=(histogram, strips),
         legend=(("null", "calibration users"), *((_DECISIONS[name], f"people: {name}") for name in groups)),

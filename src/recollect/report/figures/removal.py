@@ -20,7 +20,7 @@ NEEDED = frozenset({"score", "low_confidence"})
 SIDES = ("audited", "controls", "members")
 LABEL = "confidence of the model"
 READING = (
-    "Left of the threshold confidence is low, which is rare for members. If the query set is gone, as much of it lies "
+    "Left of the threshold confidence is low, which is rare for members. If the query set is gone, as much of it is "
     "there as of comparable records that were never seen."
 )
 

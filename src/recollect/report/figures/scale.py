@@ -1,4 +1,4 @@
-"""Axes: where a value stands between the ends of its axis, and which values are written along it."""
+"""Axes: where a value is between the ends of its axis, and which values are written along it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Scale:
         return cls(low=start, high=end if end > start else start + step, label=label)
 
     def to_unit(self, values: ArrayLike) -> Floats:
-        """Where the values stand, from 0 at the low end to 1 at the high end; what lies outside stands at the end.
+        """Where the values are, from 0 at the low end to 1 at the high end; what is outside is at the end.
 
         >>> Scale(low=0.001, high=1, log=True).to_unit([0.0, 0.001, 1]).tolist()
         [0.0, 0.0, 1.0]

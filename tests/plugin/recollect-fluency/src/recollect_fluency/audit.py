@@ -26,7 +26,7 @@ class FluencyAudit:
     """Whether a model predicts the words of the audited people more often than those of controls."""
 
     top_k: int = 1
-    """A token counts as predicted if it is among so many of the model's likeliest."""
+    """A token counts as predicted if it is among the model's top k."""
     confidence: float = 0.95
     """The confidence level of all intervals."""
 

@@ -19,10 +19,10 @@ from recollect.signals.scores import Scores
 
 @dataclass(frozen=True, kw_only=True)
 class TopShare:
-    """The share of a record's tokens that are among the likeliest of the model."""
+    """The share of a record's tokens that are among the model's top k."""
 
     top_k: int = 1
-    """A token counts as predicted if it is among so many of the likeliest."""
+    """A token counts as predicted if it is among the top k."""
 
     name: ClassVar[str] = "top-share"
     paper: ClassVar[str] = "an example"
