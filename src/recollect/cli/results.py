@@ -42,7 +42,7 @@ def _print_verdict(result: Result) -> None:
     findings = sorted(result.findings, key=lambda finding: finding.name not in declared.key_findings)
     first = result.replace(findings=tuple(findings[:MAX_NUMBERS]))
     rows = [
-        # why there is no interval is long, and stands in the report
+        # why there is no interval is long, and is in the report
         [row.name.replace("_", " "), row.value, "" if finding.interval is None else row.interval]
         for row, finding in zip(build_summary_rows(first), first.findings, strict=True)
     ]

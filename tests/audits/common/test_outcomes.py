@@ -47,5 +47,5 @@ def test_a_withheld_finding_vanishes_and_a_limit_on_it_cannot_be_judged():
     ]
     assert (result.guard, result.placebo, result.power) == (UNLIKE, FAILED, Power(smallest_p=0.2))
     (checked,) = check_limits([Limit.parse("training_p<0.05")], result)
-    assert checked.status == "not_judged"
+    assert checked.status == "not_checked"
     assert "They differ." in str(checked.reason)

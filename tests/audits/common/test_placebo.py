@@ -63,7 +63,7 @@ def test_a_mean_of_two_beside_means_of_thirty_fails():
     matching = match_units(people("a", 20, 2), people("c", 200, 30), seed=0)
     placebo = run_placebo(matching, lambda run: names_somebody(scored.whole(run), 0.2), seed=0, alpha=0.2, runs=50)
     assert placebo.status == "failed"
-    assert placebo.false_alarm_rate > 0.5
+    assert placebo.false_positive_rate > 0.5
     assert placebo.interval[0] > 0.2
     assert "exceed" in placebo.reason
 

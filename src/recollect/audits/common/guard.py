@@ -117,7 +117,7 @@ def check_matched(
     """The same after matching: what is compared are the records as the matching cuts them, in strata of like amounts.
 
     Numbers of records and lengths are matched, so only dates, words, writing and labels are tested. A control that
-    stands in several strata is used in one of them, so that the test stays exact.
+    is in several strata is used in one of them, so that the test stays exact.
 
     Args:
         matching: Who is compared with whom.

@@ -15,7 +15,7 @@ from recollect.corpora.record import Record
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MatchedUnits:
-    """Audited users and controls of like amounts, all cut to the same; a control may stand in several of these."""
+    """Audited users and controls of like amounts, all cut to the same; a control may be in several of these."""
 
     audited: Mapping[str, Sequence[Record]]
     """The records of each unit, as they are compared: chosen and truncated."""
@@ -26,7 +26,7 @@ def cut_records(matching: Matching, audited: Iterable[Record], controls: Iterabl
     """The records of all strata as they are compared, in the first cut of each.
 
     The units are owners, also where records are audited: records of one user are not independent. So an owner of
-    audited records stands in the stratum that has most of them, with a power of two of its records, among controls with
+    audited records is in the stratum that has most of them, with a power of two of its records, among controls with
     as many there.
 
     Args:

@@ -97,12 +97,12 @@ def judge_alarms(alarms: Bools, played: Bools, *, seed: int, alpha: float) -> Pl
     failed = int(alarms.sum()) > limit
     reason = (
         f"At the significance level {alpha:g}, more than {limit / len(alarms):.1%} happens less than once in 1,000 "
-        "times if the audit is right: on this data its false alarms exceed the stated rate."
+        "times if the audit is right: on this data its false positives exceed the stated rate."
     )
     return Placebo(
         status="failed" if failed else "passed",
         reason=reason if failed else None,
-        false_alarm_rate=rate,
+        false_positive_rate=rate,
         interval=(interval.low, interval.high),
         runs=len(alarms),
     )
@@ -184,7 +184,7 @@ def _simulate_alarms(played: Bools, *, seed: int, alpha: float) -> tuple[Ints, I
     controls, size = played.shape[1], played.sum(axis=1)
     weights = played / size[:, None] - ~played / (controls - size)[:, None]
     limits = stats.norm.isf(alpha) * np.sqrt(1 / size + 1 / (controls - size))
-    # a playing unit is named if no more than so many of all stand before it
+    # a playing unit is named if no more than so many of all are before it
     places = np.floor(alpha * (1 + controls - size) / size).astype(np.int64)
     group, single = list[Ints](), list[Ints]()
     for _ in range(SIMULATIONS // _CHUNK):

@@ -34,7 +34,7 @@ def resume_stepper(stepper: Stepper, folder: Path | None, *, owner: str = "") ->
 
     Args:
         stepper: The model step by step.
-        folder: Where the journal lies; None to keep nothing.
+        folder: Where the journal is; None to keep nothing.
         owner: The address of the search: a journal of another one is begun anew.
     """
     if folder is None:
