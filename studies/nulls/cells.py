@@ -23,8 +23,8 @@ Models = Literal["alone", "reference", "fleet", "calibration", "removal", "folds
 controls (LiRA, RMIA); a fleet that saw other controls (provenance); one that saw half of the controls (removal); or
 models in place of those that a recipe would train without folds of the users (leakage). "secrets": the target alone,
 asked about secrets (exposure)."""
-SHADOW_SIGNALS = ("lira", "lira-offline", "rmia")
-PLAIN_SIGNALS = ("loss", "ratio", "zlib", "lowest-tokens", "min-k-plus-plus", "entropy", "ensemble")
+SHADOW_SIGNALS = ("lira", "lira-offline", "rmia", "ensemble")
+PLAIN_SIGNALS = ("loss", "ratio", "zlib", "lowest-tokens", "min-k-plus-plus", "entropy")
 
 
 @dataclass(frozen=True, kw_only=True)

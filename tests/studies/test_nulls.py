@@ -1,0 +1,176 @@
+"""The study of false alarms: ten of its cells on small made-up scores, and how it counts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recollect.corpora.record import Record
+from recollect.models.answers import Answers
+from recollect.stats.significance import binomial_p
+
+PEOPLE, RECORDS, WORLDS = 330, 4, 10
+CELLS = (
+    ("membership-user-loss", "equal"),
+    ("membership-user-ratio", "equal"),
+    ("membership-user-loss", "ties"),
+    ("membership-user-loss", "heavy-tails"),
+    ("membership-user-lira", "equal"),
+    ("membership-record-loss", "equal"),
+    ("leakage", "equal"),
+    ("provenance", "one"),
+    ("removal-set", "equal"),
+    ("membership-user-loss", "known"),
+)
+
+
+@pytest.fixture(scope="module")
+def people(nulls):
+    """People who write at random, each in a way of their own."""
+    rng = np.random.default_rng(0)
+    records = {
+        f"u{i:03d}": tuple(Record(id=f"u{i:03d}/{j}", user=f"u{i:03d}", text=_write(rng)) for j in range(RECORDS))
+        for i in range(PEOPLE)
+    }
+    moments = {user: str(rng.integers(100, 999)) for user in records}
+    return nulls("people").People(name="made-up", amount=RECORDS, records=records, moments=moments)
+
+
+@pytest.fixture(scope="module")
+def trained(nulls, people, tmp_path_factory):
+    """Two targets with a reference and a fleet that all saw nobody: scores depend on word, person and record alone."""
+    folder = tmp_path_factory.mktemp("nulls")
+    stored, division = nulls("stored"), nulls("people").divide(people, 0, 0)
+    shadows = nulls("trainings")._draw_shadows(division, 0)
+    for number, name in enumerate(["target-0", "target-1", "reference-0", *(f"fleet-0-{each}" for each in shadows)]):
+        stored.store_answers(
+            _Guesser(number), [r for each in people.records.values() for r in each], folder / f"{name}.npz"
+        )
+    build = nulls("trainings").Trained
+    return [
+        build(number=i, fleet=0, people=people, division=nulls("people").divide(people, i, 0), folder=folder)
+        for i in range(2)
+    ]
+
+
+@pytest.mark.parametrize(("method", "design"), CELLS, ids=lambda name: name)
+def test_an_audit_of_people_whom_the_model_never_saw_keeps_its_error_rate(nulls, trained, method, design):
+    cells, worlds = nulls("cells"), nulls("worlds")
+    small = replace(nulls("designs").DESIGNS[design], controls=39)
+    small = replace(small, audited=min(small.audited, 10))
+    cell = cells.Cell(method=cells.METHODS[method], design=small, worlds=WORLDS)
+    said = [worlds.run_world(cell, trained[i % 2], i) for i in range(WORLDS)]
+    assert not any(each.outcome == "refused" for each in said)
+    for claim in ("found", "named", "low_p"):
+        count = sum(each.outcome == "found" if claim == "found" else bool(getattr(each, claim)) for each in said)
+        assert binomial_p(count, WORLDS, 0.05) > 0.001, (claim, count)
+    if small.exchangeable:
+        guarded = sum(each.code in ("not_comparable", "explained_by_texts", "placebo_failed") for each in said)
+        assert binomial_p(guarded, WORLDS, 0.10) > 0.001
+
+
+def test_an_audit_finds_people_of_whom_the_model_is_surer(nulls, trained, people):
+    """The worlds can fail: where the target does know the audited, they are found."""
+    cells, designs, worlds = nulls("cells"), nulls("designs"), nulls("worlds")
+    cell = cells.Cell(method=cells.METHODS["membership-user-loss"], design=designs.DESIGNS["equal"], worlds=1)
+    world = designs.draw_world(
+        trained[0],
+        replace(cell.design, controls=39),
+        designs.Pools(audited=trained[0].division.unseen),
+        np.random.default_rng(0),
+    )
+    answers = trained[0].target.answers
+    audited = {record.digest for record in world.corpora["audited"]}
+    surer = np.repeat([record in audited for record in answers.records], np.diff(answers.offsets))
+    known = nulls("stored").change_logprobs(trained[0].target, answers.logprob + 3 * surer, "surer")
+    evidence = worlds.build_evidence(cell.method, trained[0], world)
+    audit = cell.method.make()
+    evidence = replace(evidence, models={**evidence.models, "target": known})
+    complete = nulls("recollect.audits.rounds").collect_evidence(
+        audit, evidence, score=lambda model, corpus: model, train=lambda *_: {}
+    )
+    said = worlds.read_result(audit.run(complete, np.random.default_rng(0)), trained[0], {})
+    assert (said.outcome, said.named) == ("found", True)
+
+
+def test_a_rate_is_tested_with_the_target_as_cluster(nulls):
+    test_rate = nulls("rates").test_rate
+    alike, clustered = np.zeros(200, dtype=bool), np.zeros(200, dtype=bool)
+    alike[::10], clustered[:20] = True, True
+    clusters = np.arange(200) // 40
+    assert test_rate(alike, clusters, 0.05) == pytest.approx(binomial_p(20, 200, 0.05), rel=0.01)
+    assert test_rate(clustered, clusters, 0.05) > 10 * test_rate(alike, clusters, 0.05)
+    assert test_rate(np.zeros(200, dtype=bool), clusters, 0.05) == 1
+
+
+def test_worlds_that_were_drawn_are_not_drawn_again(nulls, trained, tmp_path):
+    cells, worlds = nulls("cells"), nulls("worlds")
+    design = replace(nulls("designs").DESIGNS["one"], controls=19)
+    cell = cells.Cell(method=cells.METHODS["membership-user-loss"], design=design, worlds=12)
+    file = tmp_path / "cell.json"
+    first = worlds.run_cell(cell, trained.__getitem__, file, until=2, targets=2)
+    assert len(json.loads(file.read_text())) == 2
+    asked = []
+    both = worlds.run_cell(cell, lambda i: asked.append(i) or trained[i], file, until=3, targets=2)
+    assert (both[:2], len(both), asked) == (first, 3, [0])
+
+
+def test_no_audited_person_or_control_trained_a_target(nulls, people):
+    divide = nulls("people").divide
+    for target in range(5):
+        found = divide(people, target, 0)
+        groups = [set(found.members), set(found.reference), set(found.fleet), set(found.unseen)]
+        assert sum(map(len, groups)) == len(set.union(*groups)) == PEOPLE
+        assert set(found.near) <= set(found.unseen)
+
+
+def test_the_page_of_the_docs_is_written_from_the_results(nulls):
+    table = nulls("table")
+    assert table.PAGE.read_text() == table.write_page(json.loads(table.SUMMARY.read_text()))
+
+
+def _write(rng):
+    """A text of some words, frequent ones more often."""
+    return " ".join(f"word{int(300 ** rng.random())}" for _ in range(int(rng.integers(5, 14))))
+
+
+class _Guesser:
+    """A model that finds some words, people and records harder than others, and has seen none of them."""
+
+    kind, digest = "causal", "guesser"
+
+    def __init__(self, number):
+        self.number = number
+
+    def answer(self, records):
+        """Random numbers that depend on the model, the person, the record and the words."""
+        rows = [self._score(record) for record in records]
+        lengths = [len(row) for row in rows]
+        logprob = np.concatenate(rows).astype(np.float32)
+        starts = [[i for i, c in enumerate(r.text) if c != " " and (not i or r.text[i - 1] == " ")] for r in records]
+        ends = [
+            [s + len(w) for s, w in zip(start, r.text.split(), strict=True)]
+            for r, start in zip(records, starts, strict=True)
+        ]
+        return Answers(
+            records=tuple(record.digest for record in records),
+            offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            pattern=np.zeros(sum(lengths), dtype=np.int32),
+            position=np.concatenate([np.arange(n) for n in lengths]).astype(np.int32),
+            start=np.concatenate(starts).astype(np.int32),
+            end=np.concatenate(ends).astype(np.int32),
+            known=np.ones(sum(lengths), dtype=np.bool_),
+            rank=np.maximum(1, np.minimum(300, np.exp(-logprob))).astype(np.int32),
+            logprob=logprob,
+            entropy=np.full(sum(lengths), 3.0, dtype=np.float32),
+            logprob_std=np.full(sum(lengths), 1.0, dtype=np.float32),
+        )
+
+    def _score(self, record):
+        person = np.random.default_rng([self.number, *record.user.encode()]).normal(0, 0.3)
+        rng = np.random.default_rng([self.number, *record.id.encode()])
+        hardness = np.array([np.log1p(int(word[4:])) for word in record.text.split()])
+        return np.minimum(-0.01, -hardness + person + rng.normal(0, 0.5) + rng.normal(0, 0.7, size=len(hardness)))
