@@ -90,6 +90,7 @@ def _list_methods() -> dict[str, Method]:
             name="provenance-histogram", build=ProvenanceAudit, settings={"method": "histogram"}, models="calibration"
         ),
         Method(name="removal-set", build=RemovalAudit, settings={"models": 10}, models="removal"),
+        Method(name="removal-record", build=RemovalAudit, settings={"models": 10}, models="removal", by_record=True),
         Method(name="removal-user", build=RemovalAudit, settings={"models": 10, "by": "user"}, models="removal"),
     ]
     return {method.name: method for method in methods}
@@ -113,6 +114,7 @@ _DECIDING = {
     "leakage-top-10": ("forty", "half-controls", "sixth-controls", "another-month", "another-month-unknown"),
     "provenance": ("equal", "one", "one-another-month", "one-another-month-unknown"),
     "removal-set": ("equal",),
+    "removal-record": ("100-records", "20-records"),
     "exposure": ("secrets-5",),
 }
 """Cells that decide: those in which 0.1.0 failed, and the equal designs beside them."""
@@ -149,6 +151,7 @@ _OTHERS = {
     "provenance": ("three", "19-controls", "5-records", "half-controls", "short"),
     "provenance-histogram": ("equal", "one", "5-records"),
     "removal-set": ("one", "three", "5-records", "half-controls", "short", "another-month"),
+    "removal-record": ("short", "another-month"),
     "removal-user": ("equal", "one", "5-records", "half-controls", "another-month"),
 }
 _REST = ("equal", "1-record", "5-records", "short", "another-month")

@@ -140,6 +140,8 @@ DESIGNS = {
             Design(name=f"secrets-{n}", title=f"{n} secrets and {n} controls, none planted", audited=n, controls=n)
             for n in (1, 2, 5, 20, 50)
         ),
+        Design(name="100-records", title="100 records against 80, each of another person", audited=100, controls=80),
+        Design(name="20-records", title="20 records against 80, each of another person", controls=80),
         Design(name="known", title="said members against said non-members", audited=40, known=True),
     )
 }
