@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from designs import DESIGNS, Design
-from people import SETS, SOURCES
+from people import IMAGES, SOURCES, TEXTS
 
 from recollect.audits.audit import Audit
 from recollect.audits.exposure.audit import ExposureAudit
@@ -25,6 +25,10 @@ models in place of those that a recipe would train without folds of the users (l
 asked about secrets (exposure)."""
 SHADOW_SIGNALS = ("lira", "lira-offline", "rmia", "ensemble")
 PLAIN_SIGNALS = ("loss", "ratio", "zlib", "lowest-tokens", "min-k-plus-plus", "entropy")
+DERIVING_SIGNALS = ("lowercase", "recall", "neighbourhood")
+"""They ask the target about records of their own making, so their worlds are small and few."""
+LABEL_SIGNALS = ("confidence", "modified-entropy", "entropy", "loss", "lira", "rmia")
+"""Of classifiers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +40,7 @@ class Method:
     settings: Mapping[str, Any] = field(default_factory=dict)
     models: Models = "alone"
     by_record: bool = False
+    sets: tuple[str, ...] = TEXTS
 
     def make(self) -> Audit:
         """The audit."""
@@ -54,7 +59,9 @@ class Cell:
     @property
     def sets(self) -> tuple[str, ...]:
         """The sets in which it can be drawn: made-up people write without times."""
-        return SETS if self.design.period == "any" else tuple(name for name in SETS if SOURCES[name].time)
+        if self.design.period == "any":
+            return self.method.sets
+        return tuple(name for name in self.method.sets if SOURCES[name].time)
 
     @property
     def worlds_each(self) -> int:
@@ -79,6 +86,36 @@ def _list_methods() -> dict[str, Method]:
         )
         for signal in (*PLAIN_SIGNALS, *SHADOW_SIGNALS)
         for by in ("user", "record")
+    ]
+    methods += [
+        Method(
+            name=f"membership-user-{signal}",
+            build=MembershipAudit,
+            settings={"signal": signal, "by": "user"}
+            | ({"signal_settings": {"count": 2}} if signal == "neighbourhood" else {}),
+        )
+        for signal in DERIVING_SIGNALS
+    ]
+    methods += [
+        Method(
+            name=f"digits-membership-user-{signal}",
+            build=MembershipAudit,
+            settings={"signal": signal, "by": "user"},
+            models=_choose_models(signal),
+            sets=IMAGES,
+        )
+        for signal in LABEL_SIGNALS
+    ]
+    methods += [
+        Method(
+            name=f"digits-removal-{by}",
+            build=RemovalAudit,
+            settings={"models": 10, "by": "user" if by == "user" else "set"},
+            models="removal",
+            by_record=by == "record",
+            sets=IMAGES,
+        )
+        for by in ("set", "user", "record")
     ]
     methods += [
         Method(name="leakage", build=LeakageAudit, models="reference"),
@@ -154,8 +191,8 @@ _OTHERS = {
     "removal-record": ("short", "another-month"),
     "removal-user": ("equal", "one", "5-records", "half-controls", "another-month"),
 }
-_REST = ("equal", "1-record", "5-records", "short", "another-month")
-"""Of every other signal, by user; by record only the first and the last two."""
+_REST = ("equal", "1-record", "another-month")
+"""Of every other signal, by user; by record only the first."""
 
 
 def list_cells() -> list[Cell]:
@@ -170,10 +207,29 @@ def list_cells() -> list[Cell]:
         for method, designs in _OTHERS.items()
         for design in designs
     ]
-    rest = [name for name in METHODS if name not in _DECIDING and name not in _OTHERS]
+    cells += [
+        Cell(method=METHODS[f"membership-user-{signal}"], design=DESIGNS[design], worlds=FEW)
+        for signal in DERIVING_SIGNALS
+        for design in ("small", "small-1-record")
+    ]
+    cells += [
+        Cell(method=method, design=DESIGNS[design], worlds=FEW)
+        for name, method in METHODS.items()
+        if name.startswith("digits-")
+        for design in _list_image_designs(method)
+    ]
+    done = {cell.method.name for cell in cells}
+    rest = [name for name in METHODS if name not in done]
     cells += [
         Cell(method=METHODS[name], design=DESIGNS[design], worlds=FEW)
         for name in rest
-        for design in (_REST if "user" in name else (_REST[0], *_REST[-2:]))
+        for design in (_REST if "user" in name else _REST[:1])
     ]
     return cells
+
+
+def _list_image_designs(method: Method) -> tuple[str, ...]:
+    """The designs of an audit of a classifier."""
+    if method.by_record:
+        return ("100-records", "20-records")
+    return ("equal", "one", "5-records") if method.build is RemovalAudit else ("equal", "1-record", "5-records")

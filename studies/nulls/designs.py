@@ -142,6 +142,23 @@ DESIGNS = {
         ),
         Design(name="100-records", title="100 records against 80, each of another person", audited=100, controls=80),
         Design(name="20-records", title="20 records against 80, each of another person", controls=80),
+        Design(
+            name="small",
+            title="10 people against 39, 5 records each",
+            audited=10,
+            records=5,
+            controls=39,
+            control_records=5,
+        ),
+        Design(
+            name="small-1-record",
+            title="10 people with 1 record against 39 with 5",
+            audited=10,
+            records=0,
+            controls=39,
+            control_records=5,
+            exchangeable=False,
+        ),
         Design(name="known", title="said members against said non-members", audited=40, known=True),
     )
 }

@@ -11,12 +11,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from recollect.corpora.digit_images import draw_digit_images
 from recollect.corpora.record import Record
 from recollect.corpora.synthetic import make_texts
 from recollect.streams import stream
 
-SETS = ("reddit", "irc", "synthetic")
-"""Comments of Reddit accounts, messages of an IRC channel, and texts of made-up people."""
+TEXTS, IMAGES = ("reddit", "irc", "synthetic"), ("digits",)
+"""Comments of Reddit accounts, messages of an IRC channel, and texts of made-up people; digits that they draw."""
+SETS = (*TEXTS, *IMAGES)
 MEMBERS, REFERENCE_USERS, FLEET_USERS = 40, 40, 80
 """How many people train a target, a reference, and a fleet: each model of a fleet is trained on half of them."""
 WORDS = (3, 50)
@@ -45,6 +47,7 @@ SOURCES = {
     "reddit": Source(file="reddit_comments/comments.jsonl.gz", time="time", amount=20),
     "irc": Source(file="ubuntu_irc/messages.jsonl.gz", time="day", amount=30),
     "synthetic": Source(amount=30),
+    "digits": Source(amount=20),
 }
 
 
@@ -93,6 +96,8 @@ def read_people(data: Path | None, name: str) -> People:
         name: One of `SETS`.
     """
     source = SOURCES[name]
+    if name in IMAGES:
+        return _draw_images(name, source.amount)
     texts: dict[str, dict[str, dict[str, Any]]] = {}
     for row in _iter_rows(data, source):
         if WORDS[0] <= len(row["text"].split()) <= WORDS[1]:
@@ -144,6 +149,15 @@ def _iter_rows(data: Path | None, source: Source) -> Iterator[dict[str, Any]]:
         return
     with gzip.open(Path(data or ".") / source.file, "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
+
+
+def _draw_images(name: str, amount: int) -> People:
+    """Made-up people who draw digits."""
+    records: dict[str, list[Record]] = {}
+    for record in draw_digit_images(people=MAX_PEOPLE, per_person=amount):
+        records.setdefault(record.owner, []).append(record)
+    found = {user: tuple(drawn) for user, drawn in records.items()}
+    return People(name=name, amount=amount, records=found, moments=dict.fromkeys(found, ""))
 
 
 def _select_latest(rows: list[dict[str, Any]], source: Source) -> list[dict[str, Any]]:

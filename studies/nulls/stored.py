@@ -29,6 +29,8 @@ class StoredModel:
     kind: Kind = "causal"
     question: Question = field(default_factory=Question)
     access: Access = Access.PROBABILITIES
+    folder: Path | None = None
+    """Where the model itself lies: it is asked about records that a signal makes of others."""
 
     def answer(self, records: Sequence[Record]) -> Answers:
         """What it showed about these records, each content once."""
@@ -36,7 +38,12 @@ class StoredModel:
 
     def get_answers(self, records: Iterable[Record]) -> Answers:
         """What it showed about these records, each content once."""
-        return self.answers.select(tuple(dict.fromkeys(record.digest for record in records)))
+        distinct = {record.digest: record for record in records}
+        unknown = [record for name, record in distinct.items() if name not in self.answers.index_of]
+        if not unknown or self.folder is None:
+            return self.answers.select(tuple(distinct))
+        known = self.answers.select([name for name in distinct if name in self.answers.index_of])
+        return Answers.concatenate([known, _load_model(self.folder).answer(unknown)]).select(tuple(distinct))
 
     def iter_blocks(self, records: Iterable[Record]) -> Iterator[tuple[list[Record], Answers]]:
         """All records as one block."""
@@ -56,6 +63,14 @@ def store_answers(model: Model, records: Sequence[Record], file: Path) -> None:
         part, records=np.array(answers.records), digest=np.array(model.digest), kind=np.array(model.kind), **columns
     )
     part.replace(file)
+
+
+@lru_cache(maxsize=8)
+def _load_model(folder: Path) -> Model:
+    """The model itself, once."""
+    from recollect.models.loader import load_model
+
+    return load_model(str(folder))
 
 
 @lru_cache(maxsize=128)

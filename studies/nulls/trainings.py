@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 from exposures import build_secrets
-from people import FLEETS, Division, People, divide, read_people
+from people import FLEETS, IMAGES, TEXTS, Division, People, divide, read_people
 from stored import StoredModel, load_stored, store_answers
 
 from recollect.corpora.corpus import Corpus
@@ -16,8 +16,10 @@ from recollect.corpora.partitions import draw_halves
 from recollect.recipes.recipe_file import load_recipe
 from recollect.streams import derive_seed
 
-RECIPE = "word-lstm"
-OVERRIDES = ("units=64", "embedding=64", "learning_rate=0.003", "epochs=15")
+RECIPES = {
+    **dict.fromkeys(TEXTS, ("word-lstm", ("units=64", "embedding=64", "learning_rate=0.003", "epochs=15"))),
+    **dict.fromkeys(IMAGES, ("mlp", ("epochs=20",))),
+}
 """Small and soon overfitted: whose texts are foreign to such a model differs much from person to person."""
 SHADOWS = 8
 """Models of a fleet, each trained on half of its people."""
@@ -36,7 +38,8 @@ class Trained:
     @property
     def target(self) -> StoredModel:
         """The audited model."""
-        return load_stored(self.folder / f"target-{self.number}.npz")
+        file = self.folder / f"target-{self.number}.npz"
+        return replace(load_stored(file), folder=file.with_suffix(""))
 
     @property
     def secrets(self) -> StoredModel:
@@ -72,7 +75,8 @@ class Bench:
         number = target % FLEETS
         division = divide(people, target, number)
         self._train(people, f"target-{target}", division.members, people.users)
-        self._score_secrets(people, f"target-{target}")
+        if name in TEXTS:
+            self._score_secrets(people, f"target-{target}")
         self._train(people, f"reference-{number}", division.reference, people.users)
         if fleet:
             for shadow, members in _draw_shadows(division, number).items():
@@ -88,9 +92,8 @@ class Bench:
         from recollect.recipes.trainer import train
 
         corpus = Corpus.of([r for user in sorted(members) for r in people.records[user]], name=model)
-        train(
-            load_recipe(RECIPE, OVERRIDES), corpus, folder, seed=derive_seed(0, people.name, model) % 2**31, threads=1
-        )
+        seed = derive_seed(0, people.name, model) % 2**31
+        train(load_recipe(*RECIPES[people.name]), corpus, folder, seed=seed, threads=1)
         records = [r for user in sorted(scored) for r in people.records[user]]
         store_answers(load_model(str(folder)), records, stored)
 
