@@ -32,6 +32,8 @@ class Rates:
     inconclusive: float
     guarded: float
     """Inconclusive because of the guard, the blind baseline or the placebo."""
+    contradictory: float
+    """Somebody is named, and the outcome is that nothing was found."""
     by_target: dict[str, float]
     """The largest of the three rates, by target."""
     p: float
@@ -70,6 +72,7 @@ def summarise(cell: Cell, said: Sequence[Said]) -> Rates:
         low_p=float(claims["low_p"].mean()) if any(each.low_p is not None for each in said) else None,
         inconclusive=float(np.mean([each.outcome in ("inconclusive", "refused") for each in said])),
         guarded=float(guarded.mean()),
+        contradictory=float(np.mean([each.named and each.outcome == "not_found" for each in said])),
         by_target={str(t): float(worst[targets == t].mean()) for t in np.unique(targets)},
         p=min(1.0, 3 * min(test_rate(flags, targets, ALPHA) for flags in claims.values())),
         guarded_p=test_rate(guarded, targets, INCONCLUSIVE_AT_MOST) if cell.design.exchangeable else 1.0,

@@ -69,8 +69,13 @@ def write_page(summary: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     """The page."""
     rates = sorted(summary["rates"], key=lambda row: not row["decides"])
     text = (HERE / "page.template.md").read_text()
+    worlds = sum(row["worlds"] for row in rates)
+    contradictory = round(sum(row["worlds"] * row["contradictory"] for row in rates))
     return (
-        text.replace("<!-- decides -->", _write_rates([row for row in rates if row["decides"]]))
+        text.replace("<!-- worlds -->", f"{worlds:,}")
+        .replace("<!-- cells -->", str(len(rates)))
+        .replace("<!-- contradictory -->", f"{contradictory:,}")
+        .replace("<!-- decides -->", _write_rates([row for row in rates if row["decides"]]))
         .replace("<!-- others -->", _write_rates([row for row in rates if not row["decides"]]))
         .replace("<!-- coverage -->", _write_coverage(summary["coverage"]))
     )
