@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from designs import DESIGNS, Design
-from people import IMAGES, SOURCES, TEXTS
+from people import IMAGES, SOURCES, TARGETS, TEXTS
 
 from recollect.audits.audit import Audit
 from recollect.audits.exposure.audit import ExposureAudit
@@ -62,6 +62,11 @@ class Cell:
         if self.design.period == "any":
             return self.method.sets
         return tuple(name for name in self.method.sets if SOURCES[name].time)
+
+    @property
+    def first_target(self) -> int:
+        """From which number on targets take their turns: those of one period where periods differ."""
+        return 0 if self.design.period == "any" else TARGETS
 
     @property
     def worlds_each(self) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
+from people import PERIOD, select_period
 from stored import StoredModel, change_logprobs
 from trainings import Trained
 
@@ -42,7 +43,8 @@ class Design:
     texts: Literal["any", "short"] = "any"
     """Which records of the audited people."""
     period: Literal["any", "another", "another, unknown"] = "any"
-    """Whether the audited wrote in another period than the controls, and whether the times of records are given."""
+    """Whether the controls wrote in another period than the audited and the target's members, and whether the times of
+    records are given."""
     scores: Literal["as they are", "heavy tails", "ties"] = "as they are"
     """What is done to the stored log-probabilities."""
     known: bool = False
@@ -246,19 +248,12 @@ def _draw_people(
     """The audited people, and the controls."""
     candidates, others = list(pools.audited), list(pools.audited if pools.controls is None else pools.controls)
     if design.period != "any":
-        later = bool(rng.random() < 0.5)
-        candidates = _select_period(trained, candidates, 1 / 3, last=later)
-        others = _select_period(trained, others, 2 / 3, last=not later)
+        last = trained.number % 2 == 0
+        candidates = select_period(trained.people, candidates, PERIOD, last=last)
+        others = select_period(trained.people, others, 1 - PERIOD, last=not last)
     audited = [candidates[i] for i in rng.permutation(len(candidates))[: design.audited]]
     left = sorted(set(others).difference(audited))
     return audited, [left[i] for i in rng.permutation(len(left))[: design.controls]]
-
-
-def _select_period(trained: Trained, users: Sequence[str], share: float, *, last: bool) -> list[str]:
-    """The share of some people who wrote last, or first."""
-    ordered = sorted(users, key=lambda user: (trained.people.moments[user], user))
-    count = round(share * len(ordered))
-    return ordered[len(ordered) - count :] if last else ordered[:count]
 
 
 def _draw_records(records: Sequence[Record], amount: int, texts: str, rng: np.random.Generator) -> list[Record]:

@@ -26,7 +26,9 @@ WORDS = (3, 50)
 MAX_PEOPLE = 1200
 """Of each set."""
 TARGETS, FLEETS = 5, 1
-"""Of each set. Target t is served by fleet t modulo `FLEETS`."""
+"""Of each set. Target t is served by fleet t modulo `FLEETS`. Sets with times have as many targets of one period."""
+PERIOD = 1 / 3
+"""The share of people who make up a period."""
 NEAR = 240
 """So many people whom no model saw are scored by a fleet, too."""
 
@@ -114,8 +116,16 @@ def read_people(data: Path | None, name: str) -> People:
     )
 
 
+def list_targets(name: str) -> range:
+    """The numbers of a set's targets: where times are known, there are targets of one period, too."""
+    return range(2 * TARGETS if SOURCES[name].time else TARGETS)
+
+
 def divide(people: People, target: int, fleet: int) -> Division:
     """Who trained the models of one target.
+
+    Targets from `TARGETS` on were trained on people of one period: those with an even number on the third who wrote
+    last, the others on the third who wrote first.
 
     Args:
         people: Everybody.
@@ -125,15 +135,32 @@ def divide(people: People, target: int, fleet: int) -> Division:
     shuffled = _shuffle(people, people.users, "fleet", fleet)
     end = FLEET_USERS + REFERENCE_USERS
     rest = sorted(shuffled[end:])
-    orders = [_shuffle(people, rest, "target", number) for number in range(TARGETS)]
-    trained = {user for order in orders for user in order[:MEMBERS]}
+    trained = {u for number in range(TARGETS) for u in _shuffle(people, rest, "target", number)[:MEMBERS]}
+    near = tuple(user for user in _shuffle(people, rest, "near", fleet) if user not in trained)[:NEAR]
+    order = _shuffle(people, rest, "target", target)
+    chosen = (
+        order if target < TARGETS else [u for u in order if u in _find_period(people, rest, target).difference(near)]
+    )
+    members = frozenset(chosen[:MEMBERS])
     return Division(
-        members=tuple(sorted(orders[target][:MEMBERS])),
+        members=tuple(sorted(members)),
         reference=tuple(sorted(shuffled[FLEET_USERS:end])),
         fleet=tuple(sorted(shuffled[:FLEET_USERS])),
-        unseen=tuple(orders[target][MEMBERS:]),
-        near=tuple(user for user in _shuffle(people, rest, "near", fleet) if user not in trained)[:NEAR],
+        unseen=tuple(user for user in order if user not in members),
+        near=near,
     )
+
+
+def select_period(people: People, users: Sequence[str], share: float, *, last: bool) -> list[str]:
+    """The share of some people who wrote last, or first."""
+    ordered = sorted(users, key=lambda user: (people.moments[user], user))
+    count = round(share * len(ordered))
+    return ordered[len(ordered) - count :] if last else ordered[:count]
+
+
+def _find_period(people: People, users: Sequence[str], target: int) -> set[str]:
+    """The people of a target's period."""
+    return set(select_period(people, users, PERIOD, last=target % 2 == 0))
 
 
 def _shuffle(people: People, users: Sequence[str], name: str, number: int) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from cells import Cell, list_cells
-from people import SETS, TARGETS, find_data
+from people import SETS, TARGETS, find_data, list_targets
 from rates import Rates, summarise
 from trainings import Bench
 from worlds import run_cell
@@ -30,7 +30,7 @@ def main() -> int:
             print(f"{name}: skipped, its data is not below {given.data}", flush=True)
             continue
         sets.append(name)
-        for target in range(TARGETS) if not given.ready else ():
+        for target in list_targets(name) if not given.ready else ():
             bench.prepare(name, target, fleet=not given.no_fleet)
     cells = [cell for cell in list_cells() if any(fnmatch(cell.name, pattern) for pattern in given.cells)]
     failing = [] if given.prepare else [cell.name for cell in cells if not run(bench, sets, cell, given)]

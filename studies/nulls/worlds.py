@@ -61,7 +61,7 @@ def run_cell(
     said = [Said(**each) for each in json.loads(file.read_text())] if file.exists() else []
     wanted = min(cell.worlds_each, until or cell.worlds_each)
     for number in range(len(said), wanted):
-        said.append(run_world(cell, load(number % targets), number))
+        said.append(run_world(cell, load(cell.first_target + number % targets), number))
         if (number + 1) % SAVE_EVERY == 0 or number + 1 == wanted:
             write_text(file, json.dumps([asdict(each) for each in said]))
     return said[:wanted]

@@ -120,16 +120,19 @@ def test_worlds_that_were_drawn_are_not_drawn_again(nulls, trained, tmp_path):
 
 def test_no_audited_person_or_control_trained_a_target(nulls, people):
     divide = nulls("people").divide
-    for target in range(5):
+    for target in range(10):
         found = divide(people, target, 0)
         groups = [set(found.members), set(found.reference), set(found.fleet), set(found.unseen)]
         assert sum(map(len, groups)) == len(set.union(*groups)) == PEOPLE
         assert set(found.near) <= set(found.unseen)
 
 
-def test_the_page_of_the_docs_is_written_from_the_results(nulls):
-    table = nulls("table")
-    assert table.PAGE.read_text() == table.write_page(json.loads(table.SUMMARY.read_text()))
+def test_targets_of_one_period_were_trained_on_people_of_it(nulls, people):
+    study = nulls("people")
+    for target in (5, 6):
+        members = study.divide(people, target, 0).members
+        inside = study.select_period(people, people.users, 0.5, last=target % 2 == 0)
+        assert set(members) <= set(inside)
 
 
 def _write(rng):
