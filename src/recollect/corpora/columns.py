@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from recollect.checks import suggest_name
 from recollect.corpora.faults import list_names
@@ -33,6 +33,8 @@ class Columns:
     target: str = DefaultName("target")
     label: str = DefaultName("label")
     id: str = DefaultName("id")
+    time: str = DefaultName("")
+    """When a record was written; read only if it is named, and its values may be null or missing."""
 
     def __post_init__(self) -> None:
         for name in ("text", "source", "target"):
@@ -59,6 +61,8 @@ class Layout:
     target: str | None = None
     array: str | None = None
     label: str | None = None
+    time: str | None = None
+    """When records were written; values may be null or missing."""
     extra: str | None = None
     """One more column, whose values records carry along; they may be null or missing."""
     integer_labels: bool = False
@@ -69,7 +73,7 @@ class Layout:
     @property
     def column_names(self) -> frozenset[str]:
         """The columns that are read."""
-        given = (self.user, self.id, self.text, self.source, self.target, self.array, self.label, self.extra)
+        given = (self.user, self.id, self.text, self.source, self.target, self.array, self.label, self.time, self.extra)
         return frozenset(name for name in given if name is not None)
 
 
@@ -90,14 +94,15 @@ def infer_layout(names: Collection[str], columns: Columns, *, location: str) -> 
             raise build_missing_column_error(name, names, location)
     pairs = _holds_pairs(names, columns)
     _refuse_contradictions(names, columns, pairs=pairs, location=location)
-    user, identity = _get_optional(columns.user, names), _get_optional(columns.id, names)
+    user, identity, time = (_get_optional(name, names) for name in (columns.user, columns.id, columns.time))
     if pairs:
         absent = _find_absent((columns.user, columns.id), names)
-        return Layout(kind="pair", user=user, id=identity, source=columns.source, target=columns.target, absent=absent)
+        pair = Layout(kind="pair", user=user, id=identity, source=columns.source, target=columns.target, absent=absent)
+        return replace(pair, time=time)
     label = _get_optional(columns.label, names)
     absent = _find_absent((columns.user, columns.id, columns.label), names)
     kind: Kind = "labelled" if label else "text"
-    return Layout(kind=kind, user=user, id=identity, text=columns.text, label=label, absent=absent)
+    return Layout(kind=kind, user=user, id=identity, text=columns.text, label=label, time=time, absent=absent)
 
 
 def infer_array_layout(names: Collection[str], columns: Columns, *, location: str) -> Layout:
@@ -118,9 +123,9 @@ def infer_array_layout(names: Collection[str], columns: Columns, *, location: st
     for name in [*columns.given_names, "x", label]:
         if name not in names:
             raise build_missing_column_error(name, names, location)
-    user, identity = _get_optional(columns.user, names), _get_optional(columns.id, names)
+    user, identity, time = (_get_optional(name, names) for name in (columns.user, columns.id, columns.time))
     absent = _find_absent((columns.user, columns.id), names)
-    return Layout(kind="labelled", array="x", label=label, user=user, id=identity, absent=absent)
+    return Layout(kind="labelled", array="x", label=label, user=user, id=identity, time=time, absent=absent)
 
 
 def _is_given(name: str) -> bool:

@@ -11,6 +11,7 @@ SKIP_ADVICE = "Correct the record, or skip bad ones with --skip-bad (skip_bad=Tr
 REASONS = {
     "bad_csv_row": "not CSV",
     "bad_json_line": "not JSON",
+    "bad_time": "not a time",
     "duplicate_id": "duplicate id",
     "late_column": "a column that the first records do not have",
     "no_id": "no id",

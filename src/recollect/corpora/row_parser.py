@@ -12,6 +12,7 @@ import numpy as np
 from recollect.corpora.columns import Layout
 from recollect.corpora.faults import Fault, FaultError, describe_type, list_names
 from recollect.corpora.record import Record
+from recollect.corpora.times import parse_time
 
 Row = Mapping[str, Any]
 Check = Callable[[Any, str], Any]
@@ -37,7 +38,7 @@ class RowParser:
         # a plain string is looked up quicker than the subclass that marks a default
         self._checks = [(field, str(column), check) for field, column, check in wanted if column is not None]
         self._absent = layout.absent
-        self._extra = layout.extra
+        self._time, self._extra = layout.time, layout.extra
 
     def __call__(self, row: Row, default_id: str) -> Record | Fault:
         """The record of a row, or what is wrong with it."""
@@ -47,6 +48,8 @@ class RowParser:
                 if column not in row:
                     return _build_missing_fault(field, column, row)
                 fields[field] = check(row[column], column)
+            if self._time is not None:
+                fields["time"] = parse_time(row.get(self._time), self._time)
         except FaultError as error:
             return error.fault
         if not self._absent.isdisjoint(row):

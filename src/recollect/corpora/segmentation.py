@@ -49,7 +49,7 @@ class Split:
                 if self.minimum > 1 and len(piece.split(None, self.minimum - 1)) < self.minimum:
                     dropped["short_piece"] += 1
                     continue
-                kept = {"user": record.user, "label": record.label, "extra": record.extra}
+                kept = {"user": record.user, "label": record.label, "time": record.time, "extra": record.extra}
                 yield Record.from_fields({"id": f"{record.id}#{i}", "text": piece, **kept})
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 QUESTION = ("window", "patterns", "masked", "one_by_one", "mask_seed", "precision")
 """The fields of a reference to a model that say how it is scored."""
-COLUMNS = ("user", "text", "source", "target", "label", "id")
+COLUMNS = ("user", "text", "source", "target", "label", "id", "time")
 
 
 class _Reference(BaseModel):
@@ -101,6 +101,8 @@ class CorpusRef(_Reference):
     """The column of the class; label by default."""
     id_column: str | None = None
     """The column of the record's id; id by default, else its number."""
+    time_column: str | None = None
+    """The column of when the record was written (ISO 8601 or seconds since 1970), for comparing like periods."""
     file_format: str | None = None
     """jsonl, csv, tsv, parquet, txt or npz, whatever the suffix says."""
     running_text: bool = False

@@ -37,7 +37,7 @@ def cut_pieces(texts: Sequence[Record], width: int) -> list[Record]:
         for first in range(step, len(words) - MIN_WORDS + 1, step):
             begin, end = words[first][0], words[min(first + width, len(words)) - 1][1]
             name = f"{find_owner(record)}/{number}/{begin}"
-            piece = Record(id=name, user=find_owner(record), text=text[begin:end])
+            piece = Record(id=name, user=find_owner(record), text=text[begin:end], time=record.time)
             if piece.digest not in queried:
                 queried.add(piece.digest)
                 found.append(piece)
