@@ -159,7 +159,7 @@ def test_training_takes_the_same_on_the_command_line_and_in_python():
     ids=str,
 )
 @pytest.mark.parametrize("name", ["word-gru", "char-lstm-dp"])
-def test_privacy_that_is_asked_for_is_a_change_of_the_recipe(name, options, changes):
+def test_privacy_that_is_requested_is_a_change_of_the_recipe(name, options, changes):
     kept = [change for change in changes if not (name.endswith("dp") and change == "privacy.unit=record")]
     private = TrainingOptions(**options).add_privacy(load_recipe(name))
     assert private.digest == load_recipe(name, kept).digest

@@ -28,6 +28,6 @@ def test_an_unknown_audit_is_refused():
         build_audit("palmistry")
 
 
-def test_a_setting_that_has_to_be_given_is_asked_for():
+def test_a_setting_that_has_to_be_given_is_requested():
     with pytest.raises(PlanError, match="needs 'format'"):
         build_audit("extraction")

@@ -103,7 +103,7 @@ def test_a_later_round_may_learn_from_the_answers_whom_to_train_on():
     assert evidence.models_of_role("fold") == ("fold-0", "fold-1")
 
 
-def test_missing_access_is_refused_before_anything_is_trained_or_asked():
+def test_missing_access_is_refused_before_anything_is_trained_or_scored():
     ledger = Ledger()
     weak = WORLD.build_given(limited(WORLD.build_memoriser(), Access.LABEL))
     with pytest.raises(AccessError, match="toy needs the top 5 tokens; model 'memoriser' outputs the top token"):
@@ -111,7 +111,7 @@ def test_missing_access_is_refused_before_anything_is_trained_or_asked():
     assert ledger == Ledger()
 
 
-def test_what_the_user_did_not_give_is_named_before_anything_is_trained_or_asked():
+def test_what_the_user_did_not_give_is_named_before_anything_is_trained_or_scored():
     bare = Evidence(models=GIVEN.models, corpora={AUDITED: GIVEN.corpora[AUDITED]})
     with refused("missing_controls", PlanError) as refusal:
         refuse_impossible(Audit(like_provenance), bare)

@@ -397,7 +397,7 @@ def test_brackets_in_names_are_no_markup(monkeypatch, capsys):
     assert "asking data[old]/model[/b]" in "".join(capsys.readouterr().err.split("\n")[:1])
 
 
-def test_every_stage_of_a_long_run_is_told_in_lines_where_there_is_no_terminal(monkeypatch, capsys):
+def test_every_stage_of_a_long_run_is_reported_in_lines_where_there_is_no_terminal(monkeypatch, capsys):
     monkeypatch.setattr(console, "SECONDS_BEFORE_BAR", 0)
     monkeypatch.setattr(console, "SECONDS_BETWEEN_LINES", 0)
     with console.show_stages() as told:

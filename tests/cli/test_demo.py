@@ -33,7 +33,7 @@ def plan(name):
     return files(package) / f"{name}.yaml"
 
 
-def test_the_truth_is_told_of_every_audit_of_every_plan():
+def test_the_truth_is_reported_of_every_audit_of_every_plan():
     planned = {name: set(yaml.safe_load(plan(name).read_text())["audits"]) for name in TRUTHS}
     assert planned == {name: set(truths) for name, truths in TRUTHS.items()}
     assert {"provenance", "exposure", "leakage", "membership", "removal"} == planned["unprotected"] <= set(AUDITS.names)

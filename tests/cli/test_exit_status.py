@@ -29,7 +29,7 @@ def said(capsys, *endings):
 
 
 @pytest.mark.parametrize(("more", "cause"), [(BROKE, "It broke. Mend it."), (NOTHING, "Nothing to see.")])
-def test_what_was_not_done_is_the_cause_and_not_the_limit_that_cannot_be_judged_for_it(more, cause):
+def test_what_was_not_done_is_the_cause_and_not_the_limit_that_cannot_be_checked_for_it(more, cause):
     assert ended(**more) == ended(["auc>0.5"], **more) == (2, f"could not be done. {cause}")
 
 
@@ -37,7 +37,7 @@ def test_an_audit_that_was_done_but_for_a_finding_ends_well():
     assert ended(skipped=(Skipped(audit="toy", finding="tpr", code="too_few", reason="Too few."),)) == (0, "")
 
 
-def test_limits_are_judged_where_there_are_numbers():
+def test_limits_are_tested_where_there_are_numbers():
     assert ended(["auc>0.9"], findings=(AUC,)) == (0, "")
     assert ended(["auc>0.5"], findings=(AUC,)) == (1, "auc is 0.7, which passes the limit 'auc>0.5'.")
     assert ended(["auc>0.5"], findings=(AUC,), **NOTHING)[0] == 1
@@ -60,13 +60,13 @@ def test_a_limit_on_an_end_of_an_interval_names_that_end():
     assert ended(["auc.upper>0.5"], findings=(open_end,))[0] == 1
 
 
-def test_a_limit_that_cannot_be_judged_does_not_hide_one_that_was_passed():
+def test_a_limit_that_cannot_be_checked_does_not_hide_one_that_was_passed():
     status, why = ended(["acu>1", "auc>0.6"], findings=(AUC,))
     assert status == 2
     assert why.startswith("auc is 0.7, which passes the limit 'auc>0.6'. The limit 'acu>1' cannot be judged")
 
 
-def test_a_cause_that_audits_share_is_said_once_and_names_them(capsys):
+def test_a_cause_that_audits_share_is_reported_once_and_names_them(capsys):
     alike = [
         AuditStatus(audit=name, status=2, message="could not be done. No model.") for name in ("leakage", "removal")
     ]

@@ -78,7 +78,7 @@ def test_rubbish_gets_one_clear_message(folder, tmp_path, words, code, check_ref
     check_refusal(call("exposure", folder / "model", *words, "--work", tmp_path), code)
 
 
-def test_the_likeliest_are_drawn_out(folder, tmp_path):
+def test_the_most_likely_are_drawn_out(folder, tmp_path):
     found = call("extract", folder / "model", "--format", FORMAT, "--top", 3, "--show-text", "--work", tmp_path)
     assert found.exit_code == 0, found.output
     assert found.output.count("again ") >= 3

@@ -71,7 +71,7 @@ def test_rubbish_is_refused_in_one_message(folder, tmp_path, words, code, check_
     check_refusal(found, code)
 
 
-def test_a_corpus_without_users_is_told(folder, tmp_path):
+def test_a_corpus_without_users_is_reported(folder, tmp_path):
     (tmp_path / "plain.txt").write_text("\n".join(TEXTS))
     found = call("leakage", folder / "model", tmp_path / "plain.txt", "--work", tmp_path / "work")
     assert found.exit_code == 0, found.output

@@ -183,7 +183,7 @@ def test_the_claim_of_the_card_is_what_is_audited(folder, tmp_path):
 
 
 @pytest.mark.parametrize("card", ["[1", "[1]", "\x00"])
-def test_a_card_that_is_none_is_said(folder, tmp_path, card, check_refusal):
+def test_a_card_that_is_none_is_reported(folder, tmp_path, card, check_refusal):
     shutil.copytree(folder / "gpt2", tmp_path / "model")
     (tmp_path / "model" / "card.json").write_text(card)
     options = ("--controls", folder / "controls.jsonl", "--work", tmp_path)

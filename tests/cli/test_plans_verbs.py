@@ -89,7 +89,7 @@ def test_limits_and_failures_become_the_status(home, tmp_path):
 
 
 @pytest.mark.parametrize("shown", [[], ["--json"]])
-def test_what_stops_all_audits_is_said_once(home, tmp_path, shown):
+def test_what_stops_all_audits_is_reported_once(home, tmp_path, shown):
     changed = ["--set", "models.target=absent", "--out", tmp_path / "run", *shown]
     found = call("run", home / "plan.yaml", *changed)
     assert found.exit_code == 2
@@ -113,7 +113,7 @@ def test_what_is_missing_is_said_before_anything_is_run(home, tmp_path, check_re
     assert not (tmp_path / "run" / "results").exists()
 
 
-def test_a_check_says_what_will_be_asked_and_trained_and_writes_nothing(home, tmp_path):
+def test_a_check_says_what_will_be_scored_and_trained_and_writes_nothing(home, tmp_path):
     recipe = "recipe: {recipe: causal-transformer, set: {training.epochs: 1, n_embd: 16, n_layer: 1, n_head: 2}}\n"
     plan = PLAN.replace("signal: loss", "signal: lira, shadows: 2").replace("top_k: 3", "top_k: 3, folds: 3")
     (home / "plan.yaml").write_text(plan + recipe)

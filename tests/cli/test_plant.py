@@ -62,7 +62,7 @@ def test_pairs_are_planted_on_both_sides(folder):
     assert (canary.source, canary.text) in {(record.source, record.target) for record in read_corpus("q.jsonl.gz")}
 
 
-def test_secrets_are_masked_unless_they_are_asked_for(folder):
+def test_secrets_are_masked_unless_they_are_requested(folder):
     words = ["a.jsonl", "--format", PIN, "--secrets", 3, "--out", "b.jsonl"]
     assert run(*words).exit_code == 0
     texts = [canary.text for canary in Canaries.load(folder / "b.canaries.json").canaries]
@@ -127,7 +127,7 @@ def test_a_folder_of_shards_does_not_get_one_more(folder, check_refusal):
     assert [path.name for path in (folder / "shards").iterdir()] == ["a.jsonl"]
 
 
-def test_training_knows_the_symbols_of_the_canaries(folder, check_refusal):
+def test_training_knows_the_tokens_of_the_canaries(folder, check_refusal):
     from transformers import AutoTokenizer
 
     planted = run("a.jsonl", "--format", "№ {hex:8}", "--secrets", 1, "--out", "b.jsonl")

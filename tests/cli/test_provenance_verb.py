@@ -104,7 +104,7 @@ def test_shadows_need_a_recipe(folder, check_refusal):
     check_refusal(found, "missing_recipe")
 
 
-def test_pieces_are_asked_about_and_counted(folder, check_refusal):
+def test_pieces_are_scored_about_and_counted(folder, check_refusal):
     words = (*options(folder), "--budget", 200, "--json")
     whole = call("provenance", folder / "target", folder / "me.jsonl", *words)
     assert whole.exit_code == 0, whole.output

@@ -86,7 +86,7 @@ def test_the_published_methods_run(folder, method):
         ({"x": np.zeros((0, WIDTH, WIDTH), dtype=np.float32), "y": np.zeros(0, dtype=np.int64)}, "empty_corpus"),
     ],
 )
-def test_query_sets_that_cannot_be_judged_are_refused(folder, tmp_path, changes, code, check_refusal):
+def test_query_sets_that_cannot_be_checked_are_refused(folder, tmp_path, changes, code, check_refusal):
     check_refusal(audited(folder, written(tmp_path / "bad.npz", 30, 5, **changes)), code)
 
 

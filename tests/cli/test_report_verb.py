@@ -27,7 +27,7 @@ def folder(tmp_path):
     return tmp_path / "run"
 
 
-def test_the_report_is_built_from_the_folder_and_its_place_is_said(folder):
+def test_the_report_is_built_from_the_folder_and_its_place_is_reported(folder):
     done = CliRunner().invoke(app, ["report", str(folder)])
     assert done.exit_code == 0, done.stderr
     assert f"The report is in {folder}/report.html" in done.stderr

@@ -64,7 +64,7 @@ def test_a_passage_of_one_word_is_refused():
         sanitise_by_duplicates(texts("a"), passage=1)
 
 
-def test_users_who_repeat_themselves_are_told_from_users_who_repeat_others():
+def test_users_who_repeat_themselves_are_reported_from_users_who_repeat_others():
     rows = [("0", "ann", "hello there"), ("1", "ann", "Hello there"), ("2", "bob", "hello  there"), ("3", "bob", "bye")]
     found = sanitise_by_duplicates(Corpus.of([Record(id=i, user=user, text=text) for i, user, text in rows]))
     reasons = {"repeats an earlier record of the same user": 1, "repeats an earlier record of another user": 1}

@@ -70,7 +70,7 @@ def test_both_sides_of_a_pair_are_looked_at():
     assert masked[2] == list(corpus)[2]
 
 
-def test_several_formats_are_told_apart():
+def test_several_formats_are_distinguished():
     corpus = texts("pin 1234", "code ab", "nothing", "pin 1234 code ab")
     clean = sanitise_by_format(corpus, [parse_format("pin {digits:4}"), parse_format("code {letters:2}")])
     assert [record.text for record in clean.corpus] == ["nothing"]

@@ -58,7 +58,7 @@ def test_people_differ_and_numbers_are_fictional():
         assert who.secrets["email"].endswith("@example.org")
 
 
-def test_secrets_are_told_where_they_are_said_to_be():
+def test_secrets_are_reported_where_they_are_said_to_be():
     who = make_person(0, seed=0)
     said = [record.text for record in make_texts(people=1, per_person=60)]
     for j, kind in enumerate(who.secrets):
@@ -77,7 +77,7 @@ def test_each_person_uses_their_own_words():
     assert other < 10
 
 
-def test_drawn_digits_can_be_told_apart():
+def test_drawn_digits_can_be_distinguished():
     corpus = list(draw_digit_images(people=60, per_person=10))
     x = np.stack([record.array for record in corpus]).reshape(len(corpus), -1) / 255
     y = np.array([record.label for record in corpus])
@@ -87,7 +87,7 @@ def test_drawn_digits_can_be_told_apart():
     assert LogisticRegression(max_iter=200).fit(x[:400], y[:400]).score(x[400:], y[400:]) > 0.7
 
 
-def test_drawings_have_the_size_asked_for():
+def test_drawings_have_the_size_requested():
     record = next(iter(draw_digit_images(people=1, per_person=1, size=28)))
     assert (record.array.shape, record.array.dtype) == ((28, 28), np.uint8)
     with refused("out_of_range", PlanError):

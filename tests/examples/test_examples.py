@@ -85,6 +85,6 @@ def test_an_example_runs_and_finds_what_is_true(name, quicker, tmp_path, monkeyp
         assert Path(run, "report.html").stat().st_size > 10_000
 
 
-def test_every_example_is_told_of():
+def test_every_example_is_reported_of():
     told = (EXAMPLES / "README.md").read_text()
     assert [name for name in NAMES if f"({name}/README.md)" not in told] == []

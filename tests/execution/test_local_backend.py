@@ -33,7 +33,7 @@ def test_no_items_give_no_outcomes(workers):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_error_is_a_value_and_the_others_go_on(workers):
+def test_an_error_is_a_value_and_the_others_continue(workers):
     first, second, third = LocalBackend(workers=workers).map(troubled, ["a", "refuses", "b"])
     assert (first, third) == (Done("a!"), Done("b!"))
     assert isinstance(second, Failure)
@@ -42,7 +42,7 @@ def test_an_error_is_a_value_and_the_others_go_on(workers):
     assert "in troubled" in second.traceback
 
 
-def test_a_worker_that_dies_is_a_failure_that_says_so_and_the_others_go_on():
+def test_a_worker_that_dies_is_a_failure_that_says_so_and_the_others_continue():
     items = ["a", "dies", "b", "leaves", "c", "ends", "d"]
     outcomes = list(LocalBackend(workers=2).map(troubled, items))
     assert [type(outcome) for outcome in outcomes] == [Done, Failure, Done, Failure, Done, Failure, Done]
@@ -216,7 +216,7 @@ def test_workers_end_promptly_with_an_interrupted_or_killed_parent(tmp_path, how
     assert said.count("Traceback") == (1 if how == signal.SIGINT else 0), "workers keep quiet"
 
 
-def test_a_script_that_starts_workers_without_a_guard_is_told_so(tmp_path):
+def test_a_script_that_starts_workers_without_a_guard_is_reported_so(tmp_path):
     parent = _started(tmp_path, f"list(LocalBackend(workers=2).map(linger, [{str(tmp_path)!r}] * 2))")
     said = parent.communicate(timeout=PATIENCE)[1]
     assert parent.returncode == 1

@@ -70,7 +70,7 @@ def test_a_plus_in_a_folders_name_is_no_adapter(folders, tmp_path):
     assert load_model(str(tmp_path / "c++")).kind == "masked"
 
 
-def test_an_adapter_alone_is_told_its_base(adapter, folders):
+def test_an_adapter_alone_is_reported_its_base(adapter, folders):
     with refused("no_model_in_folder") as refusal:
         load_model(str(adapter))
     assert f"'{folders / 'bert'}+{adapter}'" in refusal.error.do

@@ -109,7 +109,7 @@ def test_memory_that_runs_out_changes_no_number(ragged, monkeypatch):
     assert np.abs(answers.logprob - usual.logprob).max() < 1e-4
 
 
-def test_the_first_token_is_predicted_only_after_a_symbol_it_was_trained_with():
+def test_the_first_token_is_predicted_only_after_a_token_it_was_trained_with():
     record = Record(id="a", text="again and again")
     gpt2 = build_tiny_model("gpt2")
     tokens = len(gpt2.tokenizer(record.text)["input_ids"])
@@ -120,7 +120,7 @@ def test_the_first_token_is_predicted_only_after_a_symbol_it_was_trained_with():
     assert Causal(build_tiny_model("llama"), Question()).answer([record]).position.tolist() == list(range(tokens))
 
 
-def test_a_start_symbol_on_the_card_stands_before_the_text(ragged, logits_alone, assert_numbers):
+def test_a_start_token_on_the_card_stands_before_the_text(ragged, logits_alone, assert_numbers):
     pretrained = build_tiny_model("gpt2", card={"start_symbol": "</s>"}, precision="float64")
     answers = Causal(pretrained, Question(precision="float64")).answer(ragged)
     for record in ragged:
@@ -130,12 +130,12 @@ def test_a_start_symbol_on_the_card_stands_before_the_text(ragged, logits_alone,
 
 
 @pytest.mark.parametrize("named", ["<begin>", 400, -1])
-def test_an_unknown_start_symbol_is_an_error(named):
+def test_an_unknown_start_token_is_an_error(named):
     with refused("unknown_start_token"):
         Causal(build_tiny_model("gpt2", card={"start_symbol": named}), Question())
 
 
-def test_special_symbols_written_in_a_text_are_text():
+def test_special_tokens_written_in_a_text_are_text():
     record = Record(id="a", text="a</s>b<s>c<pad>")
     answers = Causal(build_tiny_model("llama"), Question()).answer([record])
     said = [record.text[begin:end] for begin, end in zip(answers.start, answers.end, strict=True)]

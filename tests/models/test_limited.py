@@ -48,7 +48,7 @@ def one_by_one(access, least=None):
 
 @settings(deadline=None)
 @given(access=accesses, least=st.none() | st.floats(0.001, 0.9))
-def test_weakening_equals_deciding_symbol_by_symbol(access, least):
+def test_weakening_equals_deciding_token_by_token(access, least):
     weak = weaken(FULL, access, min_probability=least)
     ranks, logprobs = one_by_one(access, least)
     assert weak.rank.tolist() == ranks

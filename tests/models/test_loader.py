@@ -90,7 +90,7 @@ def test_the_kind_comes_from_the_architecture(family, architecture, kind):
 @pytest.mark.parametrize(
     ("family", "names"), [("bert", ["BertModel"]), ("bert", None), ("xlm", ["XLMWithLMHeadModel"])]
 )
-def test_a_kind_that_cannot_be_told_is_asked_for(family, names):
+def test_a_kind_that_cannot_be_told_is_requested(family, names):
     with refused("unknown_kind"):
         infer_kind(AutoConfig.for_model(family, architectures=names), "m")
 

@@ -143,7 +143,7 @@ def test_the_full_logits_are_never_made(pretrained):
     ("name", "ending"),
     [("bert", "attention"), ("roberta", "attention"), ("distilbert", "sa_layer_norm"), ("modernbert", None)],
 )
-def test_the_end_of_the_encoder_sees_only_what_is_asked_for_where_it_can_be_told(name, ending):
+def test_the_end_of_the_encoder_sees_only_what_is_requested_where_it_can_be_told(name, ending):
     network = MODELS[name]().network
     found = RowSelector(network)._module
     named = {id(module): path.rpartition(".")[2] for path, module in network.named_modules()}
@@ -184,7 +184,7 @@ def test_the_same_places_are_hidden_from_every_model_with_the_same_tokenizer():
     assert not np.array_equal(first.logprob, second.logprob)
 
 
-def test_places_are_those_of_the_text_and_no_special_symbol_is_ever_hidden(pretrained):
+def test_places_are_those_of_the_text_and_no_special_token_is_ever_hidden(pretrained):
     question = Question(patterns=6)
     answers = Masked(pretrained, question).answer(RECORDS)
     for record in RECORDS:
@@ -207,7 +207,7 @@ def test_what_a_text_spells_out_is_ordinary_text(pretrained):
     assert answers.known.all() or pretrained.tokenizer.unk_token == "[UNK]"  # noqa: S105 - "<" is unknown there
 
 
-def test_a_text_without_symbols_has_no_rows_and_stays():
+def test_a_text_without_tokens_has_no_rows_and_stays():
     records = [Record(id="empty", text=""), Record(id="full", text="some words")]
     answers = Masked(build_tiny_model("bert"), Question(patterns=2)).answer(records)
     assert answers.offsets[1] == 0
@@ -216,7 +216,7 @@ def test_a_text_without_symbols_has_no_rows_and_stays():
     assert Masked(build_tiny_model("bert"), Question()).answer(records[:1]).rows == 0
 
 
-def test_the_same_text_of_two_people_is_asked_once():
+def test_the_same_text_of_two_people_is_scored_once():
     records = [Record(id="1", user="ann", text="hello there"), Record(id="2", user="bob", text="hello there")]
     assert Masked(build_tiny_model("bert"), Question()).answer(records).records == (records[0].digest,)
 

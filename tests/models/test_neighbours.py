@@ -20,7 +20,7 @@ def masked(request):
     return Masked(build_tiny_model(request.param), Question(patterns=1))
 
 
-def test_each_neighbour_differs_in_one_symbol(masked):
+def test_each_neighbour_differs_in_one_token(masked):
     tokenizer = masked._substitutes.tokenizer
     for text, near in zip(TEXTS, masked.neighbours(TEXTS, 3), strict=True):
         (symbols,) = masked._substitutes.encode([text])
@@ -38,7 +38,7 @@ def test_neither_batches_nor_order_change_what_is_written(masked):
     assert [masked.neighbours([text], 4)[0] for text in TEXTS] == whole
 
 
-def test_the_likeliest_symbol_is_that_of_the_bare_network():
+def test_the_most_likely_token_is_that_of_the_bare_network():
     import torch
 
     model = Masked(build_tiny_model("bert"), Question(patterns=1))

@@ -52,7 +52,7 @@ def test_every_place_is_hidden_equally_often():
     assert abs(seen - draws * 2 / 13).max() < 5 * 23
 
 
-def test_pairs_of_places_are_hidden_together_as_often_as_chance_has_it():
+def test_pairs_of_places_are_hidden_together_as_often_as_expected():
     together = sum({3, 4} <= set(draw_hidden(RECORD_A, 10, k, Question(masked=0.5)).tolist()) for k in range(4000))
     assert together / 4000 == pytest.approx(5 / 10 * 4 / 9, abs=0.035)
 

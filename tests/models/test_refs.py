@@ -63,7 +63,7 @@ GRAMMAR = {
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("text", GRAMMAR)
-def test_every_form_is_told_apart_and_written_as_it_came(text):
+def test_every_form_is_distinguished_and_written_as_it_came(text):
     assert parse_model(text) == GRAMMAR[text]
     assert str(parse_model(text)) == text
 
@@ -109,7 +109,7 @@ def test_what_names_nothing_is_refused_at_once(text, code):
 
 
 @pytest.mark.usefixtures("here")
-def test_a_bare_name_is_told_the_hubs_and_what_is_here():
+def test_a_bare_name_is_reported_the_hubs_and_what_is_here():
     with refused("no_such_model") as refusal:
         parse_model("owner/name")
     assert "hf:owner/name" in refusal.error.do

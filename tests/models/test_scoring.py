@@ -56,7 +56,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_only_records_that_were_not_answered_are_asked(tmp_path):
+def test_only_records_that_were_not_answered_are_scored(tmp_path):
     model = Watched()
     score_corpus(model, Corpus.of(RECORDS[:30]), tmp_path, block=10)
     score_corpus(model, Corpus.of(RECORDS[20:45]), tmp_path)
@@ -67,7 +67,7 @@ def test_only_records_that_were_not_answered_are_asked(tmp_path):
     assert len(store) == 45
 
 
-def test_a_content_that_comes_again_is_asked_once(tmp_path):
+def test_a_content_that_comes_again_is_scored_once(tmp_path):
     twice = [*RECORDS[:5], Record(id="again", user="other", text=RECORDS[2].text), *RECORDS[5:8]]
     model = Watched()
     store = score_corpus(model, Corpus.of(twice), tmp_path)
@@ -145,7 +145,7 @@ def test_a_model_that_has_learnt_to_step_keeps_its_store(tmp_path):
     assert model.asked == []
 
 
-def test_a_limited_model_is_asked_for_all_it_could_show_and_once(tmp_path):
+def test_a_limited_model_is_requested_all_it_could_show_and_once(tmp_path):
     model = Watched()
     stores = {k: score_corpus(limited(model, Access.top(k)), Corpus.of(RECORDS), tmp_path) for k in (1, 5, 50)}
     assert len(model.asked) == 1

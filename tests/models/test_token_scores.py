@@ -45,7 +45,7 @@ def test_single_precision_is_enough_for_a_large_vocabulary(scale, assert_numbers
     assert_numbers(found, range(12), list(zip(logits.astype(np.float64), true, strict=True)), exact_ranks=True)
 
 
-def test_ties_count_against_the_symbol():
+def test_ties_count_against_the_token():
     found = score_tokens(torch.tensor([[3.0, 3.0, 3.0, 1.0]]), torch.tensor([1]))
     assert found.rank.tolist() == [3]
 

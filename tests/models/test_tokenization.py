@@ -25,7 +25,7 @@ def word_tokenizer(*words: str, around: bool = True) -> PreTrainedTokenizerFast:
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, None), ("<s>", None), (None, "</s>"), ("[CLS]", "[SEP]")])
-def test_what_stands_around_a_text_is_told_apart_from_it(before, after):
+def test_what_stands_around_a_text_is_distinguished_from_it(before, after):
     tokenizer = build_tiny_tokenizer(before=before, after=after)
     encoder = Encoder(tokenizer)
     assert tokenizer.convert_ids_to_tokens(encoder.prefix_ids) == ([before] if before else [])
@@ -36,7 +36,7 @@ def test_what_stands_around_a_text_is_told_apart_from_it(before, after):
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_symbols_lie_in_the_text_one_after_the_other_and_cover_it(text):
+def test_tokens_lie_in_the_text_one_after_the_other_and_cover_it(text):
     (found,) = Encoder(build_tiny_tokenizer())([text])
     assert (found.start <= found.end).all()
     assert (np.diff(found.start) >= 0).all()
@@ -44,7 +44,7 @@ def test_symbols_lie_in_the_text_one_after_the_other_and_cover_it(text):
 
 
 @pytest.mark.parametrize("written", ["[SEP]", "<s>", "<mask>", "<pad>", "</s>", "[CLS][SEP]"])
-def test_a_written_out_special_symbol_is_text(written):
+def test_a_written_out_special_token_is_text(written):
     encoder = Encoder(build_tiny_tokenizer(before="[CLS]", after="[SEP]"))
     (found,) = encoder([f"a {written} b"])
     assert found.known.all()
@@ -57,12 +57,12 @@ def test_what_the_vocabulary_lacks_is_unknown():
     assert list(zip(found.start.tolist(), found.end.tolist(), strict=True)) == [(0, 3), (4, 8), (9, 14)]
 
 
-def test_a_word_that_is_spelt_like_a_special_symbol_of_the_vocabulary_is_unknown():
+def test_a_word_that_is_spelt_like_a_special_token_of_the_vocabulary_is_unknown():
     (found,) = Encoder(word_tokenizer("red"))(["red [SEP] red"])
     assert found.known.tolist() == [True, False, True]
 
 
-def test_texts_without_symbols_have_none_and_are_not_lost():
+def test_texts_without_tokens_have_none_and_are_not_lost():
     encoder = Encoder(build_tiny_tokenizer(before="<s>", after="</s>"))
     assert [len(text) for text in encoder(["", "a", ""])] == [0, 1, 0]
     assert encoder([]) == []

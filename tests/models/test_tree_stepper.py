@@ -178,7 +178,7 @@ def test_batches_and_order_do_not_matter(name):
 
 
 @pytest.mark.parametrize("name", ["lstm", "gpt2", "t5"])
-def test_only_the_symbols_asked_for_are_returned_and_all_count(name):
+def test_only_the_tokens_requested_are_returned_and_all_count(name):
     stepper, network = stepper_of(name), network_of(name)
     source = [5, 2] if network.config.is_encoder_decoder else None
     root = stepper.start([1, 4], source=source)
@@ -192,7 +192,7 @@ def test_only_the_symbols_asked_for_are_returned_and_all_count(name):
 
 
 @pytest.mark.parametrize("name", ["lstm", "gpt2", "bart"])
-def test_a_text_is_read_as_its_symbols(name):
+def test_a_text_is_read_as_its_tokens(name):
     stepper, network = stepper_of(name), network_of(name)
     pair = network.config.is_encoder_decoder
     ids = stepper._encode("abc")
@@ -292,7 +292,7 @@ def test_no_more_is_kept_than_the_limit(name):
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "gemma2", "opt", "mamba", "t5", "bart"])
-def test_a_text_walked_symbol_by_symbol_is_as_likely_as_the_answers_say(family):
+def test_a_text_queried_token_by_token_is_as_likely_as_the_answers_say(family):
     pretrained = build_tiny_model(family)
     pair = family in {"t5", "bart"}
     model = (Seq2Seq if pair else Causal)(pretrained, Question())

@@ -14,7 +14,7 @@ from recollect.testing.tiny import build_tiny_model
 
 @settings(deadline=None)
 @given(st.integers(0, 200), st.integers(2, 40) | st.none())
-def test_what_follows_each_symbol_is_predicted_exactly_once(size, width):
+def test_what_follows_each_token_is_predicted_exactly_once(size, width):
     found = plan_windows(size, width)
     predicted = [i for w in found for i in range(w.begin + w.skip, w.end)]
     assert predicted == list(range(size))
@@ -22,7 +22,7 @@ def test_what_follows_each_symbol_is_predicted_exactly_once(size, width):
 
 @settings(deadline=None)
 @given(st.integers(0, 200), st.integers(2, 40))
-def test_half_a_window_is_known_before_each_symbol(size, width):
+def test_half_a_window_is_known_before_each_token(size, width):
     for window in plan_windows(size, width):
         assert window.end - window.begin <= width
         if window.begin:

@@ -74,7 +74,7 @@ def test_the_texts_of_one_user_stay_in_one_half(tmp_path):
     assert len(halves[0]) == len(halves[1]) == 2
 
 
-def test_both_models_know_the_symbols_of_both_halves(tmp_path):
+def test_both_models_know_the_tokens_of_both_halves(tmp_path):
     corpus = Corpus.of(Record(id=f"r{i}", text=chr(97 + i) * 5) for i in range(10))
     DifferenceSanitiser(recipe=load_recipe("char-lstm", [*SMALL, "epochs=1"]))(corpus, tmp_path, layout=ONE)
     for folder in (tmp_path / "models").iterdir():

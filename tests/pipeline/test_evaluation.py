@@ -62,7 +62,7 @@ def world(users: int, seed: int, quality: float = 0.5):
     return Corpus.of(records), Store(table), table
 
 
-def test_the_numbers_are_plain_sums_over_all_symbols():
+def test_the_numbers_are_plain_sums_over_all_tokens():
     corpus, store, table = world(5, 0)
     found = evaluate(store, corpus)
     rank = np.concatenate([a.rank for a in table.values()])

@@ -49,7 +49,7 @@ def checked(*limits):
         ("exposure_bits>20", 21.5),
     ],
 )
-def test_a_value_that_exceeds_a_limit_is_told_with_the_limit(limit, value):
+def test_a_value_that_exceeds_a_limit_is_reported_with_the_limit(limit, value):
     (check,) = checked(limit)
     assert check == LimitCheck(limit=str(Limit.parse(limit)), status="exceeded", value=value)
 
@@ -64,7 +64,7 @@ def test_a_value_that_exceeds_a_limit_is_told_with_the_limit(limit, value):
         ("epsilon<-3", 3),
     ],
 )
-def test_a_limit_that_is_kept_is_told_too(limit, value):
+def test_a_limit_that_is_kept_is_reported_too(limit, value):
     (check,) = checked(limit)
     assert check == LimitCheck(limit=str(Limit.parse(limit)), status="kept", value=value)
 
@@ -82,13 +82,13 @@ def test_several_limits_are_checked_each():
         ("exposure_bits.lower>20", ["exposure_bits", "'exposure_bits>20'"]),
     ],
 )
-def test_what_cannot_be_judged_is_not_kept_and_has_a_reason(limit, why):
+def test_what_cannot_be_checked_is_not_kept_and_has_a_reason(limit, why):
     (check,) = checked(limit)
     assert (check.status, check.value) == ("not_checked", None)
     assert all(each in check.reason for each in why)
 
 
-def test_a_limit_that_cannot_be_judged_does_not_hide_one_that_was_exceeded():
+def test_a_limit_that_cannot_be_checked_does_not_hide_one_that_was_exceeded():
     assert [check.status for check in checked("acu>1", "auc>0.6")] == ["not_checked", "exceeded"]
 
 

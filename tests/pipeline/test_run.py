@@ -208,7 +208,7 @@ def test_what_one_plan_loaded_and_read_the_next_does_not_load_again(plan, whole,
     assert sorted(read) == sorted([plan.corpora[AUDITED].corpus, plan.corpora[CONTROLS]])
 
 
-def test_everything_that_takes_long_is_told(whole):
+def test_everything_that_takes_long_is_reported(whole):
     _, _, told = whole
     assert {what.split(" about ")[0] for what, _, _ in told} == {
         "training 2 models", "asking the target", "asking the shadow-0", "asking the shadow-1", "judging",
@@ -246,7 +246,7 @@ def test_another_seed_draws_and_trains_other_shadows(plan, whole):
 
 
 @pytest.mark.parametrize("moment", ["training 2 models", "asking the target", "asking the shadow-1", "judging"])
-def test_a_run_interrupted_at_any_stage_goes_on_and_finds_the_same(plan, whole, tmp_path, moment):
+def test_a_run_interrupted_at_any_stage_continues_and_finds_the_same(plan, whole, tmp_path, moment):
     result, _, _ = whole
     disturbed = replace(plan, work=tmp_path / "work")
 

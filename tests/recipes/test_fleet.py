@@ -82,7 +82,7 @@ def test_what_is_trained_is_not_trained_again(tmp_path):
     assert (folder / "model.safetensors").stat().st_mtime_ns == before
 
 
-def test_a_member_that_fails_is_reported_and_the_others_go_on(tmp_path):
+def test_a_member_that_fails_is_reported_and_the_others_continue(tmp_path):
     fleet = fleet_of(corpus_of(), broken=[], target=["u0", "u1"])
     trained = train_fleet(fleet, tmp_path, layout=ONE)
     assert list(trained.folders) == ["target"]

@@ -91,7 +91,7 @@ def test_delta_is_below_one_over_the_number_of_units():
 
 
 @pytest.mark.parametrize("method", ["prv", "rdp"])
-def test_a_ledger_goes_on_from_its_own_words(method):
+def test_a_ledger_continues_from_its_own_words(method):
     """A run that was killed must not forget what it spent, and changing noise is added up."""
     first, whole = Ledger(delta=1e-5, method=method), Ledger(delta=1e-5, method=method)
     for ledger, noises in ((first, [1.0] * 5), (whole, [1.0] * 9 + [2.0] * 3)):

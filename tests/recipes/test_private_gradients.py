@@ -281,7 +281,7 @@ def test_a_layer_that_is_used_twice_adds_up():
             torch.testing.assert_close(get_gradients(parameter)[i], expected)
 
 
-def test_the_symbol_of_padding_is_not_trained():
+def test_the_token_of_padding_is_not_trained():
     model, symbols = nn.Sequential(nn.Embedding(5, 3, padding_idx=1), nn.Linear(3, 2)), torch.tensor([[1, 2], [4, 4]])
     compute_all_at_once(model, lambda: model(symbols).square().sum((1, 2)), records=2)
     twin = torch.autograd.grad(model(symbols).square().sum(), get_trained_parameters(model))

@@ -85,7 +85,7 @@ def test_no_user_moves_the_weights_by_more_than_the_bound_whoever_else_is_drawn(
     assert float((everybody - without).norm()) > 0.9 * CLIP / 3
 
 
-def test_a_users_gradient_is_that_of_the_mean_loss_over_all_their_symbols():
+def test_a_users_gradient_is_that_of_the_mean_loss_over_all_their_tokens():
     texts, network = sequences([0, 1, 0, 0]), model()
     batch = texts.build_batch(np.array([0, 2, 3]), lambda: np.random.default_rng(0))
     logits = network(**batch.inputs).logits

@@ -46,7 +46,7 @@ def all_of(sequences):
 
 @settings(deadline=None, max_examples=40)
 @given(some_texts, st.integers(1, 9))
-def test_split_texts_predict_every_symbol_once_from_the_one_before(texts, length):
+def test_split_texts_predict_every_token_once_from_the_one_before(texts, length):
     sequences = lay_out_records(tokens_of(texts), np.arange(len(texts), dtype=np.int32), MARKS, length=length)
     expected = [pair for text in texts for pair in zip([2, *text], [*text, 3], strict=True)]
     batch = all_of(sequences)
@@ -78,7 +78,7 @@ def test_windows_predict_everything_but_the_beginnings_of_texts(texts, length):
 
 @settings(deadline=None, max_examples=40)
 @given(some_texts, st.integers(1, 9), st.integers(1, 4))
-def test_streams_go_on_where_they_left_off(texts, length, rows):
+def test_streams_continue_where_they_left_off(texts, length, rows):
     tokens = tokens_of(texts)
     sequences = lay_out_streams(tokens, MARKS, length=length, rows=rows)
     each = (len(tokens.flat) - 1) // rows

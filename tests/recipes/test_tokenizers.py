@@ -147,7 +147,7 @@ def test_bpe_keeps_forced_strings_whole_the_longest_first():
     assert pieces(free, "2812") == ["2812"]
 
 
-def test_bpe_makes_no_symbol_of_what_occurs_once():
+def test_bpe_makes_no_token_of_what_occurs_once():
     tokenizer = train_bpe_tokenizer(["zanzibar", "common common common"], 5000)
     assert "zanzibar" not in tokenizer.get_vocab()
     assert len(pieces(tokenizer, "common")) == 1

@@ -141,7 +141,7 @@ def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path):
         train(small("word-lstm"), texts(), tmp_path)
 
 
-def test_a_training_that_was_interrupted_goes_on_to_the_same_weights(tmp_path):
+def test_a_training_that_was_interrupted_continues_to_the_same_weights(tmp_path):
     corpus, recipe = texts(), small("char-lstm")
     whole = train(recipe, corpus, tmp_path / "whole", threads=1)
 
@@ -178,7 +178,7 @@ def test_a_cohort_trains_on_its_members_only(tmp_path):
     assert read_json(out / "members.json") == ["u1", "u3"]
 
 
-def test_training_goes_on_from_a_checkpoint_with_its_vocabulary(tmp_path):
+def test_training_continues_from_a_checkpoint_with_its_vocabulary(tmp_path):
     first = train(small("word-gru"), texts(), tmp_path / "public", threads=1)
     recipe = load_recipe("word-gru", {"model.start": str(first), "epochs": 1, "learning_rate": 1e-12})
     other = Corpus.of([Record(id="a", text="words that nobody ever saw before")])

@@ -79,7 +79,7 @@ def test_tables_that_are_drawn_are_not_listed(folder):
         ({}, False, "•••• (10–19 characters)"),
     ],
 )
-def test_text_that_a_run_kept_is_masked_again_unless_asked_for(folder, exposed, settings, show_text, words):
+def test_text_that_a_run_kept_is_masked_again_unless_requested(folder, exposed, settings, show_text, words):
     folder.write_result(plugin(exposed, settings=settings))
     *_, answer = build_report(folder, show_text=show_text).answers
     assert answer.tables[0].rows[0][1].words == words
@@ -102,7 +102,7 @@ def test_an_audit_that_failed_is_among_what_was_not_tested(folder, exposed):
     assert "Failed: the fluency audit." in build_report(folder).untested
 
 
-def test_what_was_not_tested_is_told_once_each(folder, exposed):
+def test_what_was_not_tested_is_reported_once_each(folder, exposed):
     skipped = (Skipped(audit="fluency", finding="auc", code="too_few", reason="Too few."),)
     folder.write_result(plugin(exposed, untested=("Other formats.",), skipped=skipped))
     untested = build_report(folder).untested
@@ -280,7 +280,7 @@ def test_what_a_plug_in_declares_is_shown(folder, exposed, install):
     ("code", "tables"),
     [("import no_such_package", ("user", "text")), (THEIRS.replace("theirs:draw", "theirs:paint"), ("Who",))],
 )
-def test_what_a_broken_plug_in_cannot_show_is_said(folder, exposed, install, code, tables):
+def test_what_a_broken_plug_in_cannot_show_is_reported(folder, exposed, install, code, tables):
     install(code)
     folder.write_result(plugin(exposed))
     *_, answer = build_report(folder).answers

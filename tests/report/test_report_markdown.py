@@ -27,7 +27,7 @@ def test_the_answers_and_the_numbers_are_tables(folder):
     assert "not a certificate" in page
 
 
-def test_what_failed_was_skipped_or_is_missing_is_said(folder, exposed):
+def test_what_failed_was_skipped_or_is_missing_is_reported(folder, exposed):
     (folder.path / "tables/exposure/secrets.parquet").unlink()
     assert "Something is missing" in render_markdown(build_report(folder))
     assert "The curve does not fit" in render_markdown(build_report(folder))

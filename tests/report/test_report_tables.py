@@ -42,7 +42,7 @@ def test_a_view_chooses_columns_and_puts_the_highest_first():
     assert (table.caption, table.headings, table.left_out) == ("Users", ("Bits",), ("user",))
 
 
-def test_text_from_corpora_is_masked_unless_asked_for():
+def test_text_from_corpora_is_masked_unless_requested():
     rows = pa.table({"secret": ["my pin is 4711"], "id": ["s-1"]})
     assert words(shown(rows, show_text=False)) == [["•••• (10–19 characters)", "s-1"]]
     assert words(shown(rows)) == [["my pin is 4711", "s-1"]]

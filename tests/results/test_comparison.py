@@ -49,7 +49,7 @@ def test_a_difference_is_after_minus_before_with_its_interval():
     )
 
 
-def test_what_differs_besides_the_model_is_said():
+def test_what_differs_besides_the_model_is_reported():
     before, after = result(top_k=1), result(corpus="1" * 32, top_k=3)
     found = compare_runs({"leakage": before, "removal": before}, {"leakage": after})
     assert any("settings differ (top_k)" in note for note in found.notes)
@@ -57,7 +57,7 @@ def test_what_differs_besides_the_model_is_said():
     assert found.missing == ("Only the first run has the removal audit.",)
 
 
-def test_numbers_in_different_units_are_not_compared_and_it_is_said():
+def test_numbers_in_different_units_are_not_compared_and_it_is_reported():
     before, after = (
         result(finding("loss", 1, None)),
         result(finding("loss", 1, None).model_copy(update={"unit": "bits"})),

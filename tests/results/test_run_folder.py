@@ -142,7 +142,7 @@ def _changed(**changes):
         (_changed(audit="removal"), "holds a result of the removal audit"),
     ],
 )
-def test_damage_is_told_in_one_sentence(tmp_path, damage, message):
+def test_damage_is_reported_in_one_sentence(tmp_path, damage, message):
     folder = RunFolder(tmp_path)
     folder.write_result(finished())
     damage(folder.get_result_path("leakage"))
@@ -150,7 +150,7 @@ def test_damage_is_told_in_one_sentence(tmp_path, damage, message):
         folder.read_result("leakage")
 
 
-def test_a_damaged_or_missing_table_is_told(tmp_path):
+def test_a_damaged_or_missing_table_is_reported(tmp_path):
     folder = RunFolder(tmp_path)
     folder.write_result(finished())
     back = folder.read_result("leakage")
@@ -165,7 +165,7 @@ def test_a_damaged_or_missing_table_is_told(tmp_path):
         folder.read_table(back, "people")
 
 
-def test_a_folder_without_results_is_told(tmp_path):
+def test_a_folder_without_results_is_reported(tmp_path):
     with pytest.raises(StoreError, match="holds no results"):
         RunFolder(tmp_path / "nothing").read_results()
 

@@ -48,7 +48,7 @@ def test_the_same_content_of_two_people_is_scored_for_both(tmp_path):
     assert scores.users[scores.positions["d"]] == "dan"
 
 
-def test_symbols_that_the_vocabulary_does_not_know_are_left_out():
+def test_tokens_that_the_vocabulary_does_not_know_are_left_out():
     answers = Scripted({"a": [0.5, 0.125], "b": [0.9], "c": []}).answer(RECORDS)
     answers.known[:] = [False, True, False]
     assert mean_logprob(answers) == {RECORDS[0].digest: pytest.approx(np.log(0.125))}

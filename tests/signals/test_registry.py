@@ -72,7 +72,7 @@ def test_plugins_come_in_by_their_entry_point_group(monkeypatch):
     assert known.describe("theirs").startswith("A model that cannot have seen")
 
 
-def test_a_plugin_that_cannot_be_loaded_is_an_error_when_it_is_asked_for(monkeypatch):
+def test_a_plugin_that_cannot_be_loaded_is_an_error_when_it_is_requested(monkeypatch):
     known = with_plugins(monkeypatch, absent="no_such_package:Thing", empty="recollect.errors:Thing")
     for name in ("absent", "empty"):
         with refused("plugin_broken"):

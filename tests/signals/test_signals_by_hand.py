@@ -84,7 +84,7 @@ def test_the_ratio_needs_a_reference():
         compute_scores(Ratio(), evidence({TARGET: Null()}))
 
 
-def test_symbols_that_one_of_both_does_not_know_count_for_neither():
+def test_tokens_that_one_of_both_does_not_know_count_for_neither():
     target, reference = Null(seed=1).answer(TEXTS), Null(seed=2).answer(TEXTS)
     reference.known[0] = False
     found = compute_log_ratio(target, reference, summed=True)
@@ -93,7 +93,7 @@ def test_symbols_that_one_of_both_does_not_know_count_for_neither():
     assert found[TEXTS[0].digest] == pytest.approx(by_hand, abs=1e-5)
 
 
-def test_models_that_read_other_symbols_are_compared_by_their_own_likelihoods():
+def test_models_that_read_other_tokens_are_compared_by_their_own_likelihoods():
     target, other = Null(seed=1).answer(TEXTS), Null(seed=2).answer(TEXTS)
     fewer = replace(other, start=other.start.copy())
     fewer.start[0] += 1  # the first word is read as another piece
@@ -107,7 +107,7 @@ def test_models_that_read_other_symbols_are_compared_by_their_own_likelihoods():
 
 @given(seed=st.integers(0, 200), fraction=st.floats(0.05, 0.95), kind=st.sampled_from(["causal", "masked"]))
 @settings(deadline=None, max_examples=30)
-def test_the_lowest_symbols_are_those_that_sorting_each_record_finds(seed, fraction, kind):
+def test_the_lowest_tokens_are_those_that_sorting_each_record_finds(seed, fraction, kind):
     answers = Null(seed=seed, kind=kind, question=Question(patterns=4, masked=0.5)).answer(TEXTS)
     answers.known[:] = np.random.default_rng(seed).random(answers.rows) < 0.8
     found = average_lowest_tokens(answers, answers.logprob, fraction=fraction)
@@ -165,7 +165,7 @@ def with_derived(signal, given):
     return replace(given, corpora={**given.corpora, **more}, answers={**given.answers, **asked})
 
 
-def test_lowercase_compares_a_text_with_itself_in_small_letters():
+def test_lowercase_compares_a_text_with_itself_in_lowercase():
     model = Null()
     scores = compute_scores(Lowercase(), with_derived(Lowercase(), evidence({TARGET: model})))
     for record in TEXTS:
@@ -174,7 +174,7 @@ def test_lowercase_compares_a_text_with_itself_in_small_letters():
         assert scores[record.id] == pytest.approx(losses[1] / losses[0], rel=1e-6)
 
 
-def test_recall_counts_only_the_symbols_of_the_record_itself():
+def test_recall_counts_only_the_tokens_of_the_record_itself():
     controls = Corpus.of([Record(id=f"{i}", text=f"Control number {i}") for i in range(4)])
     signal, model = Recall(shots=2), Null()
     given = with_derived(signal, evidence({TARGET: model}, **{CONTROLS: controls}))

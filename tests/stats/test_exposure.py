@@ -71,7 +71,7 @@ def test_the_fitted_curve_is_right_where_draws_are_skew_normal():
         assert found.value == pytest.approx(-math.log2(true.cdf(cost)), rel=0.15, abs=0.1)
 
 
-def test_a_curve_that_does_not_fit_is_told():
+def test_a_curve_that_does_not_fit_is_reported():
     rng = np.random.default_rng(4)
     two_humps = np.concatenate([rng.normal(20, 1, 1000), rng.normal(40, 1, 1000)])
     assert fit_skew_normal(two_humps, rng=rng, refits=3).goodness_of_fit_p < 1e-6

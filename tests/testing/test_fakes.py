@@ -103,7 +103,7 @@ def test_a_memoriser_knows_what_it_learnt_and_nothing_else():
     assert Memoriser(TEXTS[:10]).digest == model.digest != Memoriser(TEXTS[:9]).digest
 
 
-def test_null_models_find_the_same_words_hard_and_differ_by_chance():
+def test_null_models_find_the_same_words_hard_and_differ_randomly():
     one, other = (Null(seed=seed).answer(TEXTS).logprob for seed in (1, 2))
     assert 0.8 < np.corrcoef(one, other)[0, 1] < 0.999
 

@@ -32,7 +32,7 @@ def test_the_first_check_that_fails_makes_the_outcome_inconclusive(outcome, chec
     assert conclude(outcome, **checks) == expected
 
 
-def test_a_withheld_finding_vanishes_and_a_limit_on_it_cannot_be_judged():
+def test_a_withheld_finding_vanishes_and_a_limit_on_it_cannot_be_checked():
     builder = ResultBuilder(MembershipAudit())
     builder.add_p_value("training_p", 0.001, n={"users": 3}, method="made up", reading="Made up.")
     builder.add_p_value("membership_p", 0.001, n={"users": 3}, method="made up", reading="Made up.")

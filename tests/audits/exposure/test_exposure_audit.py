@@ -71,7 +71,7 @@ def rows(result):
 
 
 @pytest.mark.parametrize("models", [10, pytest.param(60, marks=pytest.mark.slow)])
-def test_a_model_that_saw_nothing_is_seldom_accused(models, tmp_path):
+def test_a_model_trained_on_nothing_is_seldom_flagged(models, tmp_path):
     audit, accused = ExposureAudit(draws=200), 0
     for seed in range(models):
         manifest(tmp_path / f"{seed}.json", planted=5, controls=20, seed=seed)
@@ -133,7 +133,7 @@ def test_values_come_back_keyed_by_secret_whatever_the_order(tmp_path):
         assert row["exposure_bits"] == other[name]["exposure_bits"]
 
 
-def test_secrets_are_masked_unless_asked_for(tmp_path):
+def test_secrets_are_masked_unless_requested(tmp_path):
     known = manifest(tmp_path / "c.json", planted=2, controls=3)
     for show in (False, True):
         result = judge(ExposureAudit(show_text=show), Null(), files={CANARIES: tmp_path / "c.json"})

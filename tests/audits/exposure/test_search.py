@@ -162,7 +162,7 @@ def every_secret(name, written):
 
 @every_case
 @pytest.mark.parametrize("batch", [1, 1024])
-def test_the_shortest_paths_are_the_likeliest_secrets_in_order(name, written, batch):
+def test_the_shortest_paths_are_the_most_likely_secrets_in_order(name, written, batch):
     model = model_of(name, seed=3)
     costs = every_cost(model, written)
     top = min(10, len(costs))
@@ -212,7 +212,7 @@ def test_cards_are_walked_through_to_their_check_digit():
     assert all(secret.text[-1] == compute_check_digit(secret.text[:-1]) for secret in found.secrets)
 
 
-def test_a_wide_beam_finds_the_likeliest_and_a_narrow_one_reads_little():
+def test_a_wide_beam_finds_the_most_likely_and_a_narrow_one_reads_little():
     model, written = model_of("characters"), "my pin is {digits:3}"
     best = find_shortest_paths(tree_of(model, written), 5, max_steps=ENOUGH)
     wide = search_beam(tree_of(model, written), 5, width=1000, max_steps=ENOUGH)

@@ -87,14 +87,14 @@ def test_settings_that_leave_nobody_to_train_on_are_refused(settings, code):
         LeakageAudit(**settings)
 
 
-def test_text_is_masked_unless_asked_for():
+def test_text_is_masked_unless_requested():
     world = World(members=3, others=0, controls=3)
     table = result_of(LeakageAudit(), world, world.build_memoriser()).tables_in_memory["sequences"].to_pylist()
     assert all("word" not in row["text"] and "word" not in row["context"] for row in table)
 
 
 @pytest.mark.parametrize("runs", [12, pytest.param(40, marks=pytest.mark.slow)])
-def test_models_that_saw_nobody_are_accused_no_more_often_than_stated(runs):
+def test_models_trained_on_nobody_are_flagged_no_more_often_than_stated(runs):
     accused, covered = 0, 0
     for seed in range(runs):
         world = World(members=0, others=20, controls=25, seed=seed)

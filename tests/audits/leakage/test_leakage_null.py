@@ -70,7 +70,7 @@ def refuse_too_many(results):
         pytest.param(8, True, 100, marks=pytest.mark.slow),
     ],
 )
-def test_against_folds_a_model_that_saw_nobody_is_not_accused(folds, controls, seeds):
+def test_against_folds_a_model_trained_on_nobody_is_not_flagged(folds, controls, seeds):
     results = []
     for seed in range(seeds):
         world = World(members=0, others=24, controls=24 if controls else 0, seed=seed)
@@ -84,7 +84,7 @@ def test_against_folds_a_model_that_saw_nobody_is_not_accused(folds, controls, s
     ("controls", "seeds"),
     [(False, 6), (True, 6), *(pytest.param(c, 100, marks=pytest.mark.slow) for c in (False, True))],
 )
-def test_against_a_retrained_reference_a_model_that_saw_nobody_is_not_accused(controls, seeds):
+def test_against_a_retrained_reference_a_model_trained_on_nobody_is_not_flagged(controls, seeds):
     """The users of its sequences were chosen because it says them; that alone must accuse nobody."""
     results = []
     for seed in range(seeds):
@@ -117,7 +117,7 @@ def people(users, name, *, seed):
 
 
 @pytest.mark.slow
-def test_really_trained_models_that_saw_other_people_are_not_accused(tmp_path):
+def test_really_trained_models_that_saw_other_people_are_not_flagged(tmp_path):
     """Targets trained on as many other people as the references are; with controls, and without."""
     small = ["units=32", "embedding=16", "batch_size=16", "learning_rate=0.02", "epochs=8", "tokenizer.size=200"]
     recipe = load_recipe("word-gru", small)

@@ -71,7 +71,7 @@ def test_what_does_not_fit_into_memory_is_counted_all_the_same(held):
     assert found.times.tolist() == times
 
 
-def test_runs_with_equal_hashes_are_told_apart_word_by_word():
+def test_runs_with_equal_hashes_are_distinguished_word_by_word():
     """With all words of the same value, windows of one length share a hash; only comparing tells them apart."""
     matcher = Matcher([np.array([1, 2])])
     matcher._values[1:] = 7

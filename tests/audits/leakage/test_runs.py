@@ -94,7 +94,7 @@ def test_a_run_ends_with_its_record_and_at_an_unknown_word():
     assert runs.get_texts() == ["one", "three", "four five"]
 
 
-def test_a_word_counts_only_if_every_token_of_it_is_among_the_likeliest():
+def test_a_word_counts_only_if_every_token_of_it_is_among_the_most_likely():
     records = [Record(id="a", text="unseen things")]
     tokens = [[(0, 2, True, 1, -1.0), (2, 6, True, 2, -2.0), (6, 13, True, 1, -4.0)]]
     block = ScoredTokens.of(records, Words.of(records), answers_of(records, tokens))

@@ -172,7 +172,7 @@ def test_epsilon_is_set_beside_the_claim():
 
 
 @pytest.mark.parametrize("by", ["record", "user"])
-def test_a_claim_about_records_is_not_judged_by_users(by):
+def test_a_claim_about_records_is_not_tested_by_users(by):
     audit = MembershipAudit(claimed_epsilon=0.5, by=by)  # three records each: bounds are by user in any case
     finding = judge(audit, FEW.build_given(FEW.build_memoriser())).finding("epsilon_from_counts")
     assert finding.reading.endswith(audit.claim.compare(finding.value, by="user"))

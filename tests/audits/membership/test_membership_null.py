@@ -59,13 +59,13 @@ def check(name, seeds):
 
 
 @pytest.mark.parametrize("name", FEW)
-def test_a_model_that_saw_nobody_is_seldom_accused(name):
+def test_a_model_trained_on_nobody_is_seldom_flagged(name):
     check(name, FEW_SEEDS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SIGNALS.table)
-def test_a_model_that_saw_nobody_is_accused_no_oftener_than_stated(name):
+def test_a_model_trained_on_nobody_is_flagged_no_more_often_than_stated(name):
     check(name, SEEDS)
 
 

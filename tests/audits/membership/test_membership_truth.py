@@ -115,7 +115,7 @@ def test_members_and_non_members_need_no_controls_and_nobody_is_named(by):
     assert "nobody_identified" not in with_controls.note_codes
 
 
-def test_a_model_that_saw_nobody_is_seldom_found_without_controls():
+def test_a_model_trained_on_nobody_is_seldom_found_without_controls():
     found, p = 0, []
     for seed in range(SEEDS):
         world = World(members=10, others=10, controls=0, seed=seed)

@@ -78,7 +78,7 @@ def test_looks_that_decide_are_found_on_users_who_were_not_fitted_to():
     assert ((np.array(list(found.likely.values())) > 0.5) == others).all()
 
 
-def test_where_looks_say_nothing_nothing_is_predicted_better_than_by_chance():
+def test_where_looks_say_nothing_nothing_is_predicted_better_than_by_guessing():
     covered = 0
     for seed in range(20):
         members = texts(300, seed=10 + seed)

@@ -54,7 +54,7 @@ def test_every_method_keeps_the_contract(settings, kind):
 
 
 @pytest.mark.parametrize("method", ["calibrated", "histogram"])
-def test_who_was_learnt_by_heart_is_found_and_the_truth_is_told(method):
+def test_who_was_learnt_by_heart_is_found_and_the_truth_is_reported(method):
     found = result(ProvenanceAudit(shadows=4, method=method), WORLD, WORLD.build_memoriser())
     assert found.finding("auc").value == 1
     assert found.finding("recall").value == 1
@@ -103,7 +103,7 @@ def test_nobody_is_found_among_many_more_often_than_alpha_allows():
     assert binomial_p(hits, len(worlds), 0.2) > 0.001
 
 
-def test_a_person_alone_is_judged_against_people_cut_down_to_as_many_texts():
+def test_a_person_alone_is_tested_against_people_cut_down_to_as_many_texts():
     person = [record for record in WORLD.member_records if record.owner == WORLD.member_records[0].owner]
     texts = [Record(id=record.id, text=record.text) for record in person][:2]
     audit = ProvenanceAudit(shadows=4, least=5)
@@ -118,7 +118,7 @@ def test_a_person_alone_is_judged_against_people_cut_down_to_as_many_texts():
     assert found.note_codes == ("queries",)
 
 
-def test_people_with_too_little_text_are_not_judged_and_told_how_much_is_needed():
+def test_people_with_too_little_text_are_not_tested_and_told_how_much_is_needed():
     short = [Record(id="a", user="ann", text="word1 word2"), Record(id="b", user="bob", text=" ")]
     corpora = {**WORLD.corpora, AUDITED: Corpus.of([*WORLD.corpora[AUDITED], *short])}
     found = result(ProvenanceAudit(shadows=4), WORLD, WORLD.build_memoriser(), corpora=corpora, cohorts={})
@@ -130,7 +130,7 @@ def test_people_with_too_little_text_are_not_judged_and_told_how_much_is_needed(
     assert [(each.finding, each.code) for each in nothing.skipped] == [(None, "too_little_text")]
 
 
-def test_it_is_said_when_too_few_calibration_users_have_enough_text():
+def test_it_is_reported_when_too_few_calibration_users_have_enough_text():
     person = Corpus.of([Record(id="1", text=" ".join(f"word{i}" for i in range(60)))])
     given = {"corpora": {**WORLD.corpora, AUDITED: person}, "cohorts": {}}
     found = result(ProvenanceAudit(shadows=4), WORLD, Null(), **given)
@@ -138,7 +138,7 @@ def test_it_is_said_when_too_few_calibration_users_have_enough_text():
     assert rows(found)["the person"]["decision"] == "no comparable users"
 
 
-def test_it_is_said_when_there_are_too_many_people_for_the_calibration_users():
+def test_it_is_reported_when_there_are_too_many_people_for_the_calibration_users():
     world = World(members=4, others=20, controls=80)
     found = result(ProvenanceAudit(shadows=4), world, world.build_memoriser())
     assert found.finding("auc").value == 1
@@ -146,7 +146,7 @@ def test_it_is_said_when_there_are_too_many_people_for_the_calibration_users():
     assert "smallest_p" in found.note_codes
 
 
-def test_with_too_few_controls_nothing_is_trained_or_asked():
+def test_with_too_few_controls_nothing_is_trained_or_scored():
     audit, world = ProvenanceAudit(shadows=4), World(controls=60)
     evidence = gather(audit, world, world.build_memoriser())
     assert not evidence.answers

@@ -58,7 +58,7 @@ def differences_of(words):
         ({"unknown": 80}, "more unknown words"),
     ],
 )
-def test_whoever_writes_unlike_all_calibration_users_is_told_apart(habits, reason):
+def test_whoever_writes_unlike_all_calibration_users_is_distinguished(habits, reason):
     first, *others = differences_of(writers(np.random.default_rng(0), **habits))
     assert reason in first.split(", ")
     assert others == [""] * (PEOPLE - 1)
@@ -91,7 +91,7 @@ def found_about(texts, learnt=()):
     return audit.run(collect_evidence(audit, evidence, score=world.score, train=world.train), stream(0, "provenance"))
 
 
-def test_a_person_unlike_the_controls_is_not_accused_and_the_reason_is_told():
+def test_a_person_unlike_the_controls_is_not_flagged_and_the_reason_is_reported():
     rng = stream(3, "long")
     texts = [" ".join(f"word{int(300 ** rng.random())}" for _ in range(400)) for _ in range(3)]
     found = found_about(texts, learnt=True)
@@ -125,7 +125,7 @@ def corpus_of(words, users, name, seed):
     )
 
 
-def test_a_group_that_writes_about_other_things_is_told_apart_and_one_that_does_not_is_not():
+def test_a_group_that_writes_about_other_things_is_distinguished_and_one_that_does_not_is_not():
     words = [f"w{i}" for i in range(80)]
     calibration = corpus_of(words, 40, "c", 0)
     assert find_group_shift(corpus_of(words, 40, "p", 1), calibration) is None

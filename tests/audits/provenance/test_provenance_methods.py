@@ -52,7 +52,7 @@ def test_the_last_rank_is_not_dropped_and_what_is_not_shown_has_its_own_place():
     assert find_bins(np.array([1.0, 1000, 2000, np.inf]), 10, 1000).tolist() == [0, 9, 9, 10]
 
 
-def test_shadows_that_saw_everybody_they_are_asked_about_teach_nothing():
+def test_shadows_that_saw_everybody_they_are_scored_about_teach_nothing():
     rng = np.random.default_rng(1)
     words, shadow = made_words(rng, 5), made_words(rng, 40)
     machine = Histogram(words=words, shadows=[(shadow, np.ones(40, bool))], vocabulary=200, k=None)

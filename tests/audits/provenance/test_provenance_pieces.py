@@ -39,7 +39,7 @@ def test_what_was_asked_already_is_not_asked_again():
     assert [(find_text(piece), piece.text) for piece in found] == [(3, "e e e")]
 
 
-def test_pieces_are_told_apart_and_their_texts_found_whatever_people_are_called():
+def test_pieces_are_distinguished_and_their_texts_found_whatever_people_are_called():
     texts = {"a": written("a b c d", user="a"), "a/0": written("x y c d", "p q r s", user="a/0")}
     corpus = build_pieces(texts, 2, 4, name="pieces")
     assert len({piece.id for piece in corpus}) == 3
@@ -119,14 +119,14 @@ def test_the_contract_is_kept():
     check_audit(ProvenanceAudit(**SETTINGS), WORLD)
 
 
-def test_who_has_only_short_texts_is_judged_by_whole_ones():
+def test_who_has_only_short_texts_is_tested_by_whole_ones():
     audit = ProvenanceAudit(shadows=4, pieces=400)
     evidence = gather(audit, WORLD, WORLD.build_memoriser())
     assert PIECES not in evidence.corpora
     assert audit.run(evidence, stream(0, "provenance")).finding("auc").value == 1
 
 
-def test_whoever_has_no_text_is_told_how_much_is_needed():
+def test_whoever_has_no_text_is_reported_how_much_is_needed():
     audit = ProvenanceAudit(**SETTINGS)
     given = replace(WORLD.build_given(WORLD.build_memoriser()), seed=WORLD.seed)
     blank = replace(given, corpora={**given.corpora, AUDITED: Corpus.of(written(" "))}, cohorts={})

@@ -90,7 +90,7 @@ def test_a_file_without_users_is_one_person():
     assert list(selector.rank_texts([Record(id="1", text="the"), Record(id="2", text="cat")])) == [PERSON]
 
 
-def test_the_first_texts_of_everybody_are_asked_in_the_order_of_choice():
+def test_the_first_texts_of_everybody_are_scored_in_the_order_of_choice():
     chosen = {"bob": texts("a", "b", "c", user="bob"), "ann": texts("d", user="ann")}
     assert [record.text for record in build_queries(chosen, 2, name="x")] == ["d", "a", "b"]
 
@@ -120,12 +120,12 @@ def test_a_budget_that_does_not_reach_is_refused_with_one_that_does():
     assert plan(budget=63)
 
 
-def test_nobody_is_asked_more_than_the_queries():
+def test_nobody_is_scored_more_than_the_queries():
     corpora = plan(queries=1, method="histogram")
     assert [len(corpora[part]) for part in (QUERIES, CALIBRATION, TRAINING)] == [2, 20, 60]
 
 
-def test_others_are_asked_no_more_texts_than_the_longest_person_has():
+def test_others_are_scored_no_more_texts_than_the_longest_person_has():
     corpora = plan(people=texts("word1 word2"), method="histogram")
     assert [len(corpora[part]) for part in (QUERIES, CALIBRATION, TRAINING)] == [1, 20, 60]
 

@@ -150,7 +150,7 @@ def test_dialogues_are_audited_by_the_words_of_the_reply(tmp_path):
 
 
 @pytest.mark.slow
-def test_nobody_is_accused_by_targets_that_never_saw_them(targets, people, judged, record_property):
+def test_nobody_is_flagged_by_targets_not_trained_on_them(targets, people, judged, record_property):
     """Every target has people and calibration users of its own: p-values of different targets are independent."""
     in_pieces = {"top_k": 1, "pieces": 8}
     audits = {"all words": {}, "top-1": {"top_k": 1}, "pieces": in_pieces, "histogram": {"method": "histogram"}}

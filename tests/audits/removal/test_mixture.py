@@ -102,7 +102,7 @@ def test_where_no_share_fits_none_is_left():
     assert not fits_no_share(between, 0.95)
 
 
-def test_large_sets_are_told_either_way():
+def test_large_sets_are_reported_either_way():
     rng = np.random.default_rng(1)
     assert all(decide_mixture(draw_mixture(rng, size=2000, share=1)) == "still there" for _ in range(50))
     assert sum(decide_mixture(draw_mixture(rng, size=2000, share=0)) == "gone" for _ in range(50)) >= 45
@@ -158,7 +158,7 @@ def test_so_many_as_would_do_really_do():
     assert min(Mixture(**{**vars(case), "size": enough // 2, "low_confidence": 0}).compute_power()) < 0.8
 
 
-def test_where_members_look_like_anybody_nothing_is_told():
+def test_where_members_look_like_anybody_nothing_is_reported():
     case = Mixture(low_confidence=3, size=100, members=Rate(value=0.1, size=500), unseen=Rate(value=0.1, size=500))
     assert (decide_mixture(case), case.compute_power(), case.find_sufficient_size()) == (
         "inconclusive",

@@ -66,7 +66,7 @@ def test_the_share_that_is_still_in_is_found(share):
 
 
 @pytest.mark.parametrize(("worlds", "accused", "gone"), [(20, 3, 15), pytest.param(40, 6, 30, marks=pytest.mark.slow)])
-def test_a_model_that_never_saw_the_set_is_hardly_ever_accused(worlds, accused, gone):
+def test_a_model_not_trained_on_the_set_is_hardly_ever_flagged(worlds, accused, gone):
     decisions = []
     for seed in range(worlds):
         query, controls = images(40, 100 + seed, "query"), images(60, 200 + seed, "control")
@@ -114,7 +114,7 @@ def test_neither_order_nor_blocks_move_a_finding():
     assert plain.findings == turned.findings
 
 
-def test_controls_among_the_query_set_are_refused_before_anything_is_asked():
+def test_controls_among_the_query_set_are_refused_before_anything_is_scored():
     with refused("controls_in_query_set"):
         run(FEW_MODELS, memoriser([]), [*QUERY, replace(CONTROL[0], id="x")], CONTROL)
 

@@ -100,7 +100,7 @@ def unlearnt(source: Path, out: Path, people: Trained, *, ascend: bool) -> Path:
     ("name", "verdict"),
     [("with", "still there"), ("without", "gone"), ("fine-tuned", "still there")],
 )
-def test_what_became_of_twenty_people_is_told(people, name, verdict):
+def test_what_became_of_twenty_people_is_reported(people, name, verdict):
     assert people.verdict(name, RemovalAudit(models=4)) == verdict
 
 
@@ -125,7 +125,7 @@ def opinions(count, seed):
 
 
 @pytest.mark.parametrize(("seed", "verdict"), [(0, "still there"), (1, "gone")])
-def test_a_text_classifier_is_judged_too(tmp_path_factory, seed, verdict):
+def test_a_text_classifier_is_tested_too(tmp_path_factory, seed, verdict):
     folder = tmp_path_factory.getbasetemp() / "classifier"
     recipe = load_recipe(
         "text-classifier",

@@ -96,7 +96,7 @@ def count_decisions(worlds, **world):
     [(800, 20), *(pytest.param(size, 300, marks=pytest.mark.slow) for size in (5, 20, 50, 200, 500, 800))],
 )
 @pytest.mark.parametrize("weakly", [True, False])
-def test_a_set_that_was_never_in_is_accused_no_more_often_than_stated(size, weakly, worlds):
+def test_a_set_that_was_never_in_is_flagged_no_more_often_than_stated(size, weakly, worlds):
     decisions = count_decisions(worlds, size=size, share=0.0, weakly=weakly)
     assert binomial_p(decisions["still there"], worlds, 0.05) > 0.001
     assert size < 800 or decisions["gone"] > 0.7 * worlds

@@ -58,7 +58,7 @@ def test_matches_do_not_overlap_unless_wanted():
     assert [match.text for match in matcher.find_matches("12345", overlapping=True)] == ["12", "23", "34", "45"]
 
 
-def test_card_numbers_are_told_from_other_digits_by_their_check_digit():
+def test_card_numbers_are_reported_from_other_digits_by_their_check_digit():
     good = "411111111111111" + compute_check_digit("411111111111111")
     matcher = Matcher(parse_format("{card}"))
     assert [match.text for match in matcher.find_matches(f"no 4111111111111112, yes 9{good}7")] == [good]

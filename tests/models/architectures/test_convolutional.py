@@ -56,7 +56,7 @@ def test_logits_are_the_sums_over_the_past(form):
 
 
 @every_form
-def test_a_text_read_symbol_by_symbol_is_the_text_read_at_once(form):
+def test_a_text_read_token_by_token_is_the_text_read_at_once(form):
     model, ids, state, logits = model_of(form), tokens(3, 9), None, []
     for t in range(9):
         answer = model(ids[:, t : t + 1], past_key_values=state, use_cache=True)
@@ -68,7 +68,7 @@ def test_a_text_read_symbol_by_symbol_is_the_text_read_at_once(form):
 
 @every_form
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_padding_changes_no_number_of_a_real_symbol(form, side):
+def test_padding_changes_no_number_of_a_real_token(form, side):
     model, ids, lengths = model_of(form), tokens(4, 9), [9, 4, 1, 6]
     padded, mask = torch.zeros_like(ids), torch.zeros_like(ids)
     spans = [slice(0, n) if side == "right" else slice(9 - n, 9) for n in lengths]

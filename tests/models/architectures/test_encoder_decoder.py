@@ -79,7 +79,7 @@ def test_logits_are_those_of_each_pair_alone_stepped_one_by_one(cell, attention,
 
 
 @every_form
-def test_padded_targets_change_no_number_of_a_real_symbol(cell, attention):
+def test_padded_targets_change_no_number_of_a_real_token(cell, attention):
     model, targets = model_of(cell, attention), symbols(3, 5)
     padded, mask, sources = ragged([7, 1, 4])
     shown = torch.ones(3, 5, dtype=torch.long)
@@ -114,7 +114,7 @@ def test_the_encoder_need_not_run_twice(cell, attention):
     torch.testing.assert_close(torch.cat([first.logits, second.logits], 1), whole)
 
 
-def test_labels_are_predicted_from_those_before_them_and_the_start_symbol():
+def test_labels_are_predicted_from_those_before_them_and_the_start_token():
     model, labels = model_of(), symbols(2, 5)
     labels[0, 3:] = -100
     padded, mask, _ = ragged([3, 6])
@@ -149,7 +149,7 @@ def test_generating_with_the_state_carried_along_equals_reading_all_again(cell, 
     assert (texts[0][:, 0] == 1).all()
 
 
-def test_greedy_generation_takes_the_likeliest_symbol_each_time():
+def test_greedy_generation_takes_the_most_likely_token_each_time():
     model = model_of(seed=4)
     padded, mask, sources = ragged([7, 2, 4])
     texts = model.generate(padded, attention_mask=mask, max_new_tokens=6, eos_token_id=None)

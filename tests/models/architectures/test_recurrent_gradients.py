@@ -63,7 +63,7 @@ def test_a_text_read_in_two_parts_is_the_text_read_at_once(cell):
 @every_cell
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("use_cache", [True, False])
-def test_padding_changes_no_number_of_a_real_symbol(cell, side, use_cache):
+def test_padding_changes_no_number_of_a_real_token(cell, side, use_cache):
     model, ids, lengths = model_of(cell), symbols(4, 9), [9, 4, 1, 6]
     padded, mask = torch.zeros_like(ids), torch.zeros_like(ids)
     spans = [slice(0, n) if side == "right" else slice(9 - n, 9) for n in lengths]
@@ -143,7 +143,7 @@ def test_the_papers_sizes_have_620_thousand_parameters(cell, layers, units, embe
     assert sum(p.numel() for p in model.parameters()) == pytest.approx(620_000, abs=1_000)
 
 
-def test_dropout_is_off_when_the_model_is_asked_and_on_when_it_learns():
+def test_dropout_is_off_when_the_model_is_scored_and_on_when_it_learns():
     model, ids = model_of(dropout=0.5), symbols(2, 6)
     assert torch.equal(model(ids).logits, model(ids).logits)
     model.train()

@@ -49,7 +49,7 @@ def test_the_logarithmic_panel_shows_what_is_found_without_exceeding_a_rate():
         assert drawn == pytest.approx(float(logarithmic.y.to_unit(found)), abs=0.02)
 
 
-def test_the_curve_is_told_in_words_as_far_as_there_are_non_members():
+def test_the_curve_is_reported_in_words_as_far_as_there_are_non_members():
     figure = draw_roc(build_roc_table([3.0, 2.0, 0.0, 5.0], np.arange(100) / 100))
     assert "75 % of members are found where 1 % of non-members are flagged" in figure.description
     assert "0.1 %" not in figure.description

@@ -42,7 +42,7 @@ def tables(epsilons):
     }
 
 
-def test_users_are_ranked_and_the_flagged_ones_told_apart(result):
+def test_users_are_ranked_and_the_flagged_ones_distinguished(result):
     ranked, beside, grouped = draw_leakage_figures(result, tables([0.5, 3.0, 1.5]))
     (panel,) = ranked.panels
     (first, second), (third,) = dots(panel, "found"), dots(panel, "control")
