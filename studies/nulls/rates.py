@@ -33,7 +33,7 @@ class Rates:
     guarded: float
     """Inconclusive because of the guard, the blind baseline or the placebo."""
     contradictory: float
-    """Somebody is named, and the outcome is that nothing was found."""
+    """Somebody is named, and the outcome is not that something was found."""
     by_target: dict[str, float]
     """The largest of the three rates, by target."""
     p: float
@@ -60,7 +60,7 @@ def summarise(cell: Cell, said: Sequence[Said]) -> Rates:
     targets = np.array([f"{each.set} {each.target}" for each in said])
     claims = {
         "found": np.array([each.outcome == "found" for each in said]),
-        "named": np.array([each.named and each.outcome != "inconclusive" for each in said]),
+        "named": np.array([each.named for each in said]),
         "low_p": np.array([bool(each.low_p) for each in said]),
     }
     guarded = np.array([each.outcome == "inconclusive" and each.code in _BLAMED for each in said])
@@ -72,7 +72,7 @@ def summarise(cell: Cell, said: Sequence[Said]) -> Rates:
         low_p=float(claims["low_p"].mean()) if any(each.low_p is not None for each in said) else None,
         inconclusive=float(np.mean([each.outcome in ("inconclusive", "refused") for each in said])),
         guarded=float(guarded.mean()),
-        contradictory=float(np.mean([each.named and each.outcome == "not_found" for each in said])),
+        contradictory=float(np.mean([each.named and each.outcome != "found" for each in said])),
         by_target={str(t): float(worst[targets == t].mean()) for t in np.unique(targets)},
         p=min(1.0, 3 * min(test_rate(flags, targets, ALPHA) for flags in claims.values())),
         guarded_p=test_rate(guarded, targets, INCONCLUSIVE_AT_MOST) if cell.design.exchangeable else 1.0,

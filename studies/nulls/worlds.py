@@ -142,7 +142,7 @@ def _has_named(units: Mapping[str, list[Any]]) -> bool:
     return any(map(bool, flags)) or any(str(word) in _NAMING for word in words)
 
 
-_NAMING = {"found", "used", "still_there", "still there", "identified"}
+_NAMING = {"member", "still there"}
 """What tables say of somebody who is said to be in the training set."""
 
 
