@@ -49,7 +49,8 @@ reproduce: $(VENV)/dev
 
 # make nulls DATA=folder [CELLS='membership-user-*']; what was done before is not done again
 nulls: $(VENV)/dev
-	OMP_NUM_THREADS=1 $(BIN)/python studies/nulls/run.py $(CELLS) $(if $(DATA),--data $(DATA))
+	OMP_NUM_THREADS=1 $(BIN)/python studies/nulls/run.py $(CELLS) --jobs 2 $(if $(DATA),--data $(DATA))
+	$(BIN)/python studies/nulls/table.py .recollect/nulls/results
 
 # the wheel as users get it: built, installed into an environment of its own, and put to work outside of the checkout
 wheel:

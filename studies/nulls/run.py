@@ -7,15 +7,17 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from fnmatch import fnmatch
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from cells import Cell, list_cells
+from cells import list_cells
 from people import SETS, TARGETS, find_data, list_targets
-from rates import Rates, summarise
+from rates import summarise
 from trainings import Bench
 from worlds import run_cell
 
@@ -32,26 +34,26 @@ def main() -> int:
         sets.append(name)
         for target in list_targets(name) if not given.ready else ():
             bench.prepare(name, target, fleet=not given.no_fleet)
-    cells = [cell for cell in list_cells() if any(fnmatch(cell.name, pattern) for pattern in given.cells)]
-    failing = [] if given.prepare else [cell.name for cell in cells if not run(bench, sets, cell, given)]
-    print("\n".join(f"FAIL {name}" for name in failing))
-    return int(bool(failing))
+    if given.prepare:
+        return 0
+    names = [cell.name for cell in list_cells() if any(fnmatch(cell.name, pattern) for pattern in given.cells)]
+    with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
+        for row in pool.map(partial(run, bench, sets, given), names):
+            print(row, flush=True)
+    return 0
 
 
-def run(bench: Bench, sets: Sequence[str], cell: Cell, given: argparse.Namespace) -> bool:
-    """Run one cell and print its row; whether it holds its rates."""
+def run(bench: Bench, sets: Sequence[str], given: argparse.Namespace, cell_name: str) -> str:
+    """Run one cell; its row."""
     began, cpu, said = time.monotonic(), time.process_time(), []
+    cell = next(cell for cell in list_cells() if cell.name == cell_name)
     for name in [name for name in cell.sets if name in sets]:
         file = given.results / name / f"{cell.name}.json"
         if given.again:
             file.unlink(missing_ok=True)
         said += run_cell(cell, partial(bench.load, name), file, until=given.worlds, targets=given.targets)
-    if not said:
-        return True
-    rates: Rates = summarise(cell, said)
     took = f"{time.monotonic() - began:.0f} s, {time.process_time() - cpu:.0f} s of CPU"
-    print(f"{cell.name:45s} {rates.line()}  {took}", flush=True)
-    return rates.holds
+    return f"{cell.name:45s} {summarise(cell, said).line() if said else 'skipped: its data is absent'}  {took}"
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -65,6 +67,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--sets", type=lambda text: text.split(","), default=list(SETS), help="of reddit,irc,synthetic")
     parser.add_argument("--worlds", type=int, help="draw no more than so many worlds of each cell and set")
     parser.add_argument("--targets", type=int, default=TARGETS, help="how many targets worlds are drawn for")
+    parser.add_argument("--jobs", type=int, default=1, help="how many cells are run at once, each in its own process")
     parser.add_argument("--again", action="store_true", help="draw worlds again that were drawn before")
     parser.add_argument("--prepare", action="store_true", help="train and score only")
     parser.add_argument("--ready", action="store_true", help="all that is needed is trained: train nothing")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evi
 from recollect.streams import stream
 
 ALPHA = 0.05
+CALIBRATING = 4
+"""Shadow models that provenance is given."""
 SAVE_EVERY = 20
 """Worlds."""
 
@@ -103,9 +105,10 @@ def build_evidence(method: Method, trained: Trained, world: World) -> Evidence:
         training = [record for user in trained.division.fleet for record in trained.people.records[user]]
         corpora[CONTROLS] = Corpus.of([*corpora[CONTROLS], *training], name=CONTROLS)
     if method.models in ("fleet", "calibration", "removal"):
-        models |= trained.shadows
+        shadows = trained.shadows
+        models |= dict(list(shadows.items())[:CALIBRATING]) if method.models == "calibration" else shadows
         roles = (AUDITED, CONTROLS) if method.models == "fleet" else (CONTROLS,)
-        cohorts = {role: _build_cohorts(trained, corpora[role]) for role in roles}
+        cohorts = {role: _build_cohorts(trained, corpora[role], models) for role in roles}
     if world.change != "as they are":
         users = {record.digest: record.owner for corpus in corpora.values() for record in corpus}
         models = {name: change_model(model, world, users) for name, model in models.items()}
@@ -189,10 +192,11 @@ def _choose_pools(method: Method, trained: Trained) -> Pools:
     )
 
 
-def _build_cohorts(trained: Trained, corpus: Corpus) -> Cohorts:
+def _build_cohorts(trained: Trained, corpus: Corpus, models: Collection[str]) -> Cohorts:
     """Which people of a corpus trained which shadow."""
     users = {record.owner for record in corpus}
-    members = {name: sorted(users.intersection(chosen)) for name, chosen in trained.cohorts.items()}
+    chosen = {name: members for name, members in trained.cohorts.items() if name in models}
+    members = {name: sorted(users.intersection(trained_on)) for name, trained_on in chosen.items()}
     return Cohorts.of(members, units=users, unit="user", corpus=corpus.digest, seed=0)
 
 
