@@ -59,7 +59,7 @@ class Cell:
     @property
     def sets(self) -> tuple[str, ...]:
         """The sets in which it can be drawn: made-up people write without times."""
-        if self.design.period == "any":
+        if self.design.period == "any" and not self.design.timed:
             return self.method.sets
         return tuple(name for name in self.method.sets if SOURCES[name].time)
 
@@ -148,7 +148,7 @@ def _choose_models(signal: str) -> Models:
 METHODS = _list_methods()
 _BY_USER = ("1-record", "2-records", "5-records", "one-1-record", "one-2-records", "one-5-records")
 _DECIDING = {
-    "membership-user-loss": ("equal", *_BY_USER, "one-another-month", "another-month"),
+    "membership-user-loss": ("equal", "equal-timed", *_BY_USER, "one-another-month", "another-month"),
     "membership-user-ratio": ("equal", *_BY_USER),
     "membership-record-loss": ("equal", "short"),
     "membership-record-ratio": ("equal", "short"),
@@ -163,6 +163,7 @@ _DECIDING = {
 _OTHERS = {
     "membership-user-loss": (
         "one",
+        "one-timed",
         "three",
         "19-controls",
         "few-controls",
@@ -188,11 +189,11 @@ _OTHERS = {
     ),
     "membership-record-loss": ("one", "few-controls", "1000-controls", "another-month", "heavy-tails", "ties", "known"),
     "exposure": ("secrets-1", "secrets-2", "secrets-20", "secrets-50"),
-    "leakage": ("three", "5-records", "short", "heavy-tails"),
+    "leakage": ("three", "equal-timed", "5-records", "short", "heavy-tails"),
     "leakage-folds": ("forty", "another-month"),
-    "provenance": ("three", "19-controls", "5-records", "half-controls", "short"),
+    "provenance": ("three", "one-timed", "equal-timed", "19-controls", "5-records", "half-controls", "short"),
     "provenance-histogram": ("equal", "one", "5-records"),
-    "removal-set": ("one", "three", "5-records", "half-controls", "short", "another-month"),
+    "removal-set": ("one", "equal-timed", "three", "5-records", "half-controls", "short", "another-month"),
     "removal-record": ("short", "another-month"),
     "removal-user": ("equal", "one", "5-records", "half-controls", "another-month"),
 }

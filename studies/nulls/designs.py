@@ -42,9 +42,10 @@ class Design:
     control_records: float = 1.0
     texts: Literal["any", "short"] = "any"
     """Which records of the audited people."""
-    period: Literal["any", "another", "another, unknown"] = "any"
-    """Whether the controls wrote in another period than the audited and the target's members, and whether the times of
-    records are given."""
+    period: Literal["any", "another"] = "any"
+    """Whether the controls wrote in another period than the audited and the target's members."""
+    timed: bool = False
+    """Whether the times of records are given."""
     scores: Literal["as they are", "heavy tails", "ties"] = "as they are"
     """What is done to the stored log-probabilities."""
     known: bool = False
@@ -112,6 +113,7 @@ DESIGNS = {
             audited=40,
             controls=160,
             period="another",
+            timed=True,
             exchangeable=False,
         ),
         Design(
@@ -119,7 +121,7 @@ DESIGNS = {
             title="another period, times not given",
             audited=40,
             controls=160,
-            period="another, unknown",
+            period="another",
             exchangeable=False,
         ),
         Design(
@@ -127,15 +129,18 @@ DESIGNS = {
             title="1 person of another period, times given",
             audited=1,
             period="another",
+            timed=True,
             exchangeable=False,
         ),
         Design(
             name="one-another-month-unknown",
             title="1 person of another period, times not given",
             audited=1,
-            period="another, unknown",
+            period="another",
             exchangeable=False,
         ),
+        Design(name="equal-timed", title="equal: 20 people against 99, times given", timed=True),
+        Design(name="one-timed", title="1 person against 99, times given", audited=1, timed=True),
         Design(name="heavy-tails", title="equal, scores with heavy tails", scores="heavy tails"),
         Design(name="ties", title="equal, scores with ties", scores="ties"),
         *(
@@ -199,7 +204,6 @@ def draw_world(
     """
     audited, controls = _draw_people(trained, design, pools, rng)
     amounts = [_count_records(share, trained.people.amount) for share in (design.records, design.control_records)]
-    timed = design.period != "another, unknown"
     sides = {}
     for role, chosen, amount, texts in (
         (AUDITED, audited, amounts[0], design.texts),
@@ -210,7 +214,7 @@ def draw_world(
             for user in chosen
             for record in _draw_records(trained.people.records[user], 1 if single else amount, texts, rng)
         ]
-        sides[role] = Corpus.of([_strip_time(record, timed) for record in records], name=role)
+        sides[role] = Corpus.of([_strip_time(record, design.timed) for record in records], name=role)
     return World(
         corpora=sides,
         members=_say_members(audited) if design.known else None,
