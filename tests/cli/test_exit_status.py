@@ -63,7 +63,7 @@ def test_a_limit_on_an_end_of_an_interval_names_that_end():
 def test_a_limit_that_cannot_be_checked_does_not_hide_one_that_was_passed():
     status, why = ended(["acu>1", "auc>0.6"], findings=(AUC,))
     assert status == 2
-    assert why.startswith("auc is 0.7, which passes the limit 'auc>0.6'. The limit 'acu>1' cannot be judged")
+    assert why.startswith("auc is 0.7, which passes the limit 'auc>0.6'. The limit 'acu>1' cannot be checked")
 
 
 def test_a_cause_that_audits_share_is_reported_once_and_names_them(capsys):

@@ -56,7 +56,7 @@ def build_audit_command(audit: str) -> Callable[..., None]:
 def _run(audit: str, fields: list[DeclaredField], options: Mapping[str, Any]) -> None:
     """Run the audit, show how far it is and what was found, and end with the status that CI needs.
 
-    Status 1: a limit was passed. Status 2: something of the audit failed, or a limit cannot be judged. The result is
+    Status 1: a limit was exceeded. Status 2: something of the audit failed, or a limit cannot be checked. The result is
     shown and kept in either case.
     """
     from recollect.session import Session

@@ -93,7 +93,7 @@ class Call:
         if tokenizer is not None and all(isinstance(model, ModelRef) for model in models.values()):
             raise PlanError(
                 "A tokenizer is given, and every model is named by a string and has its own.",
-                do="Leave tokenizer= out; it belongs to a model in memory.",
+                do="Leave tokenizer= out; it is for a model in memory.",
                 code="tokenizer_not_wanted",
             )
         settings = {name: self.given[name] for name in self.settings if name in self.given}
@@ -173,7 +173,7 @@ def _build_members(chosen: Mapping[str, Any]) -> MembersRef | Members | Path | C
     if stated_members is not None:
         if len(chosen) > 1 or "members" not in chosen:
             raise PlanError(
-                f"{type(stated_members).__name__} tell of members and non-members, and more is said of non-members.",
+                f"{type(stated_members).__name__} contain members and non-members, and non-members are given besides.",
                 do="Give them as members= and nothing else.",
                 code="needless_non_members",
             )

@@ -1,4 +1,4 @@
-"""What a plan leaves unsaid and the model itself tells: an adapter's base, and the privacy that its card claims."""
+"""Defaults that come from the model itself: an adapter's base, and the privacy claim of its card."""
 
 from __future__ import annotations
 

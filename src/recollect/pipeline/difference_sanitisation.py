@@ -61,7 +61,7 @@ class DifferenceSanitiser:
             corpus: What to sanitise.
             work: The work folder, in which the two models and their answers are kept.
             layout: How the models are trained side by side; None to pick by a short trial.
-            progress: Told now and then how far it is.
+            progress: Called regularly with the progress.
         """
         found = self.compute_differences(corpus, work, layout=layout, progress=progress)
         return sanitise_by_scores(corpus, found, share=self.share, reason=REASON)

@@ -1,4 +1,4 @@
-"""Limits that no finding may pass, for continuous integration: `auc>0.6` or, for the sure part, `auc.lower>0.6`."""
+"""Limits on findings, for continuous integration: `auc>0.6` or, for the confidence limit, `auc.lower>0.6`."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ class Limit:
             return findings[self.name]
         for skipped in result.skipped:
             if skipped.finding in (self.name, None):
-                raise PlanError(f"The limit {str(self)!r} cannot be judged: {skipped.reason}", code=skipped.code)
+                raise PlanError(f"The limit {str(self)!r} cannot be checked: {skipped.reason}", code=skipped.code)
         for withheld in result.withheld:
             if withheld.finding == self.name:
-                raise PlanError(f"The limit {str(self)!r} cannot be judged: {withheld.reason}", code=withheld.code)
+                raise PlanError(f"The limit {str(self)!r} cannot be checked: {withheld.reason}", code=withheld.code)
         known = f"There are: {', '.join(findings)}." if findings else "There are none."
         raise PlanError(
-            f"The limit {str(self)!r} cannot be judged: the {result.audit} audit has no finding {self.name!r}.",
+            f"The limit {str(self)!r} cannot be checked: the {result.audit} audit has no finding {self.name!r}.",
             do=f"{suggest_name(self.name, findings)}{known}",
             code="no_such_finding",
         )
@@ -93,7 +93,7 @@ class Limit:
             return finding.value
         if finding.interval is None:
             raise PlanError(
-                f"The limit {str(self)!r} cannot be judged: {finding.name} has no interval.",
+                f"The limit {str(self)!r} cannot be checked: {finding.name} has no interval.",
                 do=f"Set the limit on its value: {str(replace(self, end=None))!r}.",
                 code="no_interval",
             )
@@ -104,7 +104,7 @@ class Limit:
 
 
 def check_limits(limits: Iterable[Limit], result: Result) -> tuple[LimitCheck, ...]:
-    """Whether a result kept each limit; one that cannot be judged is never taken for kept."""
+    """Whether a result kept each limit; one that cannot be checked never counts as kept."""
     return tuple(limit.check(result) for limit in limits)
 
 

@@ -1,4 +1,4 @@
-"""The plan file: one YAML document that says what is audited, with what, and what must not be found.
+"""The plan file: one YAML document that defines what is audited, with what, and which limits apply.
 
 Every complaint names the file and the line. What a run folder keeps as `plan.yaml` (see `plan_writer`) can be read
 again.

@@ -91,7 +91,7 @@ def sanitise_corpus(
             records that two models, each trained on one half, find most differently likely.
         work: The work folder, in which the two models are kept.
         seed: Of their training.
-        progress: Told now and then how far it is.
+        progress: Called regularly with the progress.
         settings: format= (one or several) and mask= of `format`; passage= of `duplicates`; recipe=, share= and per= of
             `difference`.
     """
@@ -234,7 +234,7 @@ def train_model(
         corpus: What it is trained on.
         out: Where the model goes.
         how: What else is given.
-        progress: Told now and then how far it is.
+        progress: Called regularly with the progress.
     """
     from recollect.recipes import trainer
     from recollect.recipes.vocabulary import add_canaries_to_vocabulary

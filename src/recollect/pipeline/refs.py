@@ -90,7 +90,7 @@ class CorpusRef(_Reference):
     corpus: str
     """A .jsonl, .csv, .tsv, .parquet, .txt or .npz file (also .gz, .zst), a folder or glob, or hf:NAME:SPLIT."""
     user_column: str | None = None
-    """The column that says whose record it is; user by default."""
+    """The column with the user of each record; user by default."""
     text_column: str | None = None
     """The column of the text; text by default."""
     source_column: str | None = None
@@ -104,7 +104,7 @@ class CorpusRef(_Reference):
     time_column: str | None = None
     """The column of when the record was written (ISO 8601 or seconds since 1970), for comparing like periods."""
     file_format: str | None = None
-    """jsonl, csv, tsv, parquet, txt or npz, whatever the suffix says."""
+    """jsonl, csv, tsv, parquet, txt or npz; overrides the suffix."""
     running_text: bool = False
     """A .txt file is one text, not a record per line."""
     split: Literal["sentences", "windows"] | None = None
@@ -205,17 +205,17 @@ class MembersRef(_Reference):
 
     @model_validator(mode="after")
     def _refuse_ignored(self) -> Self:
-        """A cohorts.json tells of everybody; what everybody else is can be said beside a list only."""
+        """A cohorts.json covers everybody; others can be declared beside a list only."""
         more = self.non_members is not None or self.others != "unknown"
         if self.cohorts is not None and more:
             raise PlanError(
-                f"{self.members} tells of members and non-members, and more is said of non-members.",
+                f"{self.members} contains members and non-members, and non-members are given besides.",
                 do="Leave out non-members (--non-members, non_members=) and what others are (--others, others=).",
                 code="needless_non_members",
             )
         if self.others != "unknown" and self.members is None and self.non_members is None:
             raise PlanError(
-                "Others are given as non-members, and nobody is listed.",
+                "Others are declared non-members, and no members are listed.",
                 do="Give members (--members, members=), or leave it out.",
                 code="others_of_nobody",
             )

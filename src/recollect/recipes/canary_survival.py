@@ -24,8 +24,8 @@ from recollect.recipes.vocabulary import add_canaries_to_vocabulary
 Fate = Literal["whole", "carried", "cut", "lost"]
 """Of one copy. `kept_whole`: in one training sequence. `kept_by_state`: a border of sequences runs through it, but
 the model's
-state continues across the border, so it is still learnt. `split`: no sequence shows it whole. `lost`: some of it is
-never trained on, because it was cut off or held out for validation."""
+state is carried across the border, so it is still trained on. `split`: no sequence shows it whole. `lost`: some of it
+is never trained on, because it was cut off or held out for validation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class Survival:
     """Its id."""
     planted: int
     unknown_tokens: int
-    """How many of its tokens the vocabulary does not know: what they were is not learnt."""
+    """How many of its tokens are outside the vocabulary: they are not trained on."""
     kept_whole: int
     kept_by_state: int
     split: int
@@ -44,7 +44,7 @@ class Survival:
 
     @property
     def verdict(self) -> Literal["survives", "in part", "lost"]:
-        """Whether all copies that were planted, some, or none can be learnt."""
+        """Whether all planted copies, some, or none can be trained on."""
         learnt = 0 if self.unknown_tokens else self.kept_whole + self.kept_by_state
         return "lost" if not learnt else "survives" if learnt == self.planted else "in part"
 

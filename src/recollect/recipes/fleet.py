@@ -22,7 +22,7 @@ from recollect.recipes.recipe import Recipe
 from recollect.streams import derive_seed
 
 Progress = Callable[[int, int], None]
-"""Told how many epochs have been trained, and how many there are in all."""
+"""Called with how many epochs have been trained, and how many there are in all."""
 POLL_SECONDS = 1.0
 """How often the progress of the workers is looked at."""
 
@@ -80,7 +80,7 @@ def train_fleet(
         fleet: What to train.
         work: The work folder; members are in `models/<address>` there.
         layout: How many processes with how many threads each; None to pick by a short trial.
-        progress: Told now and then how far all members together are.
+        progress: Called regularly with the progress.
     """
     names = list(fleet.cohorts.models)
     missing = [name for name in names if not (fleet.get_folder(work, name) / "card.json").exists()]

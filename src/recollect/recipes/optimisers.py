@@ -77,5 +77,5 @@ class LearningRate:
         return {"lowered": self.lowered, "waited": self.waited, "best": self.best}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `get_state` gave."""
+        """Resume from what `get_state` returned."""
         self.lowered, self.waited, self.best = state["lowered"], state["waited"], state["best"]

@@ -27,7 +27,7 @@ _BLOCK_SIZE = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """What a model is shown, and what it should have said."""
+    """The inputs of a model, and its targets."""
 
     inputs: dict[str, Tensor]
     """Arguments of the model, each with one row per training sequence."""
@@ -71,7 +71,7 @@ class Sequences(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SpecialTokens:
-    """The tokens around a text, which are no part of it."""
+    """The special tokens around a text."""
 
     padding: int
     before: tuple[int, ...] = ()

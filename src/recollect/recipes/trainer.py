@@ -52,7 +52,7 @@ def train(  # noqa: PLR0913 - a recipe, its data, and what surrounds a training
         cohort: The cohorts, and for which of their models: trains on its members only.
         seed: Of the first weights, the order, and dropout.
         threads: How many threads torch may use; None for as many as it began with, or as it likes.
-        progress: Is told now and then where the training is.
+        progress: Called regularly with the progress of the training.
         on_epoch: Called at the end of each epoch; numbers that they return are added to the curve.
 
     Raises:

@@ -45,7 +45,7 @@ class Update(Protocol):
         """Tensors and facts that it must be given back to continue."""
 
     def restore(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-        """Go on from what `get_state` gave."""
+        """Resume from what `get_state` returned."""
 
     def get_spent(self) -> dict[str, Any] | None:
         """The (ε, δ) spent so far, for the curve; None without differential privacy."""
@@ -148,7 +148,7 @@ class PlainUpdate:
         return {**add_prefix("optimiser", tensors), **add_prefix("carry", carry)}, facts
 
     def restore(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-        """Go on from what `get_state` gave."""
+        """Resume from what `get_state` returned."""
         set_optimiser_state(self.optimiser, select_prefix(tensors, "optimiser"), facts["optimiser"])
         carry = select_prefix(tensors, "carry")
         self._state = tuple(carry[str(i)] for i in range(len(carry))) or None

@@ -1,1 +1,1 @@
-"""The demonstration: synthetic people, small models of which it is known what they learnt, and all five audits."""
+"""The demonstration: synthetic people, small models with known training sets, and all five audits."""

@@ -18,7 +18,7 @@ from recollect.results.result import Result
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedVerdict:
-    """What one audit said, and what is true."""
+    """One audit's verdict, and the ground truth."""
 
     plan: str
     """The name of the plan, and of the run folder."""
@@ -29,12 +29,12 @@ class CheckedVerdict:
 
 
 def demonstrate(folder: Path, *, seed: int, progress: Progress) -> Iterator[CheckedVerdict]:
-    """Each verdict as it is reached, beside the truth. Killed and called again, it resumes.
+    """Each verdict as it is reached, beside the ground truth. It resumes after a kill.
 
     Args:
         folder: Gets data, models, plans, and one run folder for each plan.
         seed: The same seed gives the same verdicts and numbers.
-        progress: Told what is being done, and how far it is.
+        progress: Called with the progress.
     """
     make_private_folder(folder)
     for plan in TRUTHS:

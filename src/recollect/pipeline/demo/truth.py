@@ -1,4 +1,4 @@
-"""What is true of the demonstration's models, so that everybody can see whether each verdict is right."""
+"""The ground truth of the demonstration's models, which shows whether each verdict is correct."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class Truth:
 
     model: str
     known: str
-    """What it learnt, in one sentence."""
+    """What it was trained on, in one sentence."""
     outcome: Outcome
     """What an audit ought to say of it."""
     training_corpus: str = ""
-    """The corpus that it learnt, where an audit of it names people."""
+    """Its training corpus, where an audit of it identifies people."""
 
     def is_right(self, result: Result, learners: frozenset[str]) -> bool:
-        """Whether a verdict is right: it says what it ought to, and nearly all whom it names were learnt from.
+        """Whether a verdict is correct: its outcome is, and nearly all people it identifies are members.
 
         A verdict that names nobody names nobody wrongly: whether it ought to have, is not judged here.
 
         Args:
-            result: What an audit said.
-            learners: Whose texts the model learnt.
+            result: The result of an audit.
+            learners: The users the model was trained on.
         """
         if result.outcome != self.outcome:
             return False  # what could not be done has no tables either
@@ -47,7 +47,7 @@ class Truth:
 
 
 def list_named_users(result: Result) -> frozenset[str]:
-    """Whom a verdict names; nobody, if its audit names none."""
+    """The people that a verdict identifies; none, if its audit identifies nobody."""
     if result.audit not in _NAMED_ROWS:
         return frozenset()
     table, chosen = _NAMED_ROWS[result.audit]

@@ -1,4 +1,4 @@
-"""The demonstration's world: who exists, what is planted, and which model learns what. All of it is made up."""
+"""The world of the demonstration: people, canaries, and which model is trained on what. All of it is synthetic."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class World:
 
         Args:
             recipes: By audit, how its models are trained.
-            progress: Told how far it is.
+            progress: Called with the progress.
         """
         digits, planted, rest = recipes["removal"], self.read_corpus("planted.jsonl"), self.read_corpus("rest.npz")
         fresh, texts = self._start_from(recipes["provenance"], None), self._start_from(recipes["provenance"], BASE)

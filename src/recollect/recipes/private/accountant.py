@@ -94,7 +94,7 @@ def _check_countable(epsilon: float) -> None:
     if epsilon > MAX_PRV_EPSILON:
         raise PlanError(
             f"The accountant `prv` counts up to ε = {MAX_PRV_EPSILON:g}, and not to {epsilon:.4g}.",
-            do="Set privacy.accountant=rdp, or choose a smaller epsilon: so large a one protects nobody.",
+            do="Set privacy.accountant=rdp, or choose a smaller epsilon: so large a one gives no protection.",
             code="epsilon_too_large",
         )
 
@@ -185,5 +185,5 @@ class Ledger:
         return {"history": [list(run) for run in self.history]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `get_state` gave."""
+        """Resume from what `get_state` returned."""
         self.accountant.history = [(noise, rate, steps) for noise, rate, steps in state["history"]]

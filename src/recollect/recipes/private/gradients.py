@@ -75,7 +75,7 @@ def check_equal(model: nn.Module, losses: Callable[[Batch], Tensor], batch: Batc
         if float((get_gradients(parameter) - rows).abs().max()) > 1e-3 * scale:
             raise ModelError(
                 f"The gradient of {name!r} is not the same for a record alone and among others.",
-                do="Use a model in which records do not meet.",
+                do="Use a model that does not mix the records of a batch.",
                 code="records_meet",
             )
 

@@ -76,7 +76,7 @@ class Mechanism:
         return add_prefix("optimiser", tensors), {"optimiser": numbers, "ledger": self.ledger.get_state()}
 
     def restore(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-        """Go on from what `get_state` gave."""
+        """Resume from what `get_state` returned."""
         set_optimiser_state(self.optimiser, select_prefix(tensors, "optimiser"), facts["optimiser"])
         self.ledger.restore(facts["ledger"])
 

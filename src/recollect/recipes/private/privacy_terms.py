@@ -84,7 +84,7 @@ class PrivacyTerms:
         random = (
             "the operating system's entropy; not repeatable"
             if self.secret_noise
-            else ("streams of the seed: repeatable, and whoever knows the seed can take the noise away")
+            else ("streams of the seed: repeatable, and anyone who knows the seed can remove the noise")
         )
         return {
             "unit": self.unit,

@@ -61,7 +61,7 @@ class PrivateUpdate:
         return self.mechanism.get_state()
 
     def restore(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-        """Go on from what `get_state` gave."""
+        """Resume from what `get_state` returned."""
         self.mechanism.restore(tensors, facts)
 
     def get_spent(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ _SUPPORTED = "linear, embedding, convolution, LSTM and GRU layers, and layer, gr
 
 
 def check_layers(model: nn.Module, unit: Literal["record", "user"]) -> None:
-    """Refuse a model in which records meet, or whose gradients are not known record by record.
+    """Refuse a model that mixes records of a batch, or whose gradients are not known record by record.
 
     A user's gradient is that of a whole batch, which any layer has; only what is kept from batch to batch is refused.
 
@@ -40,7 +40,7 @@ def _refuse_mixing_layer(name: str, layer: nn.Module) -> None:
         )
     if isinstance(layer, nn.modules.instancenorm._InstanceNorm) and layer.track_running_stats:
         raise ModelError(
-            f"Layer {name!r} ({type(layer).__name__}) keeps the means of the records it has seen.",
+            f"Layer {name!r} ({type(layer).__name__}) keeps running statistics over records.",
             do="Use it without running statistics, or use group norm.",
             code="running_statistics",
         )
