@@ -193,8 +193,18 @@ _OTHERS = {
     "leakage-folds": ("forty", "another-month"),
     "provenance": ("three", "one-timed", "equal-timed", "19-controls", "5-records", "half-controls", "short"),
     "provenance-histogram": ("equal", "one", "5-records"),
-    "removal-set": ("one", "equal-timed", "three", "5-records", "half-controls", "short", "another-month"),
-    "removal-record": ("short", "another-month"),
+    "removal-set": (
+        "one",
+        "equal-timed",
+        "three",
+        "5-records",
+        "half-controls",
+        "short",
+        "another-month",
+        "half-in",
+        "all-in",
+    ),
+    "removal-record": ("short", "another-month", "half-in"),
     "removal-user": ("equal", "one", "5-records", "half-controls", "another-month"),
 }
 _REST = ("equal", "1-record", "another-month")
@@ -238,4 +248,6 @@ def _list_image_designs(method: Method) -> tuple[str, ...]:
     """The designs of an audit of a classifier."""
     if method.by_record:
         return ("100-records", "20-records")
-    return ("equal", "one", "5-records") if method.build is RemovalAudit else ("equal", "1-record", "5-records")
+    return (
+        ("equal", "one", "5-records", "half-in") if method.build is RemovalAudit else ("equal", "1-record", "5-records")
+    )

@@ -1,6 +1,7 @@
 """Designs: how many people are audited against how many controls, with how many records each, and what differs.
 
-Nobody in any of these worlds was in the target's training set: whatever an audit finds is a false alarm.
+Nobody in these worlds was in the target's training set, but in designs that say so (`inside`): whatever an audit finds
+is a false alarm.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ class Design:
     """What is done to the stored log-probabilities."""
     known: bool = False
     """Whether half of the audited are said to be members and half not to be, though none is."""
+    inside: float = 0.0
+    """The share of the audited who are in the training set: only for the coverage of intervals."""
 
 
 DESIGNS = {
@@ -149,6 +152,8 @@ DESIGNS = {
         ),
         Design(name="100-records", title="100 records against 80, each of another person", audited=100, controls=80),
         Design(name="20-records", title="20 records against 80, each of another person", controls=80),
+        Design(name="half-in", title="20 people against 80, half of them in", controls=80, inside=0.5),
+        Design(name="all-in", title="20 people against 80, all of them in", controls=80, inside=1.0),
         Design(
             name="small",
             title="10 people against 39, 5 records each",
@@ -255,7 +260,10 @@ def _draw_people(
         last = trained.number % 2 == 0
         candidates = select_period(trained.people, candidates, PERIOD, last=last)
         others = select_period(trained.people, others, 1 - PERIOD, last=not last)
-    audited = [candidates[i] for i in rng.permutation(len(candidates))[: design.audited]]
+    inside = round(design.inside * design.audited)
+    members = trained.division.members
+    audited = [members[i] for i in rng.permutation(len(members))[:inside]]
+    audited += [candidates[i] for i in rng.permutation(len(candidates))[: design.audited - inside]]
     left = sorted(set(others).difference(audited))
     return audited, [left[i] for i in rng.permutation(len(left))[: design.controls]]
 

@@ -43,7 +43,7 @@ class StoredModel:
         if not unknown or self.folder is None:
             return self.answers.select(tuple(distinct))
         known = self.answers.select([name for name in distinct if name in self.answers.index_of])
-        return Answers.concatenate([known, _load_model(self.folder).answer(unknown)]).select(tuple(distinct))
+        return Answers.concatenate([known, *_score_live(self.folder, unknown)]).select(tuple(distinct))
 
     def iter_blocks(self, records: Iterable[Record]) -> Iterator[tuple[list[Record], Answers]]:
         """All records as one block."""
@@ -65,7 +65,24 @@ def store_answers(model: Model, records: Sequence[Record], file: Path) -> None:
     part.replace(file)
 
 
-@lru_cache(maxsize=8)
+def _score_live(folder: Path, records: Sequence[Record]) -> list[Answers]:
+    """What a model shows about records that were not stored; the latest ones are remembered."""
+    missing = [record for record in records if (folder, record.digest) not in _SCORED]
+    if len(_SCORED) + len(missing) > MAX_LIVE:
+        _SCORED.clear()
+        missing = list(records)
+    if missing:
+        answers = _load_model(folder).answer(missing)
+        _SCORED.update({(folder, name): answers.select([name]) for name in answers.records})
+    return [_SCORED[folder, record.digest] for record in records]
+
+
+_SCORED: dict[tuple[Path, str], Answers] = {}
+MAX_LIVE = 20_000
+"""Records whose live scores are remembered."""
+
+
+@lru_cache(maxsize=16)
 def _load_model(folder: Path) -> Model:
     """The model itself, once."""
     from recollect.models.loader import load_model

@@ -44,16 +44,23 @@ def sum_up(folder: Path) -> dict[str, list[dict[str, Any]]]:
         said = [Said(**each) for file in files if file.exists() for each in json.loads(file.read_text())]
         if not said:
             continue
-        about = {"audit": cell.method.name, "design": cell.design.title, "exchangeable": cell.design.exchangeable}
-        rows.append({"cell": cell.name, **about, "decides": cell.worlds == MANY, **asdict(summarise(cell, said))})
         for each in said:
             for name, held in (each.intervals or {}).items():
-                key = f"{cell.method.name.split('-')[0]} `{name}`"
+                key = f"{cell.method.name.split('-')[0]} `{name}`{_describe_inside(cell.design.inside)}"
                 intervals.setdefault(key, []).append((f"{each.set} {each.target}", held))
+        if cell.design.inside:
+            continue
+        about = {"audit": cell.method.name, "design": cell.design.title, "exchangeable": cell.design.exchangeable}
+        rows.append({"cell": cell.name, **about, "decides": cell.worlds == MANY, **asdict(summarise(cell, said))})
     coverage = [measure_coverage(name, held) for name, held in sorted(intervals.items())]
     _decide(rows, ("p", "guarded_p"))
     _decide(coverage, ("p",))
     return {"rates": rows, "coverage": coverage}
+
+
+def _describe_inside(share: float) -> str:
+    """How many of the audited are in the training set, if any."""
+    return f", {share:.0%} of the audited in" if share else ""
 
 
 def _decide(rows: list[dict[str, Any]], names: Sequence[str]) -> None:

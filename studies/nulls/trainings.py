@@ -38,8 +38,7 @@ class Trained:
     @property
     def target(self) -> StoredModel:
         """The audited model."""
-        file = self.folder / f"target-{self.number}.npz"
-        return replace(load_stored(file), folder=file.with_suffix(""))
+        return self._load(f"target-{self.number}")
 
     @property
     def secrets(self) -> StoredModel:
@@ -54,7 +53,11 @@ class Trained:
     @property
     def shadows(self) -> dict[str, StoredModel]:
         """The fleet."""
-        return {name: load_stored(self.folder / f"fleet-{self.fleet}-{name}.npz") for name in self.cohorts}
+        return {name: self._load(f"fleet-{self.fleet}-{name}") for name in self.cohorts}
+
+    def _load(self, name: str) -> StoredModel:
+        """A model whose answers are stored, and that can be asked about other records."""
+        return replace(load_stored(self.folder / f"{name}.npz"), folder=self.folder / name)
 
     @cached_property
     def cohorts(self) -> dict[str, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from cells import Cell, Method
 from designs import Pools, World, change_model, draw_world
-from exposures import audit_secrets, compute_mean_exposure
+from exposures import ALTERNATIVES, audit_secrets, compute_mean_exposure
 from people import TARGETS
 from stored import StoredModel
 from trainings import Trained
@@ -162,10 +162,13 @@ def find_truth(cell: Cell, trained: Trained) -> dict[str, float]:
     """The true values of findings that have an interval, in worlds where nobody was trained on."""
     if cell.method.models == "secrets":
         mean = compute_mean_exposure(trained.secrets, trained.people)
-        return {"exposure_bits_planted_1": mean, "exposure_bits_controls": mean}
+        return {"exposure_bits_planted_1": mean, "exposure_bits_controls": mean, "first_guess": 1 / ALTERNATIVES**2}
+    if cell.design.inside:
+        return {"fraction_still_in": cell.design.inside}
     truth = {"fraction_still_in": 0.0, "epsilon_from_counts": 0.0, "epsilon_from_one_run": 0.0}
     if cell.design.exchangeable:
-        truth |= {"auc": 0.5, "loss_auc": 0.5, "auc_against_controls": 0.5, "leakage_excess": 0.0}
+        names = ("auc", "loss_auc", "auc_against_controls", "blind_auc", "precision_at_fpr_0.1")
+        truth |= {**dict.fromkeys(names, 0.5), "leakage_excess": 0.0}
         truth |= {f"tpr_at_fpr_{rate:g}": rate for rate in (0.1, 0.01, 0.001)}
     return truth
 
