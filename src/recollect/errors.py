@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import sys
+import warnings
+from typing import ClassVar, TextIO
 
 
 class RecollectError(Exception):
@@ -22,6 +24,8 @@ class RecollectError(Exception):
     """
 
     default_code: ClassVar[str] = "error"
+    traceback: str = ""
+    """Where an error that nobody foresaw happened, if this one stands for such; it may hold text of a corpus."""
 
     def __init__(self, found: str, *, do: str = "", code: str | None = None) -> None:
         super().__init__(found, do)
@@ -94,5 +98,27 @@ class MissingDependency(RecollectError):  # noqa: N818 - reads as a sentence
     default_code = "missing_dependency"
 
 
+class UnexpectedError(RecollectError):
+    """Something that nobody foresaw; its traceback is in a file that only its owner can read."""
+
+    default_code = "unexpected"
+
+
 class RecollectWarning(UserWarning):
     """Something a reader of the result ought to know, though the run continues."""
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning of ours as a message, without the place in the code; others as Python does."""
+    ours = issubclass(category, RecollectWarning)
+    text = f"recollect: {message}\n" if ours else warnings.formatwarning(message, category, filename, lineno, line)
+    stream = file or sys.stderr
+    if stream is not None:
+        stream.write(text)

@@ -121,9 +121,15 @@ def test_errors_become_one_message_and_a_status(error, status, said):
     assert (result.exit_code, result.stderr) == (status, said)
 
 
-def test_a_fault_of_our_own_is_not_hidden():
+def test_a_fault_of_our_own_is_not_hidden(tmp_path, monkeypatch):
     def fail() -> None:
         """Fail."""
         raise ZeroDivisionError
 
-    assert isinstance(run(fail).exception, ZeroDivisionError)
+    monkeypatch.chdir(tmp_path)
+    found = run(fail)
+    assert found.exit_code == 2
+    assert "ZeroDivisionError" in found.stderr
+    (kept,) = tmp_path.glob("traceback-*.txt")
+    assert kept.name in found.stderr
+    assert "raise ZeroDivisionError" in kept.read_text()

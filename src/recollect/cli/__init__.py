@@ -4,15 +4,35 @@ from __future__ import annotations
 
 
 def main() -> None:
-    """Run the `recollect` command."""
+    """Run the `recollect` command; whatever happens, its status is 0, 1 (a limit was passed), 2 or 130."""
     import sys
+    import warnings
 
-    from recollect.cli.app import app
-    from recollect.cli.verbs import COULD_NOT, complain
-    from recollect.errors import RecollectError
+    from recollect.cli.output_streams import flush_streams, repair_streams
+    from recollect.errors import show_warning
+
+    repair_streams()
+    streams = sys.stdout, sys.stderr  # the parser of options puts others in their place when a reader is gone
+    warnings.showwarning = show_warning
+    sys.exit(flush_streams(*streams, status=_run()))
+
+
+def _run() -> int:
+    """Run the command that was typed; its status."""
+    from pathlib import Path
+
+    from recollect.cli.verbs import COULD_NOT, INTERRUPTED, complain
+    from recollect.files import describe_fault
 
     try:
+        from recollect.cli.app import app
+
         app(prog_name="recollect")
-    except RecollectError as error:  # before a verb could begin: an installed plug-in cannot be used
-        complain(str(error))
-        sys.exit(COULD_NOT)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else COULD_NOT
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BaseException as error:  # before a verb could begin: an installed plug-in cannot be used
+        complain(str(describe_fault(error, [Path()])))
+        return COULD_NOT
+    return 0

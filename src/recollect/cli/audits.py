@@ -26,7 +26,7 @@ from recollect.cli.options import (
     Work,
     Workers,
 )
-from recollect.cli.verbs import run_with_status, unwrap
+from recollect.cli.verbs import list_folders, run_with_status, unwrap
 
 if TYPE_CHECKING:
     from recollect.audits.verb import Role, Verb
@@ -44,7 +44,7 @@ def build_audit_command(audit: str) -> Callable[..., None]:
     fields = [*own, *shared]
 
     def command(**options: Any) -> None:
-        run_with_status(partial(_run, audit, fields, options))
+        run_with_status(partial(_run, audit, fields, options), list_folders(options))
 
     command.__doc__ = unwrap(f"{declared.summary}\n\n{declared.guide}")
     parameters = [*_build_arguments(declared), *(each.build_parameter() for each in own), *_build_run_parameters()]

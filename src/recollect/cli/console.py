@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -25,12 +25,14 @@ class Progress(Protocol):
 
 def say(message: str = "") -> None:
     """A line on standard error."""
-    sys.stderr.write(message + "\n")
+    with suppress(OSError, ValueError):  # nobody listens any more, which is no reason to stop
+        sys.stderr.write(message + "\n")
 
 
 def print_json(value: Any) -> None:
     """The result on standard output, for programs."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    unicode = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=not unicode, allow_nan=False) + "\n")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -7,13 +7,15 @@ import inspect
 import re
 import sys
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import typer
 
 from recollect.cli.fields import DeclaredField, parse_given
-from recollect.errors import RecollectError
+from recollect.files import describe_fault
 
 LIMIT_PASSED = 1
 COULD_NOT = 2
@@ -43,26 +45,35 @@ def wrap_verb(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def command(**options: Any) -> None:
-        run_with_status(functools.partial(_call, function, groups, options))
+        run_with_status(functools.partial(_call, function, groups, options), list_folders(options))
 
     command.__doc__ = unwrap(inspect.getdoc(function) or "")
     command.__signature__ = inspect.Signature(_spread(function, groups))  # type: ignore[attr-defined]
     return command
 
 
-def run_with_status(work: Callable[[], None]) -> None:
-    """Do the work; an error becomes one message and the status that stands for it."""
+def run_with_status(work: Callable[[], None], folders: Sequence[Path] = (Path(),)) -> None:
+    """Do the work; an error becomes one message and the status that stands for it.
+
+    Args:
+        work: What to do.
+        folders: Where the traceback of an error that nobody foresaw may go.
+    """
     try:
         work()
-    except RecollectError as error:
-        complain(str(error))
-        raise typer.Exit(COULD_NOT) from None
-    except OSError as error:
-        complain(f"{error.strerror or error}: {error.filename}" if error.filename else str(error))
-        raise typer.Exit(COULD_NOT) from None
+    except typer.Exit:
+        raise
     except KeyboardInterrupt:
         complain("Interrupted. Run the same command again to resume.")
         raise typer.Exit(INTERRUPTED) from None
+    except BaseException as error:  # a model's own code may call sys.exit, and a native library may panic
+        complain(str(describe_fault(error, folders)))
+        raise typer.Exit(COULD_NOT) from None
+
+
+def list_folders(options: Mapping[str, Any]) -> list[Path]:
+    """The folders of a command that may take a traceback: its run folder, its work folder, the current one."""
+    return [*(Path(options[name]) for name in ("out", "work") if options.get(name)), Path()]
 
 
 def unwrap(text: str) -> str:
@@ -72,7 +83,8 @@ def unwrap(text: str) -> str:
 
 def complain(message: str) -> None:
     """Say on standard error what went wrong."""
-    sys.stderr.write(f"recollect: {message}\n")
+    with suppress(OSError, ValueError):  # nobody listens any more: the status says it all the same
+        sys.stderr.write(f"recollect: {message}\n")
 
 
 def _get_hints(function: Any) -> dict[str, Any]:

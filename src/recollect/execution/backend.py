@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from recollect.errors import RecollectError
+
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
@@ -22,9 +24,17 @@ class Done(Generic[Value]):
 class Failure:
     """The work could not be done on this item; the others continued."""
 
-    error: Exception
+    error: BaseException
     traceback: str
     """Where it happened, as text, because a traceback cannot travel between processes."""
+    kind: str = ""
+    """The name of the error's type, where the error itself could not travel either."""
+
+    def describe(self) -> str:
+        """What happened, without what an error that nobody foresaw says of itself: that may be text of a corpus."""
+        if isinstance(self.error, RecollectError):
+            return self.error.found
+        return f"An error occurred that nobody foresaw ({self.kind or type(self.error).__name__})."
 
 
 Outcome = Done[Value] | Failure
@@ -67,5 +77,7 @@ def attempt(work: Callable[[Item], Value], item: Item) -> Outcome[Value]:
     """
     try:
         return Done(work(item))
-    except Exception as error:  # whatever it is becomes a value, and whoever asked reports it
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever it is (panics of native libraries are no Exception) becomes a value
         return Failure(error, traceback.format_exc())

@@ -6,13 +6,14 @@ import os
 import pickle  # between our own processes only, never in a file
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, Generic
 
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, show_warning
 from recollect.execution.backend import Failure, Item, Outcome, Value, attempt
 from recollect.execution.threads import set_environment, thread_variables
 
@@ -155,6 +156,7 @@ def _serve(connection: Connection) -> None:
     # Ctrl-C reaches every process of the terminal; the parent decides, and ends its workers
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    warnings.showwarning = show_warning
     connection.send(_READY)
     work = attempt(Connection.recv, connection)
     while True:
@@ -190,7 +192,8 @@ def _make_portable(failure: Failure) -> Failure:
     try:
         pickle.loads(pickle.dumps(failure.error))  # noqa: S301 - our own bytes; some errors pickle but do not unpickle
     except Exception:
-        return Failure(RuntimeError(f"{type(failure.error).__name__}: {failure.error}"), failure.traceback)
+        kind = type(failure.error).__name__
+        return Failure(RuntimeError(f"{kind}: {failure.error}"), failure.traceback, kind)
     return failure
 
 

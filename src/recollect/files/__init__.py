@@ -10,10 +10,13 @@ from recollect.files.atomic_writes import (
 )
 from recollect.files.journal import Journal
 from recollect.files.locks import hold_lock
+from recollect.files.tracebacks import describe_fault, is_interruption
 
 __all__ = [
     "Journal",
+    "describe_fault",
     "hold_lock",
+    "is_interruption",
     "make_private_folder",
     "read_json",
     "remove_leftovers",

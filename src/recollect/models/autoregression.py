@@ -14,7 +14,7 @@ from torch import Tensor
 from recollect.errors import ModelError
 from recollect.models.answers import Answers
 from recollect.models.batches import Indices, TokenBudget, pad
-from recollect.models.token_scores import TokenScorer, TokenScores
+from recollect.models.token_scores import TokenScorer, TokenScores, build_not_finite_error
 from recollect.models.tokenization import EncodedText
 
 Ids = NDArray[np.int64]
@@ -108,6 +108,8 @@ class PassScorer:
         """Refuse a network whose predictions depend on tokens that come later: it would be shown the answers."""
         other = {**probe, **self._build_inputs(torch.tensor([[0, 1, 1, 0]]))}
         first_logits, second_logits = (self._network(**inputs).logits[:, :2] for inputs in (probe, other))
+        if bool(torch.isnan(first_logits).any()):
+            raise build_not_finite_error()
         if not torch.allclose(
             first_logits, second_logits, rtol=1e-3, atol=1e-3 * float(first_logits.abs().max()), equal_nan=True
         ):

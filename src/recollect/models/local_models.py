@@ -31,6 +31,7 @@ from recollect.models.pretrained import (
     read_tokenizer,
     reads_arrays,
     refuse_foreign,
+    refuse_not_a_number,
     refuse_quantised,
     refuse_slow,
     settle,
@@ -138,6 +139,7 @@ def _build_model(
     else:
         refuse_foreign(attachments.tokenizer, network, attachments.name)
         notes[labels.MODEL_START] = attachments.card.get("start_symbol")
+    refuse_not_a_number(network, attachments.name)
     address = compute_model_digest(network, attachments.tokenizer, notes=notes, weights=opened.weights)
     return _KINDS[opened.kind](Pretrained(**vars(attachments), network=settle(network), digest=address), question)
 

@@ -213,6 +213,17 @@ def refuse_quantised(network: Any, ref: str) -> None:
         )
 
 
+def refuse_not_a_number(network: Any, ref: str) -> None:
+    """Refuse weights that are not numbers: nothing that such a model gives would be one."""
+    damaged = sorted(name for name, weights in network.named_parameters() if bool(torch.isnan(weights).any()))
+    if damaged:
+        raise ModelError(
+            f"The weights of {ref!r} hold values that are not numbers (NaN): {abbreviate(damaged)}.",
+            do="Its training diverged, or the file is damaged: save or train the model again.",
+            code="weights_not_a_number",
+        )
+
+
 def refuse_slow(tokenizer: Any, ref: str) -> None:
     """Refuse a tokenizer that does not know which characters a token stands for."""
     if not getattr(tokenizer, "is_fast", False):

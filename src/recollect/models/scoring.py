@@ -158,7 +158,7 @@ def _find_unanswered(digests: Digests, store: AnswerStore) -> tuple[NDArray[np.b
 def _build_failure(failures: list[Failure], name: str, done: int, wanted: int) -> ModelError:
     """All failures in one error; what they say in common is said once."""
     errors = [failure.error for failure in failures]
-    reasons = dict.fromkeys(e.found if isinstance(e, RecollectError) else f"{type(e).__name__}: {e}" for e in errors)
+    reasons = dict.fromkeys(failure.describe() for failure in failures)
     shown = " ".join(list(reasons)[:3]) + (f" (and {len(reasons) - 3} other reasons)" if len(reasons) > 3 else "")
     remedy = next((e.do for e in errors if isinstance(e, RecollectError) and e.do), "")
     kept = f"The scores of {done} of {wanted} records were kept: run the same again, and only the others are scored."
@@ -168,6 +168,7 @@ def _build_failure(failures: list[Failure], name: str, done: int, wanted: int) -
         code="scoring_failed",
     )
     error.add_note(failures[0].traceback)
+    error.traceback = next((f.traceback for f in failures if not isinstance(f.error, RecollectError)), "")
     return error
 
 

@@ -270,15 +270,20 @@ class _LogitSweep:
         torch.sum(scratch.mul_(logits), 1, out=kept[5])
 
 
+def build_not_finite_error() -> ModelError:
+    """Why logits that are not numbers are not scored."""
+    return ModelError(
+        "The model gives logits that are not finite numbers.",
+        do="Score in float32 if it was loaded in half precision; otherwise its weights are damaged.",
+        code="logits_not_finite",
+    )
+
+
 def _build_scores(kept: NDArray[np.float64], *, double: bool) -> TokenScores:
     """What follows from the sums of all rows."""
     rank, true, highest, total, first, second = kept
     if not np.isfinite(highest).all():
-        raise ModelError(
-            "The model gives logits that are not finite numbers.",
-            do="Score in float32 if it was loaded in half precision; otherwise its weights are damaged.",
-            code="logits_not_finite",
-        )
+        raise build_not_finite_error()
     partition, mean = np.log(total), first / total
     kind = np.float64 if double else np.float32
     return TokenScores(

@@ -16,6 +16,7 @@ from recollect.errors import ModelError
 from recollect.models.decoders import PrefixState, choose_decoder
 from recollect.models.model import Frontier
 from recollect.models.nodes import Nodes, Rows, StateCache, Tree
+from recollect.models.token_scores import build_not_finite_error
 from recollect.models.token_spelling import Spelling
 
 DEFAULT_MEMORY = 2**30
@@ -168,11 +169,7 @@ class TreeStepper:
         logits = logits.to(self._dtype)
         total = logits.logsumexp(1, keepdim=True)
         if not bool(total.isfinite().all()):
-            raise ModelError(
-                "The model gives logits that are not finite numbers.",
-                do="Score in float32 if it was loaded in half precision; otherwise its weights are damaged.",
-                code="logits_not_finite",
-            )
+            raise build_not_finite_error()
         shown = logits if among is None else logits.index_select(1, among)
         return (shown - total).cpu().numpy()
 

@@ -6,11 +6,13 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
 from recollect.audits.audit import Needs
 from recollect.audits.rounds import refuse_impossible
 from recollect.corpora.corpus import Corpus
 from recollect.errors import RecollectError
+from recollect.files import describe_fault, is_interruption
 from recollect.models.model import Model
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.sources import Sources
@@ -52,8 +54,10 @@ def forecast_all(plans: Iterable[Plan], sources: Sources) -> list[Forecast | Imp
     for plan in plans:
         try:
             found.append(forecast(plan, sources))
-        except RecollectError as error:
-            found.append(ImpossibleAudit(audit=plan.audit.name, error=error))
+        except BaseException as error:  # panics of native libraries are no Exception
+            if is_interruption(error):
+                raise
+            found.append(ImpossibleAudit(audit=plan.audit.name, error=describe_fault(error, (Path(),))))
     return found
 
 

@@ -189,7 +189,7 @@ class _Executor:
 def _build_training_error(trained: TrainedFleet) -> ModelError:
     """All failures of a fleet in one error."""
     errors = {role: failure.error for role, failure in trained.failures.items()}
-    reasons = [f"{role}: {e.found if isinstance(e, RecollectError) else repr(e)}" for role, e in errors.items()]
+    reasons = [f"{role}: {failure.describe()}" for role, failure in trained.failures.items()]
     shown = " ".join(reasons[:3]) + (f" (and {len(reasons) - 3} more)" if len(reasons) > 3 else "")
     remedy = next((e.do for e in errors.values() if isinstance(e, RecollectError) and e.do), "")
     error = ModelError(
@@ -197,7 +197,9 @@ def _build_training_error(trained: TrainedFleet) -> ModelError:
         do=f"{remedy} The others are kept: run the same again, and only these are trained.".strip(),
         code="training_failed",
     )
-    error.add_note(next(iter(trained.failures.values())).traceback)
+    failures = list(trained.failures.values())
+    error.add_note(failures[0].traceback)
+    error.traceback = next((f.traceback for f in failures if not isinstance(f.error, RecollectError)), "")
     return error
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from recollect.audits.workspace import Progress, ignore_progress
 from recollect.errors import RecollectError
-from recollect.files import write_text
+from recollect.files import describe_fault, is_interruption, make_private_folder, write_text
 from recollect.pipeline.limits import check_limits
 from recollect.pipeline.plan import Plan, collect_masked_settings
 from recollect.pipeline.plan_writer import write_plan
@@ -35,11 +36,14 @@ def run_all(
     folder, known = RunFolder(planned.out), sources or Sources()
     for plan, needs in zip(planned.plans, first, strict=True):
         try:
-            yield finish(plan, planned.out, first=needs, sources=known, progress=progress)
-        except RecollectError as error:
-            failed = _build_failed_result(plan, error)
-            folder.write_result(failed)
-            yield FinishedRun(plan=plan, result=failed, cohorts={})
+            finished = finish(plan, planned.out, first=needs, sources=known, progress=progress)
+        except BaseException as error:  # panics of native libraries are no Exception
+            if is_interruption(error):
+                raise
+            fault = describe_fault(error, (make_private_folder(planned.out), Path()))
+            finished = FinishedRun(plan=plan, result=_build_failed_result(plan, fault), cohorts={})
+            folder.write_result(finished.result)
+        yield finished
         # each audit leaves its own plan; what was requested is the whole
         write_text(folder.plan, write_plan(planned.plans, out=planned.out))
 
