@@ -14,8 +14,8 @@ OF_SECRETS = {"exposure", "extraction"}
 
 SETTINGS = {"provenance": {"shadows": 4}}
 """Settings that cost less than the usual ones, where that matters."""
-WORLDS = {"provenance": World(members=12, others=12, controls=160)}
-"""Worlds with as many people as the audit needs, where the plain one is too small."""
+WORLDS = {"provenance": World(members=12, others=12, controls=160), "leakage": World(seed=2)}
+"""Worlds with as many people as the audit needs, and in which both sides do not differ by chance."""
 
 
 @pytest.mark.parametrize("name", sorted(AUDITS.table.keys() - OF_SECRETS))

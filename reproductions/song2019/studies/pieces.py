@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from common.outcomes import Figure, Outcome
 from laboratory import Laboratory
+
 from studies import bloggers
 
 WIDTH = 8

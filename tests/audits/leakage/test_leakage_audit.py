@@ -46,11 +46,11 @@ def without_controls(world):
 
 @pytest.mark.parametrize("audit", [LeakageAudit(), LeakageAudit(top_k=5, min_length=2)])
 def test_the_audit_keeps_the_contract(audit):
-    check_audit(audit)
+    check_audit(audit, World(seed=2))
 
 
 def test_a_memoriser_gives_away_every_record_of_those_it_learnt():
-    world = World(members=24, others=0, controls=60)
+    world = World(members=24, others=0, controls=60, seed=2)
     result = result_of(LeakageAudit(), world, world.build_memoriser())
     texts = {record.text.casefold(): record.owner for record in world.member_records}
     table = (
@@ -65,7 +65,7 @@ def test_a_memoriser_gives_away_every_record_of_those_it_learnt():
 
 
 def test_how_the_references_came_about_is_noted():
-    world = World(members=24, others=0, controls=30)
+    world = World(members=24, others=0, controls=30, seed=2)
     alone = {"models": {TARGET: world.build_memoriser()}, "corpora": without_controls(world)}
     results = [
         result_of(LeakageAudit(), world, world.build_memoriser()),
@@ -88,26 +88,29 @@ def test_settings_that_leave_nobody_to_train_on_are_refused(settings, code):
 
 
 def test_text_is_masked_unless_requested():
-    world = World(members=3, others=0, controls=3)
+    world = World(members=3, others=0, controls=3, seed=2)
     table = result_of(LeakageAudit(), world, world.build_memoriser()).tables_in_memory["sequences"].to_pylist()
     assert all("word" not in row["text"] and "word" not in row["context"] for row in table)
 
 
 @pytest.mark.parametrize("runs", [12, pytest.param(40, marks=pytest.mark.slow)])
 def test_models_trained_on_nobody_are_flagged_no_more_often_than_stated(runs):
-    accused, covered = 0, 0
+    accused = missed = refused_to_say = 0
     for seed in range(runs):
         world = World(members=0, others=20, controls=25, seed=seed)
         result = result_of(LeakageAudit(), world, Null(seed=100 + seed))
         accused += result.outcome == "found"
-        low, high = result.finding("leakage_excess").interval
-        covered += low <= 0 <= high
+        told = result.outcome != "inconclusive"
+        low, high = result.finding("leakage_excess").interval if told else (0.0, 0.0)
+        missed += not low <= 0 <= high
+        refused_to_say += not told
     assert binomial_p(accused, runs, 0.05) > 0.001
-    assert binomial_p(runs - covered, runs, 0.05) > 0.001
+    assert binomial_p(missed, runs, 0.05) > 0.001
+    assert binomial_p(refused_to_say, runs, 0.1) > 0.001
 
 
 def test_without_controls_a_second_reference_plays_the_target():
-    world = World(members=24, others=0, controls=0)
+    world = World(members=24, others=0, controls=0, seed=2)
     audit = LeakageAudit(folds=6)
     models = {TARGET: world.build_memoriser()}
     result = result_of(audit, world, world.build_memoriser(), models=models, corpora=without_controls(world))
@@ -121,7 +124,7 @@ def test_without_controls_a_second_reference_plays_the_target():
 
 @pytest.mark.parametrize("controls", [False, True])
 def test_without_a_recipe_and_a_reference_sequences_are_counted_and_nothing_is_trained(controls):
-    world = World(members=24, others=0, controls=25)
+    world = World(members=24, others=0, controls=25, seed=2)
     changes = {"models": {TARGET: world.build_memoriser()}, "trainable": False}
     changes |= {} if controls else {"corpora": without_controls(world)}
     assert not LeakageAudit().needs(replace(world.build_given(world.build_memoriser()), **changes)).fleet
@@ -132,7 +135,7 @@ def test_without_a_recipe_and_a_reference_sequences_are_counted_and_nothing_is_t
 
 
 def test_a_given_reference_serves_and_none_is_trained_though_a_recipe_is_given():
-    world = World(members=24, others=0, controls=25)
+    world = World(members=24, others=0, controls=25, seed=2)
     evidence = collect_evidence(
         LeakageAudit(), world.build_given(world.build_memoriser()), score=world.score, train=world.train
     )
@@ -142,7 +145,7 @@ def test_a_given_reference_serves_and_none_is_trained_though_a_recipe_is_given()
 
 
 def test_with_a_recipe_and_no_reference_there_are_eight_folds():
-    world = World(members=24, others=0, controls=0)
+    world = World(members=24, others=0, controls=0, seed=2)
     assert LeakageAudit().needs(Evidence(trainable=True)).fleet == {"left-out": 8}
     assert LeakageAudit(folds=0).needs(Evidence(trainable=True)).fleet == {}
     evidence = gathered_without_references(LeakageAudit(), world, world.build_memoriser())
@@ -163,7 +166,7 @@ def owners(corpus):
 
 @pytest.mark.parametrize("controls", [False, True])
 def test_every_user_meets_two_models_that_have_not_seen_them(controls):
-    world = World(members=10, others=3, controls=5)
+    world = World(members=10, others=3, controls=5, seed=2)
     corpora = world.corpora if controls else without_controls(world)
     evidence = gathered_without_references(LeakageAudit(folds=4), world, world.build_memoriser(), corpora=corpora)
     cohorts = evidence.cohorts[AUDITED]
@@ -184,7 +187,7 @@ def test_every_user_meets_two_models_that_have_not_seen_them(controls):
 
 
 def test_only_those_who_trained_the_target_train_its_references():
-    world = World(members=10, others=6, controls=0)
+    world = World(members=10, others=6, controls=0, seed=2)
     evidence = gathered_without_references(LeakageAudit(folds=4), world, world.build_memoriser())
     trained = {
         user for model in evidence.models_of_role("left-out") for user in evidence.cohorts[AUDITED].members(model)
@@ -199,7 +202,7 @@ def few_leaking(world, count):
 
 
 def test_few_users_of_sequences_are_left_out_together_with_others_drawn_at_random():
-    world = World(members=100, others=0, controls=0)
+    world = World(members=100, others=0, controls=0, seed=2)
     evidence = gathered_without_references(LeakageAudit(folds=8), world, few_leaking(world, 10))
     cohorts = evidence.cohorts[AUDITED]
     assert evidence.models_of_role("retrained") == ("retrained-0", "retrained-1")
@@ -216,7 +219,7 @@ def test_few_users_of_sequences_are_left_out_together_with_others_drawn_at_rando
 
 
 def test_one_user_more_than_a_tenth_and_there_are_folds():
-    world = World(members=100, others=0, controls=0)
+    world = World(members=100, others=0, controls=0, seed=2)
     evidence = gathered_without_references(LeakageAudit(folds=8), world, few_leaking(world, 11))
     assert len(evidence.models_of_role("left-out")) == 8
     allowed = gathered_without_references(LeakageAudit(folds=8, removable=0.2), world, few_leaking(world, 11))
@@ -224,7 +227,7 @@ def test_one_user_more_than_a_tenth_and_there_are_folds():
 
 
 def test_with_controls_only_the_reference_is_retrained():
-    world = World(members=100, others=0, controls=60)
+    world = World(members=100, others=0, controls=60, seed=2)
     target = few_leaking(world, 10)
     audit = LeakageAudit(folds=8)
     evidence = gathered_without_references(audit, world, target, corpora=world.corpora)
@@ -237,13 +240,13 @@ def test_with_controls_only_the_reference_is_retrained():
 
 
 def test_more_folds_than_users_are_refused():
-    world = World(members=5, others=0, controls=0)
+    world = World(members=5, others=0, controls=0, seed=2)
     with refused("fewer_users_than_folds", NotEnoughData):
         gathered_without_references(LeakageAudit(folds=8), world, world.build_memoriser())
 
 
 def test_users_whom_a_reference_has_seen_are_left_out():
-    world = World(members=4, others=0, controls=0)
+    world = World(members=4, others=0, controls=0, seed=2)
     given = world.build_given(world.build_memoriser())
     members = {TARGET: given.cohorts[AUDITED].members(TARGET), "reference": ["member-0", "member-1"]}
     cohorts = {AUDITED: world._build_cohorts(members)}
@@ -257,7 +260,7 @@ def test_users_whom_a_reference_has_seen_are_left_out():
 
 
 def test_ranks_alone_give_sequences_and_no_epsilon():
-    world = World()
+    world = World(seed=2)
     result = result_of(LeakageAudit(), world, limited(world.build_memoriser(), Access.top(1)))
     assert result.finding("unique_sequences").value > 0
     assert [each.finding for each in result.skipped] == ["leakage_epsilon"]
@@ -265,7 +268,7 @@ def test_ranks_alone_give_sequences_and_no_epsilon():
 
 
 def test_epsilon_is_the_mean_log_ratio_and_its_sum():
-    world = World(members=1, others=0, controls=0)
+    world = World(members=1, others=0, controls=0, seed=2)
     records = list(world.corpora[AUDITED])[:1]
     sizes = len(records[0].text.split())
     models = {

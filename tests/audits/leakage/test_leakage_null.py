@@ -54,7 +54,9 @@ def judged(world, target, audit, *, kind, controls):
 def refuse_too_many(results):
     """No more accusations, flags and intervals beside 0 than stated."""
     accused = sum(result.outcome == "found" for result in results)
-    intervals = [result.finding("leakage_excess").interval for result in results]
+    told = [result for result in results if result.outcome != "inconclusive"]
+    assert binomial_p(len(results) - len(told), len(results), 0.1) > 0.001, "too often not comparable"
+    intervals = [result.finding("leakage_excess").interval for result in told]
     missed = sum(not low <= 0 <= high for low, high in filter(None, intervals))
     assert binomial_p(accused, len(results), ALPHA) > 0.001, f"{accused} of {len(results)} accused"
     assert binomial_p(missed, len(results), ALPHA) > 0.001, f"{missed} of {len(results)} intervals miss 0"
@@ -142,4 +144,4 @@ def test_really_trained_models_that_saw_other_people_are_not_flagged(tmp_path):
             results.append(result)
     for results in found.values():
         refuse_too_many(results)
-        assert all(result.finding("flagged_users").value == 0 for result in results)
+        assert all(result.finding("flagged_users").value == 0 for result in results if result.outcome != "inconclusive")

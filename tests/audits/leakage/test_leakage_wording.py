@@ -13,7 +13,7 @@ from recollect.corpora import Corpus, Record
 from recollect.errors import RecollectError
 from recollect.models.access import Access
 from recollect.models.limited import limited
-from recollect.signals.evidence import AUDITED, TARGET
+from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
 from recollect.streams import stream
 from recollect.testing.fakes import Memoriser, Null
 from recollect.testing.wording import check_wording
@@ -40,9 +40,19 @@ def judge(world, target, **changes):
         return error
 
 
+def shout(world):
+    """The controls in capitals."""
+    return Corpus.of(replace(record, text=record.text.upper()) for record in world.corpora[CONTROLS])
+
+
+def halve(world):
+    """The audited users with two records of three."""
+    return Corpus.of(record for record in world.corpora[AUDITED] if not record.id.endswith("-0"))
+
+
 def cases():
     """Small worlds, each of which has something else said of it."""
-    world, few = World(members=24, others=0, controls=30), World(members=5, others=0, controls=2)
+    world, few = World(members=24, others=0, controls=30, seed=2), World(members=5, others=0, controls=2)
     memoriser, masked = world.build_memoriser(), World(kind="masked")
     alone = {"models": {TARGET: memoriser}}
     audited = {"corpora": {AUDITED: world.corpora[AUDITED]}}
@@ -56,7 +66,9 @@ def cases():
     hushed = Memoriser(leaking, otherwise=Silent())
     return {
         "memorised, with a reference and controls": judge(world, memoriser),
-        "nothing seen": judge(replace(world, members=0, others=24), Null(seed=7)),
+        "nothing seen": judge(replace(world, members=0, others=24, seed=3), Null(seed=7)),
+        "controls of another kind": judge(world, memoriser, corpora={**world.corpora, CONTROLS: shout(world)}),
+        "fewer records than the controls": judge(world, memoriser, corpora={**world.corpora, AUDITED: halve(world)}),
         "nothing comes out": judge(world, Silent()),
         "a reference that has seen somebody": judge(world, memoriser, cohorts={AUDITED: world._build_cohorts(cohorts)}),
         "no users": judge(world, memoriser, corpora={**world.corpora, AUDITED: records}, cohorts={}),

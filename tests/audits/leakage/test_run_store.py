@@ -16,6 +16,7 @@ PLACES = st.lists(
         st.integers(0, 5),
         st.integers(0, 9),
         st.integers(0, 9),
+        st.integers(0, 9),
         st.just(1),
         st.sampled_from([0.5, 1.0]),
         st.sampled_from([0.5, 2.0, 4.0, math.nan]),
@@ -25,7 +26,7 @@ PLACES = st.lists(
 
 
 def gain(row):
-    return -math.inf if math.isnan(row[6]) else row[6] - row[5]
+    return -math.inf if math.isnan(row[7]) else row[7] - row[6]
 
 
 @settings(deadline=None, max_examples=150)

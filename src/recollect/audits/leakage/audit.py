@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
 from recollect.audits.audit import Needs
-from recollect.audits.leakage.decisions import Comparison, count_needed, decide
+from recollect.audits.leakage.decisions import count_needed, decide
 from recollect.audits.leakage.epsilon import Leak, Numbers, collect_runs, find_leaks
 from recollect.audits.leakage.leave_out import LEFT_OUT, RETRAINED, LeaveOutRule, leave_out
+from recollect.audits.leakage.matched import match_users
 from recollect.audits.leakage.occurrences import count_occurrences
 from recollect.audits.leakage.references import Group, ModelPair, ReferencePlan, choose_references
 from recollect.audits.leakage.result import Leaks, build_result
+from recollect.audits.leakage.scores import RunRule
 from recollect.audits.leakage.view import PRESENTATION, VERB
 from recollect.audits.verb import Verb
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
-from recollect.checks import check_at_least, check_between
+from recollect.checks import check_at_least, check_between, check_one_of
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.periods import Period
 from recollect.errors import PlanError
 from recollect.models.access import Access
 from recollect.results.presentation import Presentation
@@ -52,6 +55,8 @@ class LeakageAudit:
     alpha: float = 0.05
     """The significance level: how often a model trained on none of the users is found to leak; also the false discovery
     rate of flagged users."""
+    period: Period = "month"
+    """The calendar period by which dates are compared, where both corpora have times: week, month or quarter."""
     show_text: bool = False
     """Whether the tables show the texts of the sequences."""
 
@@ -65,6 +70,7 @@ class LeakageAudit:
         check_at_least(1, top_k=self.top_k, min_length=self.min_length)
         check_at_least(0, folds=self.folds, deniable_at=self.deniable_at)
         check_between(0, 1, alpha=self.alpha)
+        check_one_of(get_args(Period), period=self.period)
         if not 0 <= self.removable <= 0.5:
             raise PlanError(
                 f"removable is {self.removable}.",
@@ -124,7 +130,9 @@ class LeakageAudit:
         workspace.progress("finding predicted runs", 0, 3)
         numbers: Numbers = {}
         read = collect_runs(evidence, plan.audited, numbers, self.steps, self.min_length)
-        null = plan.null and collect_runs(evidence, plan.null, numbers, [self.top_k], self.min_length)
+        null = None
+        if plan.null is not None:
+            null = collect_runs(evidence, plan.null, numbers, [self.top_k], self.min_length)
         workspace.progress("counting occurrences", 1, 3)
         names = list(numbers)
         counts = count_occurrences(names, _iter_texts(evidence.corpora[AUDITED]))
@@ -133,13 +141,16 @@ class LeakageAudit:
         alone = counts.users + among_controls.users == 1
         by_k = dict.fromkeys(self.steps, _NONE) | find_leaks(evidence, plan.audited, read, names, counts.users == 1)
         null_leaks = find_leaks(evidence, plan.null, null, names, alone) if plan.null and null else {}
-        comparison = Comparison(
+        rule = RunRule(
+            k=self.top_k,
+            in_nats=bool(plan.description) and evidence.models[TARGET].access.logprob != "none",
+            period=self.period,
+        )
+        matched = match_users(evidence, plan, alone, (read, null), rule)
+        comparison = replace(
+            matched.comparison,
             leaks={run: leak for run, leak in by_k[self.top_k].items() if alone[run]},
             null_leaks=null_leaks.get(self.top_k, _NONE),
-            users=tuple(sorted(set(counts.names) - plan.seen)),
-            null_users=plan.null.list_users(evidence) if plan.null else (),
-            fold_of=plan.null.assigned if plan.null and plan.null.corpus == AUDITED else None,
-            in_nats=bool(plan.description) and evidence.models[TARGET].access.logprob != "none",
         )
         leaks = Leaks(
             by_k=by_k,
@@ -148,6 +159,8 @@ class LeakageAudit:
             references=plan.description,
             no_reference=_explain_missing_reference(evidence, plan),
             by_record=not evidence.corpora[AUDITED].summary.users,
+            matched=matched,
+            seed=evidence.seed,
         )
         return build_result(self, leaks, decide(comparison, alpha=self.alpha))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,6 +118,7 @@ class _ScoredPair:
         rows = np.empty(len(runs), dtype=ROW)
         rows["k"], rows["run"], rows["record"], rows["words"] = k, number, positions[record], runs.lengths
         rows["start"] = runs.start - runs.words.base[record]
+        rows["first"] = runs.first - np.searchsorted(runs.words.record, record)
         for name, tokens in (("nats", self.model), ("reference", self.reference)):
             rows[name] = np.nan if self.reference is None or tokens is None else tokens.sum_nats(runs)
         return rows
@@ -150,7 +151,7 @@ def find_leaks(
     return best
 
 
-Row = tuple[int, int, int, int, int, float, float]
+Row = tuple[int, int, int, int, int, int, float, float]
 
 
 def _group_by_record(rows: Rows) -> dict[int, list[Row]]:
@@ -163,7 +164,7 @@ def _group_by_record(rows: Rows) -> dict[int, list[Row]]:
 
 def _build_leak(record: Record, row: Row, text: str, predicted: int) -> Leak:
     """A row as a leak."""
-    _, run, _, start, words, nats, reference = row
+    _, run, _, start, _, words, nats, reference = row
     return Leak(
         run=run,
         user=record.owner,
@@ -176,13 +177,3 @@ def _build_leak(record: Record, row: Row, text: str, predicted: int) -> Leak:
         reference_nats=reference,
         predicted=predicted,
     )
-
-
-def score_users(leaks: Mapping[int, Leak], *, in_nats: bool) -> dict[str, float]:
-    """The most that a model leaks of each user in one sequence: in nats, or else in words."""
-    most: dict[str, float] = {}
-    for leak in leaks.values():
-        value = leak.gain if in_nats else float(leak.words)
-        if not math.isnan(value):
-            most[leak.user] = max(most.get(leak.user, 0.0), value)
-    return most

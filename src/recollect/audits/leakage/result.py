@@ -12,7 +12,9 @@ import numpy as np
 from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.leakage.decisions import Decisions
 from recollect.audits.leakage.epsilon import Leak, PredictedRuns
+from recollect.audits.leakage.matched import MatchedUsers
 from recollect.audits.leakage.occurrences import Occurrences
+from recollect.audits.leakage.safeguards import add_safeguards, is_withheld
 from recollect.audits.leakage.tables import (
     build_null,
     build_sequences,
@@ -55,6 +57,10 @@ class Leaks:
     """How the references came about, in sentences; empty if there are none."""
     no_reference: str
     """Why there is no leakage epsilon; empty if there is."""
+    matched: MatchedUsers
+    """Who was compared with whom."""
+    seed: int
+    """Of the run."""
     by_record: bool
     """Whether the corpus has no users, so that every record counts as one."""
 
@@ -86,19 +92,19 @@ def build_result(audit: LeakageAudit, leaks: Leaks, decisions: Decisions) -> Res
     else:
         builder.refuse("flagged_users", decisions.refusal)
     _add_notes(builder, leaks, decisions)
+    conclusion = add_safeguards(builder, leaks.matched, decisions, seed=leaks.seed, silent=not found)
     builder.tables = {
         "sequences": build_sequences(found, leaks.counts, show_text=audit.show_text),
-        "users": build_users(found, decisions),
+        "users": build_users(found, decisions, withheld=is_withheld(conclusion)),
         "by_length": group_by_length(found),
         "by_times": group_by_times(found, leaks.counts),
         "by_k": group_by_k(leaks.by_k),
         "null": build_null(decisions.comparison.null_leaks),
     }
-    refusal = decisions.refusal
     return builder.build(
-        verdict=state_leakage(found, decisions),
-        outcome="found" if decisions.found else "inconclusive" if refusal else "not_found",
-        code=None if refusal is None else refusal.code,
+        verdict=state_leakage(found, decisions, conclusion, leaks.matched),
+        outcome=conclusion.outcome,
+        code=conclusion.code,
         untested=_UNTESTED,
         settings=audit.settings,
     )

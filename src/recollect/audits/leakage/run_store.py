@@ -18,13 +18,14 @@ ROW = np.dtype(
         ("run", np.int32),
         ("record", np.int64),
         ("start", np.int32),
+        ("first", np.int32),
         ("words", np.int32),
         ("nats", np.float64),
         ("reference", np.float64),
     ]
 )
-"""The value of k, which run, in which record of the corpus by its index, from which character on, how
-many words, and how surprised the model and the reference are, in nats: NaN where that is not known."""
+"""The value of k, which run, in which record of the corpus by its index, from which character and which of its words
+on, how many words, and how surprised the model and the reference are, in nats: NaN where that is not known."""
 Rows = NDArray[np.void]
 
 

@@ -52,7 +52,7 @@ _SEQUENCES = pa.schema(
 )
 
 
-def build_users(leaks: Mapping[int, Leak], decisions: Decisions) -> pa.Table:
+def build_users(leaks: Mapping[int, Leak], decisions: Decisions, *, withheld: bool = False) -> pa.Table:
     """Every user, largest leak first."""
     theirs: dict[str, list[Leak]] = {}
     for leak in leaks.values():
@@ -64,8 +64,8 @@ def build_users(leaks: Mapping[int, Leak], decisions: Decisions) -> pa.Table:
             "longest": max((leak.words for leak in theirs.get(user, ())), default=0),
             "epsilon": _find_largest(leak.epsilon for leak in theirs.get(user, ())),
             "epsilon_sum": _find_largest(leak.gain for leak in theirs.get(user, ())),
-            "p_corrected": float(p),
-            "flagged": bool(flag),
+            "p_corrected": None if withheld else float(p),
+            "flagged": None if withheld else bool(flag),
         }
         for user, p, flag in zip(decisions.comparison.users, decisions.p_corrected, decisions.flags, strict=True)
     ]

@@ -5,45 +5,70 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
+from recollect.audits.common.outcomes import NOT_COMPARABLE, PLACEBO_FAILED, Conclusion
 from recollect.audits.leakage.decisions import Decisions
 from recollect.audits.leakage.epsilon import Leak
+from recollect.audits.leakage.matched import MatchedUsers
+
+_OTHERS = "users whom the model was not trained on"
 
 
-def state_leakage(leaks: Mapping[int, Leak], decisions: Decisions) -> str:
-    """One or two sentences.
+def state_leakage(
+    leaks: Mapping[int, Leak], decisions: Decisions, conclusion: Conclusion, matched: MatchedUsers
+) -> str:
+    """One or two sentences: how much more leaks than from held-out users, how certain that is, and what leaks.
 
     Args:
         leaks: The sequences of one user that the model predicts.
         decisions: The decisions about them.
+        conclusion: What may be concluded after all checks.
+        matched: Who was compared with whom.
     """
-    comparison, flagged = decisions.comparison, decisions.flagged
-    counted = _count(leaks, with_epsilon=not flagged)
+    counted = _count(leaks)
     if not leaks:
         return f"{counted}."
     if decisions.refusal is not None:
         return f"{counted}; whether training on those users explains this could not be tested."
+    if conclusion.outcome == "inconclusive":
+        return f"{counted}; whether training on those users explains this {_explain(str(conclusion.code), matched)}"
+    excess, flagged = _describe_excess(decisions), len(decisions.flagged)
+    users = len(decisions.comparison.users)
     if not decisions.found:
-        return f"{counted}; that is no more than for users whom the model was not trained on."
-    if not flagged:
+        return f"No more leaks from the audited users than from {_OTHERS}: {excess}. {counted}."
+    only = "have sequences that only the model's training on them explains"
+    if not decisions.found_jointly:
         return (
-            "The model leaks more of its users' texts than it would without training on them, but no single user can "
-            f"be identified. {counted}."
+            f"{flagged:,} of {users:,} users {only} (smallest corrected p = {float(decisions.p_corrected.min()):.2g}). "
+            f"Over all users, {excess}. {counted}."
         )
-    theirs = _describe_largest(leak for leak in leaks.values() if leak.user in flagged)
-    null = _describe_largest(comparison.null_leaks.values())
-    beside = f" (ε_l up to {theirs}{f'; up to {null} without such training' if null else ''})" if theirs else ""
-    return (
-        f"{len(flagged):,} of {len(comparison.users):,} users have sequences that only the model's training on them "
-        f"explains{beside}. {counted}."
-    )
+    who = f"{flagged:,} of {users:,} users {only}" if flagged else "no single user can be identified"
+    return f"More leaks from the audited users than from {_OTHERS}: {excess}; {who}. {counted}."
 
 
-def _count(leaks: Mapping[int, Leak], *, with_epsilon: bool) -> str:
+def _explain(code: str, matched: MatchedUsers) -> str:
+    """Why it is inconclusive: the end of a sentence that says so."""
+    unknown = "cannot be determined from this data"
+    if code == NOT_COMPARABLE and matched.comparability is not None:
+        return f"{unknown}. {matched.comparability.reason}"
+    if code == PLACEBO_FAILED:
+        return f"{unknown}: the same tests also find leaks from controls in the place of the audited users."
+    return f"{unknown}: no outcome of so small a comparison would be significant. More --controls would change that."
+
+
+def _describe_excess(decisions: Decisions) -> str:
+    """How much more leaks from the average user, and the p-value."""
+    excess = decisions.comparison.estimate_excess().value
+    unit = "nats" if decisions.comparison.in_nats else "words"
+    more = f"{abs(excess):.1f} {unit} {'more' if excess >= 0 else 'less'} in one sequence, on average"
+    return f"{more} (p = {decisions.joint_p:.2g})"
+
+
+def _count(leaks: Mapping[int, Leak]) -> str:
     """How many sequences are reproduced, and from how many users."""
     count, people = len(leaks), len({leak.user for leak in leaks.values()})
     if not count:
         return "The model reproduces no sequence that only one user wrote"
-    largest = _describe_largest(leaks.values()) if with_epsilon else ""
+    largest = _describe_largest(leaks.values())
     beside = f" (ε_l up to {largest})" if largest else ""
     return (
         f"The model reproduces {count:,} sequence{'s' * (count > 1)} that only one user wrote, from {people:,} "

@@ -1,0 +1,79 @@
+"""What a design could have found at all: the smallest p-value, the smallest effect, and how much data would do."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from scipy import stats
+from scipy.special import gammaln
+
+from recollect.stats.requirements import required_controls
+
+USUAL_POWER: Final = 0.8
+"""How often an effect is found that counts as detectable."""
+
+
+def smallest_conformal_p(controls: int, *, tests: int = 1, draws: int = 1) -> float:
+    """The smallest p-value of a unit that scores above all controls.
+
+    >>> smallest_conformal_p(19), smallest_conformal_p(19, draws=21), smallest_conformal_p(99, tests=10)
+    (0.05, 0.1, 0.1)
+
+    Args:
+        controls: How many control users there are.
+        tests: By how many tests it is multiplied: Holm's correction. Benjamini–Hochberg's takes nothing if all units
+            score above all controls.
+        draws: How many cuts of the unit are combined: several cost a factor of two.
+    """
+    return min(1.0, tests * (2 if draws > 1 else 1) / (controls + 1))
+
+
+def smallest_rank_p(above: int, below: int) -> float:
+    """The smallest p-value of a rank test: every unit of the one side scores above every one of the other.
+
+    >>> round(smallest_rank_p(3, 3), 3), smallest_rank_p(0, 5)
+    (0.05, 1.0)
+    """
+    if not above or not below:
+        return 1.0
+    ways = gammaln(above + below + 1) - gammaln(above + 1) - gammaln(below + 1)
+    return float(math.exp(-ways))
+
+
+def count_needed_controls(above: int, *, alpha: float, tests: int = 1) -> int:
+    """How many control users it takes that some scores of so many users are significant.
+
+    >>> count_needed_controls(1, alpha=0.05), count_needed_controls(3, alpha=0.05)
+    (19, 3)
+
+    Args:
+        above: Users of the one side.
+        alpha: The significance level.
+        tests: By how many tests the p-value of a single unit is multiplied.
+    """
+    single = required_controls(alpha, tests=tests)
+    return next((m for m in range(1, single) if above > 1 and smallest_rank_p(above, m) <= alpha + 1e-12), single)
+
+
+def minimum_detectable_auc(above: int, below: int, *, alpha: float, power: float = USUAL_POWER) -> float | None:
+    """The AUC from which on a one-sided rank test finds the difference in a share `power` of runs; None if never.
+
+    Noether 1987, with the variance of the null hypothesis; a single unit is compared with quantiles of the controls, as
+    if scores were normal.
+
+    >>> round(minimum_detectable_auc(40, 160, alpha=0.05), 3), minimum_detectable_auc(1, 10, alpha=0.05)
+    (0.627, None)
+
+    Args:
+        above: Users of the one side.
+        below: Users of the other.
+        alpha: The significance level.
+        power: How often it is to be found.
+    """
+    if smallest_rank_p(above, below) > alpha:
+        return None
+    reach = float(stats.norm.isf(alpha) + stats.norm.ppf(power))
+    if above == 1:
+        return float(stats.norm.cdf(reach / math.sqrt(2)))
+    return min(1.0, 0.5 + reach * math.sqrt((above + below + 1) / (12 * above * below)))

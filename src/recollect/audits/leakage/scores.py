@@ -1,0 +1,189 @@
+"""Scores of users: the largest leak in one sequence, from all of their texts or from the first words of some.
+
+The score is a maximum, and a maximum grows with the amount it is taken over. So users are compared from equal amounts:
+every run is kept with its place in its record, and records may be left out or end early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.audits.common.amounts import Piece, Unit
+from recollect.audits.leakage.epsilon import PredictedRuns
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.periods import Period, period_of
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UserRuns:
+    """Users, their records, and the runs in them that nobody else wrote."""
+
+    users: tuple[str, ...]
+    """In ascending order."""
+    records: tuple[str, ...]
+    """The ids of their records, those of one user next to each other."""
+    owner: Integers
+    """Whose each record is: an index into the users [records]."""
+    words: Integers
+    """How many words each record has [records]."""
+    periods: tuple[str | None, ...]
+    """When each was written; None where that is unknown [records]."""
+    at: Integers
+    """In which record each run stands [runs]."""
+    first: Integers
+    """Which word of its record is its first [runs]."""
+    end: Integers
+    """How many words its record has up to its last [runs]."""
+    value: Floats
+    """How much leaks in it: nats, or words [runs]."""
+
+    @cached_property
+    def with_records(self) -> Integers:
+        """The indices of users who have records to be compared by."""
+        return np.unique(self.owner)
+
+    def build_units(self) -> list[Unit]:
+        """The users who have records, and how many words each record has; in the order of users and records."""
+        borders = np.searchsorted(self.owner, [self.with_records, self.with_records + 1]).T.tolist()
+        amounts = list(zip(self.records, self.words.tolist(), self.periods, strict=True))
+        return [
+            Unit(
+                name=self.users[user],
+                pieces=tuple(
+                    Piece(record=name, tokens=max(1, words), period=period) for name, words, period in amounts[a:b]
+                ),
+            )
+            for user, (a, b) in zip(self.with_records.tolist(), borders, strict=True)
+        ]
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        """The index of each record."""
+        return {name: i for i, name in enumerate(self.records)}
+
+    def find_records(self, ids: Sequence[str]) -> Integers:
+        """The index of each of these records."""
+        return np.array([self._index[name] for name in ids], dtype=np.int64)
+
+    def select(self, units: Sequence[Unit]) -> UserRuns:
+        """Some of the users, with no more of their records than their units have.
+
+        Args:
+            units: Users of these, each with some records and how many of their first words are left.
+        """
+        users = tuple(sorted(unit.name for unit in units))
+        code = {name: i for i, name in enumerate(users)}
+        pieces = [(code[unit.name], self._index[piece.record], piece) for unit in units for piece in unit.pieces]
+        pieces.sort(key=itemgetter(0, 1))
+        kept = np.zeros(len(self.records), dtype=np.int64)
+        place = np.zeros(len(self.records), dtype=np.int64)
+        for i, (_, record, piece) in enumerate(pieces):
+            kept[record], place[record] = piece.tokens, i
+        inside = self.end <= kept[self.at]
+        return UserRuns(
+            users=users,
+            records=tuple(piece.record for _, _, piece in pieces),
+            owner=np.array([user for user, _, _ in pieces], dtype=np.int64),
+            words=np.array([piece.tokens for _, _, piece in pieces], dtype=np.int64),
+            periods=tuple(piece.period for _, _, piece in pieces),
+            at=place[self.at[inside]],
+            first=self.first[inside],
+            end=self.end[inside],
+            value=self.value[inside],
+        )
+
+    def score(self, kept: Integers | None = None, *, clipped: bool = False) -> Floats:
+        """The largest leak of each user in one sequence; 0 where there is none [users].
+
+        Args:
+            kept: How many of the first words of each record count, 0 for none of it; None for all [records].
+            clipped: Whether a run that goes on beyond the words that count is counted for the share of it before.
+                Controls are scored so, and the audited are not: what a cut leaves open counts against the finding.
+        """
+        value, owner = self.value, self.owner[self.at]
+        if kept is not None:
+            limit = kept[self.at]
+            share = np.clip((limit - self.first) / np.maximum(1, self.end - self.first), 0, 1)
+            value = value * (share if clipped else share == 1)
+        most = np.zeros(len(self.users))
+        np.maximum.at(most, owner, value)
+        return most
+
+
+_NO_INTEGERS = np.empty(0, dtype=np.int64)
+NOBODY = UserRuns(
+    users=(),
+    records=(),
+    owner=_NO_INTEGERS,
+    words=_NO_INTEGERS,
+    periods=(),
+    at=_NO_INTEGERS,
+    first=_NO_INTEGERS,
+    end=_NO_INTEGERS,
+    value=np.empty(0),
+)
+"""The runs of nobody."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRule:
+    """Which runs count, and by what."""
+
+    k: int
+    """Words among so many likeliest tokens."""
+    in_nats: bool
+    """Whether a run counts by nats; else by words."""
+    period: Period = "month"
+    """The calendar period by which records are compared."""
+    dropped: frozenset[str] = frozenset()
+    """Ids of records that are left out."""
+
+
+def collect_user_runs(
+    corpus: Corpus, users: tuple[str, ...], read: PredictedRuns, unique: NDArray[np.bool_], rule: RunRule
+) -> UserRuns:
+    """The runs of some users that are theirs alone.
+
+    Args:
+        corpus: Their records, in the order in which they were read.
+        users: Whose runs; others are left out.
+        read: What was read.
+        unique: Which runs are one user's alone.
+        rule: Which runs count, and by what.
+    """
+    code = {user: index for index, user in enumerate(users)}
+    theirs = [
+        (code[record.owner], position, record.id, len(record.scored_text.split()), period_of(record, rule.period))
+        for position, record in enumerate(corpus)
+        if record.owner in code and record.id not in rule.dropped
+    ]
+    theirs.sort(key=itemgetter(0, 1))
+    position = np.array([each[1] for each in theirs], dtype=np.int64)
+    place = np.full(int(position.max(initial=-1)) + 2, -1)
+    place[position] = np.arange(len(theirs))
+    rows = read.store.select(unique)
+    rows = rows[rows["k"] == rule.k]
+    at = place[np.minimum(rows["record"], len(place) - 1)]
+    value = rows["reference"] - rows["nats"] if rule.in_nats else rows["words"].astype(np.float64)
+    counted = (at >= 0) & ~np.isnan(value)
+    first = rows["first"].astype(np.int64)
+    return UserRuns(
+        users=users,
+        records=tuple(each[2] for each in theirs),
+        owner=np.array([each[0] for each in theirs], dtype=np.int64),
+        words=np.array([each[3] for each in theirs], dtype=np.int64),
+        periods=tuple(each[4] for each in theirs),
+        at=at[counted],
+        first=first[counted],
+        end=(first + rows["words"])[counted],
+        value=np.asarray(value[counted], dtype=np.float64),
+    )
