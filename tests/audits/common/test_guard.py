@@ -14,7 +14,6 @@ from recollect.audits.membership.audit import MembershipAudit
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
 from recollect.signals.scores import Scores
-from recollect.stats.significance import binomial_p
 from recollect.testing.refusals import refused
 
 WORDS = np.array([f"word{i}" for i in range(400)])
@@ -47,13 +46,6 @@ def world(seed, k, n, amount=None, **audited):
 
 def different(found):
     return {check.name for check in found.guard.checks if not check.comparable}
-
-
-@pytest.mark.parametrize(("k", "n"), [(1, 19), (3, 40), (20, 40)])
-def test_exchangeable_sides_are_called_different_no_more_often_than_stated(k, n):
-    runs = 60
-    flagged = sum(not check_comparable(*world(seed, k, n), by="user", seed=seed).comparable for seed in range(runs))
-    assert binomial_p(flagged, runs, 0.05) > 0.001
 
 
 @pytest.mark.parametrize("k", [1, 3, 20])
