@@ -12,6 +12,8 @@ from recollect.results.result import Guard, LimitCheck, Placebo, Power, Result
 from recollect.results.summary import describe_count, format_number
 
 REASONS: Final = {
+    "explained_by_texts": "A classifier that never saw the model separates the audited from the controls as well as "
+    "the model's scores do.",
     "no_power": "The data are too few, or too alike, to decide either way.",
     "not_comparable": "The audited records and the controls are not comparable.",
     "placebo_failed": "The audit accuses held-out controls as well.",

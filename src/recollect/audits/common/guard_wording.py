@@ -2,69 +2,66 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from recollect.results.result import Guard
 
-_NAMES = {
-    "records": "records per user",
-    "length": "length of records",
-    "date": "date",
-    "unknown_words": "share of words that nobody else uses",
-    "vocabulary": "vocabulary and topic",
-    "style": "writing style",
-    "labels": "labels",
-    "content": "content",
-    "separability": "content as a whole, by which a classifier that never saw the model separates them",
-}
-_CONTROLS = {
-    "records": "with as many records each",
-    "length": "with records of the same length",
-    "date": "of the same period",
-    "unknown_words": "who write about the same things",
-    "vocabulary": "who write about the same things",
-    "style": "of the same source, written and cleaned in the same way",
-    "labels": "with the same labels",
-    "content": "of the same source",
-    "separability": "of the same source",
+
+@dataclass(frozen=True, kw_only=True)
+class _Respect:
+    """One respect in which two sides are compared."""
+
+    name: str
+    controls: str
+    """Which controls would do."""
+
+
+RESPECTS = {
+    "records": _Respect(name="records per user", controls="with as many records each"),
+    "length": _Respect(name="length of records", controls="with records of the same length"),
+    "date": _Respect(name="dates", controls="of the same period"),
+    "unknown_words": _Respect(name="words that nobody else uses", controls="who write about the same things"),
+    "vocabulary": _Respect(name="vocabulary and topic", controls="who write about the same things"),
+    "style": _Respect(name="writing style", controls="of the same source, written and cleaned in the same way"),
+    "labels": _Respect(name="labels", controls="with the same labels"),
+    "content": _Respect(name="content", controls="of the same source"),
+    "separability": _Respect(name="what a classifier sees in the texts", controls="of the same source"),
 }
 
 
 def describe_check(name: str, means: tuple[float, float] | None, *, comparable: bool) -> str:
     """One check as a sentence or two.
 
-    >>> describe_check("length", (5.2, 20.25), comparable=False)
-    'The length of records differs (mean 5.2, controls 20.2). Take controls with records of the same length.'
+    >>> describe_check("date", (19418.0, 19477.0), comparable=False)
+    'Significant difference in dates (mean 2023-03-02, controls 2023-04-30). Take controls of the same period.'
     >>> describe_check("style", None, comparable=True)
-    'The writing style does not differ significantly.'
+    'No significant difference in writing style.'
 
     Args:
         name: The covariate.
         means: Its mean among the audited and among the controls, where that can be told.
         comparable: Whether it speaks against the comparison.
     """
-    if name == "separability":
-        known = "cannot" if comparable else "can"
-        told = f"A classifier that never saw the model {known} separate the audited from the controls."
-        return told if comparable else f"{told} Take controls {_CONTROLS[name]}."
+    respect = RESPECTS[name]
     shown = "" if means is None else f" (mean {_show(name, means[0])}, controls {_show(name, means[1])})"
     if comparable:
-        return f"The {_NAMES[name]} does not differ significantly{shown}.".replace("records per user does", _MANY)
-    sentence = f"The {_NAMES[name]} differs{shown}. Take controls {_CONTROLS[name]}."
-    return sentence.replace("records per user differs", "number of records per user differs")
-
-
-_MANY = "number of records per user does"
+        return f"No significant difference in {respect.name}{shown}."
+    return f"Significant difference in {respect.name}{shown}. Take controls {respect.controls}."
 
 
 def summarise(guard: Guard) -> str:
     """All respects in which two sides are not comparable, and what controls would do."""
-    different = [check.name for check in guard.checks if not check.comparable]
+    different = [RESPECTS[check.name] for check in guard.checks if not check.comparable]
     if not different:
         return "The audited and the controls are comparable in all that was compared."
-    respects = " and in ".join(_NAMES[name] for name in different)
-    wanted = list(dict.fromkeys(_CONTROLS[name] for name in different))
-    return f"The audited and the controls differ in {respects}. Take controls {' and '.join(wanted)}."
+    names, wanted = (list(dict.fromkeys(each)) for each in zip(*((r.name, r.controls) for r in different), strict=True))
+    return f"The audited and the controls differ in {_join(names)}. Take controls {_join(wanted)}."
+
+
+def _join(words: list[str]) -> str:
+    """Words as a list in a sentence."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _show(name: str, value: float) -> str:
