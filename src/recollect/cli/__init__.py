@@ -10,9 +10,11 @@ def main() -> None:
 
     from recollect.cli.output_streams import flush_streams, repair_streams
     from recollect.errors import show_warning
+    from recollect.printable import PrintableStream
 
     repair_streams()
     streams = sys.stdout, sys.stderr  # the parser of options puts others in their place when a reader is gone
+    sys.stderr = PrintableStream(sys.stderr)  # warnings, and what libraries say of files that others wrote
     warnings.showwarning = show_warning
     sys.exit(flush_streams(*streams, status=_run()))
 

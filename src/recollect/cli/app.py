@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from recollect.audits.registry import AUDITS, list_audits_by_verb
+from recollect.printable import escape_message
 from recollect.version import __version__
 
 VERBS: Final = {
@@ -42,6 +46,16 @@ class VerbGroup(TyperGroup):
         index = names.index("report")
         return [*names[:index], *list_audits_by_verb(), *names[index:]]
 
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """The context of the options before the verb."""
+        with _escape_usage_errors():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the options of the verb, and run it."""
+        with _escape_usage_errors():
+            return super().invoke(ctx)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The verb of that name."""
         return _LazyCommand(cmd_name) if cmd_name in self.list_commands(ctx) else None
@@ -62,6 +76,17 @@ class _LazyCommand(TyperCommand):
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of the real command."""
         return build_command(self.verb).make_context(info_name, args, parent, **extra)
+
+
+@contextmanager
+def _escape_usage_errors() -> Iterator[None]:
+    """What is wrong with a command line, its words among it, is printed by the parser: without control characters."""
+    try:
+        yield
+    except Exception as error:
+        if (message := getattr(error, "format_message", None)) is not None:
+            error.format_message = partial(escape_message, message())  # type: ignore[attr-defined]
+        raise
 
 
 def build_command(verb: str) -> Any:

@@ -1,4 +1,7 @@
-"""Where things are said: results on standard output, everything else on standard error."""
+"""The one place that prints: results on standard output, everything else on standard error.
+
+What is printed may hold names that others chose; control characters are spelt out, and markup of Rich is plain text.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from recollect.printable import PrintableStream, escape_json, escape_line, escape_message
 
 SECONDS_BEFORE_BAR = 2.0
 """Seconds after which a reader wants to see progress."""
@@ -26,26 +31,26 @@ class Progress(Protocol):
 def say(message: str = "") -> None:
     """A line on standard error."""
     with suppress(OSError, ValueError):  # nobody listens any more, which is no reason to stop
-        sys.stderr.write(message + "\n")
+        sys.stderr.write(escape_message(message) + "\n")
 
 
 def print_json(value: Any) -> None:
     """The result on standard output, for programs."""
     unicode = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=not unicode, allow_nan=False) + "\n")
+    document = json.dumps(value, indent=2, ensure_ascii=not unicode, allow_nan=False)
+    sys.stdout.write(escape_json(document) + "\n")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table on standard output, for people. Text from corpora must be masked before it comes here."""
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
-    table = Table(title=Text(title, style="bold"), title_justify="left")  # brackets in a name are no markup
+    table = Table(title=_build_text(title, style="bold"), title_justify="left")
     for i, column in enumerate(columns):
-        table.add_column(column, overflow="fold", style="bold" if i == 0 else None)
+        table.add_column(_build_text(column), overflow="fold", style="bold" if i == 0 else None)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*map(_build_text, row))
     Console().print(table)
 
 
@@ -53,17 +58,23 @@ def print_grid(title: str, rows: Sequence[Sequence[str]], *, headings: Sequence[
     """A few rows under a title on standard output, without lines. Text from corpora must be masked before."""
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     screen = Console()
-    screen.print(Text(title, style="bold"), soft_wrap=False)
+    screen.print(_build_text(title, style="bold"), soft_wrap=False)
     table = Table(box=None, show_header=bool(headings), pad_edge=False, padding=(0, 2, 0, 0))
     for heading in headings or [""] * max(map(len, rows), default=0):
-        table.add_column(Text(heading, style="dim"), overflow="fold")
+        table.add_column(_build_text(heading, style="dim"), overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*map(_build_text, row))
     if rows:
         screen.print(table)
+
+
+def _build_text(text: str, *, style: str = "") -> Any:
+    """A text as Rich prints it: brackets and colons in a name are no markup, and control characters are spelt out."""
+    from rich.text import Text
+
+    return Text(escape_line(text), style=style)
 
 
 @contextmanager
@@ -108,7 +119,12 @@ class Stages:
 
 def _make_bar(task: str) -> _Bar | _Lines:
     """A bar, or lines where standard error is no terminal."""
-    return _Bar(task) if sys.stderr.isatty() else _Lines(task)
+    return _Bar(escape_line(task)) if _find_terminal().isatty() else _Lines(task)
+
+
+def _find_terminal() -> Any:
+    """Standard error itself, where libraries write through a stream that escapes what they write."""
+    return sys.stderr.terminal if isinstance(sys.stderr, PrintableStream) else sys.stderr
 
 
 @dataclass
@@ -146,7 +162,7 @@ class _Bar:
             return
         if self.drawn is None:
             self._draw()
-        self.drawn.update(self.number, completed=done, total=total, note=note)
+        self.drawn.update(self.number, completed=done, total=total, note=escape_line(note))
 
     def _draw(self) -> None:
         """Put the bar on the screen."""
@@ -162,9 +178,10 @@ class _Bar:
             parts.TimeRemainingColumn(),
             parts.TextColumn("{task.fields[note]}", markup=False),
         ]
-        self.drawn = parts.Progress(*columns, console=Console(stderr=True))
+        self.drawn = parts.Progress(*columns, console=Console(file=_find_terminal()))
         self.number = self.drawn.add_task(self.task, note="")
         self.drawn.start()
+        sys.stderr = PrintableStream(sys.stderr)  # Rich moves what is written meanwhile above the bar, as it is
 
     def close(self) -> None:
         """Leave the last state of the bar on the screen."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-import sys
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from recollect.cli.console import say
 from recollect.cli.fields import DeclaredField, parse_given
 from recollect.files import describe_fault
 
@@ -83,8 +82,7 @@ def unwrap(text: str) -> str:
 
 def complain(message: str) -> None:
     """Say on standard error what went wrong."""
-    with suppress(OSError, ValueError):  # nobody listens any more: the status says it all the same
-        sys.stderr.write(f"recollect: {message}\n")
+    say(f"recollect: {message}")
 
 
 def _get_hints(function: Any) -> dict[str, Any]:

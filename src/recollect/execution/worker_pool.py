@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle  # between our own processes only, never in a file
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +17,7 @@ from typing import Any, Generic
 from recollect.errors import RecollectError, show_warning
 from recollect.execution.backend import Failure, Item, Outcome, Value, attempt
 from recollect.execution.threads import set_environment, thread_variables
+from recollect.printable import PrintableStream
 
 PREFETCH = 4
 """Items per worker that may be out or waiting for an earlier one to end: what bounds memory."""
@@ -157,6 +159,8 @@ def _serve(connection: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     warnings.showwarning = show_warning
+    if sys.stderr is not None:
+        sys.stderr = PrintableStream(sys.stderr)
     connection.send(_READY)
     work = attempt(Connection.recv, connection)
     while True:
