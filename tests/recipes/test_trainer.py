@@ -108,7 +108,7 @@ def test_the_loss_that_training_reports_is_the_loss_that_scoring_finds(tmp_path)
     out = train(recipe, corpus, tmp_path / "model", validation=corpus, threads=1)
     answers = load_model(str(out)).answer(list(corpus))
     curve = read_json(out / "curve.json")
-    total = curve[0]["validation_loss"] * curve[0]["symbols"]
+    total = curve[0]["validation_loss"] * curve[0]["tokens"]
     # training also predicts where each text ends, which is no token of the text
     network = transformers.AutoModelForCausalLM.from_pretrained(out)
     tokenizer = transformers.AutoTokenizer.from_pretrained(out)

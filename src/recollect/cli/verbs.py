@@ -47,7 +47,7 @@ def wrap_verb(function: Callable[..., None]) -> Callable[..., None]:
         run_with_status(functools.partial(_call, function, groups, options), list_folders(options))
 
     command.__doc__ = unwrap(inspect.getdoc(function) or "")
-    command.__signature__ = inspect.Signature(_spread(function, groups))  # type: ignore[attr-defined]
+    command.__signature__ = inspect.Signature(_expand_groups(function, groups))  # type: ignore[attr-defined]
     return command
 
 
@@ -90,7 +90,7 @@ def _get_hints(function: Any) -> dict[str, Any]:
     return typing.get_type_hints(function, include_extras=True)
 
 
-def _spread(function: Callable[..., None], groups: Mapping[str, type[OptionGroup]]) -> list[inspect.Parameter]:
+def _expand_groups(function: Callable[..., None], groups: Mapping[str, type[OptionGroup]]) -> list[inspect.Parameter]:
     """The parameters of the command: those of the function, each group replaced by its fields."""
     hints, parameters = _get_hints(function), list[inspect.Parameter]()
     for parameter in inspect.signature(function).parameters.values():

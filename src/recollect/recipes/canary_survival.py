@@ -45,8 +45,8 @@ class Survival:
     @property
     def verdict(self) -> Literal["survives", "in part", "lost"]:
         """Whether all planted copies, some, or none can be trained on."""
-        learnt = 0 if self.unknown_tokens else self.kept_whole + self.kept_by_state
-        return "lost" if not learnt else "survives" if learnt == self.planted else "in part"
+        kept = 0 if self.unknown_tokens else self.kept_whole + self.kept_by_state
+        return "lost" if not kept else "survives" if kept == self.planted else "in part"
 
 
 @dataclass(frozen=True, kw_only=True)

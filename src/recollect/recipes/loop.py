@@ -86,7 +86,7 @@ class Position:
     """Steps done in all."""
     loss: float = 0.0
     """Summed over the running epoch, in nats."""
-    symbols: int = 0
+    tokens: int = 0
     """Predicted in the running epoch."""
     seconds: float = 0.0
     """Spent in the running epoch."""
@@ -166,7 +166,7 @@ class Loop:
         )
         loss, token_count = self.update.step(step)
         self._loss += loss
-        position.symbols += token_count
+        position.tokens += token_count
         position.step += 1
         position.within += 1
 
@@ -184,11 +184,11 @@ class Loop:
             )
         row: dict[str, Any] = {
             "epoch": position.epoch,
-            "training_loss": position.loss / max(1, position.symbols),
+            "training_loss": position.loss / max(1, position.tokens),
             "validation_loss": self.validate() if self.validate is not None else None,
             "learning_rate": self.rate.get_rate(max(0, position.step - 1)),
             "steps": position.step,
-            "symbols": position.symbols,
+            "tokens": position.tokens,
             "seconds": round(position.seconds, 3),
         }
         spent = self.update.get_spent()
@@ -203,7 +203,7 @@ class Loop:
         )
         for hook in self.hooks:
             position.curve[-1].update(hook(end) or {})
-        position.within, position.loss, position.symbols, position.seconds = 0, 0.0, 0, 0.0
+        position.within, position.loss, position.tokens, position.seconds = 0, 0.0, 0, 0.0
         self._save()
         if self.curve_file is not None:
             write_json(self.curve_file, position.curve)
@@ -226,7 +226,7 @@ class Loop:
         """Tell whoever draws the progress."""
         position = self.position
         running = position.within > 0
-        loss = float(self._loss) / max(1, position.symbols) if running else position.curve[-1]["training_loss"]
+        loss = float(self._loss) / max(1, position.tokens) if running else position.curve[-1]["training_loss"]
         moment = TrainingProgress(
             epoch=position.epoch + running,
             epochs=self.epochs,

@@ -6,7 +6,7 @@ import re
 
 from recollect.report.annex import CAVEATS
 from recollect.report.answers import Answer
-from recollect.report.questions import NOT_ASKED, Light
+from recollect.report.questions import NOT_TESTED, Light
 from recollect.report.report import Report
 from recollect.report.words import fit
 
@@ -43,7 +43,7 @@ def _render_heading(report: Report) -> str:
     for each in report.questions:
         rows += [[answer.result.question, _render_light(answer.light), answer.verdict] for answer in each.answers]
         if not each.answers:
-            rows.append([each.question, _render_light(NOT_ASKED), ""])
+            rows.append([each.question, _render_light(NOT_TESTED), ""])
     subject = [f"- {escape_text(name)}: {escape_text(value)}" for name, value in report.subject.items()]
     warnings = [f"> **Warning.** {escape_text(warning)}" for warning in report.warnings]
     table = _render_table(["Question", "Answer", "In one sentence"], rows)

@@ -35,7 +35,7 @@ LIGHTS: Final = {
     "inconclusive": Light(colour="amber", words="Inconclusive"),
 }
 NOT_DONE: Final = Light(colour="grey", words="Not done")
-NOT_ASKED: Final = Light(colour="grey", words="Not tested")
+NOT_TESTED: Final = Light(colour="grey", words="Not tested")
 
 
 def choose_light(result: Result, presentation: Presentation = GENERIC) -> Light:

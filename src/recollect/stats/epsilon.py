@@ -243,8 +243,8 @@ def _estimate_membership(values: Floats) -> Floats:
         weights = np.stack([1 - higher, higher], axis=1)
         total = np.maximum(weights.sum(axis=0), 1e-9)
         centre = weights.T @ values / total
-        spread = (weights * np.square(values[:, None] - centre)).sum(axis=0) / total
-        width = np.sqrt(spread) + 1e-3 * scale
+        variance = (weights * np.square(values[:, None] - centre)).sum(axis=0) / total
+        width = np.sqrt(variance) + 1e-3 * scale
     return np.asarray(higher)
 
 
