@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from recollect.api import sanitise as sanitise
     from recollect.api import score as score
     from recollect.api import train as train
+    from recollect.api import verify as verify
     from recollect.corpora import read_corpus as read_corpus
     from recollect.models import load_model as load_model
     from recollect.pipeline.refs import CorpusRef as CorpusRef
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from recollect.session import Session as Session
 
 _HOMES = {
-    **dict.fromkeys(("check", "compare", "evaluate", "plant", "run", "sanitise", "score", "train"), "recollect.api"),
+    **dict.fromkeys(
+        ("check", "compare", "evaluate", "plant", "run", "sanitise", "score", "train", "verify"), "recollect.api"
+    ),
     **dict.fromkeys(("AuditResult", "Session"), "recollect.session"),
     **dict.fromkeys(("CorpusRef", "ModelRef"), "recollect.pipeline.refs"),
     "Result": "recollect.results.result",

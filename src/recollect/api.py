@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from recollect.models.store import AnswerStore
     from recollect.pipeline.forecast import Forecast, ImpossibleAudit
     from recollect.pipeline.preparation import PlantedCorpus, SanitiseBy
+    from recollect.pipeline.verification import Verification
     from recollect.recipes.loop import TrainingProgress
     from recollect.recipes.recipe import Recipe
     from recollect.results.comparison import Comparison
@@ -260,6 +261,17 @@ def compare(before: Any, after: Any) -> Comparison:
     from recollect.results.comparison import compare_runs
 
     return compare_runs(_collect_results(before), _collect_results(after))
+
+
+def verify(folder: str | Path) -> Verification:
+    """Check every file of a run folder or a work folder against its checksum; nothing is changed.
+
+    Args:
+        folder: A run folder, a work folder, an answer store or a trained model.
+    """
+    from recollect.pipeline.verification import verify_folder
+
+    return verify_folder(Path(folder))
 
 
 def _collect_results(source: Any) -> dict[str, Result]:

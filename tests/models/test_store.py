@@ -17,7 +17,7 @@ from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.digests import new_hasher
 from recollect.errors import RecollectWarning, StoreError
-from recollect.files import hold_lock, read_json, write_json
+from recollect.files import hold_lock, read_json, write_checked_json, write_json
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.limited import weaken
@@ -231,12 +231,13 @@ def test_a_shard_that_others_have_changed_is_refused(store):
         ("cut", "manifest_damaged"),
         ("no question", "manifest_damaged"),
         ("unknown key", "manifest_damaged"),
+        ("another number", "manifest_damaged"),
         ("format", "store_format"),
     ],
 )
 def test_a_damaged_manifest_is_said_to_be(store, damage, code):
     path = store.folder / "manifest.json"
-    written = read_json(path)
+    written = {key: value for key, value in read_json(path).items() if key != "checksum"}
     if damage == "gone":
         path.unlink()
     elif damage == "cut":
@@ -244,9 +245,11 @@ def test_a_damaged_manifest_is_said_to_be(store, damage, code):
     elif damage == "no question":
         write_json(path, {key: value for key, value in written.items() if key != "question"})
     elif damage == "unknown key":
-        write_json(path, {**written, "surprise": 1})
+        write_checked_json(path, {**written, "surprise": 1})
+    elif damage == "another number":
+        path.write_text(path.read_text().replace('"block": ', '"block": 1'))
     else:
-        write_json(path, {**written, "format": 2})
+        write_checked_json(path, {**written, "format": 2})
     with refused(code):
         AnswerStore.open(store.folder)
 

@@ -31,6 +31,7 @@ VERBS: Final = {
     "evaluate": ("recollect.cli.evaluate:evaluate", "Look"),
     "list": ("recollect.cli.catalogue:list_components", "Look"),
     "doctor": ("recollect.cli.doctor:doctor", "Look"),
+    "verify": ("recollect.cli.verify:verify", "Keep"),
 }
 """Verbs that are no audits: where each lives, and under which heading it is listed."""
 AUDIT_PANEL: Final = "Audit"

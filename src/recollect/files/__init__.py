@@ -8,19 +8,35 @@ from recollect.files.atomic_writes import (
     write_json,
     write_text,
 )
+from recollect.files.checksums import (
+    Fault,
+    compute_sha256,
+    find_faults,
+    read_checked_json,
+    read_folder_manifest,
+    write_checked_json,
+    write_folder_manifest,
+)
 from recollect.files.journal import Journal
 from recollect.files.locks import hold_lock
 from recollect.files.tracebacks import describe_fault, is_interruption
 
 __all__ = [
+    "Fault",
     "Journal",
+    "compute_sha256",
     "describe_fault",
+    "find_faults",
     "hold_lock",
     "is_interruption",
     "make_private_folder",
+    "read_checked_json",
+    "read_folder_manifest",
     "read_json",
     "remove_leftovers",
     "write_atomically",
+    "write_checked_json",
+    "write_folder_manifest",
     "write_json",
     "write_text",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from recollect.errors import RecollectError, StoreError
-from recollect.files import read_json, write_json
+from recollect.files import read_checked_json, write_checked_json
 from recollect.models.access import Access
 from recollect.models.model import SCORING_REVISION, Kind, Model, Question, compute_address
 
@@ -87,7 +86,7 @@ class Manifest:
 
     def write(self, folder: Path) -> None:
         """Write it into the store's folder, whole or not at all."""
-        write_json(folder / MANIFEST, asdict(self))
+        write_checked_json(folder / MANIFEST, asdict(self))
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
@@ -105,14 +104,14 @@ class Manifest:
             )
         advice = f"Delete '{folder}', and the records will be scored again."
         try:
-            written = read_json(path)
+            written = read_checked_json(path, do=advice, code="manifest_damaged")
             if written["format"] != FORMAT:
                 found = f"The answer store '{folder}' has format {written['format']}; this version reads {FORMAT}."
                 raise StoreError(found, do=advice, code="store_format")
             return cls._parse(written)
         except StoreError:
             raise
-        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError, RecollectError) as error:
+        except (KeyError, TypeError, AttributeError, RecollectError) as error:
             raise StoreError(
                 f"The manifest '{path}' cannot be read: {error}", do=f"It is damaged. {advice}", code="manifest_damaged"
             ) from error

@@ -38,6 +38,7 @@ from recollect.recipes.layout_trial import WorkerLayout
 from recollect.results.folders import RunFolder
 from recollect.results.presentation import GENERIC
 from recollect.results.result import Result
+from recollect.results.run_manifest import remove_run_manifest
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.streams import stream
 
@@ -56,6 +57,7 @@ class FinishedRun:
     def write_folder(self, out: Path) -> None:
         """Write the run folder; the result last, because it says that all is there."""
         folder = RunFolder(out)
+        remove_run_manifest(out)
         write_text(folder.plan, write_plan([self.plan], out=out))
         for role, cohorts in self.cohorts.items():
             cohorts.save(folder.cohorts if role == AUDITED else folder.path / f"cohorts-{role}.json")

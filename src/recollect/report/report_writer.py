@@ -11,6 +11,7 @@ from recollect.report.html import render_html
 from recollect.report.markdown import render_markdown
 from recollect.report.report import Report, build_report
 from recollect.results.folders import RunFolder
+from recollect.results.run_manifest import refuse_changed_run, write_run_manifest
 
 RENDERERS: dict[str, Callable[[Report], str]] = {".html": render_html, ".md": render_markdown}
 """How a report is written, by the ending of its file."""
@@ -21,12 +22,13 @@ def write_report(folder: Path, out: Path | None = None, *, show_text: bool | Col
 
     Args:
         folder: The run folder, that `--out` named.
-        out: The one file to write, `.html` or `.md`; None for `report.html` and `report.md` in the run folder.
+        out: The one file to write, `.html` or `.md`; None for `report.html` and `report.md` in the run folder, whose
+            `manifest.json` is written then, too.
         show_text: Whether text from corpora is shown, where the run kept it; or of which audits.
 
     Raises:
         PlanError: The file has another ending.
-        StoreError: The folder holds no results, or a result is damaged or newer.
+        StoreError: The folder holds no results, or a result is damaged or newer, or was changed after the run.
     """
     run = RunFolder(folder)
     files = [run.report, run.report.with_suffix(".md")] if out is None else [out]
@@ -36,7 +38,10 @@ def write_report(folder: Path, out: Path | None = None, *, show_text: bool | Col
             do="Give a name that ends in .html or .md.",
             code="unknown_report_format",
         )
+    refuse_changed_run(folder)
     report = build_report(run, show_text=show_text)
     for file in files:
         write_text(file, RENDERERS[file.suffix](report))
+    if out is None:
+        write_run_manifest(folder)
     return files[0]

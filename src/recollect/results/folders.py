@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from recollect.errors import StoreError
 from recollect.files import make_private_folder, write_atomically, write_json
 from recollect.results.result import Result
+from recollect.results.run_manifest import refuse_changed_file, remove_run_manifest
 from recollect.results.schema import read_result_file
 
 EXPOSURE_HISTORY = "exposure-by-epoch.json"
@@ -56,6 +57,7 @@ class RunFolder:
             StoreError: The result does not say what it came from, or a table is missing.
         """
         self._refuse_unfinished(result)
+        remove_run_manifest(self.path)
         path = self.get_result_path(result.audit)
         make_private_folder(path.parent)
         # The JSON goes first and comes last: tables without it are nobody's, and it never speaks of another's tables.
@@ -71,8 +73,9 @@ class RunFolder:
         """The result of an audit.
 
         Raises:
-            StoreError: It is absent, damaged, or written by a newer version.
+            StoreError: It is absent, damaged, changed, or written by a newer version.
         """
+        refuse_changed_file(self.path, self.get_result_path(audit))
         found = read_result_file(self.get_result_path(audit))
         if found.audit != audit:
             raise StoreError(
@@ -98,7 +101,7 @@ class RunFolder:
         """A table of a result, from memory or from the folder.
 
         Raises:
-            StoreError: There is no such table, or it is damaged.
+            StoreError: There is no such table, or it is damaged or changed.
         """
         if name in result.tables_in_memory:
             return result.tables_in_memory[name]
@@ -108,6 +111,7 @@ class RunFolder:
                 f"The {result.audit} result has no table {name!r}.", do=f"Its tables: {known}.", code="no_such_table"
             )
         path = self.path / result.tables[name]
+        refuse_changed_file(self.path, path)
         try:
             return pq.read_table(path)
         except (OSError, pa.ArrowInvalid) as error:

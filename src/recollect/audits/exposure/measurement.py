@@ -17,8 +17,8 @@ from recollect.audits.exposure.rank_counting import Rank, count_rank
 from recollect.audits.exposure.secrets import Secret, SecretKind, pick_examples
 from recollect.audits.workspace import Progress
 from recollect.digests import digest
-from recollect.errors import ModelError, NotEnoughData
-from recollect.files import read_json, write_json
+from recollect.errors import ModelError, NotEnoughData, StoreError
+from recollect.files import read_checked_json, write_checked_json
 from recollect.models.model import Stepper
 from recollect.stats.exposure import SkewNormal, exposure, fit_skew_normal, rank_p, sampled_exposure
 
@@ -179,7 +179,7 @@ class Measurer:
             None if self._folder is None else self._folder / f"{digest(secret.format, secret.source, secret.text)}.json"
         )
         if kept is not None and kept.exists():
-            return Rank(**read_json(kept))
+            return _read_rank(kept)
         rank = count_rank(
             tree,
             tree.score(secret.text).cost,
@@ -187,7 +187,7 @@ class Measurer:
             progress=lambda done, most: self._progress(f"counting {secret.id}", done, most),
         )
         if kept is not None:
-            write_json(kept, {"low": rank.low, "high": rank.high, "steps": rank.steps})
+            write_checked_json(kept, {"low": rank.low, "high": rank.high, "steps": rank.steps})
         return rank
 
     def _get_tree(self, secret: Secret) -> PrefixTree | ModelError:
@@ -225,6 +225,15 @@ def _build_tree(stepper: Stepper | None, secret: Secret) -> PrefixTree:
             code="secret_in_source",
         )
     return PrefixTree(stepper, secret.parsed, source=secret.source)
+
+
+def _read_rank(path: Path) -> Rank:
+    """A rank that was counted before."""
+    do, code = "Delete it; the rank is then counted again.", "rank_damaged"
+    try:
+        return Rank(**read_checked_json(path, do=do, code=code))
+    except TypeError as error:
+        raise StoreError(f"'{path}' is damaged: {error}.", do=do, code=code) from error
 
 
 def _replace_exposure(
