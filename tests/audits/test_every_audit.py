@@ -14,7 +14,11 @@ OF_SECRETS = {"exposure", "extraction"}
 
 SETTINGS = {"provenance": {"shadows": 4}}
 """Settings that cost less than the usual ones, where that matters."""
-WORLDS = {"provenance": World(members=12, others=12, controls=160), "leakage": World(seed=2)}
+WORLDS = {
+    "provenance": World(members=12, others=12, controls=160),
+    "leakage": World(seed=2),
+    "membership": World(seed=1),
+}
 """Worlds with as many people as the audit needs, and in which both sides do not differ by chance."""
 
 

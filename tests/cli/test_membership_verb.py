@@ -1,6 +1,7 @@
 """`recollect membership` as a user types it."""
 
 import json
+import random
 import shutil
 
 import pytest
@@ -12,14 +13,22 @@ from recollect.corpora.corpus_reader import read_corpus
 from recollect.corpora.partitions import build_cohorts
 from recollect.testing.tiny import build_tiny_model, save_tiny
 
+WORDS = ["red", "blue", "old", "new", "big", "small", "fast", "slow", "warm", "cold", "wild", "tame", "loud", "calm"]
+
 
 def call(*words):
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def written(path, name, people, each=2):
+    """What people wrote: all alike but for chance, so that only a model could tell them apart."""
+    rng = random.Random(name)
     lines = [
-        {"id": f"{name}-{i}-{j}", "user": f"{name}-{i}", "text": f"the quick {name} fox {i} jumps over {j} again"}
+        {
+            "id": f"{name}-{i}-{j}",
+            "user": f"{name}-{i}",
+            "text": f"the quick {' '.join(rng.choices(WORDS, k=5))} fox jumps again",
+        }
         for i in range(people)
         for j in range(each)
     ]

@@ -26,7 +26,8 @@ from recollect.testing.fakes import Memoriser, Null
 from recollect.testing.refusals import refused
 from recollect.testing.world import World
 
-FEW = World(members=12, others=12, controls=40)
+FEW = World(members=12, others=12, controls=40, seed=1)
+"""In one world of twenty both sides differ by chance, and the guard says so; not in this one."""
 
 
 def judge(audit, given, world=FEW, seed=0):
@@ -44,16 +45,16 @@ def blind(given):
 
 @pytest.mark.parametrize("kind", ["masked", "seq2seq", "classifier"])
 def test_the_contract_holds_for_every_kind_of_model(kind):
-    check_audit(MembershipAudit(), World(kind=kind))
+    check_audit(MembershipAudit(), World(kind=kind, seed=1))
 
 
 @pytest.mark.parametrize("signal", ["loss", "lowercase", "lira", "rmia"])
 def test_the_contract_holds_for_signals_that_need_more(signal):
-    check_audit(MembershipAudit(signal=signal, shadows=4))
+    check_audit(MembershipAudit(signal=signal, shadows=4), World(seed=3))
 
 
 def test_the_contract_holds_by_user():
-    check_audit(MembershipAudit(by="user"))
+    check_audit(MembershipAudit(by="user"), World(seed=1))
 
 
 def test_what_was_learnt_is_found_without_knowing_the_truth():
@@ -120,12 +121,14 @@ def test_controls_that_are_candidates_too_are_left_out():
     kin = [Record(id="kin", user=given.corpora[AUDITED].open().__next__().user, text="Something else")]
     controls = Corpus.of([*given.corpora[CONTROLS], *copied, *kin])
     result = judge(MembershipAudit(), replace(given, corpora={**given.corpora, CONTROLS: controls}))
-    assert result.dropped["controls_shared_with_candidates"] == 6
+    assert result.dropped["controls_shared_with_candidates"] == 1
+    assert result.dropped["controls.near_duplicate"] == result.dropped["audited.near_duplicate"] == 5
     assert len(result.tables_in_memory["controls"]) == len(given.corpora[CONTROLS])
 
 
 def test_ids_of_records_without_users_may_be_the_same_in_both_corpora():
-    texts = [f"Word{i} word{i * 7} word{i * 3} word{i * 11}" for i in range(80)]
+    numbers = np.random.default_rng(0).integers(10, 99, (80, 4)).tolist()
+    texts = [" ".join(f"word{number}" for number in row) for row in numbers]
     parts = {
         AUDITED: Corpus.of(Record(id=str(i), text=text) for i, text in enumerate(texts[:30])),
         CONTROLS: Corpus.of(Record(id=str(i), text=text) for i, text in enumerate(texts[30:])),
@@ -197,10 +200,10 @@ def test_planted_canaries_bound_epsilon_from_one_run(tmp_path):
         assert (bound > 0) == (least > 0)
 
 
-def test_sides_that_differ_without_the_model_are_warned_of():
+def test_sides_that_differ_without_the_model_are_inconclusive():
     given = FEW.build_given(FEW.build_null())
     marked = [
-        replace(record, text=f"{record.text} Mrs Example") if record.owner.startswith("member") else record
+        replace(record, text=f"Mrs Example {record.text}") if record.owner.startswith("member") else record
         for record in given.corpora[AUDITED]
     ]
     corpus = Corpus.of(marked)
@@ -209,10 +212,12 @@ def test_sides_that_differ_without_the_model_are_warned_of():
     result = judge(
         MembershipAudit(), replace(given, corpora={**given.corpora, AUDITED: corpus}, cohorts={AUDITED: cohorts})
     )
-    assert result.finding("blind_auc").value > 0.9
-    assert "distinguishable_without_model" in result.note_codes
-    plain = judge(MembershipAudit(), given)
-    assert "distinguishable_without_model" not in plain.note_codes
+    assert result.finding("blind_auc").value > 0.85
+    assert (result.outcome, result.outcome_code) == ("inconclusive", "not_comparable")
+    assert {"auc", "membership_p", "identified"} <= {each.finding for each in result.withheld}
+    assert not {"auc", "membership_p", "identified"} & {each.name for each in result.findings}
+    assert "p_value" not in result.tables_in_memory["candidates"].column_names
+    assert judge(MembershipAudit(), given).guard.comparable
 
 
 @pytest.mark.parametrize("sides", [("member",), ("member", "other")])
@@ -233,7 +238,7 @@ def test_names_that_no_two_people_share_are_seen_if_only_members_have_them(sides
     result = judge(
         MembershipAudit(), replace(given, corpora={**given.corpora, AUDITED: corpus}, cohorts={AUDITED: cohorts})
     )
-    assert ("distinguishable_without_model" in result.note_codes) == (sides == ("member",))
+    assert result.guard.comparable == (sides != ("member",))
 
 
 def test_models_that_do_not_compare_are_refused_before_any_cost():

@@ -19,7 +19,7 @@ from recollect.streams import stream
 from recollect.testing.refusals import refused
 from recollect.testing.world import World
 
-WORLD = World(members=24, others=24, controls=40)
+WORLD = World(members=24, others=24, controls=40, seed=1)
 SEEDS = 12
 NAMING = {"p_value", "p_corrected", "identified"}
 
@@ -171,5 +171,9 @@ def test_too_few_users_of_either_side_are_inconclusive():
     )
     evidence = given(world.build_memoriser(), world, members=truth)
     result = judge(MembershipAudit(by="user"), evidence, world)
-    assert (result.outcome, result.outcome_code) == ("inconclusive", "too_few_records")
+    assert (result.outcome, result.outcome_code) == ("inconclusive", "no_power")
+    assert result.power.smallest_p > 0.05
     assert "roc" not in result.tables_in_memory
+    nobody = replace(truth, members=frozenset({"member-0-0"}), non_members=frozenset({"other-0-0"}))
+    result = judge(MembershipAudit(by="user"), given(world.build_memoriser(), world, members=nobody), world)
+    assert (result.outcome, result.outcome_code) == ("inconclusive", "too_few_records")

@@ -15,7 +15,7 @@ from recollect.testing.world import World
 
 def audited(tmp_path, *, truth):
     """The result of a small audit, with or without the truth."""
-    world = World(kind="causal", controls=40)
+    world = World(kind="causal", controls=40, seed=1)
     corpus = world.corpora["audited"]
     members = {record.owner for record in world.member_records}
     cohorts = Cohorts.of(

@@ -24,6 +24,10 @@ ATYPICAL_SHARE = 0.25
 Two groups can be compared by a test; of a single unit nobody knows whether its amount is what such units usually have.
 So one unit is compared as it is only from the lower quartile on, one of twenty from the lower eightieth on."""
 
+EXTREME_SHARE = 0.05
+"""In this share of exchangeable designs, at most, some unit is matched by period for being early or late."""
+_DATES = ("dates", "date_distances")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
@@ -98,53 +102,54 @@ class Amounts:
         """The sum over each unit's pieces."""
         return np.bincount(self.unit_of, weights=values, minlength=len(self)).astype(np.float64)
 
-    def count_periods(self, periods: int) -> Ints:
-        """How many pieces each unit has in each period, the unknown first [units, 1 + periods]."""
-        table = np.zeros((len(self), 1 + periods), dtype=np.int64)
-        np.add.at(table, (self.unit_of, self.period + 1), 1)
-        return table
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Difference:
-    """In what the amounts of the audited and of the controls differ."""
+    """In what the amounts and dates of the audited and of the controls differ."""
 
     p_values: dict[str, float]
-    """By covariate: the p-value of "both sides have as much", corrected for the number of covariates (Holm)."""
+    """By covariate: the p-value of "both sides have alike", corrected for the number of covariates (Holm)."""
     atypical: Bools
     """The audited units that have less than nearly all controls, or far more than any."""
+    untimely: Bools
+    """The audited units whose records are earlier or later than those of nearly all controls."""
 
     def is_equal(self, alpha: float) -> bool:
         """Whether no covariate differs at this significance level, so that nothing has to be cut."""
         return all(p > alpha for p in self.p_values.values())
 
+    def is_timely(self, alpha: float) -> bool:
+        """Whether dates do not differ, so that periods need not be matched."""
+        return all(p > alpha for name, p in self.p_values.items() if name in _DATES)
+
 
 def compare_amounts(audited: Amounts, controls: Amounts, *, periods: int) -> Difference:
-    """Whether the audited have as many records, tokens per record and the same periods as the controls.
+    """Whether the audited have as many records, tokens per record and the same dates as the controls.
 
-    Each covariate is tested by location and by dispersion (Mann–Whitney of users, two-sided).
+    Amounts are tested by location and by dispersion, dates by their mean and by their distance from the middle of the
+    controls' dates (Mann–Whitney of users, two-sided).
 
     Args:
         audited: The audited units.
         controls: The controls.
         periods: How many periods there are.
     """
-    p_values, atypical = dict[str, float](), np.zeros(len(audited), dtype=np.bool_)
+    p_values = dict[str, float]()
+    atypical, untimely = (np.zeros(len(audited), dtype=np.bool_) for _ in range(2))
     for name, (ours, theirs) in _list_covariates(audited, controls, periods).items():
         if not len(theirs) or not len(ours) or np.ptp(np.concatenate([ours, theirs])) == 0:
             continue
+        means = [_average(values, side.owners) for values, side in ((ours, audited), (theirs, controls))]
+        p_values[name] = _compare(*means)
+        if name in _DATES:
+            untimely |= _find_extreme(ours, theirs) if name == "dates" else False
+            continue
         middle = float(np.median(theirs))
-        for how, mine, others in (
-            ("location", ours, theirs),
-            ("dispersion", np.abs(ours - middle), np.abs(theirs - middle)),
-        ):
-            p_values[f"{name}_{how}"] = _compare(_average(mine, audited.owners), _average(others, controls.owners))
-        if name in ("records", "tokens"):
-            atypical |= find_atypical(ours, theirs, both_sides=name == "tokens")
-        elif name == "periods":
-            atypical |= find_atypical(1 - ours, 1 - theirs, both_sides=False)
+        p_values[f"{name}_dispersion"] = _compare(*(np.abs(each - middle) for each in means))
+        atypical |= find_atypical(ours, theirs, both_sides=name == "tokens")
     corrected = holm(list(p_values.values()))
-    return Difference(p_values=dict(zip(p_values, corrected.tolist(), strict=True)), atypical=atypical)
+    told = dict(zip(p_values, corrected.tolist(), strict=True))
+    return Difference(p_values=told, atypical=atypical, untimely=untimely)
 
 
 def find_atypical(ours: Floats, theirs: Floats, *, both_sides: bool) -> Bools:
@@ -166,29 +171,42 @@ def find_atypical(ours: Floats, theirs: Floats, *, both_sides: bool) -> Bools:
     return np.asarray(outside | low | (high & both_sides))
 
 
+def _find_extreme(ours: Floats, theirs: Floats) -> Bools:
+    """Which dates are earlier or later than those of all but a share of 0.05, over all units, of the controls."""
+    count = 1 + len(theirs)
+    early = (1 + np.searchsorted(np.sort(theirs), ours, side="right")) / count
+    late = (1 + np.searchsorted(np.sort(-theirs), -ours, side="right")) / count
+    outside = (ours < theirs.min()) | (ours > theirs.max())
+    return np.asarray(outside | (2 * np.minimum(early, late) <= EXTREME_SHARE / max(1, len(ours))))
+
+
 def _list_covariates(audited: Amounts, controls: Amounts, periods: int) -> dict[str, tuple[Floats, Floats]]:
-    """What is compared of each unit: records, tokens per record, and where dates are known the periods."""
+    """What is compared of each unit: records, tokens per record, and where they are known the dates."""
     found = {
         "records": (audited.counts.astype(np.float64), controls.counts.astype(np.float64)),
         "tokens": (audited.totals / audited.counts, controls.totals / controls.counts),
     }
     if periods > 1:
-        ours, theirs = (side.count_periods(periods) for side in (audited, controls))
-        pooled = theirs.sum(axis=0) / max(1, theirs.sum())
-        found["periods"] = (_measure_distance(ours, pooled), _measure_distance(theirs, pooled))
-        found["dates"] = (_average_period(ours), _average_period(theirs))
+        known = [side.period >= 0 for side in (audited, controls)]
+        if known[0].any() and known[1].any():
+            middle = float(np.median(controls.period[known[1]]))
+            for name, values in (
+                ("dates", [side.period.astype(np.float64) for side in (audited, controls)]),
+                ("date_distances", [np.abs(side.period - middle) for side in (audited, controls)]),
+            ):
+                # who has no date at all counts as being in the middle
+                ours, theirs = (
+                    _average_known(side, each, mask, middle if name == "dates" else 0.0)
+                    for side, each, mask in zip((audited, controls), values, known, strict=True)
+                )
+                found[name] = (ours, theirs)
     return found
 
 
-def _measure_distance(counts: Ints, pooled: Floats) -> Floats:
-    """The total variation distance of each unit's periods from those of all controls."""
-    return np.asarray(np.abs(counts / counts.sum(axis=1, keepdims=True) - pooled).sum(axis=1) / 2)
-
-
-def _average_period(counts: Ints) -> Floats:
-    """The mean period of each unit, as a number that starts at 1."""
-    known = np.maximum(1, counts[:, 1:].sum(axis=1))
-    return np.asarray((counts[:, 1:] @ np.arange(1, counts.shape[1])) / known)
+def _average_known(side: Amounts, values: Floats, known: Bools, otherwise: float) -> Floats:
+    """The mean of each unit over the pieces that are known."""
+    counts = side.sum_by_unit(known)
+    return np.where(counts > 0, side.sum_by_unit(values * known) / np.maximum(counts, 1), otherwise)
 
 
 def _average(values: Floats, owners: Sequence[str]) -> Floats:

@@ -25,6 +25,8 @@ _WINDOWS = 5
 _HALF = TOLERANCE**0.5
 """Everybody is brought within this factor of a stratum's tokens, and so within the tolerance of each other."""
 _NEVER = 100.0
+_STRETCHES = 4
+"""Up to so many periods of the audited are matched one by one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -100,11 +102,13 @@ def match_units(
 ) -> Matching:
     """Who is compared with whom.
 
-    Nothing is cut where the audited, as a group, have as many records, tokens per record and the same periods as the
+    Nothing is cut where the audited, as a group, have as many records, tokens per record and the same dates as the
     controls (no test objects at α), except for single units that have less than nearly all controls, or are outside
-    their range. All others are matched: to controls of at least as many records in each period, cut to as many, whose
-    tokens are brought within 10 % by choosing records that fit and, for models that read from left to right, by
-    truncating longer ones. A unit that has more than half of the controls have is cut to that, `DRAWS` times.
+    their range. All others are matched: to controls of at least as many records, cut to as many, whose tokens are
+    brought within 10 % by choosing records that fit and, for models that read from left to right, by truncating longer
+    ones. A unit that has more than half of the controls have is cut to that, `DRAWS` times. Where dates differ, as many
+    records of each period are taken; if the audited wrote in more than four periods, periods are joined to four
+    intervals of time in which they wrote alike.
 
     Args:
         audited: The audited units.
@@ -117,8 +121,17 @@ def match_units(
     ours, theirs = Amounts.of(audited, periods), Amounts.of(controls, periods)
     difference = compare_amounts(ours, theirs, periods=len(periods))
     equal = difference.is_equal(alpha)
-    plain = ~difference.atypical if equal else np.zeros(len(ours), dtype=np.bool_)
-    cutter = Cutter(audited=ours, controls=theirs, periods=len(periods), seed=seed, truncate=truncate)
+    odd = difference.atypical | difference.untimely
+    plain = ~odd if equal else np.zeros(len(ours), dtype=np.bool_)
+    timed = difference.untimely if difference.is_timely(alpha) else np.ones(len(ours), dtype=np.bool_)
+    cutter = Cutter(
+        audited=ours,
+        controls=theirs,
+        timed=timed & (len(periods) > 1),
+        stretches=_join_periods(ours, theirs),
+        seed=seed,
+        truncate=truncate,
+    )
     strata = [_build_uncut(np.flatnonzero(plain))] if plain.any() and len(theirs) else []
     strata, usable = cutter.build_strata(np.flatnonzero(~plain), strata)
     matched = np.concatenate([np.zeros(0, dtype=np.int64), *(stratum.members for stratum in strata)])
@@ -176,12 +189,14 @@ class Cutter:
 
     audited: Amounts
     controls: Amounts
-    periods: int
-    """How many periods there are; up to one, they do not matter."""
+    timed: Bools
+    """Which audited units are matched by period."""
+    stretches: dict[str, Ints]
+    """The stretch of time in which each piece was written, by side: periods, joined where they are many."""
     seed: int
     truncate: bool
     """Whether records may be truncated."""
-    _ranks: dict[tuple[str, int], list[Ints]] = field(default_factory=dict, repr=False)
+    _ranks: dict[tuple[str, int, bool], list[Ints]] = field(default_factory=dict, repr=False)
 
     def build_strata(self, members: Ints, before: list[Stratum]) -> tuple[list[Stratum], Bools]:
         """Some strata and those of these audited units; and who can use which control [controls, strata].
@@ -213,29 +228,49 @@ class Cutter:
 
     def _choose_levels(self, members: Ints) -> list[tuple[tuple[int, ...], float]]:
         """The amount that each audited unit is compared at: its own, or that which half of the controls have."""
-        ours = self._count(self.audited)[members]
-        counts = np.minimum(ours, np.maximum(1, _find_upper_median(self._count(self.controls)))).astype(np.int64)
-        records = counts.sum(axis=1)
-        totals = self.audited.totals[members] * records / ours.sum(axis=1)
-        if self.truncate:
-            usual = records * _find_upper_median(self.controls.totals / self.controls.counts)
-            totals = np.where(totals > usual * TOLERANCE, usual, totals)
-        # everybody in a bin is brought to its middle, so that no two totals differ by more than the tolerance
-        bins = np.rint(np.log(np.maximum(totals, 1)) / np.log(TOLERANCE))
-        return [(tuple(row.tolist()), float(TOLERANCE**place)) for row, place in zip(counts, bins, strict=True)]
+        levels = dict[int, tuple[tuple[int, ...], float]]()
+        for timed in (False, True):
+            chosen = members[self.timed[members] == timed]
+            if not len(chosen):
+                continue
+            ours = self._count("audited", timed=timed)[chosen]
+            usual = np.maximum(1, _find_upper_median(self._count("controls", timed=timed)))
+            counts = np.minimum(ours, usual).astype(np.int64)
+            records = counts.sum(axis=1)
+            totals = self.audited.totals[chosen] * records / ours.sum(axis=1)
+            if self.truncate:
+                tokens = records * _find_upper_median(self.controls.totals / self.controls.counts)
+                totals = np.where(totals > tokens * TOLERANCE, tokens, totals)
+            # everybody in a bin is brought to its middle, so that no two totals differ by more than the tolerance
+            bins = np.rint(np.log(np.maximum(totals, 1)) / np.log(TOLERANCE))
+            levels |= {
+                int(unit): (tuple(row.tolist()), float(TOLERANCE**place))
+                for unit, row, place in zip(chosen, counts, bins, strict=True)
+            }
+        return [levels[int(unit)] for unit in members]
 
-    def _count(self, side: Amounts) -> Ints:
-        """How many records each unit has in each period [units, periods]; one column where periods do not matter."""
-        return side.count_periods(self.periods) if self.periods > 1 else side.counts[:, None]
+    def _count(self, name: str, *, timed: bool) -> Ints:
+        """How many records each unit has in each stretch of time; one column where that does not matter."""
+        side = self._get_side(name)
+        if not timed:
+            return side.counts[:, None]
+        width = 1 + max(int(each.max(initial=0)) for each in self.stretches.values())
+        table = np.zeros((len(side), width), dtype=np.int64)
+        np.add.at(table, (side.unit_of, self.stretches[name]), 1)
+        return table
+
+    def _get_side(self, name: str) -> Amounts:
+        """The audited or the controls."""
+        return self.audited if name == "audited" else self.controls
 
     def _cut_side(self, name: str, counts: tuple[int, ...], tokens: float, draw: int) -> tuple[Ints, Bools]:
         """How much of each piece is kept, and which units come within 10 % of the amount."""
-        side = self.audited if name == "audited" else self.controls
-        enough = (self._count(side) >= np.array(counts)).all(axis=1)
-        limits = np.array(counts)[side.period + 1] if self.periods > 1 else np.int64(counts[0])
+        side, timed = self._get_side(name), len(counts) > 1
+        enough = (self._count(name, timed=timed) >= np.array(counts)).all(axis=1)
+        limits = np.array(counts)[self.stretches[name]] if timed else np.int64(counts[0])
         miss = np.where(enough, np.inf, 0.0)
         chosen = np.zeros(len(side.tokens), dtype=np.bool_)
-        for rank in self._get_ranks(name, side, draw):
+        for rank in self._get_ranks(name, draw, timed=timed):
             # random choices come first, and one that fits is not given up for one that fits better
             picked = rank < limits
             total = np.maximum(side.sum_by_unit(side.tokens * picked), 1)
@@ -252,19 +287,46 @@ class Cutter:
         kept = np.where(chosen, np.maximum(1, np.rint(side.tokens * scale)), 0)
         return kept.astype(np.int64), fits
 
-    def _get_ranks(self, name: str, side: Amounts, draw: int) -> list[Ints]:
-        """Several orders of each unit's pieces (in each period): at random, then around certain lengths."""
-        if (name, draw) not in self._ranks:
-            for key in [key for key in self._ranks if key[0] == name and key[1] > 0]:
-                del self._ranks[key]  # the first draw, which most strata use, is kept
+    def _get_ranks(self, name: str, draw: int, *, timed: bool) -> list[Ints]:
+        """Several orders of each unit's pieces (in each stretch): at random, then around certain lengths."""
+        side, key = self._get_side(name), (name, draw, timed)
+        if key not in self._ranks:
+            for other in [other for other in self._ranks if other[0] == name and other[1] > 0]:
+                del self._ranks[other]  # the first draw, which most strata use, is kept
             rng = stream(self.seed, *labels.STREAM_MATCHING_CUT, name, draw)
-            groups = (side.period, side.unit_of) if self.periods > 1 else (side.unit_of,)
+            groups = (self.stretches[name], side.unit_of) if timed else (side.unit_of,)
             orders = [rng.random(len(side.tokens)) for _ in range(_TRIES)]
             length = rank_within((side.unit_of,), side.tokens) / np.maximum(1, side.counts - 1)[side.unit_of]
             orders += [np.abs(length - place) for place in np.linspace(0, 1, _WINDOWS)]
             several = (side.counts > 1).any()
-            self._ranks[name, draw] = [rank_within(groups, order) for order in (orders if several else orders[:1])]
-        return self._ranks[name, draw]
+            self._ranks[key] = [rank_within(groups, order) for order in (orders if several else orders[:1])]
+        return self._ranks[key]
+
+
+def _join_periods(audited: Amounts, controls: Amounts) -> dict[str, Ints]:
+    """The stretch of time of each piece, by side: periods of the audited, joined to four where they are many.
+
+    Stretch 0 is unknown, stretch 1 is when none of the audited wrote.
+    """
+    known = np.sort(audited.period[audited.period >= 0])
+    periods = np.unique(known)
+    if len(periods) > _STRETCHES:
+        ends = np.unique(known[[len(known) * i // _STRETCHES for i in range(1, _STRETCHES)]])
+        joined = np.searchsorted(ends, periods, side="left")
+    else:
+        joined = np.arange(len(periods))
+    found = {}
+    for name, side in (("audited", audited), ("controls", controls)):
+        if len(periods):
+            place = np.clip(np.searchsorted(periods, side.period), 0, len(periods) - 1)
+            if len(periods) > _STRETCHES:
+                inside = (side.period >= periods[0]) & (side.period <= periods[-1])
+            else:
+                inside = periods[place] == side.period
+            found[name] = np.where(side.period < 0, 0, np.where(inside, 2 + joined[place], 1)).astype(np.int64)
+        else:
+            found[name] = np.zeros(len(side.period), dtype=np.int64)
+    return found
 
 
 def rank_within(groups: tuple[Ints, ...], order: Floats | Ints) -> Ints:

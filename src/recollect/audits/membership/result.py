@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from recollect.audits.common.builder import ResultBuilder
-from recollect.audits.common.comparability import SHIFT_ALPHA, measure_separability, sample_records
+from recollect.audits.common.guard import Comparability, add_guard
+from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, NOT_COMPARABLE, PLACEBO_FAILED
 from recollect.audits.common.roc import build_roc_table
-from recollect.audits.membership.decisions import Decisions, decide, decide_outcome, find_threshold
+from recollect.audits.membership.comparison import GroupTest, UnitTests
+from recollect.audits.membership.decisions import Decisions, find_threshold, identify
 from recollect.audits.membership.epsilon import CANARIES, CANARY_TEXTS, add_bounds, add_canary_bound
 from recollect.audits.membership.evaluation import add_baseline, add_evaluation
-from recollect.audits.membership.fleet import POOL, POPULATION
-from recollect.audits.membership.scores import UnitScores, score_units
+from recollect.audits.membership.fleet import POOL
+from recollect.audits.membership.inference import Inference
+from recollect.audits.membership.scores import score_units
 from recollect.audits.membership.susceptibility import Susceptibility, add_susceptibility
+from recollect.audits.membership.validity import Validity, check_validity
 from recollect.audits.membership.verdict import Case, build_verdict
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.errors import NotEnoughData
 from recollect.results.result import Finding, Result
-from recollect.signals.evidence import AUDITED, CONTROLS, SHADOW, Evidence
+from recollect.signals.evidence import SHADOW, Evidence
 from recollect.signals.loss import Loss
-from recollect.signals.scores import Floats, Scores
+from recollect.signals.scores import Floats
 from recollect.signals.signal import Signal, compute_scores
 from recollect.stats.auc import auc
-from recollect.stats.comparisons import mann_whitney
 from recollect.stats.groups import OwnedValues
 from recollect.stats.intervals import proportion
 from recollect.stats.requirements import required_controls
@@ -42,6 +45,28 @@ _TRAINING = (
 _MEMBERSHIP = (
     "The p-value of the null hypothesis that the model was trained on none of them: how often members would then score "
     "so far above non-members."
+)
+_ANY = (
+    "The p-value of the null hypothesis that no candidate is a member, from the candidate with the most evidence and "
+    "from all of them as a group: it decides the outcome."
+)
+_UNEQUAL = (
+    "Candidates and controls have different amounts of records or tokens, so that their scores differ whether or not "
+    "the candidates are members; p-values compare them at the same amounts."
+)
+_UNEQUAL_MEMBERS = (
+    "Members and non-members have different amounts of records or tokens, so that their scores differ whatever the "
+    "model was trained on; membership_p compares them at the same amounts."
+)
+_SPOILT: Final = {
+    EXPLAINED_BY_TEXTS: "A classifier that never saw the model separates the two sides as well as the scores do: what "
+    "was found may be a difference of the texts.",
+    PLACEBO_FAILED: "The same audit accuses controls in the place of the candidates, who cannot be members.",
+}
+_SHADOWS = (
+    "The given shadow models were trained on some of the candidates and on no control: p-values are valid only "
+    "if records that shadows were trained on score like records that they were not. Train shadows with a recipe to "
+    "treat both in the same way."
 )
 _UNTESTED = (
     "P-values compare candidates with the controls: they are valid if candidates that are non-members are otherwise "
@@ -61,92 +86,78 @@ _NOBODY_IDENTIFIED = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _ScoredUnits:
-    """What was scored and decided, and from what."""
-
-    audit: MembershipAudit
-    signal: Signal
-    evidence: Evidence
-    controls: str | None
-    """The role of the corpus that sets the thresholds."""
-    scores: UnitScores
-    decisions: Decisions | None
-    """None where no controls are given."""
-
-    @property
-    def rates(self) -> list[float]:
-        """The false positive rates, the lowest first."""
-        return sorted(set(self.audit.fpr))
-
-
 def build_result(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> Result:
-    """The result of an audit whose evidence is complete."""
-    found = _score_and_decide(audit, signal, evidence)
-    builder, scores, decisions = ResultBuilder(audit), found.scores, found.decisions
-    training_p = _add_decisions(builder, found)
-    membership_p = None if scores.truth is None else _add_truth(builder, found)
-    susceptibility = add_susceptibility(builder, audit, evidence, scores, decisions)
+    """The result of an audit whose evidence is complete: match, guard, score, decide, state power."""
+    found = Inference.of(audit, signal, evidence)
+    validity, builder = check_validity(found), ResultBuilder(audit)
+    told, identified = _identify(found, validity)
+    _add_decisions(builder, found, identified)
+    if found.scores.truth is not None:
+        _add_truth(builder, found)
+    susceptibility = add_susceptibility(builder, audit, evidence, found.scores, found.decisions)
     if CANARY_TEXTS in evidence.corpora:
         canaries = Canaries.load(evidence.files[CANARIES])
         add_canary_bound(
             builder, canaries, compute_scores(signal, evidence, CANARY_TEXTS), audit.claim, audit.confidence
         )
     _add_notes(builder, found)
-    _add_separability(builder, found)
-    builder.dropped |= scores.dropped
-    builder.tables |= _build_tables(found, susceptibility)
-    tests = {"training_p": training_p, "membership_p": membership_p}
-    outcome = decide_outcome(decisions, **tests, complete=scores.complete, alpha=audit.alpha)
-    by_controls = outcome == "found" and membership_p is not None and membership_p > audit.alpha
-    case = Case(
-        outcome=outcome,
-        by=audit.by,
-        signal=signal.name,
-        candidates=len(scores.candidates),
-        controls=None if scores.controls is None else len(scores.controls),
-        identified=0 if decisions is None else int(np.count_nonzero(decisions.identified)),
-        training_p=training_p,
-        auc=next((each for each in builder.findings if each.name == "auc" and not by_controls), None),
-    )
+    _add_validity(builder, found, validity)
+    builder.dropped |= found.scores.dropped
+    columns = _build_columns(found, told, identified) if validity.naming_is_valid else {}
+    builder.tables |= _build_tables(found, susceptibility, columns)
     return builder.build(
-        verdict=build_verdict(case),
-        outcome=outcome,
-        code="too_few_records" if outcome == "inconclusive" else None,
-        untested=_UNTESTED_WITHOUT_CONTROLS if decisions is None else _UNTESTED,
+        verdict=build_verdict(_build_case(builder, found, validity, identified)),
+        outcome=validity.conclusion.outcome,
+        code=validity.conclusion.code,
+        untested=_UNTESTED_WITHOUT_CONTROLS if found.decisions is None else _UNTESTED,
         settings={**audit.settings, "signal": signal.name},
     )
 
 
-def _score_and_decide(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> _ScoredUnits:
-    """Every unit's score and, where there are controls, what is decided about every candidate."""
-    controls = next((role for role in (POPULATION, CONTROLS) if role in evidence.corpora), None)
-    scores, decisions = score_units(signal, evidence, controls, by=audit.by), None
-    if scores.controls is not None:
-        decisions = decide(
-            scores.candidates,
-            scores.controls,
-            rates=sorted(set(audit.fpr)),
-            correction=audit.correction,
-            alpha=audit.alpha,
-        )
-    return _ScoredUnits(
-        audit=audit, signal=signal, evidence=evidence, controls=controls, scores=scores, decisions=decisions
+def _identify(found: Inference, validity: Validity) -> tuple[Floats, NDArray[np.bool_]]:
+    """The corrected p-values as they are told, and who is identified; nobody where nothing is found."""
+    if found.decisions is None:
+        return np.zeros(0), np.zeros(0, dtype=np.bool_)
+    p = found.decided[1] if validity.conclusion.outcome == "found" else None
+    return identify(found.decisions, found.decided[1] if p is None else p, alpha=found.audit.alpha)
+
+
+def _build_case(builder: ResultBuilder, found: Inference, validity: Validity, identified: NDArray[np.bool_]) -> Case:
+    """All that the verdict depends on."""
+    scores, outcome = found.scores, validity.conclusion.outcome
+    membership_p = found.membership.p if isinstance(found.membership, GroupTest) else None
+    by_controls = outcome == "found" and membership_p is not None and membership_p > found.audit.alpha
+    guard = validity.guard
+    return Case(
+        outcome=outcome,
+        code=validity.conclusion.code,
+        by=found.audit.by,
+        signal=found.signal.name,
+        candidates=len(scores.candidates),
+        users=len(set(scores.candidates.users)),
+        controls=None if scores.controls is None else len(scores.controls),
+        identified=int(np.count_nonzero(identified)) if validity.naming_is_valid else None,
+        training_p=found.training.p if isinstance(found.training, GroupTest) else None,
+        auc=next((each for each in builder.findings if each.name == "auc" and not by_controls), None),
+        reason=guard.reason if isinstance(guard, Comparability) and not guard.comparable else "",
+        power=validity.power,
+        alpha=found.audit.alpha,
+        by_truth=found.by_truth,
     )
 
 
-def _add_decisions(builder: ResultBuilder, found: _ScoredUnits) -> float | None:
-    """How many candidates are identified, individually and as a group. Returns the p-value of the latter."""
+def _add_decisions(builder: ResultBuilder, found: Inference, identified: NDArray[np.bool_]) -> None:
+    """How many candidates are identified, individually and as a group."""
     audit, candidates, controls, decisions = (
         found.audit,
         found.scores.candidates,
         found.scores.controls,
         found.decisions,
     )
-    if controls is None or decisions is None:
+    if controls is None or decisions is None or found.units is None:
         for name in ("identified", "training_p", *(f"flagged_at_fpr_{rate:g}" for rate in found.rates)):
             builder.skip(name, code="missing_controls", reason=_NO_CONTROLS)
-        return None
+        return
     for rate, refusal in decisions.refused.items():
         builder.refuse(f"flagged_at_fpr_{rate:g}", refusal)
     for rate, flags in decisions.flagged.items():
@@ -159,22 +170,45 @@ def _add_decisions(builder: ResultBuilder, found: _ScoredUnits) -> float | None:
             reading=f"Candidates that score above the threshold that {rate:.1%} of the controls exceed; if none of "
             f"them is a member, {rate:.1%} are expected.",
         )
-    builder.findings.append(_count_identified(audit, decisions, len(controls)))
-    builder.try_estimate(
-        "auc_against_controls",
-        lambda: auc(candidates, controls, confidence=audit.confidence),
-        unit="probability",
-        reading="The probability that a candidate scores above a control; 0.5 is expected if no candidate is a member.",
-    )
-    return _add_test(builder, "training_p", candidates.average_by_user(), controls.average_by_user(), _TRAINING)
+    builder.findings.append(_count_identified(audit, decisions, identified, len(controls)))
+    if isinstance(found.training, GroupTest) and not found.training.equal:
+        builder.withhold("auc_against_controls", code="unequal_amounts", reason=_UNEQUAL)
+    else:
+        builder.try_estimate(
+            "auc_against_controls",
+            lambda: auc(candidates, controls, confidence=audit.confidence),
+            unit="probability",
+            reading="The probability that a candidate scores above a control; 0.5 is expected if no candidate is a "
+            "member.",
+        )
+    _add_test(builder, "training_p", found.training, _TRAINING)
+    if found.any_p is not None and not found.scores.complete:
+        builder.add_p_value(
+            "any_member_p",
+            found.any_p,
+            n={"candidates": len(candidates), "controls": len(controls)},
+            method=_describe_any(found),
+            reading=_ANY,
+        )
 
 
-def _count_identified(audit: MembershipAudit, decisions: Decisions, controls: int) -> Finding:
+def _describe_any(found: Inference) -> str:
+    """How the test of the best single candidate and that of the group were made one."""
+    if not isinstance(found.training, GroupTest):
+        return "the smallest corrected p-value"
+    if found.training.equal:
+        return "the smaller of the smallest corrected p-value and training_p, permutation of users (min-p)"
+    return "twice the smaller of the smallest corrected p-value and training_p"
+
+
+def _count_identified(
+    audit: MembershipAudit, decisions: Decisions, identified: NDArray[np.bool_], controls: int
+) -> Finding:
     """How many candidates are identified individually."""
     rate = "family-wise error rate" if decisions.correction == "holm" else "false discovery rate"
     return Finding(
         name="identified",
-        value=int(np.count_nonzero(decisions.identified)),
+        value=int(np.count_nonzero(identified)),
         why_no_interval="It is a count of decisions, corrected for their number.",
         unit=f"{audit.by}s",
         n={"candidates": len(decisions.p), "controls": controls},
@@ -184,103 +218,119 @@ def _count_identified(audit: MembershipAudit, decisions: Decisions, controls: in
     )
 
 
-def _add_truth(builder: ResultBuilder, found: _ScoredUnits) -> float | None:
-    """How well members are distinguished from non-members. Returns the p-value of "they score alike"."""
+def _add_truth(builder: ResultBuilder, found: Inference) -> None:
+    """How well members are distinguished from non-members."""
     audit, scores = found.audit, found.scores
-    users = scores if audit.by == "user" else scores.average_by_user()
-    p = _add_test(builder, "membership_p", users.members, users.non_members, _MEMBERSHIP)
-    flagged = {} if found.decisions is None else found.decisions.flagged
-    add_evaluation(builder, scores, flagged, confidence=audit.confidence)
+    _add_test(builder, "membership_p", found.membership, _MEMBERSHIP)
+    before = {finding.name for finding in builder.findings}
+    add_evaluation(
+        builder, scores, {} if found.decisions is None else found.decisions.flagged, confidence=audit.confidence
+    )
     alone = found.signal.name == "loss"
-    loss = scores if alone else score_units(Loss(), found.evidence, found.controls, by=audit.by)
+    loss = (
+        scores
+        if alone
+        else score_units(Loss(), found.evidence, found.controls, by=audit.by, duplicates=found.duplicates)
+    )
     add_baseline(builder, loss, rates=found.rates, confidence=audit.confidence, alone=alone)
     add_bounds(builder, scores, audit.claim, by=audit.by, confidence=audit.confidence)
-    return p
+    if isinstance(found.membership, GroupTest) and not found.membership.equal:
+        measured = [finding.name for finding in builder.findings if finding.name not in before]
+        builder.withhold(*measured, code="unequal_amounts", reason=_UNEQUAL_MEMBERS)
 
 
-def _add_test(builder: ResultBuilder, name: str, above: Scores, below: Scores, reading: str) -> float | None:
-    """The p-value of "both sides score alike", by one score of each user."""
-    try:
-        p = mann_whitney(above, below).p
-    except NotEnoughData as refusal:
-        builder.refuse(name, refusal)
-        return None
-    n = {"users": len(above), "other_users": len(below)}
-    builder.add_p_value(name, p, n=n, method="Mann–Whitney of users' mean scores", reading=reading)
-    return p
+def _add_test(builder: ResultBuilder, name: str, test: GroupTest | NotEnoughData | None, reading: str) -> None:
+    """The p-value of "both sides score alike"; an interval would say less of few users."""
+    if isinstance(test, NotEnoughData):
+        builder.refuse(name, test)
+    elif test is not None:
+        n = {"users": test.above, "other_users": test.below}
+        builder.add_p_value(name, test.p, n=n, method=test.method, reading=reading)
 
 
-def _add_notes(builder: ResultBuilder, found: _ScoredUnits) -> None:
-    """Notes for the reader about the controls and the shadow models."""
-    audit, candidates, controls, decisions = (
-        found.audit,
-        found.scores.candidates,
-        found.scores.controls,
-        found.decisions,
-    )
-    if controls is None or decisions is None:
+def _add_notes(builder: ResultBuilder, found: Inference) -> None:
+    """What a reader ought to know about amounts, controls and the shadow models."""
+    if found.units is None:
         builder.note("nobody_identified", _NOBODY_IDENTIFIED)
     else:
-        users, needed = len(set(controls.users)), required_controls(audit.alpha, tests=max(1, len(candidates)))
-        if users < needed:
-            which = (
-                f"none of the {len(candidates):,} candidates can be identified"
-                if decisions.correction == "holm"
-                else f"no candidate can be identified alone, only several of the {len(candidates):,} together,"
-            )
+        _note_too_few_controls(builder, found)
+        _note_amounts(builder, found, found.units)
+    for side, name in ((found.records.candidates, "candidate"), (found.records.controls, "control")):
+        infinite = 0 if side is None else int(np.isneginf(side.values).sum())
+        if infinite and side is not None:
             builder.note(
-                "too_few_controls_to_identify",
-                f"With {users:,} control users, {which} at the significance level {audit.alpha:g} after correction; "
-                f"{needed:,} control users would be enough.",
+                "infinite_scores",
+                f"{infinite:,} of {len(side):,} {name} records have a score of −∞: the model gives one of their tokens "
+                "probability zero. They count as the lowest, and so does the mean of their user.",
             )
     if SHADOW in found.signal.needs and POOL not in found.evidence.corpora:
-        builder.note(
-            "shadows_trained_on_candidates_only",
-            "The given shadow models were trained on some of the candidates and on no control: p-values are valid only "
-            "if records that shadows were trained on score like records that they were not. Train shadows with a "
-            "recipe to treat both in the same way.",
-        )
+        builder.note("shadows_trained_on_candidates_only", _SHADOWS)
 
 
-def _add_separability(builder: ResultBuilder, found: _ScoredUnits) -> None:
-    """How well the two sides that are compared can be separated without the model; a warning if they can."""
-    audited, audit = found.evidence.corpora[AUDITED], found.audit
-    if found.scores.complete or found.controls is None:
-        truth, by_user = found.scores.truth or {}, audit.by == "user"
-        one, other = (
-            sample_records(
-                audited, frozenset(r.id for r in audited if truth.get(r.owner if by_user else r.id) is member)
-            )
-            for member in (True, False)
-        )
-        sides = "members and non-members"
-    else:
-        one, other = sample_records(audited), sample_records(found.evidence.corpora[found.controls])
-        sides = "candidates and controls"
-    try:
-        compared = measure_separability(one, other, confidence=audit.confidence)
-    except NotEnoughData as refusal:
-        builder.refuse("blind_auc", refusal)
+def _note_too_few_controls(builder: ResultBuilder, found: Inference) -> None:
+    """Say if the controls are too few to identify a single candidate."""
+    audit, candidates, decisions, units = found.audit, found.scores.candidates, found.decisions, found.units
+    if decisions is None or units is None:
         return
-    builder.try_estimate(
-        "blind_auc",
-        lambda: compared.effect,
-        unit="probability",
-        reading=f"How well a bag-of-words classifier, which has no access to the model, separates {sides}; 0.5 if they "
-        "are comparable.",
+    users, needed = int(units.controls.max(initial=0)), required_controls(audit.alpha, tests=max(1, len(candidates)))
+    if users >= needed:
+        return
+    which = (
+        f"none of the {len(candidates):,} candidates can be identified"
+        if decisions.correction == "holm"
+        else f"no candidate can be identified alone, only several of the {len(candidates):,} together,"
     )
-    if compared.p <= SHIFT_ALPHA:
+    builder.note(
+        "too_few_controls_to_identify",
+        f"With {users:,} control users, {which} at the significance level {audit.alpha:g} after correction; "
+        f"{needed:,} control users would be enough.",
+    )
+
+
+def _note_amounts(builder: ResultBuilder, found: Inference, units: UnitTests) -> None:
+    """Say who was compared at less than all they have."""
+    cut = sum(len(stratum.members) for stratum in units.matching.strata if stratum.counts is not None)
+    alone = len(units.matching.unmatched)
+    if cut:
         builder.note(
-            "distinguishable_without_model",
-            f"The {sides} can be distinguished without the model (AUC {compared.effect.value:.2f} by their words "
-            "alone): what is found here may measure that difference, and not membership.",
+            "amounts_matched",
+            f"Compared at the same amount of records and tokens: {cut:,} of the {len(units.p):,} candidates, with "
+            "controls that are cut to what they have"
+            + (", and cut themselves where they have more than most controls" if units.draws.max(initial=1) > 1 else "")
+            + ".",
+        )
+    if alone:
+        builder.note(
+            "candidates_without_comparable_controls",
+            f"{alone:,} of the {len(units.p):,} candidates are compared with nobody: no control has their amount of "
+            "records and tokens in the same period. Their p-value is 1.",
         )
 
 
-def _build_tables(found: _ScoredUnits, susceptibility: Susceptibility | None) -> dict[str, pa.Table]:
+def _add_validity(builder: ResultBuilder, found: Inference, validity: Validity) -> None:
+    """The guard, the power, and what is withheld because of them."""
+    builder.power = validity.power
+    code = validity.conclusion.code
+    naming = ["identified", "training_p", "any_member_p", "auc_against_controls"]
+    naming += [f"flagged_at_fpr_{rate:g}" for rate in found.rates]
+    truth = [each.name for each in builder.findings if each.name not in naming and each.name != "epsilon_from_canaries"]
+    guard = validity.guard
+    if isinstance(guard, Comparability):
+        add_guard(builder, guard, withheld=(*naming, *truth) if found.by_truth else naming)
+    else:
+        builder.refuse("blind_auc", guard)
+    if code in _SPOILT:
+        builder.withhold(*naming, *(truth if found.by_truth else ()), code=code, reason=_SPOILT[code])
+    elif code is None and not validity.naming_is_valid and isinstance(validity.naming, Comparability):
+        builder.withhold(*naming, code=NOT_COMPARABLE, reason=validity.naming.reason)
+
+
+def _build_tables(
+    found: Inference, susceptibility: Susceptibility | None, columns: Mapping[str, Any]
+) -> dict[str, pa.Table]:
     """The longer tables: one row per candidate, and what figures are drawn from."""
-    scores, decisions = found.scores, found.decisions
-    candidates = scores.candidates.to_table(**({} if decisions is None else _build_columns(decisions)))
+    scores = found.scores
+    candidates = scores.candidates.to_table(**columns)
     if scores.truth is not None:
         truth = pa.array([scores.truth.get(name) for name in scores.candidates.records], pa.bool_())
         candidates = candidates.append_column("trained", truth)
@@ -290,21 +340,26 @@ def _build_tables(found: _ScoredUnits, susceptibility: Susceptibility | None) ->
     tables = {"candidates": candidates}
     if susceptibility is not None:
         tables["susceptibility"] = susceptibility.table
-    if scores.controls is not None and decisions is not None:
-        rates = sorted(decisions.flagged)
-        thresholds = [find_threshold(scores.controls, rate) for rate in rates]
+    if scores.controls is not None and found.decisions is not None:
         tables["controls"] = scores.controls.to_table()
-        tables["thresholds"] = pa.table({"fpr": pa.array(rates, pa.float64()), "threshold": pa.array(thresholds)})
+        if columns and found.units is not None and found.units.has_uncut:
+            rates = sorted(found.decisions.flagged)
+            thresholds = [find_threshold(scores.controls, rate) for rate in rates]
+            tables["thresholds"] = pa.table({"fpr": pa.array(rates, pa.float64()), "threshold": pa.array(thresholds)})
     if scores.has_both:
         tables["roc"] = build_roc_table(scores.members, scores.non_members)
     return tables
 
 
-def _build_columns(decisions: Decisions) -> dict[str, Floats | NDArray[np.bool_]]:
-    """The columns of a table of candidates that say what was decided."""
+def _build_columns(found: Inference, told: Floats, identified: NDArray[np.bool_]) -> dict[str, Any]:
+    """The columns of a table of candidates that say what was decided, and by how much data."""
+    if found.decisions is None or found.units is None:
+        return {}
     return {
-        "p_value": decisions.p,
-        "p_corrected": decisions.corrected,
-        "identified": decisions.identified,
-        **{f"flagged_at_fpr_{rate:g}": flags for rate, flags in decisions.flagged.items()},
+        "p_value": found.decisions.p,
+        "p_corrected": told,
+        "identified": identified,
+        **{f"flagged_at_fpr_{rate:g}": flags for rate, flags in found.decisions.flagged.items()},
+        "records_compared": found.units.records,
+        "controls_compared": found.units.controls,
     }

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from recollect.audits.common.duplicates import Duplicates, find_duplicates
 from recollect.audits.common.members import find_members
 from recollect.corpora.corpus import Corpus
 from recollect.signals.evidence import AUDITED, Evidence
@@ -72,24 +73,32 @@ class UnitScores:
         )
 
 
-def score_units(signal: Signal, evidence: Evidence, controls: str | None, *, by: By) -> UnitScores:
-    """The scores of all candidates and controls.
+def score_units(
+    signal: Signal, evidence: Evidence, controls: str | None, *, by: By, duplicates: Duplicates | None = None
+) -> UnitScores:
+    """The scores of all candidates and controls, but for texts that occur on both sides or with two users.
 
     Args:
         signal: What computes the scores.
         evidence: Contains all answers that the signal needs for both corpora.
         controls: The role of the corpus that sets the thresholds; None where there is none.
         by: Whether the units are records or users.
+        duplicates: What is left out (`find_shared_texts`); None to find it.
     """
     audited = evidence.corpora[AUDITED]
-    candidates, known = _sort(compute_scores(signal, evidence)), find_members(evidence)
-    kept, dropped = None, {"candidates_without_score": len(audited) - len(candidates)}
+    shared = find_shared_texts(evidence, controls) if duplicates is None else duplicates
+    scored, known = _sort(compute_scores(signal, evidence)), find_members(evidence)
+    candidates = scored.select([record for record in scored.records if record not in shared.audited])
+    kept, dropped = None, {"candidates_without_score": len(audited) - len(scored)}
+    dropped["audited.near_duplicate"] = len(scored) - len(candidates)
     if controls is not None:
         population = evidence.corpora[controls]
         others = _rename_owners(_sort(compute_scores(signal, evidence, controls)), population)
-        kept = _select_unrelated(others, population, audited, set(candidates.users))
+        strangers = _select_strangers(others, set(scored.users))
+        kept = strangers.select([record for record in strangers.records if record not in shared.controls])
         dropped["controls_without_score"] = len(population) - len(others)
-        dropped["controls_shared_with_candidates"] = len(others) - len(kept)
+        dropped["controls_shared_with_candidates"] = len(others) - len(strangers)
+        dropped["controls.near_duplicate"] = len(strangers) - len(kept)
     truth = None if known is None else known.truth_by_record(audited)
     found = UnitScores(
         candidates=candidates,
@@ -98,6 +107,14 @@ def score_units(signal: Signal, evidence: Evidence, controls: str | None, *, by:
         dropped={reason: count for reason, count in dropped.items() if count},
     )
     return found if by == "record" else found.average_by_user()
+
+
+def find_shared_texts(evidence: Evidence, controls: str | None) -> Duplicates:
+    """The texts of candidates and controls that nobody owns alone; users who are on both sides are no strangers."""
+    audited = list(evidence.corpora[AUDITED])
+    users = {record.user for record in audited} - {None}
+    others = () if controls is None else (r for r in evidence.corpora[controls] if r.user not in users)
+    return find_duplicates(audited, others)
 
 
 def _sort(scores: Scores) -> Scores:
@@ -115,9 +132,6 @@ def _rename_owners(scores: Scores, corpus: Corpus) -> Scores:
     return Scores(scores.records, users, scores.values)
 
 
-def _select_unrelated(scores: Scores, corpus: Corpus, audited: Corpus, users: set[str]) -> Scores:
-    """The controls that share neither content nor user with a candidate."""
-    contents = {record.digest for record in audited}
-    same = {record.id for record in corpus if record.digest in contents}
-    owned = zip(scores.records, scores.users, strict=True)
-    return scores.select([record for record, user in owned if record not in same and user not in users])
+def _select_strangers(scores: Scores, users: set[str]) -> Scores:
+    """The controls that share no user with a candidate."""
+    return scores.select([r for r, user in zip(scores.records, scores.users, strict=True) if user not in users])

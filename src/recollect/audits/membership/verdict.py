@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, NO_POWER, NOT_COMPARABLE, PLACEBO_FAILED
 from recollect.audits.membership.scores import By
-from recollect.results.result import Finding, Outcome
+from recollect.results.result import Finding, Outcome, Power
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,31 +14,66 @@ class Case:
     """All that the verdict depends on."""
 
     outcome: Outcome
+    code: str | None
+    """Why it is inconclusive, if it is."""
     by: By
     signal: str
     candidates: int
+    users: int
+    """How many users the candidates belong to."""
     controls: int | None
     """How many controls there are; None if none are given."""
-    identified: int
-    """How many candidates are identified individually."""
+    identified: int | None
+    """How many candidates are identified individually; None where that means nothing."""
     training_p: float | None
     """The p-value of "as a group, candidates score like the controls"."""
     auc: Finding | None
     """How well members are distinguished from non-members, where they are known."""
+    reason: str
+    """In what the two sides differ, if they are not comparable."""
+    power: Power
+    """What could have been found."""
+    alpha: float
+    by_truth: bool
+    """Whether members are compared with non-members, and not candidates with controls."""
 
 
 def build_verdict(case: Case) -> str:
     """One sentence for a reader who knows neither statistics nor machine learning."""
     if case.outcome == "inconclusive":
-        return f"This cannot be determined from this data: {_count(case)} are too few."
+        return f"This cannot be determined from this data: {_explain(case)}"
     if case.auc is not None:
         return _describe_known(case, case.auc)
     if case.outcome == "found":
-        group = f"as a group they score above the controls (p = {case.training_p:.2g}), and " if case.training_p else ""
+        significant = case.training_p is not None and case.training_p <= case.alpha
+        group = f"as a group they score above the controls (p = {case.training_p:.2g}), and " if significant else ""
         return f"Some of the {_name_candidates(case)} were in the training data: {group}{_describe_identified(case)}."
     return (
         f"No evidence that any of the {_name_candidates(case)} was in the training data: they score like the controls."
     )
+
+
+def _explain(case: Case) -> str:
+    """Why it is inconclusive, in a sentence that goes on after a colon."""
+    sides = "members and non-members" if case.by_truth else "candidates and controls"
+    if case.code == NOT_COMPARABLE:
+        return f"the {sides} are not comparable. {case.reason}"
+    if case.code == EXPLAINED_BY_TEXTS:
+        return (
+            f"the {sides} differ in their scores, but a classifier that never saw the model separates them as well by "
+            "their texts alone."
+        )
+    if case.code == PLACEBO_FAILED:
+        return "the same audit accuses controls in the place of the candidates, and they cannot be members."
+    if case.code == NO_POWER:
+        smallest = 1.0 if case.power.smallest_p is None else case.power.smallest_p
+        enough = case.power.needed.get("control_users")
+        needed = "" if enough is None else f"; {enough:,} control users would be enough"
+        return (
+            f"with {_count(case)} no scores could have been significant (the smallest possible p-value is "
+            f"{smallest:.2g}){needed}."
+        )
+    return f"{_count(case)} are too few."
 
 
 def _describe_known(case: Case, auc: Finding) -> str:
@@ -54,6 +90,8 @@ def _describe_identified(case: Case) -> str:
     """How many candidates are identified, or why none is."""
     if case.controls is None:
         return "without controls, no candidate is identified individually"
+    if case.identified is None:
+        return "no candidate is identified individually, because the controls are not comparable with them"
     number = f"{case.identified:,}" if case.identified else "none"
     verb = "are" if case.identified > 1 else "is"
     return f"{number} of the {_name_candidates(case)} {verb} identified individually"
@@ -67,5 +105,8 @@ def _count(case: Case) -> str:
 
 
 def _name_candidates(case: Case) -> str:
-    """What the candidates are called, with their number."""
-    return f"{case.candidates:,} candidate {case.by}{'' if case.candidates == 1 else 's'}"
+    """What the candidates are called, with their number; records of few users are not taken for as many people."""
+    named = f"{case.candidates:,} candidate {case.by}{'' if case.candidates == 1 else 's'}"
+    if case.by == "record" and case.users < case.candidates:
+        named += f" of {case.users:,} user{'' if case.users == 1 else 's'}"
+    return named

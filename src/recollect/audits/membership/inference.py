@@ -1,0 +1,192 @@
+"""From scores to tests: each candidate against the controls, all as a group, members against non-members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from recollect import labels
+from recollect.audits.common.duplicates import Duplicates
+from recollect.audits.membership.comparison import Comparer, GroupTest, Side, UnitTests
+from recollect.audits.membership.decisions import Decisions, combine_with_group, decide, decide_outcome
+from recollect.audits.membership.fleet import POPULATION
+from recollect.audits.membership.scores import UnitScores, find_shared_texts, score_units
+from recollect.corpora.periods import period_of
+from recollect.errors import NotEnoughData
+from recollect.results.result import Outcome
+from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
+from recollect.signals.scores import Floats, Scores
+from recollect.signals.signal import Signal
+from recollect.streams import stream
+
+if TYPE_CHECKING:
+    from recollect.audits.membership.audit import MembershipAudit
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Inference:
+    """What was scored and tested, and from what; everything is computed when it is first asked for."""
+
+    audit: MembershipAudit
+    signal: Signal
+    evidence: Evidence
+    records: UnitScores
+    """The scores by record."""
+    scores: UnitScores
+    """The scores of the units that are audited: records or users."""
+    controls: str | None
+    """The role of the corpus that sets the thresholds; None where no controls are given."""
+    duplicates: Duplicates
+    """Texts that nobody owns alone, which are left out."""
+
+    @classmethod
+    def of(cls, audit: MembershipAudit, signal: Signal, evidence: Evidence) -> Inference:
+        """The scores of all units."""
+        controls = next((role for role in (POPULATION, CONTROLS) if role in evidence.corpora), None)
+        duplicates = find_shared_texts(evidence, controls)
+        records = score_units(signal, evidence, controls, by="record", duplicates=duplicates)
+        return cls(
+            audit=audit,
+            signal=signal,
+            evidence=evidence,
+            records=records,
+            scores=records if audit.by == "record" else records.average_by_user(),
+            controls=controls,
+            duplicates=duplicates,
+        )
+
+    @property
+    def rates(self) -> list[float]:
+        """The false positive rates, the lowest first."""
+        return sorted(set(self.audit.fpr))
+
+    @cached_property
+    def comparer(self) -> Comparer:
+        """Compares sides at the same amounts."""
+        periods = dict[str, Mapping[str, str | None]]()
+
+        def find_period(role: str, record: str) -> str | None:
+            if role not in periods:
+                periods[role] = {each.id: period_of(each) for each in self.evidence.corpora[role]}
+            return periods[role].get(record)
+
+        return Comparer(signal=self.signal, evidence=self.evidence, find_period=find_period)
+
+    @cached_property
+    def candidate_side(self) -> Side:
+        """The records of all candidates that are audited."""
+        units = set(self.scores.candidates.records)
+        records = self.records.candidates
+        if self.audit.by == "user":
+            records = records.select_users(units)
+        return Side(role=AUDITED, scores=records)
+
+    @cached_property
+    def control_side(self) -> Side | None:
+        """The records of the controls; None where there are none."""
+        if self.controls is None or self.records.controls is None or not len(self.records.controls):
+            return None
+        return Side(role=self.controls, scores=self.records.controls)
+
+    @cached_property
+    def units(self) -> UnitTests | None:
+        """Each candidate against the controls; None without controls."""
+        if self.control_side is None or not len(self.candidate_side.scores):
+            return None
+        return self.comparer.test_units(self.candidate_side, self.control_side, by=self.audit.by)
+
+    @cached_property
+    def decisions(self) -> Decisions | None:
+        """What the controls say about each candidate; None without controls."""
+        if self.units is None or self.scores.controls is None:
+            return None
+        return decide(
+            self.units.p,
+            self.scores.candidates.users,
+            controls=len(set(self.scores.controls.users)),
+            rates=self.rates,
+            correction=self.audit.correction,
+        )
+
+    @cached_property
+    def training(self) -> GroupTest | NotEnoughData | None:
+        """Candidates against controls, as groups; why not, if they are too few; None without controls."""
+        if self.control_side is None:
+            return None
+        return _try_test(self.comparer, self.candidate_side, self.control_side)
+
+    @cached_property
+    def membership(self) -> GroupTest | NotEnoughData | None:
+        """Known members against known non-members; why not, if they are too few; None where nobody is known.
+
+        A user with records on both sides is compared within: labels of their records are dealt out anew.
+        """
+        if self.records.truth is None:
+            return None
+        truth = self.records.truth
+        known = dict[str, set[bool | None]]()
+        for record, user in zip(self.records.candidates.records, self.records.candidates.users, strict=True):
+            known.setdefault(user, set()).add(truth.get(record))
+        sides = [
+            Side(
+                role=AUDITED,
+                scores=self.records.candidates.select_users([u for u, v in known.items() if v == {member}]),
+            )
+            for member in (True, False)
+        ]
+        mixed = [user for user, values in known.items() if {True, False} <= values]
+        within = [self._split(self.records.candidates.select_users([user]), truth) for user in mixed]
+        return _try_test(
+            self.comparer, sides[0], sides[1], within=[(above.values, below.values) for above, below in within]
+        )
+
+    @staticmethod
+    def _split(scores: Scores, truth: Mapping[str, bool]) -> tuple[Scores, Scores]:
+        """The scores of one user's records that are known members, and of those that are known not to be."""
+        above, below = (
+            scores.select([record for record in scores.records if truth.get(record) is member])
+            for member in (True, False)
+        )
+        return above, below
+
+    @cached_property
+    def any_p(self) -> float | None:
+        """The p-value of "no candidate is a member", from the controls; None where they cannot say."""
+        if self.decisions is None or self.units is None or self.scores.controls is None:
+            return None
+        group = self.training.p if isinstance(self.training, GroupTest) else None
+        equal = isinstance(self.training, GroupTest) and self.training.equal
+        if group is None or equal:
+            # single candidates that are compared at another amount have p-values of the same null distribution
+            rng = stream(self.evidence.seed, *labels.STREAM_MEMBERSHIP_PERMUTATION)
+            return combine_with_group(self.scores.candidates, self.scores.controls, self.decisions, group, rng=rng)
+        return min(1.0, 2 * min(group, self.decisions.smallest))
+
+    @cached_property
+    def decided(self) -> tuple[Outcome, float | None]:
+        """What the tests decide, before any check of their validity, and the p-value that decides it."""
+        membership_p = self.membership.p if isinstance(self.membership, GroupTest) else None
+        return decide_outcome(
+            self.decisions,
+            any_p=self.any_p,
+            membership_p=membership_p,
+            complete=self.scores.complete,
+            alpha=self.audit.alpha,
+        )
+
+    @property
+    def by_truth(self) -> bool:
+        """Whether members and non-members are compared, and not candidates and controls."""
+        return self.scores.complete or self.control_side is None
+
+
+def _try_test(
+    comparer: Comparer, above: Side, below: Side, within: Sequence[tuple[Floats, Floats]] = ()
+) -> GroupTest | NotEnoughData:
+    """The test of two groups, or why there are too few."""
+    try:
+        return comparer.test_groups(above, below, within=within)
+    except NotEnoughData as refusal:
+        return refusal
