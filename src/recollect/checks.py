@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
+import re
 import textwrap
 from collections.abc import Iterable
 from functools import cache
 
 from recollect.errors import PlanError
+
+NAME_PATTERN = r"^[a-z][a-z0-9_.\-]*$"
+"""A name for plans, options and files: it can be part of a path, and leads nowhere else."""
 
 
 def check_between(low: float, high: float, **values: float) -> None:
@@ -46,6 +50,20 @@ def check_one_of(known: Iterable[str], **values: str) -> None:
                 f"{name} is {value!r}.",
                 do=f"{suggest_name(value, names)}Known: {', '.join(names)}.",
                 code="unknown_choice",
+            )
+
+
+def check_names(what: str, names: Iterable[str]) -> None:
+    """Refuse names that are none: they become parts of paths, and must not lead out of a folder.
+
+    >>> check_names("role", ["target", "shadow-0"])
+    """
+    for name in names:
+        if re.fullmatch(NAME_PATTERN, name) is None:
+            raise PlanError(
+                f"{name!r} is no name of a {what}.",
+                do="Begin with a lowercase letter, and use lowercase letters, digits, '_', '.' and '-'.",
+                code="bad_name",
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,14 @@ from recollect.errors import PlanError
 
 Overrides = Mapping[str, Any] | Iterable[str]
 """Settings to change: a mapping, or strings of the form "a.b=c"."""
+
+
+MAX_CHARACTERS = 4_000_000
+"""Of a document: a plan with a list of 100,000 ids has fewer."""
+MAX_NODES = 1_000_000
+"""Values and keys in a document, aliases written out."""
+MAX_DEPTH = 50
+"""How deep sections may be inside each other, through aliases, too."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,7 @@ class Document:
             PlanError: It is not.
         """
         try:
-            node, settings = yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text)
+            node, settings = compose_yaml(text, name=name), yaml.safe_load(text)
             repeated = next(_find_repeated_keys(node), None)
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise PlanError(f"{name} is not YAML: {error}", do=do, code="not_yaml") from error
@@ -63,6 +72,48 @@ class Document:
         return self.name if line is None else f"{self.name} line {line}"
 
 
+def load_yaml(text: str, *, name: str) -> Any:
+    """What a text in YAML says: plain values only, and no more than a person would write.
+
+    Raises:
+        PlanError: It expands to too much.
+        yaml.YAMLError, ValueError, RecursionError: It is no YAML.
+    """
+    compose_yaml(text, name=name)
+    return yaml.safe_load(text)
+
+
+def compose_yaml(text: str, *, name: str) -> yaml.Node | None:
+    """The nodes of a text in YAML, none of which is looked at before it is known how much they expand to.
+
+    A few lines of aliases of aliases, or of merged mappings, expand to more than a machine can hold.
+
+    Raises:
+        PlanError: It is too long, expands to too much, or contains itself.
+    """
+    node = yaml.compose(text, Loader=yaml.SafeLoader) if len(text) <= MAX_CHARACTERS else None
+    if len(text) > MAX_CHARACTERS or _count_nodes(node, {}, 0) > MAX_NODES:
+        raise PlanError(
+            f"{name} is too large: it has {len(text):,} characters, and aliases and merges (&, *, <<) count in full.",
+            do=f"Write at most {MAX_CHARACTERS:,} characters and {MAX_NODES:,} values; longer lists go into files.",
+            code="document_too_large",
+        )
+    return node
+
+
+def _count_nodes(node: yaml.Node | None, known: dict[int, float], depth: int) -> float:
+    """How many nodes there are once every alias is written out; infinitely many in one that contains itself."""
+    if node is None or depth > MAX_DEPTH:
+        return 0 if node is None else math.inf
+    if id(node) not in known:
+        known[id(node)] = math.inf  # until it is counted: whoever meets it on the way down is inside of it
+        pairs = isinstance(node, yaml.MappingNode)
+        inner = [each for pair in node.value for each in pair] if pairs else node.value
+        children = inner if isinstance(node, yaml.CollectionNode) else []
+        known[id(node)] = 1 + sum(_count_nodes(child, known, depth + 1) for child in children)
+    return known[id(node)]
+
+
 def parse_overrides(overrides: Overrides) -> Iterator[tuple[str, Any]]:
     """Each setting to change with its value; the values of strings are read as YAML.
 
@@ -81,8 +132,8 @@ def parse_overrides(overrides: Overrides) -> Iterator[tuple[str, Any]]:
                 code="override_without_value",
             )
         try:
-            yield key.strip(), yaml.safe_load(value)
-        except yaml.YAMLError as error:
+            yield key.strip(), load_yaml(value, name=f"The value of {key.strip()}")
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise PlanError(f"The value in {item!r} is not YAML.", do="Put it in quotes.", code="not_yaml") from error
 
 

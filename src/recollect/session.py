@@ -124,6 +124,8 @@ class Session:
     """Processes at once; by default one scores, and as many train as a short trial finds best."""
     threads: int | None = None
     """Threads of each; by default the cores are divided among them."""
+    shared_work: bool = False
+    """Whether the work folder may belong to somebody else, whose scores and models are then trusted."""
     progress: Progress = ignore_progress
     """Told now and then what is being done, and how far it is."""
     _sources: Sources = field(default_factory=Sources, repr=False)
@@ -153,6 +155,7 @@ class Session:
     def plan(self, name: str, model: Any, corpus: Any = None, **given: Any) -> Plan:
         """The plan that such a call amounts to; nothing is loaded but objects in memory."""
         running = {"work": to_path("work", self.work), "workers": self.workers, "threads": self.threads}
+        running["shared_work"] = self.shared_work
         seed = given.pop("seed", None)
         call = Call(audit=name, model=model, corpus=corpus, given=given)
         return call.build_plan(self._objects, seed=to_seed(self.seed if seed is None else seed), **running)
@@ -167,8 +170,10 @@ class Session:
             options: How the model is scored (`window=`, `patterns=` …) and the corpus read (`text_column=` …).
         """
         from recollect.execution.local import LocalBackend
+        from recollect.files import refuse_foreign_folder
         from recollect.models.scoring import score_corpus
 
+        refuse_foreign_folder(Path(self.work), shared=self.shared_work)
         model_options, corpus_options = divide_options(options)
         texts = self._sources.read_corpus(self._objects.corpus(corpus, corpus_options))
         source = self._objects.model(model, model_options, tokenizer)
@@ -205,6 +210,8 @@ class Session:
         planned = read_plan(Path(plan), changes.pop("set", ()), only=changes.pop("only", ()))
         refuse_unknown(changes, {"set", "only"})
         planned = planned if out is None else dataclasses.replace(planned, out=Path(out))
+        plans = tuple(dataclasses.replace(each, shared_work=self.shared_work) for each in planned.plans)
+        planned = dataclasses.replace(planned, plans=plans)
         finished = list(run_all(planned, sources=self._sources, progress=self.progress))
         results = [AuditResult(finished_run=each, folder=planned.out) for each in finished]
         write_report(planned.out, show_text=[name for result in results for name in result._audits_showing_text])

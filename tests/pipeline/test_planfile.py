@@ -10,11 +10,13 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect.audits.registry import AUDITS
+from recollect.audits.registry import AUDITS, build_audit
 from recollect.errors import PlanError, RecollectError
 from recollect.pipeline import plan_schema
+from recollect.pipeline.plan import Plan
 from recollect.pipeline.planfile import NEW_NAMES, read_plan
 from recollect.pipeline.refs import CorpusRef, ModelRef, resolve_name
+from recollect.results.folders import RunFolder
 from recollect.testing.refusals import refused
 from recollect.testing.tiny import build_tiny_model, save_tiny
 
@@ -262,3 +264,25 @@ def test_a_model_may_show_no_more_than_a_deployment_does(home):
 def test_signs_that_no_file_name_can_have_are_refused(home):
     with refused("nul_in_plan", PlanError):
         read_plan(changed(home, "controls: others.jsonl", 'controls: "a\\0b"'))
+
+
+ESCAPE = "../../../outside"
+
+
+@pytest.mark.parametrize("section", ["models", "corpora", "cohorts", "files"])
+def test_no_name_in_a_plan_leads_out_of_the_run_folder(section, tmp_path):
+    with refused("bad_name"):
+        Plan(audit=build_audit("membership"), **{section: {ESCAPE: tmp_path}})
+    (tmp_path / "plan.yaml").write_text(
+        f"audits: {{membership: {{}}, absent-plugin: {{}}}}\n{section}: {{{ESCAPE!r}: x}}\n"
+    )
+    with refused("bad_name"):  # roles of audits that are not installed are not known, and yet are no paths
+        read_plan(tmp_path / "plan.yaml", only=["membership"])
+
+
+def test_no_name_of_an_audit_or_role_leads_out_of_the_run_folder(tmp_path):
+    for name in (ESCAPE, "/etc/x", "a/b", "..", "", "a\n"):
+        with refused("bad_name"):
+            RunFolder(tmp_path).get_cohorts_path(name)
+        with refused("bad_name"):
+            RunFolder(tmp_path).get_result_path(name)

@@ -22,6 +22,7 @@ from recollect.cli.options import (
     CorpusOptions,
     ModelOptions,
     Seed,
+    SharedWork,
     Threads,
     Work,
     Workers,
@@ -64,7 +65,7 @@ def _run(audit: str, fields: list[DeclaredField], options: Mapping[str, Any]) ->
     out, as_json = options["out"], options["json"]
     given = parse_given(fields, options)
     with console.show_stages() as progress:
-        running = {name: options[name] for name in ("work", "seed", "workers", "threads")}
+        running = {name: options[name] for name in ("work", "shared_work", "seed", "workers", "threads")}
         session = Session(**running, progress=progress)
         given |= {"fail_if": options["fail_if"] or [], "about": _parse_about(options["about"])}
         result = session.audit(audit, options["model"], options.get("corpus"), out=out, **given)
@@ -191,6 +192,7 @@ def _build_run_parameters() -> list[inspect.Parameter]:
         ] = None,
         json: AsJson = False,
         work: Work = Path(".recollect"),
+        shared_work: SharedWork = False,
         seed: Seed = 0,
         workers: Workers = None,
         threads: Threads = None,

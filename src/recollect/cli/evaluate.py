@@ -13,6 +13,7 @@ from recollect.cli.options import (
     ModelName,
     ModelOptions,
     Seed,
+    SharedWork,
     Threads,
     Work,
     Workers,
@@ -36,6 +37,7 @@ def evaluate(
     reading: CorpusOptions,
     scoring: ModelOptions,
     work: Work = Path(".recollect"),
+    shared_work: SharedWork = False,
     workers: Workers = None,
     threads: Threads = None,
     seed: Seed = 0,
@@ -50,7 +52,9 @@ def evaluate(
     from recollect.session import Session
 
     with console.show_stages() as progress:
-        session = Session(work=work, seed=seed, workers=workers, threads=threads, progress=progress)
+        session = Session(
+            work=work, shared_work=shared_work, seed=seed, workers=workers, threads=threads, progress=progress
+        )
         found = session.evaluate(model, texts, **scoring)
     if json:
         console.print_json({name: _to_json(estimate) for name, estimate in found.items()})

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import typer
 import yaml
 
+from recollect.documents import load_yaml
 from recollect.errors import PlanError
 
 NOTHING = inspect.Parameter.empty
@@ -184,6 +185,6 @@ def _parse_scalar(written: str, hint: Any) -> Any:
     if _takes_text(hint) or any(typing.get_origin(kind) is Literal for kind in _unwrap_hint(hint)):
         return written
     try:
-        return yaml.safe_load(written)
-    except yaml.YAMLError:
+        return load_yaml(written, name="The value of an option")
+    except (yaml.YAMLError, ValueError, RecursionError):
         return written

@@ -29,6 +29,14 @@ Work = Annotated[
         rich_help_panel=RUN_PANEL,
     ),
 ]
+SharedWork = Annotated[
+    bool,
+    typer.Option(
+        "--shared-work",
+        help="Use a work folder that belongs to another user, and trust the scores and models in it.",
+        rich_help_panel=RUN_PANEL,
+    ),
+]
 AsJson = Annotated[
     bool,
     typer.Option(

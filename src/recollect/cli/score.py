@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.cli import console
-from recollect.cli.options import AsJson, CorpusName, CorpusOptions, ModelName, ModelOptions, Threads, Work, Workers
+from recollect.cli.options import (
+    AsJson,
+    CorpusName,
+    CorpusOptions,
+    ModelName,
+    ModelOptions,
+    SharedWork,
+    Threads,
+    Work,
+    Workers,
+)
 
 if TYPE_CHECKING:
     from recollect.corpora.corpus import Corpus
@@ -22,6 +32,7 @@ def score(
     reading: CorpusOptions,
     scoring: ModelOptions,
     work: Work = Path(".recollect"),
+    shared_work: SharedWork = False,
     workers: Workers = None,
     threads: Threads = None,
     json: AsJson = False,
@@ -37,7 +48,7 @@ def score(
 
     began = time.monotonic()
     with console.show_stages() as progress:
-        session = Session(work=work, workers=workers, threads=threads, progress=progress)
+        session = Session(work=work, shared_work=shared_work, workers=workers, threads=threads, progress=progress)
         store = session.score(model, texts, **scoring)
     found = _Summary()
     for _, answers in store.iter_blocks(texts):

@@ -12,11 +12,12 @@ from recollect.corpora.columns import Columns, Layout, infer_array_layout, infer
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.duplicate_ids import find_duplicate_ids
 from recollect.corpora.faults import Fault, describe_reason
+from recollect.corpora.read_limits import ReadLimits
 from recollect.corpora.readers import hub, memory
 from recollect.corpora.readers.formats import READERS
 from recollect.corpora.readers.json_lines import PEEK_ROWS
 from recollect.corpora.readers.memory import Source
-from recollect.corpora.record_reader import RecordReader
+from recollect.corpora.record_reader import RecordReader, describe_location
 from recollect.corpora.row_parser import to_integer
 from recollect.corpora.segmentation import Split
 from recollect.corpora.shards import FORMATS, Shard, find_shards
@@ -25,7 +26,7 @@ from recollect.corpora.summary import summarise
 from recollect.errors import CorpusError, PlanError
 
 
-def read_corpus(
+def read_corpus(  # noqa: PLR0913 - one argument for each way in which a corpus can be read
     source: Source,
     *,
     columns: Columns = Columns(),  # noqa: B008 - frozen
@@ -33,6 +34,7 @@ def read_corpus(
     split: Split | None = None,
     skip_bad: bool = False,
     running_text: bool = False,
+    limits: ReadLimits = ReadLimits(),  # noqa: B008 - frozen
 ) -> Corpus:
     """A corpus that was checked in one pass, before anything else happens.
 
@@ -60,10 +62,11 @@ def read_corpus(
         split: Cuts texts into sentences or windows; a piece keeps its user, and its id is `PARENT#i`, from 1.
         skip_bad: Drops bad records, and counts them by reason in `Corpus.skipped`. A damaged file stays an error.
         running_text: A text file is one running text, in place of a record per line.
+        limits: How long a record may be, and how far a compressed file may expand.
     """
-    shards = _find_shards(source, format, running_text)
+    shards = _find_shards(source, format, running_text, limits)
     name = shards[0].path if shards[0].content is not None else str(source)
-    layout = _infer_layout(shards, columns)
+    layout = _infer_layout(shards, columns, skip_bad=skip_bad)
     if split is not None and layout.text is None:
         raise CorpusError(
             f"{name} does not hold texts, and only texts can be split.", do="Read it without --split.", code="not_texts"
@@ -72,7 +75,7 @@ def read_corpus(
     return _check_corpus(name, reader)
 
 
-def _find_shards(source: Source, format: str | None, running_text: bool) -> tuple[Shard, ...]:
+def _find_shards(source: Source, format: str | None, running_text: bool, limits: ReadLimits) -> tuple[Shard, ...]:
     """The files of the corpus, or what is in memory."""
     if format is not None:
         check_one_of(FORMATS, format=format)
@@ -87,10 +90,10 @@ def _find_shards(source: Source, format: str | None, running_text: bool) -> tupl
     if isinstance(source, str) and source.startswith(hub.SCHEME):
         return (hub.build_shard(source),)
     saved = hub.find_saved(Path(source)) if format is None else None
-    return (saved,) if saved else find_shards(source, format=format, running_text=running_text)
+    return (saved,) if saved else find_shards(source, format=format, running_text=running_text, limits=limits)
 
 
-def _infer_layout(shards: tuple[Shard, ...], columns: Columns) -> Layout:
+def _infer_layout(shards: tuple[Shard, ...], columns: Columns, *, skip_bad: bool) -> Layout:
     """How the columns of the first file that has any make up a record."""
     for shard in shards:
         names = READERS[shard.format].read_columns(shard)
@@ -98,7 +101,19 @@ def _infer_layout(shards: tuple[Shard, ...], columns: Columns) -> Layout:
             found = infer_array_layout if shard.format == "npz" else infer_layout
             layout = found(names, columns, location=shard.path)
             return replace(layout, integer_labels=_has_integer_labels(shard, layout))
-    raise _build_empty_error(shards[0].path, Counter())
+    raise _build_empty_error(shards[0].path, _count_faults(shards, skip_bad=skip_bad))
+
+
+def _count_faults(shards: tuple[Shard, ...], *, skip_bad: bool) -> Counter[str]:
+    """Why no record of these files can be used; the first bad one is an error, where they are not skipped."""
+    dropped = Counter[str]()
+    for shard in shards:
+        for number, row in READERS[shard.format].iter_rows(shard, frozenset()):
+            if isinstance(row, Fault):
+                if not skip_bad:
+                    raise row.to_error(describe_location(shard, number))
+                dropped[row.reason] += 1
+    return dropped
 
 
 def _has_integer_labels(shard: Shard, layout: Layout) -> bool:

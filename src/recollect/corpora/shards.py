@@ -5,11 +5,12 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from recollect.checks import suggest_name
+from recollect.corpora.read_limits import ReadLimits
 from recollect.errors import CorpusError
 
 FORMATS = ("jsonl", "csv", "tsv", "tsv-plain", "parquet", "txt", "npz")
@@ -32,12 +33,23 @@ class Shard:
     """Size and time of change when the corpus was named; None where there is no file."""
     running_text: bool = False
     """Whether a text file is one running text, instead of a record per line."""
+    limits: ReadLimits = field(default_factory=ReadLimits)
+    """How much of the file is believed."""
+    passes: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """The digest of what the first whole pass over the file read, once there was one."""
     content: Any = field(default=None, repr=False, compare=False)
     """The rows themselves, where they are in memory."""
 
     def check_unchanged(self) -> None:
         """Refuse a file that is not what it was when the corpus was named."""
         if self.stamp is not None and read_stamp(Path(self.path)) != self.stamp:
+            raise CorpusError(
+                f"{self.path} has changed since it was first read.", do="Read the corpus again.", code="file_changed"
+            )
+
+    def check_digest(self, digest: str) -> None:
+        """Refuse a file of which another whole pass read something else: size and time can be the same."""
+        if self.passes.setdefault("digest", digest) != digest:
             raise CorpusError(
                 f"{self.path} has changed since it was first read.", do="Read the corpus again.", code="file_changed"
             )
@@ -84,13 +96,20 @@ def build_unreadable_error(path: Path | str, error: OSError) -> CorpusError:
     )
 
 
-def find_shards(ref: str | Path, *, format: str | None = None, running_text: bool = False) -> tuple[Shard, ...]:
+def find_shards(
+    ref: str | Path,
+    *,
+    format: str | None = None,
+    running_text: bool = False,
+    limits: ReadLimits = ReadLimits(),  # noqa: B008 - frozen
+) -> tuple[Shard, ...]:
     """The files of a corpus in a stable order.
 
     Args:
         ref: A file, a folder of shards or a glob.
         format: The format of every file; by default each file's suffix says it.
         running_text: Whether a text file is one running text.
+        limits: How much of each file is believed.
     """
     path = Path(ref)
     if path.is_dir():
@@ -99,7 +118,8 @@ def find_shards(ref: str | Path, *, format: str | None = None, running_text: boo
         files, root = _match_glob(str(ref)), _get_fixed_folder(str(ref))
     else:
         files, root = [path], None
-    return tuple(_build_shard(file, root, format, running_text) for file in files)
+    shards = (_build_shard(file, root, format, running_text) for file in files)
+    return tuple(replace(shard, limits=limits) for shard in shards)
 
 
 def _build_shard(file: Path, root: Path | None, format: str | None, running_text: bool) -> Shard:

@@ -19,6 +19,7 @@ from recollect.files.checksums import (
 )
 from recollect.files.journal import Journal
 from recollect.files.locks import hold_lock
+from recollect.files.ownership import refuse_foreign_folder
 from recollect.files.tracebacks import describe_fault, is_interruption
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "read_checked_json",
     "read_folder_manifest",
     "read_json",
+    "refuse_foreign_folder",
     "remove_leftovers",
     "write_atomically",
     "write_checked_json",

@@ -39,7 +39,22 @@ SHARED_ARGUMENTS = (
     | CORPUS_OPTIONS
     | MEMBERS_OPTIONS
     | RUN_OPTIONS
-    | frozenset(["model", "corpus", "recipe", "set", "out", "seed", "work", "workers", "threads", "session", "json"])
+    | frozenset(
+        [
+            "model",
+            "corpus",
+            "recipe",
+            "set",
+            "out",
+            "seed",
+            "work",
+            "shared_work",
+            "workers",
+            "threads",
+            "session",
+            "json",
+        ]
+    )
 )
 """What the functions and verbs of all audits take, so that no role or setting of an audit can have these names."""
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from recollect.audits.audit import Audit, Needs
 from recollect.audits.registry import AUDITS
 from recollect.audits.rounds import refuse_missing
-from recollect.checks import check_at_least, suggest_name
+from recollect.checks import check_at_least, check_names, suggest_name
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.members import Members, read_members
@@ -59,12 +59,15 @@ class Plan:
     """Processes at once; by default one scores, and as many train as a short trial finds best."""
     threads: int | None = None
     """Threads of each; by default the cores are divided among them."""
+    shared_work: bool = False
+    """Whether the work folder may belong to somebody else, whose scores and models are then trusted."""
     limits: tuple[Limit, ...] = ()
     """What no finding may exceed."""
     about: About | None = None
     """Which system is audited, for whom and why."""
 
     def __post_init__(self) -> None:
+        check_names("role", [*self.models, *self.corpora, *self.cohorts, *self.files])
         check_at_least(1, **{name: n for name in ("workers", "threads") if (n := getattr(self, name)) is not None})
 
     @property

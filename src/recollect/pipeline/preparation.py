@@ -20,7 +20,7 @@ from recollect.corpora.deduplication import sanitise_by_duplicates
 from recollect.corpora.record import Record
 from recollect.corpora.sanitisation import Sanitisation, sanitise_by_format
 from recollect.errors import PlanError
-from recollect.files import write_json
+from recollect.files import refuse_foreign_folder, write_json
 from recollect.pipeline.calls import refuse_unknown
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def sanitise_corpus(
         return sanitise_by_duplicates(corpus, passage=settings.get("passage"))
     from recollect.pipeline.difference_sanitisation import DifferenceSanitiser
 
+    refuse_foreign_folder(work)
     chosen = {name: settings[name] for name in ("share", "per") if settings.get(name) is not None}
     return DifferenceSanitiser(recipe=settings["recipe"], seed=seed, **chosen)(corpus, work, progress=progress)
 
@@ -239,6 +240,7 @@ def train_model(
     from recollect.recipes import trainer
     from recollect.recipes.vocabulary import add_canaries_to_vocabulary
 
+    refuse_foreign_folder(out)
     chosen = how.add_privacy(recipe)
     chosen = chosen if how.canaries is None else add_canaries_to_vocabulary(chosen, Canaries.load(how.canaries))
     trainer.train(

@@ -115,11 +115,16 @@ class CorpusRef(_Reference):
     """Where texts are cut, pieces of fewer words are dropped and counted."""
     skip_bad: bool = False
     """Drop and count bad records instead of stopping."""
+    max_record_mb: Annotated[int, Field(ge=1)] = 64
+    """Megabytes that one line or record may have."""
+    max_expansion: Annotated[int, Field(ge=1)] = 200
+    """How many times its size a compressed file may expand to."""
 
     @property
     def options(self) -> dict[str, Any]:
         """How it is read, as `read_corpus` takes it."""
         from recollect.corpora.columns import Columns
+        from recollect.corpora.read_limits import ReadLimits
         from recollect.corpora.segmentation import Split
 
         named = {name: column for name in COLUMNS if (column := getattr(self, f"{name}_column")) is not None}
@@ -130,6 +135,7 @@ class CorpusRef(_Reference):
             "split": cut,
             "skip_bad": self.skip_bad,
             "running_text": self.running_text,
+            "limits": ReadLimits(max_record_mb=self.max_record_mb, max_expansion=self.max_expansion),
         }
 
     def read(self) -> Corpus:

@@ -23,7 +23,7 @@ from recollect.corpora.corpus import Corpus
 from recollect.errors import ModelError, PlanError, RecollectError
 from recollect.execution.local import LocalBackend
 from recollect.execution.threads import divide_threads
-from recollect.files import make_private_folder, write_atomically, write_text
+from recollect.files import make_private_folder, refuse_foreign_folder, write_atomically, write_text
 from recollect.models.model import Model, Question
 from recollect.models.scoring import Source, score_corpus
 from recollect.models.store import AnswerStore
@@ -60,7 +60,7 @@ class FinishedRun:
         remove_run_manifest(out)
         write_text(folder.plan, write_plan([self.plan], out=out))
         for role, cohorts in self.cohorts.items():
-            cohorts.save(folder.cohorts if role == AUDITED else folder.path / f"cohorts-{role}.json")
+            cohorts.save(folder.cohorts if role == AUDITED else folder.get_cohorts_path(role))
         self._copy_files(folder)
         folder.write_result(self.result)
 
@@ -107,6 +107,7 @@ def finish(
     """
     began = time.monotonic()
     first = first or plan.refuse_incomplete()
+    refuse_foreign_folder(plan.work, shared=plan.shared_work)
     _refuse_unwritable(out)
     given = plan.load_evidence(sources)
     executor = _Executor.of(plan, given, progress)
@@ -220,6 +221,7 @@ def _refuse_unwritable(out: Path | None) -> None:
     """Refuse a run folder that could not be written, before any cost."""
     if out is None:
         return
+    refuse_foreign_folder(out)
     existing = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK):
         raise PlanError(

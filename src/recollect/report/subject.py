@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import yaml
 
+from recollect.documents import load_yaml
+from recollect.errors import PlanError
 from recollect.results.folders import RunFolder
 from recollect.results.result import Result
 
@@ -109,8 +111,8 @@ def _list_versions(results: Mapping[str, Result]) -> str:
 def _read_plan(folder: RunFolder) -> dict[str, Any]:
     """The last plan of the run folder; a report can do without it."""
     try:
-        plan = yaml.safe_load(folder.plan.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
+        plan = load_yaml(folder.plan.read_text(encoding="utf-8"), name="The plan")
+    except (OSError, ValueError, RecursionError, PlanError, yaml.YAMLError):
         return {}
     return plan if isinstance(plan, dict) else {}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from recollect.checks import check_names
 from recollect.errors import StoreError
 from recollect.files import make_private_folder, write_atomically, write_json
 from recollect.results.result import Result
@@ -46,7 +47,13 @@ class RunFolder:
 
     def get_result_path(self, audit: str) -> Path:
         """Where the result of an audit is kept."""
+        check_names("audit", [audit])
         return self.results / f"{audit}.json"
+
+    def get_cohorts_path(self, role: str) -> Path:
+        """Where the cohorts of the corpus in a role other than the audited one are kept."""
+        check_names("role", [role])
+        return self.path / f"cohorts-{role}.json"
 
     def write_result(self, result: Result) -> Path:
         """Save a result and its tables, whole or not at all; what an earlier run of this audit left goes away.

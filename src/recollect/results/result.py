@@ -10,13 +10,14 @@ from typing import Annotated, Any, Final, Literal, Self
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, field_validator, model_validator
 
+from recollect.checks import NAME_PATTERN
 from recollect.errors import NotEnoughData
 from recollect.stats.intervals import Estimate, Interval
 
 SCHEMA_VERSION: Final = "2"
 """Raised when a reader of the old form would misread the new one."""
 
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.\-]*$")]
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 """A name for plans, options and files: lowercase letters, digits, `_`, `.` and `-`."""
 Code = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*(\.[a-z0-9_]+)*$")]
 """A stable name of a reason or a count, in snake_case: what programs and tests rely on while wording may change."""

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -134,12 +135,20 @@ def _check_lengths(arrays: dict[str, _ArchivedArray], shard: Shard) -> int:
     return next(iter(lengths.values()))
 
 
+def _refuse_bomb(archive: zipfile.ZipFile, shard: Shard) -> None:
+    """Refuse an archive that expands without end; an array never reads past the size that it states."""
+    size = Path(shard.path).stat().st_size * (shard.limits.max_expansion if shard.compression else 1)
+    if sum(entry.file_size for entry in archive.infolist()) > shard.limits.get_expanded_bytes(size):
+        raise shard.limits.build_expansion_error(shard.path)
+
+
 @contextmanager
 def _open_archive(shard: Shard) -> Iterator[zipfile.ZipFile]:
     """The open archive."""
     with open_seekable(shard) as file:
         try:
             with zipfile.ZipFile(file) as archive:
+                _refuse_bomb(archive, shard)
                 yield archive
         except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
             raise build_damaged_error(shard, error) from error

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
 
 from recollect.corpora.faults import Fault
 from recollect.corpora.shards import Shard, build_unreadable_error
@@ -24,7 +27,7 @@ def open_shard(shard: Shard) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked. A file that is cut short or damaged is an error, never a shorter corpus."""
     shard.check_unchanged()
     try:
-        with _decompress(shard) as stream:
+        with io.BufferedReader(_CheckedStream(shard), BUFFER_BYTES) as stream:
             yield stream
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise build_damaged_error(shard, error) from error
@@ -35,15 +38,60 @@ def open_shard(shard: Shard) -> Iterator[IO[bytes]]:
         ) from error
 
 
+class _CheckedStream(io.RawIOBase):
+    """The content of a file, unpacked: it must not expand without end, nor differ from what an earlier pass read."""
+
+    def __init__(self, shard: Shard) -> None:
+        super().__init__()
+        self._shard, self._source, self._whole = shard, _decompress(shard), True
+        self._hasher, self._read = hashlib.blake2b(digest_size=16), 0
+        size = Path(shard.path).stat().st_size
+        self._allowed = shard.limits.get_expanded_bytes(size) if shard.compression else None
+
+    def readinto(self, buffer: Any) -> int:
+        """The next bytes; at the end of a pass over the whole file, its digest is compared."""
+        count: int = self._source.readinto(buffer) or 0  # type: ignore[attr-defined]
+        self._read += count
+        if self._allowed is not None and self._read > self._allowed:
+            raise self._shard.limits.build_expansion_error(self._shard.path)
+        if self._whole:
+            self._hasher.update(memoryview(buffer)[:count])
+            if not count:
+                self._shard.check_digest(self._hasher.hexdigest())
+        return count
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Jump about in a file that is not compressed; there is no pass over all of it then."""
+        self._whole = False
+        return self._source.seek(offset, whence)
+
+    def tell(self) -> int:
+        """Where in the file the next byte is."""
+        return self._source.tell()
+
+    def readable(self) -> bool:
+        """It can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Whether one can jump about."""
+        return not self._shard.compression
+
+    def close(self) -> None:
+        """Close the file."""
+        self._source.close()
+        super().close()
+
+
 def _decompress(shard: Shard) -> IO[bytes]:
-    """A buffered stream of the file's content."""
+    """A stream of the file's content."""
     if shard.compression == "gz":
-        return io.BufferedReader(gzip.open(shard.path), BUFFER_BYTES)
+        return gzip.open(shard.path)  # type: ignore[return-value]
     if shard.compression == "zst":
         import pyarrow as pa
 
-        return io.BufferedReader(pa.input_stream(shard.path, compression="zstd"), BUFFER_BYTES)
-    return open(shard.path, "rb", buffering=BUFFER_BYTES)  # noqa: PTH123 - the caller closes it
+        return pa.input_stream(shard.path, compression="zstd")  # type: ignore[no-any-return]
+    return open(shard.path, "rb", buffering=0)  # noqa: PTH123 - the caller closes it
 
 
 @contextmanager
@@ -51,6 +99,9 @@ def open_seekable(shard: Shard) -> Iterator[IO[bytes]]:
     """The bytes of a file in which one can jump about; a packed file is unpacked into an unnamed temporary one."""
     with open_shard(shard) as stream:
         if not shard.compression:
+            while stream.read(BUFFER_BYTES):
+                pass  # one pass over the whole file, which compares its digest; then jump about
+            stream.seek(0)
             yield stream
             return
         with tempfile.TemporaryFile(prefix="recollect-") as whole:
@@ -68,9 +119,12 @@ def build_damaged_error(shard: Shard, error: Exception) -> CorpusError:
     )
 
 
-def iter_lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+def iter_lines(stream: IO[bytes], shard: Shard) -> Iterator[tuple[int, bytes]]:
     """Numbered lines from 1, ended by line feeds alone; a byte order mark before the first is taken off."""
-    for number, raw in enumerate(stream, 1):
+    longest = shard.limits.record_bytes
+    for number, raw in enumerate(iter(partial(stream.readline, longest + 1), b""), 1):
+        if len(raw) > longest:
+            raise shard.limits.build_long_record_error(f"{shard.path}, line {number}")
         if number == 1 and raw.startswith(_BYTE_ORDER_MARK):
             raw = raw[3:]  # noqa: PLW2901 - the mark is not part of the line
         yield number, raw

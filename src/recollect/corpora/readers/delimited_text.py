@@ -43,7 +43,7 @@ def iter_rows(shard: Shard) -> Iterator[tuple[int, dict[str, str] | Fault]]:
 def _open_table(shard: Shard) -> Iterator[_Table]:
     """The open file behind its header."""
     with open_shard(shard) as stream:
-        yield _Table(shard, iter_lines(stream))
+        yield _Table(shard, iter_lines(stream, shard))
 
 
 class _Table:

@@ -17,16 +17,15 @@ PEEK_ROWS = 1000
 
 
 def read_columns(shard: Shard) -> list[str]:
-    """The columns of the first records, in the order in which they turn up."""
-    return list(
-        dict.fromkeys(name for _, row in islice(iter_rows(shard), PEEK_ROWS) if type(row) is dict for name in row)
-    )
+    """The columns of the first good records, in the order in which they turn up."""
+    good = (row for _, row in iter_rows(shard) if type(row) is dict)
+    return list(dict.fromkeys(name for row in islice(good, PEEK_ROWS) for name in row))
 
 
 def iter_rows(shard: Shard) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
     """One row per line with its number; blank lines hold no record."""
     with open_shard(shard) as stream:
-        for number, raw in iter_lines(stream):
+        for number, raw in iter_lines(stream, shard):
             try:
                 row = from_json(raw, cache_strings="keys")
             except ValueError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recollect.corpora.faults import Fault
+from recollect.corpora.read_limits import RUNNING_TEXT_BYTES
 from recollect.corpora.readers.byte_streams import build_utf8_fault, iter_lines, open_shard
 from recollect.corpora.shards import Shard
 
@@ -18,9 +19,13 @@ def iter_rows(shard: Shard) -> Iterator[tuple[int, dict[str, str] | Fault]]:
     """One row per line without its line end, or one for the whole file."""
     with open_shard(shard) as stream:
         if shard.running_text:
-            yield 1, _decode_row(stream.read().removeprefix(b"\xef\xbb\xbf"))
+            longest = max(RUNNING_TEXT_BYTES, shard.limits.record_bytes)
+            whole = stream.read(longest + 1)
+            if len(whole) > longest:
+                raise shard.limits.build_long_record_error(shard.path)
+            yield 1, _decode_row(whole.removeprefix(b"\xef\xbb\xbf"))
         else:
-            for number, raw in iter_lines(stream):
+            for number, raw in iter_lines(stream, shard):
                 yield number, _decode_row(raw.rstrip(b"\r\n"))
 
 
