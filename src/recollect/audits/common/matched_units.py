@@ -12,6 +12,12 @@ from recollect.audits.common.matching import Matching, Stratum
 from recollect.audits.common.words import truncate_words
 from recollect.corpora.record import Record
 
+SAME_END = 0.9
+"""Where some records are truncated, all are compared by this share of what is kept.
+
+A truncated text ends in the middle of a sentence and a whole one with a full stop; that is no difference between
+people."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MatchedUnits:
@@ -54,19 +60,20 @@ def _cut_stratum(
     """The records of each owner on either side, as one stratum has them."""
     cut = matching.cut(stratum)
     usable = np.isin(matching.controls.unit_of, cut.usable)
-    return (
-        _collect(matching.audited, cut.audited, texts[0]),
-        _collect(matching.controls, np.where(usable, cut.controls, 0), texts[1]),
-    )
+    sides = (matching.audited, cut.audited), (matching.controls, np.where(usable, cut.controls, 0))
+    truncated = any(bool(((kept > 0) & (kept < side.tokens)).any()) for side, kept in sides)
+    share = SAME_END if truncated else 1.0
+    one, other = (_collect(*side, records, share) for side, records in zip(sides, texts, strict=True))
+    return one, other
 
 
-def _collect(side: Amounts, kept: Ints, texts: Mapping[str, Record]) -> dict[str, list[Record]]:
-    """What is kept of each owner's records."""
+def _collect(side: Amounts, kept: Ints, texts: Mapping[str, Record], share: float) -> dict[str, list[Record]]:
+    """What is kept of each owner's records, and a share of that."""
     grouped = dict[str, list[Record]]()
     for i in np.flatnonzero(kept).tolist():
         record = texts[side.pieces[i]]
-        if kept[i] < side.tokens[i]:
-            record = truncate_record(record, float(kept[i] / side.tokens[i]))
+        if share * kept[i] < side.tokens[i]:
+            record = truncate_record(record, float(share * kept[i] / side.tokens[i]))
         grouped.setdefault(side.owners[side.unit_of[i]], []).append(record)
     return grouped
 

@@ -6,6 +6,7 @@ Chinese, Japanese, Thai, Lao, Khmer and Burmese are written without spaces; each
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -30,13 +31,13 @@ def list_words(text: str) -> list[str]:
 
 
 def truncate_words(text: str, share: float) -> str:
-    """The beginning of a text that has that share of its words, and at least one.
+    """The beginning of a text that has that share of its words, rounded down, and at least one.
 
     >>> truncate_words("one two, three four", 0.5), truncate_words("我爱你们", 0.75)
     ('one two', '我爱你')
     """
     words = list(_WORD.finditer(text))
-    wanted = max(1, round(share * len(words)))
+    wanted = max(1, math.floor(share * len(words) + 1e-9))
     return text if wanted >= len(words) else text[: words[wanted - 1].end()]
 
 
