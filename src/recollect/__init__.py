@@ -13,8 +13,10 @@ from recollect.version import __version__
 
 if TYPE_CHECKING:
     from recollect.api import check as check
+    from recollect.api import clean as clean
     from recollect.api import compare as compare
     from recollect.api import evaluate as evaluate
+    from recollect.api import forget as forget
     from recollect.api import plant as plant
     from recollect.api import run as run
     from recollect.api import sanitise as sanitise
@@ -30,9 +32,8 @@ if TYPE_CHECKING:
     from recollect.session import Session as Session
 
 _HOMES = {
-    **dict.fromkeys(
-        ("check", "compare", "evaluate", "plant", "run", "sanitise", "score", "train", "verify"), "recollect.api"
-    ),
+    **dict.fromkeys(("check", "clean", "compare", "evaluate", "forget", "plant", "run"), "recollect.api"),
+    **dict.fromkeys(("sanitise", "score", "train", "verify"), "recollect.api"),
     **dict.fromkeys(("AuditResult", "Session"), "recollect.session"),
     **dict.fromkeys(("CorpusRef", "ModelRef"), "recollect.pipeline.refs"),
     "Result": "recollect.results.result",

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from recollect.audits.verb import Verb
     from recollect.corpora.sanitisation import Sanitisation
     from recollect.models.store import AnswerStore
+    from recollect.pipeline.cleanup import Cleanup
+    from recollect.pipeline.erasure import Erasure
     from recollect.pipeline.forecast import Forecast, ImpossibleAudit
     from recollect.pipeline.preparation import PlantedCorpus, SanitiseBy
     from recollect.pipeline.verification import Verification
@@ -274,6 +276,42 @@ def verify(folder: str | Path) -> Verification:
     from recollect.pipeline.verification import verify_folder
 
     return verify_folder(Path(folder))
+
+
+def clean(work: str | Path = ".recollect", *, delete: bool = False) -> Cleanup:
+    """What no run needs any more of a work folder, with sizes.
+
+    Args:
+        work: The work folder.
+        delete: Delete it; otherwise nothing is changed.
+    """
+    from recollect.pipeline.cleanup import clean_work
+
+    return clean_work(Path(work), delete_items=delete)
+
+
+def forget(
+    user: str,
+    *,
+    work: str | Path = ".recollect",
+    corpus: Any = None,
+    reading: Mapping[str, Any] | None = None,
+    delete: bool = False,
+) -> Erasure:
+    """What was made from a person's records in a work folder: answers, models and unfinished work.
+
+    Args:
+        user: The person, as the corpora name them.
+        work: The work folder.
+        corpus: A path or an object with the person's records. With it only their rows leave answer stores; without it
+            everything goes of which it cannot be told.
+        reading: How the corpus is read: {"user_column": "author"}.
+        delete: Delete it; otherwise nothing is changed.
+    """
+    from recollect.pipeline.erasure import forget_user
+
+    texts = None if corpus is None else Session().read(corpus, **(reading or {}))
+    return forget_user(user, Path(work), corpus=texts, delete_items=delete)
 
 
 def _collect_results(source: Any) -> dict[str, Result]:

@@ -32,6 +32,8 @@ VERBS: Final = {
     "list": ("recollect.cli.catalogue:list_components", "Look"),
     "doctor": ("recollect.cli.doctor:doctor", "Look"),
     "verify": ("recollect.cli.verify:verify", "Keep"),
+    "clean": ("recollect.cli.upkeep:clean", "Keep"),
+    "forget": ("recollect.cli.upkeep:forget", "Keep"),
 }
 """Verbs that are no audits: where each lives, and under which heading it is listed."""
 AUDIT_PANEL: Final = "Audit"

@@ -1,6 +1,7 @@
 """Files that hold private data: whole or not at all, readable by their owner only, one writer at a time."""
 
 from recollect.files.atomic_writes import (
+    is_leftover,
     make_private_folder,
     read_json,
     remove_leftovers,
@@ -18,7 +19,7 @@ from recollect.files.checksums import (
     write_folder_manifest,
 )
 from recollect.files.journal import Journal
-from recollect.files.locks import hold_lock
+from recollect.files.locks import hold_lock, is_locked
 from recollect.files.ownership import refuse_foreign_folder
 from recollect.files.tracebacks import describe_fault, is_interruption
 
@@ -30,6 +31,8 @@ __all__ = [
     "find_faults",
     "hold_lock",
     "is_interruption",
+    "is_leftover",
+    "is_locked",
     "make_private_folder",
     "read_checked_json",
     "read_folder_manifest",

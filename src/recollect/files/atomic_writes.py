@@ -89,6 +89,12 @@ def remove_leftovers(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+def is_leftover(path: Path) -> bool:
+    """Whether a path is what a writer that is no longer alive left half-written."""
+    found = _LEFTOVER.match(path.name)
+    return found is not None and found[1] is not None and not _is_alive(int(found[1]))
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file, whole or not at all, readable by its owner only."""
     with write_atomically(path) as temporary:

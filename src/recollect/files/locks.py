@@ -69,3 +69,18 @@ def _build_refusal(path: Path) -> StoreError:
         do="Look at where it leads, remove it, and run again.",
         code="lock_not_a_file",
     )
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a run works in a folder at this moment; nothing is made or changed."""
+    try:
+        handle = os.open(folder / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False

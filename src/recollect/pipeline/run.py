@@ -32,6 +32,7 @@ from recollect.pipeline.plan import Plan
 from recollect.pipeline.plan_writer import write_plan
 from recollect.pipeline.refs import ModelRef
 from recollect.pipeline.result_provenance import add_provenance, compute_work_address
+from recollect.pipeline.run_notes import RunNote
 from recollect.pipeline.sources import Sources
 from recollect.recipes.fleet import Fleet, TrainedFleet, train_fleet
 from recollect.recipes.layout_trial import WorkerLayout
@@ -111,7 +112,9 @@ def finish(
     _refuse_unwritable(out)
     given = plan.load_evidence(sources)
     executor = _Executor.of(plan, given, progress)
-    evidence = collect_evidence(plan.audit, given, score=executor.score, train=executor.train, first=first)
+    note = RunNote(work=plan.work, run=out, audit=plan.audit.name)
+    score, train = note.track_scoring(executor.score), note.track_training(executor.train)
+    evidence = collect_evidence(plan.audit, given, score=score, train=train, first=first)
     with _open_workspace(plan, evidence, progress) as workspace:
         audit_result = plan.audit.run(evidence, stream(plan.seed, plan.audit.name), workspace)
     result = add_provenance(audit_result, plan, evidence, seconds=time.monotonic() - began)

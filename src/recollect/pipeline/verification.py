@@ -13,12 +13,12 @@ from recollect.files import Fault, Journal, compute_sha256, find_faults, read_ch
 from recollect.files.checksums import iter_files
 from recollect.models.manifest import MANIFEST, Manifest
 from recollect.models.shards import SUFFIX, read_shard
+from recollect.pipeline.run_notes import RUNS
+from recollect.pipeline.work_entries import ENTRY_PARTS, WORK_PARTS
 from recollect.recipes.stored_models import find_model_faults, is_model_folder
 from recollect.results.run_manifest import RUN_MANIFEST, read_run_manifest
 
 FolderKind = Literal["run folder", "work folder", "answer store", "model folder"]
-WORK_PARTS: Final = ("answers", "models", "audits", "fleets")
-"""The folders of a work folder."""
 _TRACEBACK: Final = "traceback-"
 
 
@@ -118,11 +118,11 @@ class _Checks:
             self.check_model(model)
         for workspace in _list_folders(folder / "audits"):
             self._check_workspace(workspace)
-        for note in _list_files(folder / "fleets"):
+        for note in (*_list_files(folder / "fleets"), *_list_files(folder / RUNS)):
             self._check_file(note, _read_note)
         self._find_leftovers(folder)
         self._note_strangers(path for relative, path in iter_files(folder) if relative.split("/")[0] not in WORK_PARTS)
-        for part in WORK_PARTS[:3]:
+        for part in ENTRY_PARTS:
             self._note_strangers(_list_files(folder / part))
 
     def check_store(self, folder: Path) -> None:

@@ -1,0 +1,183 @@
+"""Erasure: a person's texts, answers and the models trained on them leave the work folder.
+
+What cannot be shown to be free of the person's data goes, too: it is computed again where it is needed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from recollect.corpora.corpus import Corpus
+from recollect.errors import PlanError, StoreError
+from recollect.files import hold_lock, read_json
+from recollect.models.manifest import Manifest
+from recollect.models.shards import SUFFIX, Digests, pack_digests, read_record_digests, read_shard, write_shard
+from recollect.pipeline.run_notes import iter_run_notes
+from recollect.pipeline.work_entries import WorkItem, build_item, delete, refuse_other_folder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Erasure:
+    """What leaves the work folder, and where the person is still named."""
+
+    user: str
+    work: Path
+    items: tuple[WorkItem, ...]
+    still_named: tuple[Path, ...]
+    """Files of run folders that name the person: they are evidence, and stay until their owner deletes them."""
+    deleted: bool
+    """Whether the items have been deleted."""
+
+
+def forget_user(user: str, work: Path, *, corpus: Corpus | None = None, delete_items: bool = False) -> Erasure:
+    """Find all of a work folder that was made from a person's records, and delete it if that is wished.
+
+    Args:
+        user: Whose data.
+        work: The work folder.
+        corpus: A corpus with the person's records. With it only their rows leave answer stores, and models that were
+            trained on other records stay; without it all stores go, and all models of which it cannot be told.
+        delete_items: Delete it; otherwise nothing is changed.
+
+    Raises:
+        PlanError: The folder is no work folder, a run works in it, or the corpus has no record of the person.
+        StoreError: A note about a run is damaged.
+    """
+    refuse_other_folder(work)
+    records = None if corpus is None else _find_records(user, corpus)
+    models = list(_find_models(user, work, None if records is None else records.ids))
+    items = [*models, *_find_stores(work, {item.path for item in models}, records), *_find_remains(work)]
+    if busy := [item.path for item in items if item.in_use]:
+        raise PlanError(
+            f"A run works in '{busy[0]}'.", do="Wait for it to end, and run this again.", code="work_in_use"
+        )
+    named = tuple(_find_names(user, work))
+    if delete_items:
+        for item in items:
+            if item.path.suffix == SUFFIX and records is not None:
+                _rewrite_shard(item.path, records.digests)
+            else:
+                delete(item.path)
+    return Erasure(user=user, work=work, items=tuple(items), still_named=named, deleted=delete_items)
+
+
+@dataclass(frozen=True)
+class _Records:
+    """A person's records in a corpus."""
+
+    ids: frozenset[str]
+    digests: Digests
+
+
+def _find_records(user: str, corpus: Corpus) -> _Records:
+    """The records of a person."""
+    found = {record.id: record.digest for record in corpus if record.user == user}
+    if not found:
+        raise PlanError(
+            f"The corpus {corpus.name!r} has no record of this user.",
+            do="Check the name, the corpus, and --user-column.",
+            code="unknown_user",
+        )
+    return _Records(frozenset(found), pack_digests(list(found.values())))
+
+
+def _find_models(user: str, work: Path, ids: Collection[str] | None) -> Iterator[WorkItem]:
+    """Models that were trained on a person's records, and those of which it cannot be excluded."""
+    for folder in _list_folders(work / "models"):
+        try:
+            unit = read_json(folder / "card.json")["cohort"]["unit"]
+            members = set(read_json(folder / "members.json"))
+        except (OSError, ValueError, KeyError, TypeError):
+            yield build_item(folder, "whose data it was trained on is not known")
+            continue
+        if unit == "user" and user in members:
+            yield build_item(folder, "it was trained on the user's records")
+        elif unit != "user" and (ids is None or not members.isdisjoint(ids)):
+            known = "it was trained on the user's records" if ids is not None else "its members are records, not users"
+            yield build_item(folder, known)
+
+
+def _find_stores(work: Path, models: Collection[Path], records: _Records | None) -> Iterator[WorkItem]:
+    """Answers of models that go, and answers about the person's records."""
+    gone = {path.name for path in models}
+    for folder in _list_folders(work / "answers"):
+        try:
+            manifest = Manifest.read(folder)
+        except StoreError:
+            yield build_item(folder, "what it holds cannot be read")
+            continue
+        if Path(manifest.name).name in gone:
+            yield build_item(folder, "it holds the answers of a model that goes")
+        elif records is None:
+            yield build_item(folder, "whose records it holds cannot be told without a corpus")
+        else:
+            yield from _find_shards(folder, manifest.address, records)
+
+
+def _find_shards(folder: Path, address: str, records: _Records) -> Iterator[WorkItem]:
+    """Shards with answers about the person's records."""
+    for path in sorted(folder.glob(f"[!.]*{SUFFIX}")):
+        try:
+            held = int(np.isin(read_record_digests(path, address), records.digests).sum())
+        except StoreError:
+            yield build_item(path, "what it holds cannot be read")
+            continue
+        if held:
+            yield build_item(path, f"{held} of its records are the user's, and leave it")
+
+
+def _find_remains(work: Path) -> Iterator[WorkItem]:
+    """Workspaces of audits and tracebacks: both may rest on anybody's records."""
+    for folder in _list_folders(work / "audits"):
+        yield build_item(folder, "the unfinished work of an audit may rest on the user's records")
+    for path in sorted(work.glob("traceback-*.txt")):
+        yield build_item(path, "it may hold text of a corpus")
+
+
+def _rewrite_shard(path: Path, digests: Digests) -> None:
+    """Write a shard without these records; an unreadable one goes."""
+    with hold_lock(path.parent, purpose="filling"):
+        try:
+            manifest = Manifest.read(path.parent)
+            answers = read_shard(path, manifest.address)
+        except StoreError:
+            path.unlink(missing_ok=True)
+            return
+        staying = np.flatnonzero(~np.isin(pack_digests(answers.records), digests))
+        if len(staying):
+            left = answers.select([answers.records[i] for i in staying])
+            write_shard(path.parent, manifest.address, left, double=manifest.is_double)
+        path.unlink()
+
+
+def _find_names(user: str, work: Path) -> Iterator[Path]:
+    """Files of the run folders that used this work folder and name the person."""
+    needle = json.dumps(user, ensure_ascii=False)[1:-1].encode()
+    runs = sorted({run for _, run, _ in iter_run_notes(work) if run.is_dir()})
+    for path in (path for run in runs for path in sorted(run.rglob("*")) if path.is_file()):
+        if path.suffix == ".parquet":
+            if _names_user(path, user):
+                yield path
+        elif needle in path.read_bytes():
+            yield path
+
+
+def _names_user(path: Path, user: str) -> bool:
+    """Whether a text column of a table holds a person's name; a table that cannot be read may."""
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException):
+        return True
+    return any(user in column.to_pylist() for column in table.columns if pa.types.is_string(column.type))
+
+
+def _list_folders(folder: Path) -> list[Path]:
+    """The folders in a folder that may be missing."""
+    return sorted(path for path in folder.glob("[!.]*") if path.is_dir())

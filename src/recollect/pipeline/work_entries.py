@@ -1,0 +1,89 @@
+"""The entries of a work folder: answer stores, trained models and workspaces, with their sizes, and how they go."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from recollect.errors import PlanError
+from recollect.files import is_locked
+from recollect.pipeline.run_notes import RUNS
+
+ENTRY_PARTS: Final = ("answers", "models", "audits")
+"""The folders of a work folder whose folders are each of one store, model or workspace."""
+WORK_PARTS: Final = (*ENTRY_PARTS, "fleets", RUNS)
+"""All folders of a work folder."""
+DELETED: Final = ".deleted-"
+"""How the name of a folder begins that is being deleted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkItem:
+    """Something in a work folder that goes, or may go."""
+
+    path: Path
+    reason: str
+    """Why it goes."""
+    size: int
+    """In bytes."""
+    in_use: bool = False
+    """A run works in it at this moment, and it is left alone."""
+
+
+def refuse_other_folder(work: Path) -> None:
+    """Refuse a folder that is no work folder: nothing of it may be deleted.
+
+    Raises:
+        PlanError: It is none.
+    """
+    if not any((work / part).is_dir() for part in WORK_PARTS):
+        raise PlanError(f"'{work}' is no work folder.", do="Give the one that --work named.", code="no_work_folder")
+
+
+def iter_entries(work: Path) -> Iterator[Path]:
+    """All stores, models and workspaces."""
+    for part in ENTRY_PARTS:
+        if (work / part).is_dir():
+            yield from sorted(path for path in (work / part).iterdir() if path.is_dir() and path.name[0] != ".")
+
+
+def build_item(path: Path, reason: str) -> WorkItem:
+    """A file or folder that goes."""
+    locked = path.is_dir() and not path.name.startswith(DELETED) and is_locked(path)
+    return WorkItem(path=path, reason=reason, size=compute_size(path), in_use=locked)
+
+
+def compute_size(path: Path) -> int:
+    """How many bytes the files of a file or folder take; links are not followed."""
+    if path.is_symlink() or not path.is_dir():
+        return path.lstat().st_size
+    return sum(each.lstat().st_size for each in path.rglob("*") if each.is_symlink() or not each.is_dir())
+
+
+def delete(path: Path) -> None:
+    """Delete a file or folder; a folder first gets another name, so that a kill leaves no half of it behind."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    renamed = path
+    if not path.name.startswith(DELETED):
+        renamed = path.rename(path.with_name(f"{DELETED}{secrets.token_hex(4)}"))
+    shutil.rmtree(renamed)
+
+
+def format_size(size: int) -> str:
+    """Bytes as people say them.
+
+    >>> format_size(999), format_size(1_500_000)
+    ('999 B', '1.5 MB')
+    """
+    value = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
