@@ -8,7 +8,7 @@ from pathlib import Path
 
 from recollect.errors import StoreError
 
-_INNER = ("models", "answers", "audits", "fleets", "results", "tables")
+_INNER = ("models", "answers", "audits", "fleets", "runs", "results", "tables")
 """Folders in a work or run folder in which others could put files, too."""
 _SHARED = " If you trust whoever shares this work folder, give --shared-work (shared_work=True)."
 
