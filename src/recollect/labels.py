@@ -65,6 +65,7 @@ STREAM_MATCHING_CUT = ("matching", "cut")
 STREAM_MATCHING_STRATA = ("matching", "strata")
 STREAM_MEMBERSHIP_PERMUTATION = ("membership", "permutation")
 STREAM_MEMBERSHIP_STRATA = ("membership", "strata")
+STREAM_MEMBERSHIP_PLACEBO = ("membership", "placebo")
 STREAM_GUARD_UNITS = ("guard", "units")
 STREAM_GUARD_LABELS = ("guard", "labels")
 STREAM_PLACEBO = "placebo"

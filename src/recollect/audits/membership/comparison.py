@@ -99,7 +99,7 @@ class Comparer:
             found, used = [], []
             for draw in range(stratum.draws):
                 cut = matching.cut(stratum, draw)
-                mine, others = self._score_cut(matching, cut, above, below)
+                mine, others = self.score_cut(matching, cut, above, below)
                 owners = [matching.controls.owners[i] for i in cut.usable]
                 found.append(conformal_p(mine[stratum.members], OwnedValues(others[cut.usable], owners)))
                 used.append(len(set(owners)))
@@ -157,7 +157,7 @@ class Comparer:
                 strata = list(within)
                 for stratum in matching.strata:
                     cut = matching.cut(stratum, min(draw, stratum.draws - 1))
-                    mine, others = self._score_cut(matching, cut, above, below)
+                    mine, others = self.score_cut(matching, cut, above, below)
                     strata.append((mine[stratum.members], others[np.intersect1d(stratum.own_controls, cut.usable)]))
                 found.append(van_elteren(strata, rng=self._rng))
         p = float(combine_draws(np.array([[test.p] for test in found]))[0])
@@ -178,7 +178,7 @@ class Comparer:
         found = (dict[str, float](), dict[str, float]())
         for stratum in matching.strata:
             cut = matching.cut(stratum)
-            mine, others = self._score_cut(matching, cut, above, below)
+            mine, others = self.score_cut(matching, cut, above, below)
             own = np.intersect1d(stratum.own_controls, cut.usable)
             found[0].update({matching.audited.units[i]: float(mine[i]) for i in stratum.members})
             found[1].update({matching.controls.units[i]: float(others[i]) for i in own})
@@ -218,7 +218,7 @@ class Comparer:
             owners[unit] = user
         return [Unit(name=unit, pieces=tuple(each), owner=owners[unit]) for unit, each in pieces.items()]
 
-    def _score_cut(self, matching: Matching, cut: Cut, above: Side, below: Side) -> tuple[Floats, Floats]:
+    def score_cut(self, matching: Matching, cut: Cut, above: Side, below: Side) -> tuple[Floats, Floats]:
         """The mean score of each unit of both sides over what a cut keeps; 0 for who is not in it."""
         sides = ((matching.audited, cut.audited, above), (matching.controls, cut.controls, below))
         if all((kept[kept > 0] == amounts.tokens[kept > 0]).all() for amounts, kept, _ in sides):

@@ -309,7 +309,7 @@ def _note_amounts(builder: ResultBuilder, found: Inference, units: UnitTests) ->
 
 def _add_validity(builder: ResultBuilder, found: Inference, validity: Validity) -> None:
     """The guard, the power, and what is withheld because of them."""
-    builder.power = validity.power
+    builder.power, builder.placebo = validity.power, validity.placebo
     code = validity.conclusion.code
     naming = ["identified", "training_p", "any_member_p", "auc_against_controls"]
     naming += [f"flagged_at_fpr_{rate:g}" for rate in found.rates]

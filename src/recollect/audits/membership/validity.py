@@ -14,9 +14,10 @@ from recollect.audits.common.power import (
 )
 from recollect.audits.membership.comparison import GroupTest, Side
 from recollect.audits.membership.inference import Inference
+from recollect.audits.membership.placebo import play_controls
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
-from recollect.results.result import Power
+from recollect.results.result import Placebo, Power
 from recollect.signals.scores import Scores
 from recollect.stats.requirements import required_controls
 
@@ -30,6 +31,7 @@ class Validity:
     naming: Comparability | NotEnoughData | None
     """How candidates and controls compare, where members and non-members decide the outcome; else None."""
     conclusion: Conclusion
+    placebo: Placebo
     power: Power
 
     @property
@@ -52,14 +54,18 @@ def check_validity(found: Inference) -> Validity:
         outcome == "found" and isinstance(guard, Comparability) and explains_scores(guard, *_score_sides(found, *sides))
     )
     power = measure_power(found)
+    placebo = play_controls(
+        found.comparer, *sides, single=found.audit.by == "user" and not by_truth, alpha=found.audit.alpha
+    )
     conclusion = conclude(
         outcome,
         code="too_few_records" if outcome == "inconclusive" else None,
         guard=guard.guard if isinstance(guard, Comparability) else None,
+        placebo=placebo,
         explained=explained,
         attainable=power.smallest_p is None or power.smallest_p <= found.audit.alpha,
     )
-    return Validity(guard=guard, naming=naming, conclusion=conclusion, power=power)
+    return Validity(guard=guard, naming=naming, conclusion=conclusion, placebo=placebo, power=power)
 
 
 def measure_power(found: Inference) -> Power:
