@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from recollect.audits.registry import list_audits_by_verb
 from recollect.audits.workspace import Progress, ignore_progress
 from recollect.checks import suggest_name
+from recollect.files import hold_lock, make_scratch_folder
 from recollect.pipeline.calls import Call, divide_options, refuse_unknown, to_path, to_seed
 from recollect.pipeline.objects import Objects
 from recollect.pipeline.plan import Plan
@@ -80,13 +82,11 @@ class AuditResult:
 
     def report(self, file: str | Path) -> Path:
         """Write the report of this result alone, as `.html` or `.md`."""
-        import tempfile
-
         from recollect.report.report_writer import write_report
 
-        with tempfile.TemporaryDirectory() as scratch:
-            self.finished_run.write_folder(Path(scratch))
-            return write_report(Path(scratch), Path(file), show_text=self._audits_showing_text)
+        with make_scratch_folder(Path(file).parent) as scratch:
+            self.finished_run.write_folder(scratch)
+            return write_report(scratch, Path(file), show_text=self._audits_showing_text)
 
     @property
     def _audits_showing_text(self) -> list[str]:
@@ -146,10 +146,11 @@ class Session:
         out = given.pop("out", None)
         folder = None if out is None else to_path("out", out)
         plan = self.plan(name, model, corpus, **given)
-        finished = finish(plan, folder, sources=self._sources, progress=self.progress)
-        result = AuditResult(finished_run=finished, folder=folder)
-        if folder is not None:
-            write_report(folder, show_text=result._audits_showing_text)
+        with _hold_run_folder(folder):
+            finished = finish(plan, folder, sources=self._sources, progress=self.progress)
+            result = AuditResult(finished_run=finished, folder=folder)
+            if folder is not None:
+                write_report(folder, show_text=result._audits_showing_text)
         return result
 
     def plan(self, name: str, model: Any, corpus: Any = None, **given: Any) -> Plan:
@@ -212,9 +213,10 @@ class Session:
         planned = planned if out is None else dataclasses.replace(planned, out=Path(out))
         plans = tuple(dataclasses.replace(each, shared_work=self.shared_work) for each in planned.plans)
         planned = dataclasses.replace(planned, plans=plans)
-        finished = list(run_all(planned, sources=self._sources, progress=self.progress))
-        results = [AuditResult(finished_run=each, folder=planned.out) for each in finished]
-        write_report(planned.out, show_text=[name for result in results for name in result._audits_showing_text])
+        with _hold_run_folder(planned.out):
+            finished = list(run_all(planned, sources=self._sources, progress=self.progress))
+            results = [AuditResult(finished_run=each, folder=planned.out) for each in finished]
+            write_report(planned.out, show_text=[name for result in results for name in result._audits_showing_text])
         return results
 
     def check(self, plan: str | Path, **changes: Any) -> list[Forecast | ImpossibleAudit]:
@@ -235,3 +237,16 @@ class Session:
         """A corpus of a path or an object, read once: `text_column=`, `split=` and so on say how."""
         _, corpus_options = divide_options(options)
         return self._sources.read_corpus(self._objects.corpus(corpus, corpus_options))
+
+
+@contextmanager
+def _hold_run_folder(folder: Path | None) -> Iterator[None]:
+    """Let one run at a time write into a run folder; the next waits, and uses what the first has trained and scored."""
+    from recollect.pipeline.run import refuse_unwritable
+
+    if folder is None:
+        yield
+        return
+    refuse_unwritable(folder)
+    with hold_lock(folder, purpose="writing into", temporary=True):
+        yield

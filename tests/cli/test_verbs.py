@@ -109,7 +109,7 @@ def test_values_of_another_type_are_refused_in_one_message(words):
     [
         (CorpusError("The file is empty.", do="Give another."), 2, "recollect: The file is empty.\n  Give another.\n"),
         (PermissionError(13, "Permission denied", "a.jsonl"), 2, "recollect: Permission denied: a.jsonl\n"),
-        (KeyboardInterrupt(), 130, "recollect: Interrupted. Run the same command again to go on where it stopped.\n"),
+        (KeyboardInterrupt(), 130, "recollect: Interrupted. Run the same command again to resume.\n"),
     ],
 )
 def test_errors_become_one_message_and_a_status(error, status, said):

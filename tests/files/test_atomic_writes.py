@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from recollect.files import make_private_folder, read_json, write_atomically, write_json
+from recollect.files import fill_folder, make_private_folder, read_json, write_atomically, write_json
 
 
 def test_new_folders_are_readable_by_their_owner_only(tmp_path):
@@ -53,3 +53,21 @@ def test_a_number_that_json_does_not_have_is_refused(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
         write_json(tmp_path / "value.json", float("nan"))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_is_filled_with_whole_private_files_or_not_at_all(tmp_path):
+    (tmp_path / "model.json").write_text("old")
+
+    def fill(last: str) -> None:
+        with fill_folder(tmp_path) as parts:
+            (parts / "model.json").write_text("new")
+            (parts / "model.json").chmod(0o666)
+            assert stat.S_IMODE(parts.stat().st_mode) == 0o700
+            (parts / last).write_text("new")
+
+    with pytest.raises(FileNotFoundError):
+        fill("no/such/folder")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"model.json": "old"}
+    fill("tokenizer.json")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"model.json": "new", "tokenizer.json": "new"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}

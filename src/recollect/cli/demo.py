@@ -28,9 +28,10 @@ def demo(
     verdict is right. The same seed gives the same results. About two minutes; killed and run again, it resumes.
     """
     console.say("Synthetic people, small models, five audits: about two minutes. Nothing is downloaded.")
+    from recollect.files import hold_lock
     from recollect.pipeline.demo.demonstration import demonstrate
 
-    with console.show_stages() as progress:
+    with console.show_stages() as progress, hold_lock(out, purpose="writing into", temporary=True):
         shown = list(demonstrate(out, seed=seed, progress=progress))
     if json:
         summaries = [{"plan": each.plan, "truth": each.truth.known, "right": each.is_right} for each in shown]

@@ -1,8 +1,10 @@
 """Files that hold private data: whole or not at all, readable by their owner only, one writer at a time."""
 
 from recollect.files.atomic_writes import (
+    fill_folder,
     is_leftover,
     make_private_folder,
+    make_scratch_folder,
     read_json,
     remove_leftovers,
     write_atomically,
@@ -19,21 +21,24 @@ from recollect.files.checksums import (
     write_folder_manifest,
 )
 from recollect.files.journal import Journal
-from recollect.files.locks import hold_lock, is_locked
+from recollect.files.locks import LOCK, hold_lock, is_locked
 from recollect.files.ownership import refuse_foreign_folder
 from recollect.files.tracebacks import describe_fault, is_interruption
 
 __all__ = [
+    "LOCK",
     "Fault",
     "Journal",
     "compute_sha256",
     "describe_fault",
+    "fill_folder",
     "find_faults",
     "hold_lock",
     "is_interruption",
     "is_leftover",
     "is_locked",
     "make_private_folder",
+    "make_scratch_folder",
     "read_checked_json",
     "read_folder_manifest",
     "read_json",

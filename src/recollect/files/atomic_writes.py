@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
+import platform
 import re
 import secrets
+import shutil
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from recollect.errors import StoreError
+from recollect.errors import RecollectError, StoreError
 
-_LEFTOVER = re.compile(r"^\..+\.(\d+)-[0-9a-f]{8}\.part$")
+_LEFTOVER = re.compile(r"^\..+\.(?:(\d+)-)?([0-9a-f]{4})[0-9a-f]{4}\.part$")
+"""What a writer leaves: its process (older versions did not note it), its machine, and a random number."""
+_MACHINE = hashlib.blake2b(platform.node().encode(), digest_size=2).hexdigest()
+_ABANDONED_SECONDS = 7 * 86400
+"""What a writer on another machine left is removed after so long: whether that one lives cannot be seen from here."""
 _SWEPT: set[Path] = set()
 """Folders whose leftovers this process has removed: listing a large folder at every write would take long."""
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -30,9 +38,9 @@ def make_private_folder(path: Path) -> Path:
     """
     for folder in [*reversed(path.parents), path]:
         if not folder.exists():
-            with suppress(FileExistsError):  # another run made it at the same moment
+            with suppress(FileExistsError, FileNotFoundError):  # another run makes or removes it now
                 folder.mkdir(mode=0o700)
-            os.chmod(folder, 0o700)  # noqa: PTH101 - the umask may have taken rights of the owner
+                os.chmod(folder, 0o700)  # noqa: PTH101 - the umask may have taken rights of the owner
     return path
 
 
@@ -47,19 +55,72 @@ def write_atomically(path: Path) -> Iterator[Path]:
     Raises:
         StoreError: The disk is full; what was whole is still whole.
     """
+    temporary = _name_temporary(path)
+    with _recognise_full_disk(path):
+        try:
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
+            yield temporary
+            _settle_file(temporary)
+            temporary.replace(path)
+            _flush_folder(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def fill_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder whose files take their places in `folder`, each whole, only if the block ends well.
+
+    For libraries that write several files under names of their own. Files that `folder` holds under other names stay.
+
+    Raises:
+        StoreError: The disk is full; what was whole is still whole.
+    """
+    make_private_folder(folder)
+    with make_scratch_folder(folder) as temporary, _recognise_full_disk(folder):
+        yield temporary
+        written = sorted(temporary.iterdir())
+        for path in written:
+            _settle_file(path)
+        for path in written:
+            path.replace(folder / path.name)
+        _flush_folder(folder)
+
+
+@contextmanager
+def make_scratch_folder(parent: Path) -> Iterator[Path]:
+    """A folder for what nobody needs after the block; one that a kill left is removed by the next writer beside it."""
+    scratch = _name_temporary(parent / "scratch")
+    try:
+        scratch.mkdir(mode=0o700)
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _name_temporary(path: Path) -> Path:
+    """A name beside a path that nobody else takes; what dead writers left there is removed before."""
     make_private_folder(path.parent)
     if path.parent not in _SWEPT:
         remove_leftovers(path.parent)
         _SWEPT.add(path.parent)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
+    return path.with_name(f".{path.name}.{os.getpid()}-{_MACHINE}{secrets.token_hex(2)}.part")
+
+
+def _settle_file(path: Path) -> None:
+    """Let a file reach the disk, readable by its owner only."""
+    with path.open("rb") as handle:
+        os.fchmod(handle.fileno(), stat.S_IRUSR | stat.S_IWUSR)  # a library may have made the file anew
+        os.fsync(handle.fileno())
+
+
+@contextmanager
+def _recognise_full_disk(path: Path) -> Iterator[None]:
+    """Name the cause where a write fails for want of room, whichever library says so."""
     try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
-        yield temporary
-        with temporary.open("rb") as handle:
-            os.fchmod(handle.fileno(), stat.S_IRUSR | stat.S_IWUSR)  # a library may have made the file anew
-            os.fsync(handle.fileno())
-        temporary.replace(path)
-        _flush_folder(path.parent)
+        yield
+    except RecollectError:
+        raise
     except Exception as error:
         if is_disk_full(error):
             raise StoreError(
@@ -68,8 +129,6 @@ def write_atomically(path: Path) -> Iterator[Path]:
                 code="disk_full",
             ) from error
         raise
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def is_disk_full(error: BaseException) -> bool:
@@ -85,8 +144,22 @@ def remove_leftovers(folder: Path) -> None:
     """Remove what writers that are no longer alive left half-written in this folder."""
     for path in folder.glob(".*.part"):
         found = _LEFTOVER.match(path.name)
-        if found is None or not _is_alive(int(found[1])):
-            path.unlink(missing_ok=True)
+        if found is not None and _is_abandoned(path, *found.groups()):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _is_abandoned(path: Path, process: str | None, machine: str) -> bool:
+    """Whether the writer of a leftover is gone."""
+    if process is None:
+        return True  # of a version before 0.2.0
+    if machine == _MACHINE:
+        return not _is_alive(int(process))
+    with suppress(FileNotFoundError):
+        return time.time() - path.lstat().st_mtime > _ABANDONED_SECONDS
+    return False
 
 
 def is_leftover(path: Path) -> bool:

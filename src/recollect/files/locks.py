@@ -7,7 +7,7 @@ import os
 import stat
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,7 @@ LOCK: Final = ".lock"
 
 
 @contextmanager
-def hold_lock(folder: Path, *, purpose: str = "writing into") -> Iterator[bool]:
+def hold_lock(folder: Path, *, purpose: str = "writing into", temporary: bool = False) -> Iterator[bool]:
     """While this lasts, nobody else holds the lock of this folder; what killed writers left there is removed.
 
     Gives whether somebody else held it before: then look again at what is there, before doing the work anew. The lock
@@ -27,39 +27,83 @@ def hold_lock(folder: Path, *, purpose: str = "writing into") -> Iterator[bool]:
     Args:
         folder: What is locked; it is made if it is missing.
         purpose: What the other run is doing to it, for the message while waiting.
+        temporary: Whether the lock file is removed at the end, and the folder with it if nothing else is in it.
 
     Raises:
         StoreError: The lock file is a link, or no file at all.
     """
-    make_private_folder(folder)
-    with _open_lock(folder / LOCK) as handle:
-        waited = False
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            waited = True
-            message = f"Another run is {purpose} '{folder}': waiting for it to end."
-            warnings.warn(message, RecollectWarning, stacklevel=3)
-            fcntl.flock(handle, fcntl.LOCK_EX)
+    handle, waited = _lock_folder(folder, purpose)
+    try:
         remove_leftovers(folder)
         yield waited
+    finally:
+        if temporary:
+            _remove_lock(folder)
+        os.close(handle)
 
 
-@contextmanager
-def _open_lock(path: Path) -> Iterator[int]:
+def _lock_folder(folder: Path, purpose: str) -> tuple[int, bool]:
+    """The lock file of a folder, open and locked, and whether anybody held it before."""
+    waited = False
+    while True:
+        make_private_folder(folder)
+        handle = _open_lock(folder / LOCK)
+        if handle is None:
+            continue  # who held the lock has removed the folder
+        try:
+            waited = _acquire(handle, folder, purpose, quietly=waited) or waited
+            if _is_in_place(handle, folder / LOCK):
+                return handle, waited
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # who held it has removed it, and somebody else may hold the next
+
+
+def _acquire(handle: int, folder: Path, purpose: str, *, quietly: bool) -> bool:
+    """Wait until nobody else holds the lock; whether anybody did."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if not quietly:
+            message = f"Another run is {purpose} '{folder}': waiting for it to end."
+            warnings.warn(message, RecollectWarning, stacklevel=5)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        return True
+    return False
+
+
+def _is_in_place(handle: int, path: Path) -> bool:
+    """Whether the file that is locked is still the one that others find."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _remove_lock(folder: Path) -> None:
+    """Remove the lock file, and the folder if nothing else is in it; who waits sees that, and looks again."""
+    (folder / LOCK).unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _open_lock(path: Path) -> int | None:
     """The lock file, which is made if it is missing, never followed if it is a link, and never emptied."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        if path.parent.is_symlink():
+            raise  # a link that leads nowhere
+        return None
     except OSError as error:
         if not path.is_symlink():
             raise
         raise _build_refusal(path) from error
-    try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise _build_refusal(path)
-        yield handle
-    finally:
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
+        raise _build_refusal(path)
+    return handle
 
 
 def _build_refusal(path: Path) -> StoreError:

@@ -17,7 +17,7 @@ from torch import Tensor
 from recollect.checks import check_between
 from recollect.digests import new_hasher, update_from_file
 from recollect.errors import ModelError, StoreError
-from recollect.files import make_private_folder, read_json, write_atomically, write_json, write_text
+from recollect.files import read_json, write_atomically, write_json, write_text
 from recollect.models.folders import find_checkpoint_folder
 
 
@@ -51,7 +51,8 @@ def quantise(ref: str, out: Path, *, bits: int = 8) -> Path:
     if not _is_done(out, origin):
         for file in folder.iterdir():
             if file.is_file() and file not in files and file.name not in {"card.json", "README.md"}:
-                shutil.copyfile(file, make_private_folder(out) / file.name)
+                with write_atomically(out / file.name) as part:
+                    shutil.copyfile(file, part)
         counts = [_round_file(file, out / file.name, bits) for file in files]
         rounded, total = (sum(column) for column in zip(*counts, strict=True))
         _write_card(folder, out, {**origin, "weights_rounded": rounded, "weights": total})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from transformers import TrainerCallback
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.audits.exposure.view import CANARIES
 from recollect.checks import check_at_least
-from recollect.files import read_json, write_json
+from recollect.files import make_scratch_folder, read_json, write_json
 from recollect.models.local_models import load_from_memory
 from recollect.models.model import Model
 from recollect.pipeline.plan import Plan
@@ -64,12 +63,12 @@ class ExposureFollower:
 
     def measure(self, model: Model, epoch: int, losses: Row) -> dict[str, float]:
         """Measure a model and write it down: the mean exposure by number of repetitions."""
-        with tempfile.TemporaryDirectory() as folder:
+        with make_scratch_folder(self._file.parent) as folder:
             plan = Plan(
                 audit=self._audit,
                 models={TARGET: model},
                 files={CANARIES: self._canaries},
-                work=self._work or Path(folder),
+                work=self._work or folder,
             )
             result = run(plan)
         rows = [

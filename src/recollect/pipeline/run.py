@@ -23,7 +23,7 @@ from recollect.corpora.corpus import Corpus
 from recollect.errors import ModelError, PlanError, RecollectError
 from recollect.execution.local import LocalBackend
 from recollect.execution.threads import divide_threads
-from recollect.files import make_private_folder, refuse_foreign_folder, write_atomically, write_text
+from recollect.files import hold_lock, refuse_foreign_folder, write_atomically, write_text
 from recollect.models.model import Model, Question
 from recollect.models.scoring import Source, score_corpus
 from recollect.models.store import AnswerStore
@@ -109,7 +109,7 @@ def finish(
     began = time.monotonic()
     first = first or plan.refuse_incomplete()
     refuse_foreign_folder(plan.work, shared=plan.shared_work)
-    _refuse_unwritable(out)
+    refuse_unwritable(out)
     given = plan.load_evidence(sources)
     executor = _Executor.of(plan, given, progress)
     note = RunNote(work=plan.work, run=out, audit=plan.audit.name)
@@ -211,16 +211,13 @@ def _build_training_error(trained: TrainedFleet) -> ModelError:
 
 @contextmanager
 def _open_workspace(plan: Plan, evidence: Evidence, progress: Progress) -> Iterator[Workspace]:
-    """A desk in the work folder, found again by the same plan; one on which nothing was left is cleared away."""
-    folder = make_private_folder(plan.work / "audits" / f"{plan.audit.name}-{compute_work_address(plan, evidence)}")
-    try:
+    """A workspace in the work folder, found again by the same plan, for one run at a time; an empty one is removed."""
+    folder = plan.work / "audits" / f"{plan.audit.name}-{compute_work_address(plan, evidence)}"
+    with hold_lock(folder, purpose="working in", temporary=True):
         yield Workspace(folder=folder, progress=progress)
-    finally:
-        if not any(folder.iterdir()):
-            folder.rmdir()
 
 
-def _refuse_unwritable(out: Path | None) -> None:
+def refuse_unwritable(out: Path | None) -> None:
     """Refuse a run folder that could not be written, before any cost."""
     if out is None:
         return

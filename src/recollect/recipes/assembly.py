@@ -11,7 +11,7 @@ import torch
 from transformers import AutoTokenizer
 
 from recollect.errors import CorpusError, PlanError
-from recollect.files import make_private_folder
+from recollect.files import fill_folder, make_private_folder
 from recollect.models.devices import pick_device
 from recollect.recipes.checkpoints import get_weights, write_checkpoint
 from recollect.recipes.job import Job
@@ -35,17 +35,21 @@ class PreparedTraining:
 
 
 def assemble_training(
-    job: Job, out: Path, progress: Callable[[TrainingProgress], None] | None = None, on_epoch: Sequence[Hook] = ()
+    job: Job,
+    out: Path | None,
+    progress: Callable[[TrainingProgress], None] | None = None,
+    on_epoch: Sequence[Hook] = (),
 ) -> PreparedTraining:
-    """Build what the recipe names, up to the first step."""
-    recipe, working, device = job.recipe, make_private_folder(out / "working"), pick_device()
+    """Build what the recipe names, up to the first step; without a folder, a training of which nothing is kept."""
+    recipe, device = job.recipe, pick_device()
+    working = None if out is None else make_private_folder(out / "working")
     if recipe.training.precision != "float32" and device.type == "cpu":
         raise PlanError(
             f"training.precision is {recipe.training.precision}, but there is no GPU.",
             do="Set precision=float32.",
             code="precision_needs_gpu",
         )
-    tokenizer = _load_tokenizer(job, working / "tokenizer")
+    tokenizer = _load_tokenizer(job, None if working is None else working / "tokenizer")
     data, scale = inspect_corpus(job.corpus, recipe)
     network = build_model(recipe, tokenizer, data, seed=job.seed).to(device)
     start = getattr(network.config, "decoder_start_token_id", None) or 0
@@ -71,7 +75,7 @@ def assemble_training(
         epochs=settings.epochs,
         seed=job.seed,
         folder=working,
-        curve_file=out / "curve.json",
+        curve_file=None if out is None else out / "curve.json",
         validate=_build_validation(job, network, preparer),
         stop_after=settings.stop_after,
         keep_best=settings.keep == "best",
@@ -83,14 +87,15 @@ def assemble_training(
     return PreparedTraining(loop=loop, preparer=preparer)
 
 
-def _load_tokenizer(job: Job, folder: Path) -> Any:
+def _load_tokenizer(job: Job, folder: Path | None) -> Any:
     """The tokenizer; made once, so that a training that continues has the very same."""
     if job.recipe.tokenizer is None:
         return None
+    if folder is None:
+        return build_tokenizer(job.recipe, iter_texts(job.corpus))
     if not folder.exists():
-        part = folder.with_suffix(".part")
-        build_tokenizer(job.recipe, iter_texts(job.corpus)).save_pretrained(part)
-        part.rename(folder)
+        with fill_folder(folder) as parts:
+            build_tokenizer(job.recipe, iter_texts(job.corpus)).save_pretrained(parts)
     return AutoTokenizer.from_pretrained(folder, local_files_only=True)
 
 
@@ -119,12 +124,13 @@ def _build_steps(job: Job, network: Any, sequences: Sequences) -> tuple[Sampler,
     return sampler, update
 
 
-def _build_private_steps(job: Job, network: Any, sequences: Sequences, working: Path) -> tuple[Sampler, Update]:
+def _build_private_steps(job: Job, network: Any, sequences: Sequences, working: Path | None) -> tuple[Sampler, Update]:
     """The same with differential privacy; snapshots are kept in the working folder until all is done."""
     from recollect.recipes.private.private_update import build_private_update
 
     def keep(epsilon: float, statement: dict[str, Any]) -> None:
-        write_checkpoint(working / f"snapshot-eps-{epsilon:g}.safetensors", get_weights(network), statement)
+        if working is not None:
+            write_checkpoint(working / f"snapshot-eps-{epsilon:g}.safetensors", get_weights(network), statement)
 
     optimiser = build_optimiser(job.recipe.training, network.parameters())
     return build_private_update(job.recipe, network, sequences, optimiser, seed=job.seed, keep=keep)

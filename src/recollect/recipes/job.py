@@ -10,7 +10,7 @@ from typing import Any
 from recollect.corpora.corpus import Corpus
 from recollect.digests import new_hasher, update_from_file
 from recollect.errors import CorpusError, PlanError, StoreError
-from recollect.files import make_private_folder, read_json, write_json
+from recollect.files import LOCK, make_private_folder, read_json, write_json
 from recollect.models.folders import find_checkpoint_folder
 from recollect.recipes.recipe import Recipe
 
@@ -83,7 +83,7 @@ def claim_folder(out: Path, job: Job, threads: int | None) -> dict[str, Any]:
     """Make the folder this training's own, or find that it is; what was noted when it was begun."""
     file, identity = out / "training.json", job.describe()
     if not file.exists():
-        if out.exists() and any(out.iterdir()):
+        if any(path.name != LOCK for path in out.iterdir()):
             raise StoreError(
                 f"The folder {out} is not empty.", do="Choose another for the model.", code="folder_not_empty"
             )

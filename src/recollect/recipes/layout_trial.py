@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.corpora.corpus import Corpus
@@ -59,8 +57,8 @@ def _measure_seconds(recipe: Recipe, corpus: Corpus, threads: tuple[int, ...]) -
     from recollect.recipes.job import Job
     from recollect.recipes.loop import preserve_random_state
 
-    with tempfile.TemporaryDirectory() as folder, preserve_random_state():
-        loop = assemble_training(Job.of(recipe, corpus, None, seed=0), Path(folder)).loop
+    with preserve_random_state():
+        loop = assemble_training(Job.of(recipe, corpus, None, seed=0), None).loop
         loop.model.train()
         draws = list(itertools.islice(loop.sampler.iter_batches(0), TRIAL_STEPS))
         measured: list[list[float]] = [[] for _ in threads]

@@ -106,8 +106,8 @@ class Loop:
     rate: LearningRate
     epochs: int
     seed: int
-    folder: Path
-    """Where checkpoints are kept."""
+    folder: Path | None
+    """Where checkpoints are kept; None for a trial, which takes a few steps and is never run."""
     curve_file: Path | None = None
     """Where the curve is written after each epoch."""
     validate: Callable[[], float] | None = None
@@ -264,12 +264,17 @@ class Loop:
     @property
     def _file(self) -> Path:
         """The last checkpoint."""
-        return self.folder / "checkpoint.safetensors"
+        return self._get_folder() / "checkpoint.safetensors"
 
     @property
     def _best_file(self) -> Path:
         """The weights of the best epoch."""
-        return self.folder / "best.safetensors"
+        return self._get_folder() / "best.safetensors"
+
+    def _get_folder(self) -> Path:
+        """The folder of a training that is run."""
+        assert self.folder is not None, "a trial keeps nothing"  # noqa: S101 - of our own making
+        return self.folder
 
 
 def seed_random_state(seed: int, device: torch.device) -> None:

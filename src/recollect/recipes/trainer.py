@@ -15,7 +15,7 @@ from transformers.utils import logging
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.digests import digest
-from recollect.files import write_json
+from recollect.files import fill_folder, hold_lock, write_json
 from recollect.recipes.assembly import assemble_training
 from recollect.recipes.card import Card, describe_corpus
 from recollect.recipes.checkpoints import get_weights, read_checkpoint, set_weights
@@ -61,14 +61,15 @@ def train(  # noqa: PLR0913 - a recipe, its data, and what surrounds a training
     chosen = load_recipe(recipe) if isinstance(recipe, str) else recipe
     members_corpus = corpus if cohort is None else cohort[0].select_corpus(corpus, cohort[1])
     job = Job.of(chosen, members_corpus, validation, seed=seed)
-    noted = claim_folder(out, job, threads)
-    if not (out / "card.json").exists():
-        with _limit_threads(noted["threads"]):
-            finished = _run_loop(job, out, progress, on_epoch)
-            for snapshot, folder in finished.iter_snapshots(out):
-                snapshot.write(folder, cohort, noted["threads"])
-            finished.write(out, cohort, noted["threads"])
-        shutil.rmtree(out / "working")
+    with hold_lock(out, purpose="training a model in", temporary=True):
+        noted = claim_folder(out, job, threads)
+        if not (out / "card.json").exists():
+            with _limit_threads(noted["threads"]):
+                finished = _run_loop(job, out, progress, on_epoch)
+                for snapshot, folder in finished.iter_snapshots(out):
+                    snapshot.write(folder, cohort, noted["threads"])
+                finished.write(out, cohort, noted["threads"])
+        shutil.rmtree(out / "working", ignore_errors=True)
     return out
 
 
@@ -107,10 +108,10 @@ class _FinishedTraining:
 
     def write(self, out: Path, cohort: tuple[Cohorts, str] | None, threads: int) -> None:
         """Put model, tokenizer and card into the folder; the card last, because it says that all is there."""
-        with _silence_progress_bars():
-            self.network.eval().save_pretrained(out)
-        if self.preparer.tokenizer is not None:
-            self.preparer.tokenizer.save_pretrained(out)
+        with _silence_progress_bars(), fill_folder(out) as parts:
+            self.network.eval().save_pretrained(parts)
+            if self.preparer.tokenizer is not None:
+                self.preparer.tokenizer.save_pretrained(parts)
         job = self.job
         Card(
             recipe=job.recipe,
