@@ -21,7 +21,7 @@ models: {{target: model}}
 corpora: {{audited: mine.jsonl, controls: others.jsonl}}
 recipe: {{recipe: word-lstm, set: {json.dumps(SMALL)}}}
 audits:
-  leakage: {{folds: 2, top_k: 3}}
+  leakage: {{folds: 3, top_k: 3}}
   membership: {{signal: ratio, by: user, fpr: [0.1]}}
 work: work
 workers: 1
@@ -101,8 +101,8 @@ def test_runs_of_one_plan_at_once_all_end_with_the_same_numbers(home, trained, s
         return lambda: Session().run(home / "plan.yaml", out=out)
 
     given = run_together(*map(run, range(runs)))
-    assert said
     assert all(isinstance(each, list) for each in given), given
+    assert said
     results = [
         [one.result.replace(provenance=one.result.provenance.model_copy(update={"seconds": 0})) for one in each]
         for each in given
