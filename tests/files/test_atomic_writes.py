@@ -69,5 +69,8 @@ def test_a_folder_is_filled_with_whole_private_files_or_not_at_all(tmp_path):
         fill("no/such/folder")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"model.json": "old"}
     fill("tokenizer.json")
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"model.json": "new", "tokenizer.json": "new"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "model.json": "new",
+        "tokenizer.json": "new",
+    }
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
