@@ -143,29 +143,24 @@ def is_disk_full(error: BaseException) -> bool:
 def remove_leftovers(folder: Path) -> None:
     """Remove what writers that are no longer alive left half-written in this folder."""
     for path in folder.glob(".*.part"):
-        found = _LEFTOVER.match(path.name)
-        if found is not None and _is_abandoned(path, *found.groups()):
+        if is_leftover(path):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
 
 
-def _is_abandoned(path: Path, process: str | None, machine: str) -> bool:
-    """Whether the writer of a leftover is gone."""
-    if process is None:
-        return True  # of a version before 0.2.0
-    if machine == _MACHINE:
-        return not _is_alive(int(process))
-    with suppress(FileNotFoundError):
-        return time.time() - path.lstat().st_mtime > _ABANDONED_SECONDS
-    return False
-
-
 def is_leftover(path: Path) -> bool:
     """Whether a path is what a writer that is no longer alive left half-written."""
     found = _LEFTOVER.match(path.name)
-    return found is not None and found[1] is not None and not _is_alive(int(found[1]))
+    if found is None:
+        return False
+    process, machine = found.groups()
+    if process is None or machine == _MACHINE:
+        return process is None or not _is_alive(int(process))  # versions before 0.2.0 noted no process
+    with suppress(FileNotFoundError):
+        return time.time() - path.lstat().st_mtime > _ABANDONED_SECONDS
+    return False
 
 
 def write_text(path: Path, text: str) -> None:
