@@ -74,9 +74,9 @@ def say_where(folder: Path) -> None:
 def _list_remarks(result: Result, *, kept: bool) -> Sequence[str]:
     """The first note, what is missing from the numbers, other notes; and how much else there is to read."""
     from recollect.results.result import render_text
-    from recollect.results.summary import describe_count
+    from recollect.results.summary import describe_count, group_withheld
 
-    missing = [f"Withheld: {each.finding}: {each.reason}" for each in result.withheld]
+    missing = [f"Withheld: {each.names}: {each.reason}" for each in group_withheld(result)]
     missing += [f"Skipped: {each.finding}: {each.reason}" for each in result.skipped if each.finding is not None]
     missing += [f"Dropped: {count:,} ({describe_count(reason)})" for reason, count in result.dropped.items()]
     notes = [f"Note: {render_text(note.text)}" for note in result.notes]

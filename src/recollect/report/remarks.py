@@ -9,7 +9,7 @@ from typing import Final
 from recollect.report.questions import Light
 from recollect.report.words import Naming, get_own_id, render_sentence
 from recollect.results.result import Guard, LimitCheck, Placebo, Power, Result
-from recollect.results.summary import describe_count, format_number
+from recollect.results.summary import describe_count, format_number, group_withheld
 
 REASONS: Final = {
     "explained_by_texts": "A classifier that never saw the model separates the audited from the controls as well as "
@@ -64,8 +64,8 @@ def build_remarks(result: Result, missing: tuple[str, ...] = (), naming: Naming 
         *_describe_guard(result.guard),
         *_describe_placebo(result.placebo),
         *(
-            Remark(title=f"Withheld: {each.finding} ({describe_count(each.code)}).", text=each.reason, warning=True)
-            for each in result.withheld
+            Remark(title=f"Withheld: {each.names} ({describe_count(each.code)}).", text=each.reason, warning=True)
+            for each in group_withheld(result)
         ),
         *(
             Remark(title=f"Skipped: {each.finding or each.audit}.", text=each.reason, warning=True)
@@ -90,7 +90,7 @@ def build_listings(result: Result) -> tuple[Listing, ...]:
     )
     compared = Listing(
         caption="The audited beside the controls",
-        headings=("Compared by", "Comparable", "p", "Effect", "What it means"),
+        headings=("Compared by", "Comparable", "p", "Effect (standard deviations)", "What it means"),
         rows=tuple(
             (
                 describe_count(each.name),

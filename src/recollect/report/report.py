@@ -15,6 +15,7 @@ from recollect.report.subject import build_subject
 from recollect.report.words import Naming, get_own_id
 from recollect.results.folders import RunFolder
 from recollect.results.result import Result
+from recollect.results.summary import group_withheld
 
 HEADLINE_WORDS: Final = {"red": "evidence found", "green": "none found", "amber": "inconclusive", "grey": "not done"}
 """What a headline says of the audits with each light."""
@@ -151,6 +152,6 @@ def _list_untested(questions: tuple[QuestionAnswers, ...], results: Mapping[str,
     untested += [f"Failed: the {each.audit} audit." for result in results.values() for each in result.failed]
     for name, result in results.items():
         untested += [f"Skipped: {each.finding or name}. {each.reason}" for each in result.skipped]
-        untested += [f"Withheld: {each.finding}. {each.reason}" for each in result.withheld]
+        untested += [f"Withheld: {each.names}. {each.reason}" for each in group_withheld(result)]
     untested += [f"Not tested: {each.question}" for each in questions if not each.answers]
     return tuple(dict.fromkeys(untested))

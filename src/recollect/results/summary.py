@@ -24,6 +24,25 @@ def build_summary_rows(result: Result) -> list[Row]:
     return [_build_row(finding) for finding in result.findings]
 
 
+@dataclass(frozen=True, kw_only=True)
+class WithheldTogether:
+    """Findings that are withheld for one reason."""
+
+    names: str
+    code: str
+    reason: str
+
+
+def group_withheld(result: Result) -> list[WithheldTogether]:
+    """What is withheld, findings with the same reason together, so that it is read once."""
+    together = dict[tuple[str, str], list[str]]()
+    for each in result.withheld:
+        together.setdefault((each.code, each.reason), []).append(each.finding)
+    return [
+        WithheldTogether(names=", ".join(names), code=code, reason=reason) for (code, reason), names in together.items()
+    ]
+
+
 def _build_row(finding: Finding) -> Row:
     """A finding in words."""
     return Row(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.audits.common.words import list_shapes, list_terms, list_words
+from recollect.corpora.periods import Period, period_of
 from recollect.corpora.record import Record
 from recollect.signals.scores import Floats
 
@@ -49,14 +50,11 @@ class Covariates:
     """What a reader is told of a scalar, where that is not the scalar itself."""
 
 
-def measure_covariates(
-    units: Sequence[Unit], *, tokens: Mapping[str, int] | None = None, period: Any = None
-) -> Covariates:
+def measure_covariates(units: Sequence[Unit], *, period: Period | None = None) -> Covariates:
     """What units look like; a covariate that no unit has, or in which all are alike, is left out.
 
     Args:
         units: Of both sides.
-        tokens: How many tokens the model's tokenizer makes of each record, by id; None to count words.
         period: The calendar period by which dates are compared; None where no time is known.
     """
     scalars, kernels, shown = dict[str, Floats](), dict[str, Floats](), dict[str, Floats]()
@@ -65,7 +63,7 @@ def measure_covariates(
     if _hold_arrays(units):
         kernels["content"] = _compare_arrays(units)
     else:
-        _measure_texts(units, tokens, scalars, kernels, shown)
+        _measure_texts(units, scalars, kernels, shown)
     if any(record.label is not None for unit in units for record in unit.records):
         kernels["labels"] = _compare_bags([Counter(str(record.label) for record in unit.records) for unit in units])
     if period is not None:
@@ -74,15 +72,11 @@ def measure_covariates(
 
 
 def _measure_texts(
-    units: Sequence[Unit],
-    tokens: Mapping[str, int] | None,
-    scalars: dict[str, Floats],
-    kernels: dict[str, Floats],
-    shown: dict[str, Floats],
+    units: Sequence[Unit], scalars: dict[str, Floats], kernels: dict[str, Floats], shown: dict[str, Floats]
 ) -> None:
     """Lengths, words nobody else uses, vocabulary and writing."""
     bags = [_count_unit(unit.records) for unit in units]
-    lengths = [_measure_lengths(unit.records, tokens) for unit in units]
+    lengths = [_measure_lengths(unit.records) for unit in units]
     scalars["length"] = np.array([np.log1p(each).mean() for each in lengths])
     shown["length"] = np.array([each.mean() for each in lengths])
     words, style = (_build_matrix(each[i] for each in bags) for i in (0, 1))
@@ -92,11 +86,9 @@ def _measure_texts(
     kernels["vocabulary"], kernels["style"] = _compare_counts(words), _compare_counts(style)
 
 
-def _measure_lengths(records: Sequence[Record], tokens: Mapping[str, int] | None) -> Floats:
-    """How long each record is, in tokens or words."""
-    if tokens is None:
-        return np.array([_count_text(_read(record)).words for record in records], dtype=np.float64)
-    return np.array([tokens.get(record.id, 0) for record in records], dtype=np.float64)
+def _measure_lengths(records: Sequence[Record]) -> Floats:
+    """How many words each record has."""
+    return np.array([_count_text(_read(record)).words for record in records], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -205,11 +197,13 @@ def _flatten(record: Record, width: int, step: int) -> NDArray[np.float64]:
 
 
 def _measure_dates(
-    units: Sequence[Unit], period: Any, scalars: dict[str, Floats], kernels: dict[str, Floats], shown: dict[str, Floats]
+    units: Sequence[Unit],
+    period: Period,
+    scalars: dict[str, Floats],
+    kernels: dict[str, Floats],
+    shown: dict[str, Floats],
 ) -> None:
     """The mean date and the composition of periods of each unit; records without a time do not count."""
-    from recollect.corpora.periods import period_of
-
     times = [np.array([r.time.timestamp() for r in unit.records if r.time is not None]) / 86400 for unit in units]
     known = np.array([each.mean() if each.size else np.nan for each in times])
     scalars["date"] = np.where(np.isnan(known), np.nanmean(known), known)

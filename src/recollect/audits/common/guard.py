@@ -8,7 +8,7 @@ because left-out controls in the place of the audited give the null distribution
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -25,7 +25,7 @@ from recollect.audits.common.blind import (
 )
 from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.common.covariates import Covariates, Unit, measure_covariates
-from recollect.audits.common.guard_wording import describe_check, summarise
+from recollect.audits.common.guard_wording import AUDITED_AND_CONTROLS, Sides, describe_check, summarise
 from recollect.audits.common.matched_units import MatchedUnits, cut_records
 from recollect.audits.common.matching import Matching
 from recollect.audits.common.outcomes import NOT_COMPARABLE
@@ -68,6 +68,8 @@ class Comparability:
     smallest_p: float
     """The smallest p-value that any difference could have given."""
     periods_compared: bool
+    sides: Sides = AUDITED_AND_CONTROLS
+    """What the two sides are called."""
 
     @property
     def comparable(self) -> bool:
@@ -77,7 +79,7 @@ class Comparability:
     @cached_property
     def reason(self) -> str:
         """In which respects they differ, and what controls would do; one or two sentences."""
-        return summarise(self.guard)
+        return summarise(self.guard, self.sides)
 
 
 def check_comparable(
@@ -86,8 +88,8 @@ def check_comparable(
     *,
     by: By,
     seed: int,
-    tokens: Mapping[str, int] | None = None,
     period: Period = "month",
+    sides: Sides = AUDITED_AND_CONTROLS,
 ) -> Comparability:
     """Whether the audited are like the controls: records per user, length, dates, unknown words, vocabulary, style.
 
@@ -100,19 +102,25 @@ def check_comparable(
         controls: Records of the other side, likewise.
         by: What is audited; the number of records per user matters only if users are.
         seed: For the draws of the permutation test.
-        tokens: How many tokens the model's tokenizer makes of each record, by id; None to count words.
         period: The calendar period by which dates are compared, where both sides have times.
+        sides: What the two sides are called in sentences, such as "members" and "non-members".
     """
-    sides = list(audited), list(controls)
-    owners = [{record.owner for record in side} for side in sides]
+    listed = list(audited), list(controls)
+    owners = [{record.owner for record in side} for side in listed]
     by_record = bool(owners[0] & owners[1])
-    one, other = (_group_by_unit(side, by_record=by_record) for side in sides)
-    skipped = ("records",) if by == "record" else ()
-    return _check([MatchedUnits(audited=one, controls=other)], seed, tokens=tokens, period=period, skipped=skipped)
+    one, other = (_group_by_unit(side, by_record=by_record) for side in listed)
+    plan = _Plan(period=period, skipped=("records",) if by == "record" else (), sides=sides)
+    return _check([MatchedUnits(audited=one, controls=other)], seed, plan)
 
 
 def check_matched(
-    matching: Matching, audited: Iterable[Record], controls: Iterable[Record], *, seed: int, period: Period = "month"
+    matching: Matching,
+    audited: Iterable[Record],
+    controls: Iterable[Record],
+    *,
+    seed: int,
+    period: Period = "month",
+    sides: Sides = AUDITED_AND_CONTROLS,
 ) -> Comparability:
     """The same after matching: what is compared are the records as the matching cuts them, in strata of like amounts.
 
@@ -125,19 +133,23 @@ def check_matched(
         controls: The controls.
         seed: For the draws and for the choice of strata.
         period: The calendar period by which dates are compared, where both sides have times.
+        sides: What the two sides are called in sentences.
     """
     strata = cut_records(matching, audited, controls)
-    return _check(strata, seed, tokens=None, period=period, skipped=_MATCHED)
+    return _check(strata, seed, _Plan(period=period, skipped=_MATCHED, sides=sides))
 
 
-def _check(
-    strata: Sequence[MatchedUnits],
-    seed: int,
-    *,
-    tokens: Mapping[str, int] | None,
-    period: Period,
-    skipped: Sequence[str],
-) -> Comparability:
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """What is compared, and how it is called."""
+
+    period: Period
+    skipped: Sequence[str]
+    """Covariates that are not tested."""
+    sides: Sides
+
+
+def _check(strata: Sequence[MatchedUnits], seed: int, plan: _Plan) -> Comparability:
     """All checks of units that are compared within strata."""
     units = _choose_units(strata, seed)
     _require_units(units)
@@ -145,16 +157,17 @@ def _check(
         any(record.time is not None for unit in units if unit.audited is side for record in unit.records)
         for side in (True, False)
     )
-    covariates = measure_covariates(units, tokens=tokens, period=period if timed else None)
+    covariates = measure_covariates(units, period=plan.period if timed else None)
     labelled = _draw_labels(units, seed)
     blind = _fit_blind(covariates, units, labelled)
     return Comparability(
-        guard=_test_covariates(covariates, units, labelled, blind.aucs, skipped),
+        guard=_test_covariates(covariates, units, labelled, blind.aucs, plan),
         blind_auc=blind.auc,
         blind_p=float(np.mean(blind.aucs >= blind.aucs[0] - 1e-12)),
         blind=blind.scores,
         smallest_p=1 / len(labelled),
         periods_compared=timed,
+        sides=plan.sides,
     )
 
 
@@ -196,8 +209,8 @@ def add_guard(builder: ResultBuilder, found: Comparability, *, withheld: Iterabl
             "blind_auc",
             lambda: estimate,
             unit="probability",
-            reading="How well a classifier that never saw the model separates the audited from the controls by their "
-            f"content alone; 0.5 if they are comparable (p = {found.blind_p:.2g}).",
+            reading=f"How well a classifier that never saw the model separates the {found.sides[0]} from the "
+            f"{found.sides[1]} by their content alone; 0.5 if they are comparable (p = {found.blind_p:.2g}).",
         )
     if not found.periods_compared:
         builder.note(
@@ -226,9 +239,11 @@ def _choose_units(strata: Sequence[MatchedUnits], seed: int) -> list[Unit]:
     for i, each in enumerate(strata):
         for name in each.controls:
             places.setdefault(name, []).append(i)
+    wanted = [len(places) * size / max(1, sum(sizes)) for size in sizes]
     names, taken, controls = sorted(places), np.zeros(len(strata)), list[tuple[str, int]]()
     for name in (names[i] for i in rng.permutation(len(names))):
-        chosen = min(places[name], key=lambda i: taken[i] / max(1, sizes[i]))
+        # where it loses least: short texts are unlike the beginnings of long ones; but some in every stratum
+        chosen = min(places[name], key=lambda i: 1 - strata[i].kept.get(name, 1.0) + taken[i] / max(1, wanted[i]))
         taken[chosen] += 1
         controls.append((name, chosen))
     kept = [audited[i] for i in sorted(rng.permutation(len(audited))[:MAX_UNITS])]
@@ -284,7 +299,7 @@ def _weigh(labelled: Floats, units: Sequence[Unit]) -> Floats:
 
 
 def _test_covariates(
-    covariates: Covariates, units: Sequence[Unit], labelled: Floats, aucs: Floats, skipped: Sequence[str]
+    covariates: Covariates, units: Sequence[Unit], labelled: Floats, aucs: Floats, plan: _Plan
 ) -> Guard:
     """All covariates at once: the largest standardised difference of each labelling against that of the others."""
     weights = _weigh(labelled, units)
@@ -298,15 +313,15 @@ def _test_covariates(
     }
     checks = dict[str, Floats]()
     for name, values in standard.items():
-        if name in skipped or (name == "separability" and aucs.std() == 0):
+        if name in plan.skipped or (name == "separability" and aucs.std() == 0):
             continue
         shared = _CHECKS.get(name, name)
         checks[shared] = np.maximum(checks[shared], values) if shared in checks else values
     largest = np.max(list(checks.values()), axis=0)
-    told = [
-        _build_check(name, values, largest, covariates.shown.get(name, covariates.scalars.get(name)), labelled[0])
-        for name, values in checks.items()
-    ]
+    audited = labelled[0] > 0
+    shown = {**covariates.scalars, **covariates.shown}
+    means = {name: (float(each[audited].mean()), float(each[~audited].mean())) for name, each in shown.items()}
+    told = [_build_check(name, values, largest, means.get(name), plan.sides) for name, values in checks.items()]
     return Guard(comparable=all(check.comparable for check in told), checks=tuple(told))
 
 
@@ -318,17 +333,18 @@ def _standardise(values: Floats, scale: Floats) -> Floats:
     return np.asarray((values - values.mean()) / scatter)
 
 
-def _build_check(name: str, values: Floats, largest: Floats, shown: Floats | None, audited: Floats) -> GuardCheck:
+def _build_check(
+    name: str, values: Floats, largest: Floats, means: tuple[float, float] | None, sides: Sides
+) -> GuardCheck:
     """One covariate; its p-value is corrected for all of them."""
     p = float(np.mean(largest >= values[0] - 1e-9))
-    means = None if shown is None else (float(shown[audited > 0].mean()), float(shown[audited == 0].mean()))
     comparable = p > ALPHA
     return GuardCheck(
         name=name,
         p_value=p,
         effect=float(values[0]),
         comparable=comparable,
-        text=describe_check(name, means, comparable=comparable),
+        text=describe_check(name, means, sides, comparable=comparable),
     )
 
 
@@ -356,7 +372,8 @@ def _fit_blind(covariates: Covariates, units: Sequence[Unit], labelled: Floats) 
             OwnedValues(values[side], [unit.name for unit in units if unit.audited is flag])
             for side, flag in ((audited, True), (~audited, False))
         ]
-        estimate = auc(*sides)
+        counts = {"audited_users": int(audited.sum()), "control_users": int((~audited).sum())}
+        estimate = replace(auc(*sides), n=counts)
     except NotEnoughData as refusal:
         return _Blind(scores={}, aucs=np.full(len(labelled), 0.5), auc=refusal)
     named = {(unit.audited, unit.name): float(value) for unit, value in zip(units, values, strict=True)}

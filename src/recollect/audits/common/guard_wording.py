@@ -17,6 +17,8 @@ class _Respect:
     """Which controls would do."""
 
 
+Sides = tuple[str, str]
+AUDITED_AND_CONTROLS: Sides = ("audited", "controls")
 RESPECTS = {
     "records": _Respect(name="records per user", controls="with as many records each"),
     "length": _Respect(name="length of records", controls="with records of the same length"),
@@ -30,33 +32,37 @@ RESPECTS = {
 }
 
 
-def describe_check(name: str, means: tuple[float, float] | None, *, comparable: bool) -> str:
+def describe_check(name: str, means: tuple[float, float] | None, sides: Sides, *, comparable: bool) -> str:
     """One check as a sentence or two.
 
-    >>> describe_check("date", (19418.0, 19477.0), comparable=False)
+    >>> describe_check("date", (19418.0, 19477.0), ("audited", "controls"), comparable=False)
     'Significant difference in dates (mean 2023-03-02, controls 2023-04-30). Take controls of the same period.'
-    >>> describe_check("style", None, comparable=True)
+    >>> describe_check("style", None, ("audited", "controls"), comparable=True)
     'No significant difference in writing style.'
 
     Args:
         name: The covariate.
-        means: Its mean among the audited and among the controls, where that can be told.
+        means: Its mean on both sides, where that can be told.
+        sides: What the two sides are called.
         comparable: Whether it speaks against the comparison.
     """
     respect = RESPECTS[name]
-    shown = "" if means is None else f" (mean {_show(name, means[0])}, controls {_show(name, means[1])})"
+    shown = "" if means is None else f" (mean {_show(name, means[0])}, {sides[1]} {_show(name, means[1])})"
     if comparable:
         return f"No significant difference in {respect.name}{shown}."
-    return f"Significant difference in {respect.name}{shown}. Take controls {respect.controls}."
+    return f"Significant difference in {respect.name}{shown}. Take {sides[1]} {respect.controls}."
 
 
-def summarise(guard: Guard) -> str:
+def summarise(guard: Guard, sides: Sides) -> str:
     """All respects in which two sides are not comparable, and what controls would do."""
-    different = [RESPECTS[check.name] for check in guard.checks if not check.comparable]
-    if not different:
-        return "The audited and the controls are comparable in all that was compared."
-    names, wanted = (list(dict.fromkeys(each)) for each in zip(*((r.name, r.controls) for r in different), strict=True))
-    return f"The audited and the controls differ in {_join(names)}. Take controls {_join(wanted)}."
+    both = f"The {sides[0]} and the {sides[1]}"
+    names = [check.name for check in guard.checks if not check.comparable]
+    if not names:
+        return f"{both} are comparable in all that was compared."
+    # what a classifier sees is one of the others, unless it is the only one
+    different = [RESPECTS[name] for name in names if name != "separability"] or [RESPECTS["separability"]]
+    wanted = list(dict.fromkeys(each.controls for each in different))
+    return f"{both} differ in {_join([each.name for each in different])}. Take {sides[1]} {_join(wanted)}."
 
 
 def _join(words: list[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -26,6 +26,8 @@ class MatchedUnits:
     audited: Mapping[str, Sequence[Record]]
     """The records of each unit, as they are compared: chosen and truncated."""
     controls: Mapping[str, Sequence[Record]]
+    kept: Mapping[str, float] = field(default_factory=dict)
+    """What share of the tokens of its chosen records is kept of each control; all of it, where nothing is said."""
 
 
 def cut_records(matching: Matching, audited: Iterable[Record], controls: Iterable[Record]) -> list[MatchedUnits]:
@@ -43,9 +45,9 @@ def cut_records(matching: Matching, audited: Iterable[Record], controls: Iterabl
     texts = {record.id: record for record in audited}, {record.id: record for record in controls}
     found = [_cut_stratum(matching, stratum, texts) for stratum in matching.strata]
     if matching.audited.owners == matching.audited.units and matching.controls.owners == matching.controls.units:
-        return [MatchedUnits(audited=one, controls=other) for one, other in found]
+        return [MatchedUnits(audited=one, controls=other, kept=kept) for one, other, kept in found]
     most = dict[str, int]()
-    for i, (one, _) in enumerate(found):
+    for i, (one, _, _) in enumerate(found):
         for owner, records in one.items():
             if owner not in most or len(records) > len(found[most[owner]][0][owner]):
                 most[owner] = i
@@ -56,15 +58,25 @@ def cut_records(matching: Matching, audited: Iterable[Record], controls: Iterabl
 
 def _cut_stratum(
     matching: Matching, stratum: Stratum, texts: tuple[Mapping[str, Record], Mapping[str, Record]]
-) -> tuple[dict[str, list[Record]], dict[str, list[Record]]]:
-    """The records of each owner on either side, as one stratum has them."""
+) -> tuple[dict[str, list[Record]], dict[str, list[Record]], dict[str, float]]:
+    """The records of each owner on either side, as one stratum has them, and the share kept of each control's."""
     cut = matching.cut(stratum)
     usable = np.isin(matching.controls.unit_of, cut.usable)
     sides = (matching.audited, cut.audited), (matching.controls, np.where(usable, cut.controls, 0))
     truncated = any(bool(((kept > 0) & (kept < side.tokens)).any()) for side, kept in sides)
     share = SAME_END if truncated else 1.0
     one, other = (_collect(*side, records, share) for side, records in zip(sides, texts, strict=True))
-    return one, other
+    return one, other, _measure_kept(*sides[1])
+
+
+def _measure_kept(side: Amounts, kept: Ints) -> dict[str, float]:
+    """The share of the tokens of its chosen records that is kept of each owner."""
+    chosen, total = dict[str, int](), dict[str, int]()
+    for i in np.flatnonzero(kept).tolist():
+        owner = side.owners[side.unit_of[i]]
+        chosen[owner] = chosen.get(owner, 0) + int(kept[i])
+        total[owner] = total.get(owner, 0) + int(side.tokens[i])
+    return {owner: count / total[owner] for owner, count in chosen.items()}
 
 
 def _collect(side: Amounts, kept: Ints, texts: Mapping[str, Record], share: float) -> dict[str, list[Record]]:
@@ -90,7 +102,10 @@ def truncate_record(record: Record, share: float) -> Record:
 
 
 def _divide_by_count(
-    audited: Mapping[str, Sequence[Record]], controls: Mapping[str, Sequence[Record]], wanted: set[str]
+    audited: Mapping[str, Sequence[Record]],
+    controls: Mapping[str, Sequence[Record]],
+    kept: Mapping[str, float],
+    wanted: set[str],
 ) -> list[MatchedUnits]:
     """The owners of a stratum by how many records they have in it, each cut to a power of two."""
     level = {owner: len(records).bit_length() - 1 for owner, records in audited.items() if owner in wanted}
@@ -98,6 +113,7 @@ def _divide_by_count(
         MatchedUnits(
             audited={owner: audited[owner][: 2**size] for owner in level if level[owner] == size},
             controls={owner: records[: 2**size] for owner, records in controls.items() if len(records) >= 2**size},
+            kept=kept,
         )
         for size in sorted(set(level.values()))
     ]
