@@ -57,7 +57,7 @@ def _explain(case: Case) -> str:
     """Why it is inconclusive, in a sentence that goes on after a colon."""
     sides = "members and non-members" if case.by_truth else "candidates and controls"
     if case.code == NOT_COMPARABLE:
-        return f"the {sides} are not comparable. {case.reason}"
+        return f"the {sides} are not comparable. {_name_sides(case)}"
     if case.code == EXPLAINED_BY_TEXTS:
         return (
             f"the {sides} differ in their scores, but a classifier that never saw the model separates them as well by "
@@ -74,6 +74,14 @@ def _explain(case: Case) -> str:
             f"{smallest:.2g}){needed}."
         )
     return f"{_count(case)} are too few."
+
+
+def _name_sides(case: Case) -> str:
+    """The guard's reason, in the words of the two sides that it compared."""
+    if not case.by_truth:
+        return case.reason.replace("The audited and", "The candidates and")
+    named = case.reason.replace("The audited and the controls", "The members and the non-members")
+    return named.replace("Take controls", "Take non-members")
 
 
 def _describe_known(case: Case, auc: Finding) -> str:
