@@ -45,7 +45,7 @@ def build_verb_function(verb: str) -> Callable[..., AuditResult]:
     kind = AUDITS.load(name)
 
     def function(model: Any, corpus: Any = None, *, session: Session | None = None, **given: Any) -> AuditResult:
-        return _choose_session(session, given, ("work", "shared_work", "workers", "threads")).audit(
+        return _choose_session(session, given, ("work", "shared_work", "work_limit_gb", "workers", "threads")).audit(
             name, model, corpus, **given
         )
 
@@ -85,7 +85,7 @@ def _list_arguments(kind: Any) -> list[_Argument]:
         ]
     found += [("session", None, "Shares what it loaded with other calls, and has work folder, workers and threads.")]
     docs = field_docs(Session)
-    return found + [(name, None, docs[name]) for name in ("work", "shared_work", "workers", "threads")]
+    return found + [(name, None, docs[name]) for name in ("work", "shared_work", "work_limit_gb", "workers", "threads")]
 
 
 def _get_default(setting: dataclasses.Field[Any]) -> Any:
@@ -143,7 +143,7 @@ def check(plan: str | Path, *, session: Session | None = None, **options: Any) -
 def _choose_session(
     session: Session | None,
     options: dict[str, Any],
-    names: Sequence[str] = ("work", "shared_work", "seed", "workers", "threads", "progress"),
+    names: Sequence[str] = ("work", "shared_work", "work_limit_gb", "seed", "workers", "threads", "progress"),
 ) -> Session:
     """The session that is given, or one with the settings of a session among the options, taken out of them."""
     own = {name: value for name in names if (value := options.pop(name, None)) is not None}

@@ -124,6 +124,8 @@ class Session:
     """Processes at once; by default one scores, and as many train as a short trial finds best."""
     threads: int | None = None
     """Threads of each; by default the cores are divided among them."""
+    work_limit_gb: float | None = None
+    """How many gigabytes the work folder may hold; nothing is begun in one that has reached that."""
     shared_work: bool = False
     """Whether the work folder may belong to somebody else, whose scores and models are then trusted."""
     progress: Progress = ignore_progress
@@ -156,7 +158,7 @@ class Session:
     def plan(self, name: str, model: Any, corpus: Any = None, **given: Any) -> Plan:
         """The plan that such a call amounts to; nothing is loaded but objects in memory."""
         running = {"work": to_path("work", self.work), "workers": self.workers, "threads": self.threads}
-        running["shared_work"] = self.shared_work
+        running |= {"shared_work": self.shared_work, "work_limit_gb": self.work_limit_gb}
         seed = given.pop("seed", None)
         call = Call(audit=name, model=model, corpus=corpus, given=given)
         return call.build_plan(self._objects, seed=to_seed(self.seed if seed is None else seed), **running)
@@ -173,8 +175,11 @@ class Session:
         from recollect.execution.local import LocalBackend
         from recollect.files import refuse_foreign_folder
         from recollect.models.scoring import score_corpus
+        from recollect.pipeline.work_limit import WorkLimit
 
         refuse_foreign_folder(Path(self.work), shared=self.shared_work)
+        limit = WorkLimit(work=Path(self.work), gigabytes=self.work_limit_gb)
+        limit.refuse_exceeded()
         model_options, corpus_options = divide_options(options)
         texts = self._sources.read_corpus(self._objects.corpus(corpus, corpus_options))
         source = self._objects.model(model, model_options, tokenizer)
@@ -186,7 +191,7 @@ class Session:
             texts,
             Path(self.work),
             backend=backend,
-            progress=partial(self.progress, f"scoring {name}"),
+            progress=limit.watch(partial(self.progress, f"scoring {name}")),
         )
 
     def evaluate(self, model: Any, corpus: Any, *, tokenizer: Any = None, **options: Any) -> dict[str, Estimate]:

@@ -25,6 +25,7 @@ from recollect.cli.options import (
     SharedWork,
     Threads,
     Work,
+    WorkLimitGb,
     Workers,
 )
 from recollect.cli.verbs import list_folders, run_with_status, unwrap
@@ -65,7 +66,7 @@ def _run(audit: str, fields: list[DeclaredField], options: Mapping[str, Any]) ->
     out, as_json = options["out"], options["json"]
     given = parse_given(fields, options)
     with console.show_stages() as progress:
-        running = {name: options[name] for name in ("work", "shared_work", "seed", "workers", "threads")}
+        running = {name: options[name] for name in ("work", "shared_work", "work_limit_gb", "seed", "workers", "threads")}
         session = Session(**running, progress=progress)
         given |= {"fail_if": options["fail_if"] or [], "about": _parse_about(options["about"])}
         result = session.audit(audit, options["model"], options.get("corpus"), out=out, **given)
@@ -193,6 +194,7 @@ def _build_run_parameters() -> list[inspect.Parameter]:
         json: AsJson = False,
         work: Work = Path(".recollect"),
         shared_work: SharedWork = False,
+        work_limit_gb: WorkLimitGb = None,
         seed: Seed = 0,
         workers: Workers = None,
         threads: Threads = None,

@@ -16,6 +16,7 @@ from recollect.cli.options import (
     SharedWork,
     Threads,
     Work,
+    WorkLimitGb,
     Workers,
 )
 
@@ -38,6 +39,7 @@ def evaluate(
     scoring: ModelOptions,
     work: Work = Path(".recollect"),
     shared_work: SharedWork = False,
+    work_limit_gb: WorkLimitGb = None,
     workers: Workers = None,
     threads: Threads = None,
     seed: Seed = 0,
@@ -53,7 +55,13 @@ def evaluate(
 
     with console.show_stages() as progress:
         session = Session(
-            work=work, shared_work=shared_work, seed=seed, workers=workers, threads=threads, progress=progress
+            work=work,
+            shared_work=shared_work,
+            work_limit_gb=work_limit_gb,
+            seed=seed,
+            workers=workers,
+            threads=threads,
+            progress=progress,
         )
         found = session.evaluate(model, texts, **scoring)
     if json:

@@ -37,6 +37,15 @@ SharedWork = Annotated[
         rich_help_panel=RUN_PANEL,
     ),
 ]
+WorkLimitGb = Annotated[
+    float | None,
+    typer.Option(
+        "--work-limit-gb",
+        metavar="NUMBER",
+        help="How many gigabytes the work folder may hold; nothing is begun in one that has reached that.",
+        rich_help_panel=RUN_PANEL,
+    ),
+]
 AsJson = Annotated[
     bool,
     typer.Option(

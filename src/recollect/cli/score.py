@@ -17,6 +17,7 @@ from recollect.cli.options import (
     SharedWork,
     Threads,
     Work,
+    WorkLimitGb,
     Workers,
 )
 
@@ -33,6 +34,7 @@ def score(
     scoring: ModelOptions,
     work: Work = Path(".recollect"),
     shared_work: SharedWork = False,
+    work_limit_gb: WorkLimitGb = None,
     workers: Workers = None,
     threads: Threads = None,
     json: AsJson = False,
@@ -48,7 +50,14 @@ def score(
 
     began = time.monotonic()
     with console.show_stages() as progress:
-        session = Session(work=work, shared_work=shared_work, workers=workers, threads=threads, progress=progress)
+        session = Session(
+            work=work,
+            shared_work=shared_work,
+            work_limit_gb=work_limit_gb,
+            workers=workers,
+            threads=threads,
+            progress=progress,
+        )
         store = session.score(model, texts, **scoring)
     found = _Summary()
     for _, answers in store.iter_blocks(texts):

@@ -49,6 +49,7 @@ SHARED_ARGUMENTS = (
             "seed",
             "work",
             "shared_work",
+            "work_limit_gb",
             "workers",
             "threads",
             "session",

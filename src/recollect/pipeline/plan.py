@@ -59,6 +59,8 @@ class Plan:
     """Processes at once; by default one scores, and as many train as a short trial finds best."""
     threads: int | None = None
     """Threads of each; by default the cores are divided among them."""
+    work_limit_gb: float | None = None
+    """How many gigabytes the work folder may hold; nothing is begun in one that has reached that."""
     shared_work: bool = False
     """Whether the work folder may belong to somebody else, whose scores and models are then trusted."""
     limits: tuple[Limit, ...] = ()
@@ -69,6 +71,8 @@ class Plan:
     def __post_init__(self) -> None:
         check_names("role", [*self.models, *self.corpora, *self.cohorts, *self.files])
         check_at_least(1, **{name: n for name in ("workers", "threads") if (n := getattr(self, name)) is not None})
+        if self.work_limit_gb is not None:
+            check_at_least(0, work_limit_gb=self.work_limit_gb)
 
     @property
     def roles(self) -> frozenset[str]:

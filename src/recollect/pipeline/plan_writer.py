@@ -37,6 +37,7 @@ def write_plan(plans: Sequence[Plan], *, out: Path | None = None) -> str:
         "limits": {plan.audit.name: [str(limit) for limit in plan.limits] for plan in plans if plan.limits},
         "seed": first.seed,
         "work": str(first.work.absolute()),
+        "work_limit_gb": first.work_limit_gb,
         "out": None if out is None else str(out.absolute()),
         "workers": first.workers,
         "threads": first.threads,

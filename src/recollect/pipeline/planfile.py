@@ -85,6 +85,8 @@ class PlanFile(Given):
     """All randomness comes from this number."""
     work: str = ".recollect"
     """Where scores per token and trained models are kept, for all runs."""
+    work_limit_gb: float | None = Field(default=None, ge=0)
+    """How many gigabytes the work folder may hold; nothing is begun in one that has reached that."""
     out: str | None = None
     """The run folder; a folder named after the plan, if it is not given."""
     workers: int | None = Field(default=None, ge=1)
@@ -215,6 +217,7 @@ class _Reader:
             recipe=recipe,
             seed=file.seed,
             work=self.home / file.work,
+            work_limit_gb=file.work_limit_gb,
             workers=file.workers,
             threads=file.threads,
             limits=tuple(self._parse_limits(file.limits.get(name, ()), name)),

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from recollect.audits.audit import Needs
@@ -34,6 +34,7 @@ from recollect.pipeline.refs import ModelRef
 from recollect.pipeline.result_provenance import add_provenance, compute_work_address
 from recollect.pipeline.run_notes import RunNote
 from recollect.pipeline.sources import Sources
+from recollect.pipeline.work_limit import WorkLimit
 from recollect.recipes.fleet import Fleet, TrainedFleet, train_fleet
 from recollect.recipes.layout_trial import WorkerLayout
 from recollect.results.folders import RunFolder
@@ -110,6 +111,7 @@ def finish(
     first = first or plan.refuse_incomplete()
     refuse_foreign_folder(plan.work, shared=plan.shared_work)
     refuse_unwritable(out)
+    WorkLimit(work=plan.work, gigabytes=plan.work_limit_gb).refuse_exceeded()
     given = plan.load_evidence(sources)
     executor = _Executor.of(plan, given, progress)
     note = RunNote(work=plan.work, run=out, audit=plan.audit.name)
@@ -137,6 +139,11 @@ class _Executor:
     """By identity of a model, its part, and how a worker process gets it: it loads its own where it can."""
     progress: Progress
 
+    @cached_property
+    def limit(self) -> WorkLimit:
+        """How large the work folder may become."""
+        return WorkLimit(work=self.plan.work, gigabytes=self.plan.work_limit_gb)
+
     @classmethod
     def of(cls, plan: Plan, given: Evidence, progress: Progress) -> _Executor:
         """Hands that know the models which are given."""
@@ -150,17 +157,21 @@ class _Executor:
     def score(self, model: Model, corpus: Corpus) -> AnswerStore:
         """The model's answers about a corpus; only records not scored before are scored."""
         role, source = self.known[id(model)]
+        self.limit.refuse_exceeded()
         backend = LocalBackend(workers=self.plan.workers or 1, threads=self.plan.threads or 0)
         return score_corpus(
             model if backend.workers == 1 else source,
             corpus,
             self.plan.work,
             backend=backend,
-            progress=partial(self.progress, f"scoring with the {role}: {corpus.name.rpartition('/')[2]}"),
+            progress=self.limit.watch(
+                partial(self.progress, f"scoring with the {role}: {corpus.name.rpartition('/')[2]}")
+            ),
         )
 
     def train(self, cohorts: Cohorts, corpus: Corpus) -> Mapping[str, Model]:
         """The models of these cohorts; only those that were never trained are trained."""
+        self.limit.refuse_exceeded()
         recipe = self.plan.load_recipe()
         if recipe is None:
             raise PlanError(
