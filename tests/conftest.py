@@ -5,9 +5,12 @@ from __future__ import annotations
 import functools
 import html
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +18,32 @@ import pytest
 
 TESTS = Path(__file__).resolve().parent
 DATA = TESTS.parents[1] / "shared" / "data"
+GUARD = TESTS / "network_guard"
+sys.path.insert(0, str(GUARD))
+import network_guard  # noqa: E402 - beside this file, and in every process that a test starts
+
+NETWORK_LOG = Path(tempfile.mkstemp(prefix="network-", suffix=".log")[1])
+os.environ[network_guard.LOG] = str(NETWORK_LOG)
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(GUARD), os.environ.get("PYTHONPATH")]))
+network_guard.install()
+
+
+def pytest_unconfigure():
+    """Take the list of refused connections away."""
+    NETWORK_LOG.unlink(missing_ok=True)
+
+
+@pytest.fixture(autouse=True)
+def network_use(request):
+    """No test uses the network, nor a server on this machine, unless it is marked `network` or `loopback`."""
+    marked = {name for name in ("network", "loopback") if request.node.get_closest_marker(name)}
+    os.environ[network_guard.ALLOWED] = "any" if "network" in marked else "loopback" if marked else ""
+    yield
+    os.environ[network_guard.ALLOWED] = ""
+    refused = NETWORK_LOG.read_text(encoding="utf-8")
+    if refused:
+        NETWORK_LOG.write_text("", encoding="utf-8")
+        pytest.fail(f"the network was asked:\n{refused}")
 
 
 @pytest.hookimpl(optionalhook=True)

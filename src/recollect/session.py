@@ -157,7 +157,7 @@ class Session:
 
     def plan(self, name: str, model: Any, corpus: Any = None, **given: Any) -> Plan:
         """The plan that such a call amounts to; nothing is loaded but objects in memory."""
-        running = {"work": to_path("work", self.work), "workers": self.workers, "threads": self.threads}
+        running: dict[str, Any] = {"work": to_path("work", self.work), "workers": self.workers, "threads": self.threads}
         running |= {"shared_work": self.shared_work, "work_limit_gb": self.work_limit_gb}
         seed = given.pop("seed", None)
         call = Call(audit=name, model=model, corpus=corpus, given=given)

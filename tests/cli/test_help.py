@@ -12,7 +12,18 @@ from recollect.cli.app import VERBS, app, build_command
 
 PYTHON = re.compile(r"\bNone\b|\btuple\b|\bTrue\b|\bFalse\b|\bdict\b|\bstr\b\.|=\{|\{\"")
 """Words of Python that mean nothing on a command line."""
-RUN = {"--out", "--fail-if", "--about", "--json", "--work", "--shared-work", "--work-limit-gb", "--seed", "--workers", "--threads"}
+RUN = {
+    "--out",
+    "--fail-if",
+    "--about",
+    "--json",
+    "--work",
+    "--shared-work",
+    "--work-limit-gb",
+    "--seed",
+    "--workers",
+    "--threads",
+}
 EVERY = [*VERBS, *list_audits_by_verb()]
 
 

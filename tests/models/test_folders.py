@@ -151,6 +151,7 @@ class Hub(BaseHTTPRequestHandler):
 
 
 @pytest.mark.slow
+@pytest.mark.loopback
 @pytest.mark.parametrize("pickled", [False, True], ids=["safetensors", "pickled"])
 def test_a_hub_id_is_fetched_without_what_is_not_needed(bert, folders, tmp_path, pickled):
     (bert / "onnx").mkdir()

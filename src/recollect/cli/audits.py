@@ -25,8 +25,8 @@ from recollect.cli.options import (
     SharedWork,
     Threads,
     Work,
-    WorkLimitGb,
     Workers,
+    WorkLimitGb,
 )
 from recollect.cli.verbs import list_folders, run_with_status, unwrap
 
@@ -66,7 +66,9 @@ def _run(audit: str, fields: list[DeclaredField], options: Mapping[str, Any]) ->
     out, as_json = options["out"], options["json"]
     given = parse_given(fields, options)
     with console.show_stages() as progress:
-        running = {name: options[name] for name in ("work", "shared_work", "work_limit_gb", "seed", "workers", "threads")}
+        running = {
+            name: options[name] for name in ("work", "shared_work", "work_limit_gb", "seed", "workers", "threads")
+        }
         session = Session(**running, progress=progress)
         given |= {"fail_if": options["fail_if"] or [], "about": _parse_about(options["about"])}
         result = session.audit(audit, options["model"], options.get("corpus"), out=out, **given)

@@ -16,8 +16,8 @@ from recollect.cli.options import (
     SharedWork,
     Threads,
     Work,
-    WorkLimitGb,
     Workers,
+    WorkLimitGb,
 )
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from recollect.cli.options import (
     SharedWork,
     Threads,
     Work,
-    WorkLimitGb,
     Workers,
+    WorkLimitGb,
 )
 
 if TYPE_CHECKING:
