@@ -7,8 +7,9 @@ import socket
 import subprocess
 import sys
 
-import network_guard
 import pytest
+
+import network_guard
 
 CONNECT = "import socket; socket.create_connection(({host!r}, {port}), timeout=5)"
 

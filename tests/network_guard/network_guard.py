@@ -20,7 +20,7 @@ _ADDRESSED = {"socket.connect", "socket.sendto", "socket.sendmsg", "socket.bind"
 _RESOLVED = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"}
 
 
-class NetworkRefused(RuntimeError):
+class NetworkRefused(RuntimeError):  # noqa: N818 - it is a refusal
     """A test that was not marked for it asked the network."""
 
 

@@ -21,7 +21,7 @@ from recollect.testing.world import World
 
 WORLD = World(members=8, others=8, controls=12)
 USER = WORLD.member_records[0].user
-LEFTOVER = ".f.json.99999999-0a0a0a0a.part"
+LEFTOVER = ".f.json.0a0a0a0a.part"
 
 
 @pytest.fixture(scope="module")

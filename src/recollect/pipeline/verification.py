@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from recollect.errors import PlanError, StoreError
-from recollect.files import Fault, Journal, compute_sha256, find_faults, read_checked_json
+from recollect.files import Fault, Journal, compute_sha256, find_faults, is_leftover, read_checked_json
 from recollect.files.checksums import iter_files
 from recollect.models.manifest import MANIFEST, Manifest
 from recollect.models.shards import SUFFIX, read_shard
@@ -177,7 +177,7 @@ class _Checks:
 
     def _find_leftovers(self, folder: Path) -> None:
         """Find what a writer that was killed left half-written."""
-        for path in sorted(folder.rglob(".*.part")):
+        for path in sorted(filter(is_leftover, folder.rglob(".*.part"))):
             detail = "A run that was killed left it half-written; the next one removes it."
             self.faults.append(Fault(path=path, problem="extra", detail=detail))
 
