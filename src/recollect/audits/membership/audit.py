@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from recollect.checks import check_at_least, check_between, check_one_of
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.periods import Period
 from recollect.errors import PlanError
 from recollect.models.model import Model
 from recollect.results.presentation import Presentation
@@ -68,6 +69,8 @@ class MembershipAudit:
     """The privacy unit of that ε: record-level or user-level."""
     delta: float = 0.0
     """The δ of that claim."""
+    period: Period = "month"
+    """The calendar period by which dates are compared, where both corpora have times: week, month or quarter."""
 
     name: ClassVar[str] = "membership"
     question: ClassVar[str] = "Was this record, or this person's set of records, in the training data?"
@@ -77,6 +80,7 @@ class MembershipAudit:
 
     def __post_init__(self) -> None:
         check_one_of(("record", "user"), by=self.by, claimed_unit=self.claimed_unit)
+        check_one_of(get_args(Period), period=self.period)
         check_one_of(("auto", "benjamini-hochberg", "holm"), correction=self.correction)
         check_between(0, 1, alpha=self.alpha, confidence=self.confidence, **{f"fpr {rate}": rate for rate in self.fpr})
         check_at_least(2, shadows=self.shadows)

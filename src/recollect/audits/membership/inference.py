@@ -69,7 +69,7 @@ class Inference:
 
         def find_period(role: str, record: str) -> str | None:
             if role not in periods:
-                periods[role] = {each.id: period_of(each) for each in self.evidence.corpora[role]}
+                periods[role] = {each.id: period_of(each, self.audit.period) for each in self.evidence.corpora[role]}
             return periods[role].get(record)
 
         return Comparer(signal=self.signal, evidence=self.evidence, find_period=find_period)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recollect.audits.common.guard import Comparability, check_comparable, check_matched, explains_scores
+from recollect.audits.common.guard_wording import AUDITED_AND_CONTROLS, Sides
 from recollect.audits.common.outcomes import Conclusion, conclude
 from recollect.audits.common.power import (
     count_needed_controls,
@@ -46,7 +47,7 @@ def check_validity(found: Inference) -> Validity:
     outcome, _ = found.decided
     by_truth = found.by_truth
     sides = _list_sides(found, by_truth=by_truth)
-    guard = _guard(found, *sides)
+    guard = _guard(found, *sides, ("members", "non-members") if by_truth else AUDITED_AND_CONTROLS)
     naming = None
     if by_truth and found.control_side is not None:
         naming = _guard(found, found.candidate_side, found.control_side)
@@ -144,16 +145,19 @@ def _list_sides(found: Inference, *, by_truth: bool) -> tuple[Side, Side]:
     return one, other
 
 
-def _guard(found: Inference, above: Side, below: Side) -> Comparability | NotEnoughData:
+def _guard(
+    found: Inference, above: Side, below: Side, names: Sides = AUDITED_AND_CONTROLS
+) -> Comparability | NotEnoughData:
     """How two sides compare without the model, at the amounts at which they are compared."""
     one, other = (_list_records(found, side) for side in (above, below))
     shared = set(above.scores.users) & set(below.scores.users)
+    seed, period = found.evidence.seed, found.audit.period
     try:
         if not shared and one and other:
             matching = found.comparer.match_users(above, below)
             if not matching.equal:
-                return check_matched(matching, one, other, seed=found.evidence.seed)
-        return check_comparable(one, other, by=found.audit.by, seed=found.evidence.seed)
+                return check_matched(matching, one, other, seed=seed, period=period, sides=names)
+        return check_comparable(one, other, by=found.audit.by, seed=seed, period=period, sides=names)
     except NotEnoughData as refusal:
         return refusal
 
