@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from recollect.corpora import Corpus, Record
-from recollect.files import read_json
 from recollect.models import load_model
+from recollect.models.model_files import read_card, refuse_damaged_files
 from recollect.models.quantisation import quantise, round_weights
 from recollect.recipes.recipe_file import load_recipe
 from recollect.recipes.trainer import train
@@ -66,9 +66,10 @@ def test_rounding_goes_to_the_nearest_level_as_a_slow_search_does(values, bits):
 
 def test_the_card_says_what_was_done_and_a_second_call_does_nothing(trained, tmp_path):
     folder = quantise(str(trained), tmp_path / "small")
-    card = read_json(folder / "card.json")
+    card = read_card(folder)
     made = card.pop("quantised")
-    assert card == read_json(trained / "card.json")
+    assert card == read_card(trained)
+    refuse_damaged_files(folder)
     assert made["bits"] == 8
     assert 0.9 < made["weights_rounded"] / made["weights"] < 1
     assert "rounded to 8 bits" in (folder / "README.md").read_text()

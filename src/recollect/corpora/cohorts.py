@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from recollect.checks import check_one_of, suggest_name
 from recollect.corpora.corpus import Corpus
 from recollect.errors import CorpusError
-from recollect.files import write_text
+from recollect.files import add_checksum, remove_checksum, write_text
 
 Unit = Literal["user", "record"]
 VERSION: Literal[1] = 1
@@ -136,23 +137,28 @@ class Cohorts:
         saved = _CohortsFile(
             version=VERSION, unit=self.unit, corpus=self.corpus, seed=self.seed, units=list(self.units), models=members
         )
-        write_text(path, saved.model_dump_json() + "\n")
+        # in one line: the lists of members are long
+        write_text(path, json.dumps(add_checksum(saved.model_dump()), separators=(",", ":"), ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Cohorts:
         """The cohorts that `save` wrote, checked."""
         try:
-            saved = _CohortsFile.model_validate_json(path.read_bytes())
+            saved = _CohortsFile.model_validate(remove_checksum(json.loads(path.read_bytes())))
         except OSError as error:
             raise CorpusError(
                 f"{path} cannot be read: {error.strerror}.", do="Give a saved cohorts.json.", code="unreadable_file"
             ) from error
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise CorpusError(f"{path} holds no cohorts: it is no JSON.", do=_ADVICE, code="bad_cohorts") from error
         except ValidationError as error:
             problem = error.errors()[0]
             where = ".".join(map(str, problem["loc"])) or "the file"
             raise CorpusError(
                 f"{path} holds no cohorts: {where}: {problem['msg']}.", do=_ADVICE, code="bad_cohorts"
             ) from error
+        except ValueError as error:
+            raise CorpusError(f"{path} is damaged: {error}.", do=_ADVICE, code="bad_cohorts") from error
         return cls(
             unit=saved.unit,
             corpus=saved.corpus,

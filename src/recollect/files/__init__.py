@@ -13,10 +13,12 @@ from recollect.files.atomic_writes import (
 )
 from recollect.files.checksums import (
     Fault,
+    add_checksum,
     compute_sha256,
     find_faults,
     read_checked_json,
     read_folder_manifest,
+    remove_checksum,
     write_checked_json,
     write_folder_manifest,
 )
@@ -29,6 +31,7 @@ __all__ = [
     "LOCK",
     "Fault",
     "Journal",
+    "add_checksum",
     "compute_sha256",
     "describe_fault",
     "fill_folder",
@@ -43,6 +46,7 @@ __all__ = [
     "read_folder_manifest",
     "read_json",
     "refuse_foreign_folder",
+    "remove_checksum",
     "remove_leftovers",
     "write_atomically",
     "write_checked_json",

@@ -36,7 +36,7 @@ def compute_sha256(path: Path) -> str:
 
 def write_checked_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON object with a checksum of its content, which `read_checked_json` looks at."""
-    write_json(path, {**value, CHECKSUM: _compute_content_checksum(value)})
+    write_json(path, add_checksum(value))
 
 
 def read_checked_json(path: Path, *, do: str, code: str) -> dict[str, Any]:
@@ -53,14 +53,28 @@ def read_checked_json(path: Path, *, do: str, code: str) -> dict[str, Any]:
         StoreError: It is damaged.
     """
     try:
-        found = read_json(path)
-        if not isinstance(found, dict):
-            raise ValueError("it holds no JSON object")
-        written = found.pop(CHECKSUM, None)
-        if written is not None and written != _compute_content_checksum(found):
-            raise ValueError("its content does not fit its checksum")
+        found = remove_checksum(read_json(path))
     except ValueError as error:  # also what is not JSON, and bytes that are not UTF-8
         raise StoreError(f"'{path}' is damaged: {error}.", do=do, code=code) from error
+    return found
+
+
+def add_checksum(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON object with a checksum of its content."""
+    return {**value, CHECKSUM: _compute_content_checksum(value)}
+
+
+def remove_checksum(found: Any) -> dict[str, Any]:
+    """The object that `add_checksum` was given; one without a checksum as it is.
+
+    Raises:
+        ValueError: The content does not fit the checksum.
+    """
+    if not isinstance(found, dict):
+        raise ValueError("it holds no JSON object")
+    written = found.pop(CHECKSUM, None)
+    if written is not None and written != _compute_content_checksum(found):
+        raise ValueError("its content does not fit its checksum")
     return found
 
 

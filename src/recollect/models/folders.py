@@ -11,6 +11,7 @@ from typing import Any
 
 from recollect.errors import ModelError
 from recollect.files import read_json
+from recollect.models.model_files import refuse_damaged_files
 from recollect.models.refs import HUB, AdapterRef, Checkpoint, FolderRef, HubRef, parse_checkpoint
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -76,6 +77,7 @@ def find_model_folder(name: Checkpoint) -> Path:
             code="adapter_without_base",
         )
     _refuse_without_weights(folder, WEIGHTS, ref)
+    refuse_damaged_files(folder)
     return folder
 
 

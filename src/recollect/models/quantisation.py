@@ -17,8 +17,9 @@ from torch import Tensor
 from recollect.checks import check_between
 from recollect.digests import new_hasher, update_from_file
 from recollect.errors import ModelError, StoreError
-from recollect.files import read_json, write_atomically, write_json, write_text
+from recollect.files import write_atomically, write_text
 from recollect.models.folders import find_checkpoint_folder
+from recollect.models.model_files import CARD, README, read_card, write_card
 
 
 def quantise(ref: str, out: Path, *, bits: int = 8) -> Path:
@@ -50,7 +51,7 @@ def quantise(ref: str, out: Path, *, bits: int = 8) -> Path:
     origin = {"bits": bits, "from": _compute_digest(files)}
     if not _is_done(out, origin):
         for file in folder.iterdir():
-            if file.is_file() and file not in files and file.name not in {"card.json", "README.md"}:
+            if file.is_file() and file not in files and file.name not in {CARD, README}:
                 with write_atomically(out / file.name) as part:
                     shutil.copyfile(file, part)
         counts = [_round_file(file, out / file.name, bits) for file in files]
@@ -95,8 +96,7 @@ def _is_done(out: Path, origin: dict[str, Any]) -> bool:
     """Whether the folder already holds this very model; one that holds anything else is refused."""
     if not out.exists() or not any(out.iterdir()):
         return False
-    card = out / "card.json"
-    existing = read_json(card).get("quantised", {}) if card.is_file() else {}
+    existing = read_card(out).get("quantised", {})
     if {name: existing.get(name) for name in origin} != origin:
         raise StoreError(
             f"{out} holds something else.", do="Name a folder that is empty or not there yet.", code="folder_taken"
@@ -106,7 +106,7 @@ def _is_done(out: Path, origin: dict[str, Any]) -> bool:
 
 def _write_card(folder: Path, out: Path, origin: dict[str, Any]) -> None:
     """The card of the model it was made from, with what was done to it; `card.json` last: it says that all is there."""
-    card, readme = folder / "card.json", folder / "README.md"
+    readme = folder / README
     sentence = f"The weight matrices were rounded to {origin['bits']} bits after training.\n"
-    write_text(out / "README.md", f"{readme.read_text(encoding='utf-8')}\n{sentence}" if readme.is_file() else sentence)
-    write_json(out / "card.json", {**(read_json(card) if card.is_file() else {}), "quantised": origin})
+    write_text(out / README, f"{readme.read_text(encoding='utf-8')}\n{sentence}" if readme.is_file() else sentence)
+    write_card(out, {**read_card(folder), "quantised": origin})

@@ -11,7 +11,8 @@ from transformers import TrainerCallback
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.audits.exposure.view import CANARIES
 from recollect.checks import check_at_least
-from recollect.files import make_scratch_folder, read_json, write_json
+from recollect.errors import StoreError
+from recollect.files import add_checksum, make_scratch_folder, read_json, remove_checksum, write_json
 from recollect.models.local_models import load_from_memory
 from recollect.models.model import Model
 from recollect.pipeline.plan import Plan
@@ -76,14 +77,22 @@ class ExposureFollower:
             for row in result.tables_in_memory["secrets"].to_pylist()
             if row["planted"] or self._controls
         ]
-        earlier = [row for row in self._read_history() if row["epoch"] < epoch]
-        write_json(self._file, [*earlier, {"epoch": epoch, **losses, "secrets": rows}])
+        earlier = [add_checksum(row) for row in self._read_history() if row["epoch"] < epoch]
+        write_json(self._file, [*earlier, add_checksum({"epoch": epoch, **losses, "secrets": rows})])
         return _average_by_repetitions(rows)
 
     def _read_history(self) -> list[Row]:
         """What was written down before."""
-        history: list[Row] = read_json(self._file) if self._file.exists() else []
-        return history
+        if not self._file.exists():
+            return []
+        try:
+            return [remove_checksum(row) for row in read_json(self._file)]
+        except (TypeError, ValueError) as error:
+            raise StoreError(
+                f"'{self._file}' is damaged: {error}.",
+                do=f"Delete this folder and train the model again: '{self._file.parent}'.",
+                code="exposure_by_epoch_damaged",
+            ) from error
 
 
 class ExposureCallback(TrainerCallback):

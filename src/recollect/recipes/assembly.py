@@ -10,8 +10,14 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer
 
-from recollect.errors import CorpusError, PlanError
-from recollect.files import fill_folder, make_private_folder
+from recollect.errors import CorpusError, PlanError, StoreError
+from recollect.files import (
+    fill_folder,
+    find_faults,
+    make_private_folder,
+    read_folder_manifest,
+    write_folder_manifest,
+)
 from recollect.models.devices import pick_device
 from recollect.recipes.checkpoints import get_weights, write_checkpoint
 from recollect.recipes.job import Job
@@ -24,6 +30,9 @@ from recollect.recipes.sequence_builder import SequenceBuilder, inspect_corpus, 
 from recollect.recipes.sequences import Sequences
 from recollect.recipes.update import PlainUpdate, Update
 from recollect.recipes.validation import Validation
+
+_LIST = "manifest.json"
+"""The SHA-256 of each file of a tokenizer, beside them: it is written last."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,9 +102,16 @@ def _load_tokenizer(job: Job, folder: Path | None) -> Any:
         return None
     if folder is None:
         return build_tokenizer(job.recipe, iter_texts(job.corpus))
-    if not folder.exists():
+    if not (folder / _LIST).exists():
         with fill_folder(folder) as parts:
             build_tokenizer(job.recipe, iter_texts(job.corpus)).save_pretrained(parts)
+        write_folder_manifest(folder, _LIST, {})
+    if find_faults(folder, read_folder_manifest(folder, _LIST)["files"], ignore=[_LIST]):
+        raise StoreError(
+            f"The tokenizer in '{folder}' is damaged.",
+            do=f"Delete this folder to train from the beginning: '{folder.parent}'.",
+            code="tokenizer_damaged",
+        )
     return AutoTokenizer.from_pretrained(folder, local_files_only=True)
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import yaml
 
 from recollect.corpora.corpus import Corpus
-from recollect.files import write_json, write_text
+from recollect.files import write_text
+from recollect.models.model_files import README, write_card
 from recollect.recipes.loop import Curve
 from recollect.recipes.recipe import Recipe, Task
 
@@ -45,8 +46,8 @@ class Card:
 
     def write(self, folder: Path) -> None:
         """Write `README.md`, then `card.json`: whoever finds the latter finds a finished model."""
-        write_text(folder / "README.md", self.to_markdown())
-        write_json(folder / "card.json", self.to_dict())
+        write_text(folder / README, self.to_markdown())
+        write_card(folder, self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """What is in `card.json`."""

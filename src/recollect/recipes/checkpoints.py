@@ -12,20 +12,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from recollect.digests import digest
 from recollect.errors import StoreError
 from recollect.files import write_atomically
+from recollect.models.model_digests import compute_weights_digest
+
+_CHECKSUM = "checksum"
 
 
 def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
     """Put tensors and facts into one file that replaces the old one only when it is complete."""
     held = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    written = json.dumps(facts)
     with write_atomically(path) as part:
-        save_file(held, part, metadata={"facts": json.dumps(facts)})
-        part.chmod(0o600)
+        save_file(held, part, metadata={"facts": written, _CHECKSUM: _compute_checksum(held, written)})
 
 
 def read_checkpoint(path: Path, device: torch.device) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -33,13 +37,21 @@ def read_checkpoint(path: Path, device: torch.device) -> tuple[dict[str, Tensor]
     try:
         with safe_open(path, framework="pt", device=str(device)) as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-            return tensors, json.loads(file.metadata()["facts"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+            metadata = file.metadata()
+        if metadata[_CHECKSUM] != _compute_checksum(tensors, metadata["facts"]):
+            raise ValueError("its content does not fit its checksum")
+        return tensors, json.loads(metadata["facts"])
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise StoreError(
-            f"The checkpoint {path} cannot be read: {error}",
-            do="Delete it to train from the beginning.",
+            f"The checkpoint '{path}' is damaged: {error}.",
+            do=f"Delete this folder to train from the beginning: '{path.parent}'.",
             code="checkpoint_damaged",
         ) from error
+
+
+def _compute_checksum(tensors: Mapping[str, Tensor], facts: str) -> str:
+    """The digest of all that a checkpoint holds: a flipped bit must not pass for a weight."""
+    return digest(compute_weights_digest(tensors), facts)
 
 
 def get_weights(model: torch.nn.Module) -> dict[str, Tensor]:

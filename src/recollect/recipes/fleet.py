@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -160,5 +160,6 @@ def _count_epochs(folder: Path, epochs: int) -> int:
     """How many epochs a member has behind it; all of them once it is finished."""
     if (folder / "card.json").exists():
         return epochs
-    curve = folder / "curve.json"
-    return len(read_json(curve)) if curve.exists() else 0
+    with suppress(FileNotFoundError, ValueError, TypeError):  # what is damaged is refused by whoever needs it
+        return len(read_json(folder / "curve.json"))
+    return 0

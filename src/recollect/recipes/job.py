@@ -10,7 +10,7 @@ from typing import Any
 from recollect.corpora.corpus import Corpus
 from recollect.digests import new_hasher, update_from_file
 from recollect.errors import CorpusError, PlanError, StoreError
-from recollect.files import LOCK, make_private_folder, read_json, write_json
+from recollect.files import LOCK, make_private_folder, read_checked_json, write_checked_json
 from recollect.models.folders import find_checkpoint_folder
 from recollect.recipes.recipe import Recipe
 
@@ -90,9 +90,10 @@ def claim_folder(out: Path, job: Job, threads: int | None) -> dict[str, Any]:
         import torch  # here and not before: a folder that is done needs none
 
         noted = {**identity, "threads": threads or torch.get_num_threads()}
-        write_json(make_private_folder(out) / "training.json", noted)
+        write_checked_json(make_private_folder(out) / "training.json", noted)
         return noted
-    noted = read_json(file)
+    advice = f"Delete this folder and train the model again: '{out}'."
+    noted = read_checked_json(file, do=advice, code="training_damaged")
     differing = [name for name, value in identity.items() if noted.get(name) != value]
     if differing:
         raise StoreError(

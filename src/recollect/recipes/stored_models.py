@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
-from recollect.files import Fault
+from recollect.errors import StoreError
+from recollect.files import Fault, find_faults
 from recollect.files.checksums import iter_files
-
-TRAINING: Final = "training.json"
-"""What a training was begun with."""
-CARD: Final = "card.json"
-"""Written last: whoever finds it finds a finished model."""
+from recollect.models.model_files import CARD, README, TRAINING, read_listed_files
 
 
 def is_model_folder(folder: Path) -> bool:
@@ -24,4 +20,19 @@ def find_model_faults(folder: Path) -> tuple[int, list[Path], list[Fault]]:
     if not is_model_folder(folder):
         detail = f"It has neither {TRAINING} nor {CARD}: it is no training's folder."
         return 0, [], [Fault(path=folder, problem="extra", detail=detail)]
-    return 0, [path for _, path in iter_files(folder)], []
+    try:
+        listed = read_listed_files(folder)
+    except StoreError as error:
+        return 0, [], [Fault(path=folder / CARD, problem="damaged", detail=error.found)]
+    if not listed:
+        return 0, [path for _, path in iter_files(folder)], []
+    present = {path.name for path in folder.iterdir() if path.is_file()}
+    unchecked = [folder / README] if README in present else []
+    inner = [find_model_faults(path) for path in sorted(folder.iterdir()) if is_model_folder(path)]
+    faults = [fault for fault in find_faults(folder, listed, ignore=[CARD, README]) if fault.path.parent == folder]
+    whole = 1 + len(listed) - sum(fault.problem != "extra" for fault in faults)
+    return (
+        whole + sum(each[0] for each in inner),
+        [*unchecked, *(path for each in inner for path in each[1])],
+        [*faults, *(fault for each in inner for fault in each[2])],
+    )

@@ -16,6 +16,7 @@ from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.digests import digest
 from recollect.files import fill_folder, hold_lock, write_json
+from recollect.models.model_files import CARD, refuse_damaged_files
 from recollect.recipes.assembly import assemble_training
 from recollect.recipes.card import Card, describe_corpus
 from recollect.recipes.checkpoints import get_weights, read_checkpoint, set_weights
@@ -63,11 +64,14 @@ def train(  # noqa: PLR0913 - a recipe, its data, and what surrounds a training
     job = Job.of(chosen, members_corpus, validation, seed=seed)
     with hold_lock(out, purpose="training a model in", temporary=True):
         noted = claim_folder(out, job, threads)
-        if not (out / "card.json").exists():
+        if (out / CARD).exists():
+            refuse_damaged_files(out)
+        else:
             with _limit_threads(noted["threads"]):
                 finished = _run_loop(job, out, progress, on_epoch)
                 for snapshot, folder in finished.iter_snapshots(out):
                     snapshot.write(folder, cohort, noted["threads"])
+                write_json(out / "curve.json", finished.curve)  # as the last checkpoint has it
                 finished.write(out, cohort, noted["threads"])
         shutil.rmtree(out / "working", ignore_errors=True)
     return out

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from recollect.errors import CorpusError
-from recollect.files import read_json, write_json
+from recollect.files import read_json, remove_checksum, write_checked_json
 
 
 class Canary(BaseModel):
@@ -53,20 +53,26 @@ class Canaries(BaseModel):
 
     def save(self, path: Path) -> None:
         """Write the manifest, readable by its owner only: it holds the secrets."""
-        write_json(path, self.model_dump(mode="json"))
+        write_checked_json(path, self.model_dump(mode="json"))
 
     @classmethod
     def load(cls, path: Path) -> Canaries:
         """The manifest that `save` wrote."""
         try:
-            return cls.model_validate(read_json(path))
+            return cls.model_validate(remove_checksum(read_json(path)))
         except OSError as error:
             raise CorpusError(
                 f"{path} cannot be read: {error.strerror}.",
                 do="Give the .canaries.json that `recollect plant` wrote.",
                 code="unreadable_file",
             ) from error
-        except (ValidationError, ValueError) as error:
+        except ValidationError as error:
             raise CorpusError(
                 f"{path} is no manifest of canaries.", do="`recollect plant` writes one.", code="bad_manifest"
+            ) from error
+        except ValueError as error:
+            raise CorpusError(
+                f"{path} is no manifest of canaries, or damaged: {error}.",
+                do="Plant the canaries again: `recollect plant` writes one.",
+                code="bad_manifest",
             ) from error
