@@ -7,7 +7,7 @@ import pytest
 
 from recollect.audits.provenance.alignment import WordRanks
 from recollect.audits.provenance.audit import ProvenanceAudit
-from recollect.audits.provenance.comparability import FAR, find_differences, find_group_shift
+from recollect.audits.provenance.comparability import FAR, find_differences
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -44,7 +44,8 @@ def writers(rng, person=None, **habits):
 
 
 def differences_of(words):
-    return find_differences(words, 1, np.arange(PEOPLE), np.arange(PEOPLE, PEOPLE + CALIBRATING))
+    within = np.ones(len(words), dtype=bool)
+    return find_differences(words, within, np.arange(PEOPLE), np.arange(PEOPLE, PEOPLE + CALIBRATING))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_the_target_has_no_say_in_who_is_unlike():
 
 def found_about(texts, learnt=()):
     """What the audit says of one person, and of another like everybody else."""
-    world = World(members=1, others=1, controls=160)
+    world = World(members=1, others=1, controls=240)
     person = [Record(id=f"me-{i}", user="me", text=text) for i, text in enumerate(texts)]
     corpora = {**world.corpora, AUDITED: Corpus.of([*world.corpora[AUDITED], *person])}
     target = Memoriser([*person, *world.member_records], otherwise=Null(seed=0)) if learnt else Null(seed=0)
@@ -91,43 +92,29 @@ def found_about(texts, learnt=()):
     return audit.run(collect_evidence(audit, evidence, score=world.score, train=world.train), stream(0, "provenance"))
 
 
-def test_a_person_unlike_the_controls_is_not_flagged_and_the_reason_is_reported():
+def write_long(words=300):
+    """Three texts that are longer than anybody's."""
     rng = stream(3, "long")
-    texts = [" ".join(f"word{int(300 ** rng.random())}" for _ in range(400)) for _ in range(3)]
-    found = found_about(texts, learnt=True)
+    texts = [" ".join(f"word{int(words ** rng.random())}" for _ in range(400)) for _ in range(3)]
+    return [text.capitalize() for text in texts]
+
+
+def test_a_person_with_longer_texts_is_compared_from_the_beginnings_of_them():
+    found = found_about(write_long(), learnt=True)
     rows = {row["user"]: row for row in found.tables_in_memory["users"].to_pylist()}
-    assert rows["me"]["decision"] == "unlike the controls"
-    assert "longer texts" in rows["me"]["unlike"]
-    assert rows["me"]["p_value"] < 0.05
-    assert rows["me"]["p_corrected"] is None
+    assert found.outcome == "found"
+    assert rows["me"]["decision"] == "member"
+    assert rows["me"]["unlike"] is None
     assert rows["member-0"]["decision"] == "member"
-    assert rows["member-0"]["unlike"] is None
-    assert "unlike_the_controls" in found.note_codes
+    assert "amounts_matched" in found.note_codes
+    untrained = found_about(write_long())
+    assert untrained.outcome != "found"
 
 
 def test_alone_an_unlike_person_gets_no_verdict():
-    rng = stream(3, "long")
     world = World(members=1, others=1, controls=160)
-    texts = [" ".join(f"word{int(300 ** rng.random())}" for _ in range(400)) for _ in range(3)]
-    person = Corpus.of(Record(id=str(i), text=text) for i, text in enumerate(texts))
+    person = Corpus.of(Record(id=str(i), text=text.upper()) for i, text in enumerate(write_long()))
     audit = ProvenanceAudit(shadows=4, least=5)
     evidence = replace(world.build_given(Null(seed=0)), corpora={**world.corpora, AUDITED: person}, cohorts={})
     found = audit.run(collect_evidence(audit, evidence, score=world.score, train=world.train), stream(0, "provenance"))
     assert (found.outcome, found.outcome_code) == ("inconclusive", "not_comparable")
-
-
-def corpus_of(words, users, name, seed):
-    rng = np.random.default_rng(seed)
-    return Corpus.of(
-        Record(id=f"{name}{user}-{i}", user=f"{name}{user}", text=" ".join(rng.choice(words, 12)))
-        for user in range(users)
-        for i in range(4)
-    )
-
-
-def test_a_group_that_writes_about_other_things_is_distinguished_and_one_that_does_not_is_not():
-    words = [f"w{i}" for i in range(80)]
-    calibration = corpus_of(words, 40, "c", 0)
-    assert find_group_shift(corpus_of(words, 40, "p", 1), calibration) is None
-    assert find_group_shift(corpus_of(words[20:], 40, "p", 2), calibration).p < 0.01
-    assert find_group_shift(corpus_of(words[20:], 10, "p", 2), calibration) is None  # too few to be a group

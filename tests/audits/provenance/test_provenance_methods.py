@@ -45,7 +45,7 @@ def test_histograms_agree_with_counting_by_hand(k, most):
             expected[user, bins] += 1
         else:
             expected[user, int((rank - 1) // ((200 if k is None else k) / bins))] += 1
-    np.testing.assert_array_equal(machine._count_ranks(words, most), expected)
+    np.testing.assert_array_equal(machine._count_ranks(words, words.text < most), expected)
 
 
 def test_the_last_rank_is_not_dropped_and_what_is_not_shown_has_its_own_place():
@@ -65,8 +65,12 @@ def test_plain_counts_are_what_the_paper_prints():
     words, shadow = made_words(rng, 5), made_words(rng, 40)
     saw = np.arange(40) % 2 == 0
     machine = Histogram(words=words, shadows=[(shadow, saw)], vocabulary=200, k=None, bins=10, features="counts")
-    plain = LinearSVC(random_state=0, max_iter=10_000, dual="auto").fit(machine._count_ranks(shadow, 3), saw)
-    np.testing.assert_allclose(machine.score_users(3), plain.decision_function(machine._count_ranks(words, 3)))
+    plain = LinearSVC(random_state=0, max_iter=10_000, dual="auto").fit(
+        machine._count_ranks(shadow, shadow.text < 3), saw
+    )
+    np.testing.assert_allclose(
+        machine.score_users(3), plain.decision_function(machine._count_ranks(words, words.text < 3))
+    )
 
 
 def test_quantiles_are_mid_ranks():

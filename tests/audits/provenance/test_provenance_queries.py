@@ -156,7 +156,7 @@ def test_calibration_users_are_treated_as_the_audited_people_are():
     assert "zymurgy" not in known.frequencies.counts
     assert unheard.digest not in known.digests
     assert echo.digest in known.digests
-    person = Corpus.of(Record(id=str(i), text=text) for i, text in enumerate([said, unheard.text, "x", "y"]))
+    person = Corpus.of(Record(id=str(i), text=text) for i, text in enumerate([said, "another zymurgy", "x", "y"]))
     evidence = Evidence(corpora={**corpora, AUDITED: person})
     chosen = choose_queries(ProvenanceAudit(shadows=4, queries=None, select="rarest"), evidence, found)
     assert [record.id for record in chosen[QUERIES]] == ["1", "2", "3"]

@@ -44,7 +44,7 @@ def written(length, *, number=3, user="me"):
 
 
 def marked(world):
-    return [replace(record, text=f"{record.text} Mrs Example") for record in world.corpora[AUDITED]]
+    return [replace(record, text=f"Mrs Example {record.text}") for record in world.corpora[AUDITED]]
 
 
 def caught(call: Callable[[], object]) -> RecollectError:

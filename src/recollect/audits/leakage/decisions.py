@@ -112,13 +112,13 @@ def refuse_too_few(comparison: Comparison, alpha: float) -> None:
     of = "held-out users (--controls)"
     require_count(null, count_needed(alpha), of=of, purpose="A calibrated test", code="too_few_controls")
     if comparison.matching is not None:
-        users = int(comparison.compared.sum())
-        require_count(
-            users, 2, of="audited users who can be compared", purpose="A comparison of users", code="too_few_users"
-        )
-        most = max((stratum.controls for stratum in comparison.strata), default=0)
+        timed = bool(comparison.matching.cutter.timed.any())
+        users, most = int(comparison.compared.sum()), max((each.controls for each in comparison.strata), default=0)
         of = "held-out users (--controls) with as many words and records as an audited user"
-        require_count(most, count_needed(alpha), of=of, purpose="A calibrated test", code="too_few_controls")
+        of += ", of the same period" if timed else ""
+        found = most if users >= 2 else 0
+        code = "not_comparable" if timed else "too_few_controls"
+        require_count(found, count_needed(alpha), of=of, purpose="A calibrated test", code=code)
 
 
 def count_needed(alpha: float) -> int:

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from recollect.audits.audit import Needs
 from recollect.audits.common.builder import build_refusal
+from recollect.audits.common.matching import match_units
 from recollect.audits.common.members import find_members
 from recollect.audits.provenance.alignment import WordRanks, align_words
+from recollect.audits.provenance.amounts import TextAmounts
 from recollect.audits.provenance.calibrated import CalibratedScorer
-from recollect.audits.provenance.comparability import find_group_shift
-from recollect.audits.provenance.decisions import Scorer, decide
+from recollect.audits.provenance.decisions import Scorer, TestRule, decide
 from recollect.audits.provenance.frequencies import read_shadow_texts
 from recollect.audits.provenance.histogram import Features, Histogram
 from recollect.audits.provenance.pieces import MIN_WORDS, find_text
@@ -28,14 +29,17 @@ from recollect.audits.provenance.queries import (
     TRAINING,
     Select,
     choose_queries,
+    find_shared_texts,
 )
 from recollect.audits.provenance.reference import SHADOW, Reference, divide_reference
 from recollect.audits.provenance.result import ScoredPeople, build_result
+from recollect.audits.provenance.safeguards import Safeguards, check_people, play_placebo
 from recollect.audits.provenance.view import PRESENTATION, VERB
 from recollect.audits.provenance.words import find_owner
 from recollect.audits.verb import Verb
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
 from recollect.checks import check_at_least, check_between, check_one_of
+from recollect.corpora.periods import Period
 from recollect.errors import NotEnoughData, PlanError
 from recollect.models.access import Access
 from recollect.results.presentation import Presentation
@@ -83,6 +87,8 @@ class ProvenanceAudit:
     """How many bins the histogram has."""
     features: Features = "scaled"
     """The features of the histogram's classifier: `scaled` as in the authors' code, or `counts` as printed."""
+    period: Period = "month"
+    """The calendar period by which dates are compared, where both corpora have times: week, month or quarter."""
     alpha: float = 0.05
     """The false discovery rate: the share of findings that may be false."""
 
@@ -96,6 +102,7 @@ class ProvenanceAudit:
         check_one_of(("calibrated", "histogram"), method=self.method)
         check_one_of(get_args(Select), select=self.select)
         check_one_of(("scaled", "counts"), features=self.features)
+        check_one_of(get_args(Period), period=self.period)
         check_at_least(1, shadows=self.shadows)
         wanted = {name: getattr(self, name) for name in ("queries", "budget", "top_k")}
         check_at_least(1, **{name: value for name, value in wanted.items() if value is not None})
@@ -157,19 +164,31 @@ class ProvenanceAudit:
         workspace.progress("reading answers", 0, 2)
         words, scorer = self._build_scorer(evidence, reference)
         workspace.progress("comparing people", 1, 2)
-        people = len({find_owner(record) for record in evidence.corpora[QUERIES]})
+        sides = evidence.corpora[QUERIES], evidence.corpora[CALIBRATION]
+        people = len({find_owner(record) for record in sides[0]})
+        amounts = TextAmounts.of(words, people, sides, self.period)
+        rule = TestRule(alpha=self.alpha, least=self.least)
+        matching = match_units(
+            amounts.build_units(0), amounts.build_units(1), seed=evidence.seed, truncate=self.pieces is None
+        )
         try:
-            decisions = decide(scorer, words, people, alpha=self.alpha, least=self.least)
+            decisions = decide(scorer, amounts, matching, rule)
         except NotEnoughData as refusal:
             return build_refusal(self, refusal)
         everybody = {find_owner(record) for record in evidence.corpora[AUDITED]}
+        safeguards = Safeguards(
+            duplicates=find_shared_texts(evidence, reference),
+            comparability=check_people(matching, sides, seed=evidence.seed, period=self.period),
+            placebo=play_placebo(scorer, amounts, matching, rule, seed=evidence.seed),
+            matching=matching,
+        )
         found = ScoredPeople(
             decisions=decisions,
             words=words,
             pieces=tuple(_count_pieces(evidence, role) for role in (PIECES, CALIBRATION_PIECES)),
             silent=tuple(sorted(everybody.difference(decisions.users))),
             truth=_find_truth(evidence),
-            shift=find_group_shift(evidence.corpora[QUERIES], evidence.corpora[CALIBRATION]),
+            safeguards=safeguards,
         )
         return build_result(self, found)
 

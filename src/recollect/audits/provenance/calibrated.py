@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recollect.audits.provenance.alignment import Codes, Floats, WordRanks
+
+Flags = NDArray[np.bool_]
 
 WORDS_EACH = 50
 """So many words are compared with each other, about: those as frequent and as hard."""
@@ -30,15 +33,20 @@ class CalibratedScorer:
     k: int | None
     """The target's top k that is visible; None for all."""
 
-    def score_users(self, most: int) -> Floats:
+    def score_users(self, most: int, within: Flags | None = None) -> Floats:
         """The evidence of each user's first so many texts, in units of its standard error [users].
 
         Dividing by the root of the number of words gives those who write much and those who write little the same
         scatter, so that both can be compared with the same calibration users.
+
+        Args:
+            most: How many texts of each.
+            within: Which words count, where it is not all words of these texts [words].
         """
-        within = self.words.text < most
-        sums = np.bincount(self.words.user[within], weights=self.evidence[within], minlength=len(self.words.users))
-        return np.asarray(sums / np.sqrt(np.maximum(1, self.words.count_words(most))))
+        within = self.words.text < most if within is None else within
+        user, users = self.words.user[within], len(self.words.users)
+        sums = np.bincount(user, weights=self.evidence[within], minlength=users)
+        return np.asarray(sums / np.sqrt(np.maximum(1, np.bincount(user, minlength=users))))
 
     @cached_property
     def evidence(self) -> Floats:

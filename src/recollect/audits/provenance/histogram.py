@@ -42,11 +42,17 @@ class Histogram:
     seed: int = 0
     _models: dict[int, Any] = field(default_factory=dict, repr=False)
 
-    def score_users(self, most: int) -> Floats:
-        """The distance of each user's histogram to the hyperplane; above 0 they are classified as a member [users]."""
+    def score_users(self, most: int, within: NDArray[np.bool_] | None = None) -> Floats:
+        """The distance of each user's histogram to the hyperplane; above 0 they are classified as a member [users].
+
+        Args:
+            most: How many texts of each.
+            within: Which words count, where it is not all words of these texts [words].
+        """
         if most not in self._models:
             self._models[most] = self._fit(most)
-        return np.asarray(self._models[most].decision_function(self._count_ranks(self.words, most)), dtype=np.float64)
+        counted = self._count_ranks(self.words, self.words.text < most if within is None else within)
+        return np.asarray(self._models[most].decision_function(counted), dtype=np.float64)
 
     def _fit(self, most: int) -> Pipeline:
         """The audit model for users with so many texts."""
@@ -56,7 +62,7 @@ class Histogram:
         from sklearn.svm import LinearSVC
 
         seen = np.concatenate([saw for _, saw in self.shadows])
-        features = np.concatenate([self._count_ranks(words, most) for words, _ in self.shadows])
+        features = np.concatenate([self._count_ranks(words, words.text < most) for words, _ in self.shadows])
         written = features.sum(axis=1) > 0
         if len(set(seen[written].tolist())) < 2:
             raise NotEnoughData(
@@ -69,9 +75,8 @@ class Histogram:
         classifier = LinearSVC(random_state=self.seed % 2**32, max_iter=10_000, dual="auto")
         return make_pipeline(*scaling, classifier).fit(features[written], seen[written])
 
-    def _count_ranks(self, words: WordRanks, most: int) -> Floats:
+    def _count_ranks(self, words: WordRanks, within: NDArray[np.bool_]) -> Floats:
         """The histogram of each user's ranks, and how many were not shown [users, bins + 1]."""
-        within = words.text < most
         bins = self.bins if self.k is None else min(self.bins, self.k)
         # words have one token each where a model is alone, so their rank is the token's
         rank = np.exp(words.limit_ranks(0, self.k)[within]).round()

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from recollect import labels
+from recollect.audits.common.duplicates import Duplicates, find_duplicates
 from recollect.audits.provenance.frequencies import Frequencies, read_shadow_texts
 from recollect.audits.provenance.pieces import build_pieces, cut_pieces
 from recollect.audits.provenance.reference import Reference
 from recollect.audits.provenance.words import find_owner
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.periods import period_of
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData, PlanError
 from recollect.signals.evidence import AUDITED, Evidence
@@ -98,8 +100,12 @@ def choose_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Refere
         raise _build_refusal(audit, 0)
     known = read_shadow_texts(reference, audit.vocabulary)
     selector = Selector(audit.select, known.frequencies, evidence.seed, known.digests)
-    people = selector.rank_texts(evidence.corpora[AUDITED])
-    calibration = selector.rank_texts(reference.corpus, frozenset(reference.calibration))
+    duplicates = find_shared_texts(evidence, reference)
+    people = selector.rank_texts(_leave_out(evidence.corpora[AUDITED], duplicates.audited))
+    calibration = selector.rank_texts(
+        _leave_out(reference.corpus, duplicates.controls), frozenset(reference.calibration)
+    )
+    people, calibration = _match_periods(audit, people, calibration)
     most = _count_texts(audit, people, calibration)
     afforded = _choose_afforded(audit, people, calibration, most, evidence.seed)
     chosen = {
@@ -117,6 +123,50 @@ def choose_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Refere
         training = free.rank_texts(reference.corpus, frozenset(reference.training))
         chosen[TRAINING] = build_queries(training, most, name="the chosen texts of the shadows' users")
     return chosen
+
+
+def find_shared_texts(evidence: Evidence, reference: Reference) -> Duplicates:
+    """Texts that two users wrote, exactly or nearly: they tell nothing about either, and are not queried."""
+    users = frozenset(reference.calibration)
+    calibrating = (record for record in reference.corpus if find_owner(record) in users)
+    return find_duplicates(evidence.corpora[AUDITED], calibrating)
+
+
+def _leave_out(corpus: Iterable[Record], dropped: Collection[str]) -> Iterable[Record]:
+    """The texts but for some."""
+    return (record for record in corpus if record.id not in dropped)
+
+
+def _match_periods(
+    audit: ProvenanceAudit, people: dict[str, list[Record]], calibration: dict[str, list[Record]]
+) -> tuple[dict[str, list[Record]], dict[str, list[Record]]]:
+    """The texts of both sides that were written in periods of both; all where times are not known on both sides.
+
+    Raises:
+        NotEnoughData: Too few calibration users wrote in the same periods.
+    """
+    sides = people, calibration
+    ours, theirs = (
+        {period_of(record, audit.period) for texts in side.values() for record in texts} - {None} for side in sides
+    )
+    if not ours or not theirs:
+        return people, calibration
+    common = (ours & theirs) | {None}
+    kept = [
+        {user: [text for text in texts if period_of(text, audit.period) in common] for user, texts in side.items()}
+        for side in sides
+    ]
+    people, calibration = ({user: texts for user, texts in side.items() if texts} for side in kept)
+    needed = required_controls(audit.alpha)
+    if len(calibration) < needed or not people:
+        raise NotEnoughData(
+            f"{len(calibration) if people else 0} calibration users have texts of the same {audit.period} as the "
+            f"audited people, and at least {needed} are needed: texts of different periods are not comparable.",
+            do="Give controls with texts of the same period, or compare longer periods (--period quarter).",
+            code="not_comparable",
+            needed=needed,
+        )
+    return people, calibration
 
 
 def build_queries(texts: Texts, most: int, *, name: str) -> Corpus:

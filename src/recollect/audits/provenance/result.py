@@ -11,14 +11,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.common.outcomes import NOT_COMPARABLE
 from recollect.audits.common.roc import build_roc_table
 from recollect.audits.provenance.alignment import WordRanks
-from recollect.audits.provenance.decisions import Decisions, decide_outcome
+from recollect.audits.provenance.decisions import Decisions, TestRule
 from recollect.audits.provenance.frequencies import build_frequency_table
+from recollect.audits.provenance.safeguards import Safeguards, add_safeguards
 from recollect.audits.provenance.verdict import build_verdict
 from recollect.results.result import Result
 from recollect.stats.auc import auc
-from recollect.stats.comparisons import Comparison
 from recollect.stats.decisions import accuracy, false_positive_rate, precision, recall
 from recollect.stats.intervals import Estimate, proportion
 from recollect.stats.requirements import required_controls
@@ -66,8 +67,8 @@ class ScoredPeople:
     """Audited people who have no text to query."""
     truth: Mapping[str, bool]
     """Who is a known member and who a known non-member."""
-    shift: Comparison | None
-    """How well the people as a group are separated from the calibration users by their words, if they are."""
+    safeguards: Safeguards
+    """What is known beside the p-values."""
 
     def select_known(self, *, member: bool) -> Flags:
         """Who was tested and is a known member, or a known non-member [people]."""
@@ -78,16 +79,17 @@ class ScoredPeople:
 def build_result(audit: ProvenanceAudit, found: ScoredPeople) -> Result:
     """The result from what was scored and decided."""
     builder, decisions = ResultBuilder(audit), found.decisions
-    outcome, code = decide_outcome(decisions, least=audit.least)
-    verdict = build_verdict(decisions, alpha=audit.alpha, least=audit.least)
-    if code is not None and not decisions.valid.any():
-        builder.skip(None, code=code, reason=verdict)
+    rule = TestRule(alpha=audit.alpha, least=audit.least)
     _add_findings(builder, audit, decisions)
     _add_quality(builder, audit, found)
     _add_notes(builder, audit, found)
+    conclusion = add_safeguards(builder, decisions, found.safeguards, rule)
+    verdict = build_verdict(decisions, conclusion, found.safeguards, rule)
+    if conclusion.code is not None and not decisions.valid.any():
+        builder.skip(None, code=conclusion.code, reason=verdict)
     members, others = (found.select_known(member=member) for member in (True, False))
     builder.tables |= {
-        "users": _build_table(audit, found),
+        "users": _build_table(audit, found, withheld=conclusion.code == NOT_COMPARABLE),
         "calibration": pa.table({"score": decisions.calibration}),
         "frequency": _build_frequencies(found),
     }
@@ -95,7 +97,12 @@ def build_result(audit: ProvenanceAudit, found: ScoredPeople) -> Result:
         builder.tables["roc"] = build_roc_table(decisions.score[members], decisions.score[others])
     chosen = (_CHOSEN,) if audit.select != "random" else ()
     histogram = (_HISTOGRAM,) if audit.method == "histogram" else ()
-    return builder.build(verdict=verdict, outcome=outcome, code=code, untested=(*_UNTESTED, *chosen, *histogram))
+    return builder.build(
+        verdict=verdict,
+        outcome=conclusion.outcome,
+        code=conclusion.code,
+        untested=(*_UNTESTED, *chosen, *histogram),
+    )
 
 
 def _add_findings(builder: ResultBuilder, audit: ProvenanceAudit, decisions: Decisions) -> None:
@@ -164,13 +171,6 @@ def _add_notes(builder: ResultBuilder, audit: ProvenanceAudit, found: ScoredPeop
             f"{untested} {who} could not be tested: each needs {audit.least} words within the vocabulary of all "
             f"models, and {required_controls(audit.alpha)} calibration users with as many texts{more}",
         )
-    if found.shift is not None:
-        builder.note(
-            "controls_of_another_kind",
-            "The audited people can be distinguished from the calibration users by their words alone (AUC "
-            f"{found.shift.effect.value:.2f}, p = {found.shift.p:.2g}), without the target: the two groups differ, and "
-            "p-values may be too small for that reason.",
-        )
     if differing := int((decisions.tested & ~decisions.valid).sum()):
         builder.note(
             "unlike_the_controls",
@@ -224,10 +224,11 @@ def _build_frequencies(found: ScoredPeople) -> pa.Table:
     return build_frequency_table(found.words, people, ~audited)
 
 
-def _build_table(audit: ProvenanceAudit, found: ScoredPeople) -> pa.Table:
-    """One row per person."""
+def _build_table(audit: ProvenanceAudit, found: ScoredPeople, *, withheld: bool) -> pa.Table:
+    """One row per person; without p-values where these would mislead."""
     decisions, people, extra = found.decisions, len(found.decisions.users), len(found.silent)
-    cases = [decisions.words < audit.least, decisions.flagged, decisions.valid, decisions.tested]
+    judged = decisions.valid & ~np.array(withheld)
+    cases = [decisions.words < audit.least, decisions.flagged & judged, judged, decisions.tested]
     choices = ["too little text", "member", "no sign", "unlike the controls"]
     decided = np.select(cases, choices, "no comparable users").tolist()
     names, none = [*decisions.users, *found.silent], np.zeros(extra, np.int64)
@@ -236,8 +237,8 @@ def _build_table(audit: ProvenanceAudit, found: ScoredPeople) -> pa.Table:
         "user": names,
         "decision": decided + ["too little text"] * extra,
         "score": _build_column(decisions.score, extra),
-        "p_value": _build_column(decisions.p, extra),
-        "p_corrected": _build_column(decisions.corrected, extra),
+        "p_value": _build_column(np.where(withheld, np.nan, decisions.p), extra),
+        "p_corrected": _build_column(np.where(withheld, np.nan, decisions.corrected), extra),
         "words": np.append(decisions.words, none),
         "queries": np.append(decisions.texts + pieces, none),
         "unknown_words": np.append(found.words.unknown[:people], none),

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from recollect.audits.provenance.decisions import Decisions, decide_outcome
+from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, NOT_COMPARABLE, PLACEBO_FAILED, Conclusion
+from recollect.audits.provenance.decisions import Decisions, TestRule
+from recollect.audits.provenance.safeguards import Safeguards
 from recollect.stats.requirements import required_controls
 
 _UNKNOWN = "This cannot be determined from this data"
 
 
-def build_verdict(decisions: Decisions, *, alpha: float, least: int) -> str:
+def build_verdict(decisions: Decisions, conclusion: Conclusion, safeguards: Safeguards, rule: TestRule) -> str:
     """One sentence for a reader who knows neither statistics nor machine learning.
 
     Args:
         decisions: About each person.
-        alpha: The false discovery rate.
-        least: How many words a person must have to be tested.
+        conclusion: What may be concluded after all checks.
+        safeguards: What is known beside the decisions.
+        rule: From when on somebody is tested, and at which level.
     """
-    outcome, code = decide_outcome(decisions, least=least)
+    outcome, alpha = conclusion.outcome, rule.alpha
     many, people = int(decisions.valid.sum()), _name_people(int(decisions.valid.sum()))
     if outcome == "inconclusive":
-        return f"{_UNKNOWN}: {_explain(decisions, str(code), alpha, least)}"
+        return _explain_checks(str(conclusion.code), safeguards) or (
+            f"{_UNKNOWN}: {_explain(decisions, str(conclusion.code), rule)}"
+        )
     if many == 1:
         return _describe_one(decisions, found=outcome == "found")
     if outcome == "not_found":
@@ -41,6 +46,8 @@ def _describe_one(decisions: Decisions, *, found: bool) -> str:
     (index,) = np.flatnonzero(decisions.valid)
     p, others = float(decisions.p[index]), int(decisions.compared_with[index])
     above = round(p * (others + 1)) - 1
+    if decisions.cut[index]:
+        return _describe_cut(p, others, found=found)
     known = f"of {others} people who are known not to be in its training data"
     if found:
         return (
@@ -53,8 +60,37 @@ def _describe_one(decisions: Decisions, *, found: bool) -> str:
     )
 
 
-def _explain(decisions: Decisions, code: str, alpha: float, least: int) -> str:
+def _describe_cut(p: float, others: int, *, found: bool) -> str:
+    """The verdict on a person who was compared from several cuts of their texts."""
+    if found:
+        return (
+            "This person's texts were used to train this model: it predicts them better than as many texts of "
+            f"{others} people who are known not to be in its training data (p = {p:.3g})."
+        )
+    return (
+        "No evidence that this person's texts were used to train this model: it predicts them no better than as many "
+        f"texts of {others} people who are known not to be in its training data (p = {p:.2g})."
+    )
+
+
+def _explain_checks(code: str, safeguards: Safeguards) -> str:
+    """Why nothing may be concluded from the p-values; empty if the reason lies in the p-values themselves."""
+    comparability = safeguards.comparability
+    if code == NOT_COMPARABLE and comparability is not None and not comparability.comparable:
+        return f"{_UNKNOWN}. {comparability.reason}"
+    if code == EXPLAINED_BY_TEXTS:
+        return (
+            f"{_UNKNOWN}: a classifier that never saw the model separates these people from the calibration users by "
+            "their texts as well as the model's scores do. Give controls who write about the same things."
+        )
+    if code == PLACEBO_FAILED:
+        return f"{_UNKNOWN}: the same test also accuses calibration users in the place of the audited people."
+    return ""
+
+
+def _explain(decisions: Decisions, code: str, rule: TestRule) -> str:
     """Why it is inconclusive, and what would be needed."""
+    alpha, least = rule.alpha, rule.least
     calibrating = int(decisions.compared_with.max(initial=0))
     if code == "too_little_text":
         return (
@@ -77,12 +113,18 @@ def _explain(decisions: Decisions, code: str, alpha: float, least: int) -> str:
             f"{who} unlike all of the {calibrating} calibration users ({', '.join(reasons)}), so their scores cannot "
             f"be compared. Give controls who write as {like}."
         )
-    many, highest = int(decisions.valid.sum()), decisions.highest
+    many, highest = int(decisions.valid.sum()), int(decisions.highest.sum())
+    needed = required_controls(alpha * max(1, highest) / (many * (2 if decisions.cut.any() else 1)))
+    if not highest:
+        return (
+            f"with {calibrating} calibration users who have as much text, no p-value can be {alpha:g} or less. At "
+            f"least {needed} would be needed."
+        )
+    fewest = int(decisions.compared_with[decisions.highest].min())
     return (
-        f"{highest} of {_name_people(many)} {'is' if highest == 1 else 'are'} predicted better than all "
-        f"of the {calibrating} "
-        f"calibration users, but among so many people that may be a coincidence. At least "
-        f"{required_controls(alpha * highest / many)} calibration users would be needed."
+        f"{highest} of {_name_people(many)} {'is' if highest == 1 else 'are'} predicted better than all calibration "
+        f"users with as much text ({fewest} at the fewest), but among so many people that may be a coincidence. At "
+        f"least {needed} calibration users with as much text would be needed."
     )
 
 

@@ -1,0 +1,166 @@
+"""Beside the p-values of provenance: whether people are comparable, what could have been found, and a placebo."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.common.duplicates import Duplicates
+from recollect.audits.common.guard import Comparability, add_guard, check_matched, explains_scores
+from recollect.audits.common.matching import Matching, match_units
+from recollect.audits.common.outcomes import NO_POWER, Conclusion, conclude
+from recollect.audits.common.placebo import PlaceboRun, run_placebo
+from recollect.audits.common.power import minimum_detectable_auc
+from recollect.audits.provenance.amounts import TextAmounts
+from recollect.audits.provenance.decisions import Decisions, Scorer, TestRule, correct, decide_outcome, score_people
+from recollect.audits.provenance.words import find_owner
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.periods import Period
+from recollect.corpora.record import Record
+from recollect.errors import NotEnoughData
+from recollect.results.result import Placebo, Power
+from recollect.signals.scores import Scores
+from recollect.stats.requirements import required_controls
+
+PLACEBO_RUNS = 40
+"""How many times calibration users play the audited people."""
+TESTED = ("users_found", "lowest_p_corrected", "accuracy", "precision", "recall", "false_positive_rate")
+"""The findings that mean nothing if the people are not comparable with the calibration users."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Safeguards:
+    """What is known of a comparison beside its p-values."""
+
+    duplicates: Duplicates
+    """Texts that are not queried, because somebody else wrote nearly the same."""
+    comparability: Comparability | None
+    """Without the target; None where there is too little to compare."""
+    placebo: Placebo | None
+    matching: Matching
+
+
+def check_people(
+    matching: Matching, sides: tuple[Corpus, Corpus], *, seed: int, period: Period
+) -> Comparability | None:
+    """Whether the audited people are like the calibration users, one person included; None if there is too little.
+
+    Args:
+        matching: Who is compared with whom.
+        sides: The queries of the audited people and of the calibration users.
+        seed: Of the run.
+        period: The calendar period by which dates are compared.
+    """
+    if not matching.strata:
+        return None
+    try:
+        return check_matched(matching, _iter_named(sides[0], 0), _iter_named(sides[1], 1), seed=seed, period=period)
+    except NotEnoughData:
+        return None
+
+
+def _iter_named(corpus: Corpus, side: int) -> Iterator[Record]:
+    """The texts of one side under the names that the matching has for them, each with its owner."""
+    return (replace(record, id=f"{side}{record.id}", user=find_owner(record)) for record in corpus)
+
+
+def play_placebo(scorer: Scorer, amounts: TextAmounts, matching: Matching, rule: TestRule, *, seed: int) -> Placebo:
+    """How often the same tests accuse calibration users that are cut to what the audited people have.
+
+    Args:
+        scorer: The method.
+        amounts: How much everybody has.
+        matching: Of the audited people with the calibration users.
+        rule: From when on somebody is tested, and at which level.
+        seed: Of the run.
+    """
+
+    def accuse(run: PlaceboRun) -> bool:
+        """Whether any of the calibration users that play the audited is found."""
+        played = match_units(run.audited, run.controls, seed=seed)
+        base = amounts.counts.copy()
+        for unit in run.audited:
+            owner = amounts.find(unit.pieces[0].record)[0]
+            base[owner] = 0
+            for piece in unit.pieces:
+                base[amounts.find(piece.record)] = piece.tokens
+        found = score_people(scorer, amounts, played, rule, base)
+        people = amounts.find_units(played)[0]
+        return bool((np.nan_to_num(correct(found, people), nan=1.0) <= rule.alpha).any())
+
+    return run_placebo(matching, accuse, seed=seed, alpha=rule.alpha, runs=PLACEBO_RUNS)
+
+
+def add_safeguards(builder: ResultBuilder, decisions: Decisions, found: Safeguards, rule: TestRule) -> Conclusion:
+    """Write the safeguards into a result; what may be concluded after all of them.
+
+    Args:
+        builder: Of the result; its findings are complete.
+        decisions: About each person.
+        found: What is known beside them.
+        rule: From when on somebody is tested, and at which level.
+    """
+    outcome, code = decide_outcome(decisions, least=rule.least)
+    undecided = code == NO_POWER
+    if undecided:  # the guard comes first
+        outcome, code = "not_found", None
+    builder.dropped |= found.duplicates.counts
+    builder.placebo = found.placebo
+    builder.power, attainable = state_power(decisions, rule)
+    attainable &= not undecided
+    if found.comparability is None or not decisions.tested.any():
+        return conclude(outcome, code=code, placebo=found.placebo, attainable=attainable)
+    named = {finding.name for finding in builder.findings}
+    add_guard(builder, found.comparability, withheld=[name for name in TESTED if name in named])
+    if decisions.matched.any():
+        builder.note(
+            "amounts_matched",
+            f"{int(decisions.matched.sum())} of {len(decisions.users)} people do not have as much text as the "
+            "calibration users: they are compared from as many texts and words, of the same periods where times are "
+            "known.",
+        )
+    explained = explains_scores(found.comparability, *_collect_scores(decisions, found.matching))
+    return conclude(
+        outcome,
+        code=code,
+        guard=builder.guard,
+        placebo=found.placebo,
+        explained=explained,
+        attainable=attainable,
+    )
+
+
+def state_power(decisions: Decisions, rule: TestRule) -> tuple[Power, bool]:
+    """What this design could have found, and whether any outcome of it could have been significant."""
+    people, smallest = int(decisions.valid.sum()), decisions.smallest[decisions.tested]
+    least = float(smallest.min(initial=1.0))
+    factor = 2 if decisions.cut.any() else 1
+    power = Power(
+        smallest_p=least,
+        minimum_detectable_effect=minimum_detectable_auc(
+            1, int(decisions.compared_with.max(initial=0)), alpha=rule.alpha / max(1, people)
+        ),
+        effect_unit="AUC of one person against calibration users",
+        needed={
+            "calibration_users": required_controls(rule.alpha / factor),
+            "calibration_users_to_find_one_person": required_controls(rule.alpha / factor, tests=max(1, people)),
+        },
+    )
+    return power, least <= rule.alpha
+
+
+def _collect_scores(decisions: Decisions, matching: Matching) -> tuple[Scores, Scores]:
+    """The scores of the audited people and of the calibration users, by name."""
+    names = matching.controls.units
+    ours = {user: value for user, value in zip(decisions.users, decisions.score, strict=True) if not np.isnan(value)}
+    known = zip(decisions.calibrating, decisions.calibration, strict=True)
+    theirs = {user: value for user, value in known if user in names and not np.isnan(value)}
+    return _build_scores(ours), _build_scores(theirs)
+
+
+def _build_scores(values: dict[str, float]) -> Scores:
+    """One score per person."""
+    return Scores(tuple(values), tuple(values), np.array(list(values.values()), dtype=np.float64))
