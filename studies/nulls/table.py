@@ -18,18 +18,23 @@ from worlds import Said
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs" / "false-alarms.md"
-SUMMARY = HERE / "results.json"
+SUMMARY, BEFORE = HERE / "results.json", HERE / "before.json"
+"""The rates of the audits as they are, and as they were in 0.1.0."""
 
 
 def main() -> int:
     """Sum up the worlds that were drawn, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path, nargs="?", help="the folder with the worlds; none to write the page only")
+    parser.add_argument("--before", action="store_true", help="these are worlds of an earlier version, to compare with")
     given = parser.parse_args()
     if given.results is not None:
-        SUMMARY.write_text(json.dumps(sum_up(given.results), indent=1) + "\n")
+        file = BEFORE if given.before else SUMMARY
+        file.write_text(json.dumps(sum_up(given.results), indent=1) + "\n")
+    if given.before:
+        return 0
     summary = json.loads(SUMMARY.read_text())
-    PAGE.write_text(write_page(summary))
+    PAGE.write_text(write_page(summary, json.loads(BEFORE.read_text())))
     failing = [row["cell"] for row in summary["rates"] if not row["holds"]]
     failing += [f"coverage of {row['finding']}" for row in summary["coverage"] if not row["holds"]]
     print("\n".join(f"FAIL {name}" for name in failing) or "Every rate holds.")
@@ -72,8 +77,17 @@ def _decide(rows: list[dict[str, Any]], names: Sequence[str]) -> None:
         row["holds"] = all(row[f"{name}_corrected"] >= LEVEL for name in names)
 
 
-def write_page(summary: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """The page."""
+Summary = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+def write_page(summary: Summary, before: Summary) -> str:
+    """The page.
+
+    Args:
+        summary: The rates and the coverage of the audits as they are.
+        before: As they were.
+    """
+    earlier = {row["cell"]: row for row in before["rates"]}
     rates = sorted(summary["rates"], key=lambda row: not row["decides"])
     text = (HERE / "page.template.md").read_text()
     worlds = sum(row["worlds"] for row in rates)
@@ -82,18 +96,16 @@ def write_page(summary: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
         text.replace("<!-- worlds -->", f"{worlds:,}")
         .replace("<!-- cells -->", str(len(rates)))
         .replace("<!-- contradictory -->", f"{contradictory:,}")
-        .replace("<!-- decides -->", _write_rates([row for row in rates if row["decides"]]))
-        .replace("<!-- others -->", _write_rates([row for row in rates if not row["decides"]]))
+        .replace("<!-- decides -->", _write_rates([row for row in rates if row["decides"]], earlier))
+        .replace("<!-- others -->", _write_rates([row for row in rates if not row["decides"]], earlier))
         .replace("<!-- coverage -->", _write_coverage(summary["coverage"]))
     )
 
 
-def _write_rates(rows: Sequence[Mapping[str, Any]]) -> str:
+def _write_rates(rows: Sequence[Mapping[str, Any]], earlier: Mapping[str, Mapping[str, Any]]) -> str:
     """One row per cell."""
-    head = (
-        "audit | design | worlds | found | somebody named | p ≤ 0.05 | inconclusive | of it guard | by target | holds"
-    )
-    lines = [f"| {head} |", "|---|---|--:|--:|--:|--:|--:|--:|--:|---|"]
+    columns = ("audit", "design", "worlds", "found", "somebody named", "p ≤ 0.05", "inconclusive", "of it guard")
+    lines = [f"| {' | '.join((*columns, 'by target', 'holds', '0.1.0'))} |", f"|---|---|{'--:|' * 7}---|--:|"]
     for row in rows:
         cells = [
             row["audit"],
@@ -102,9 +114,15 @@ def _write_rates(rows: Sequence[Mapping[str, Any]]) -> str:
             *(_write_share(row[name]) for name in ("found", "named", "low_p", "inconclusive", "guarded")),
             f"{100 * min(row['by_target'].values()):.0f}–{100 * max(row['by_target'].values()):.0f} %",
             "yes" if row["holds"] else "**no**",
+            _write_share(_find_worst(earlier.get(row["cell"]))),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _find_worst(row: Mapping[str, Any] | None) -> float | None:
+    """The largest of the three rates."""
+    return None if row is None else max(row["found"], row["named"], row["low_p"] or 0.0)
 
 
 def _write_coverage(rows: Sequence[Mapping[str, Any]]) -> str:
