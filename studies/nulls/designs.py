@@ -1,7 +1,7 @@
 """Designs: how many people are audited against how many controls, with how many records each, and what differs.
 
 Nobody in these worlds was in the target's training set, but in designs that say so (`inside`): whatever an audit finds
-is a false alarm.
+is a false positive.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rates of false alarms with the target as cluster, and which of them are above what is stated."""
+"""Rates of false positives with the target as cluster, and which of them are above what is stated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of false alarms: trains targets once, then draws worlds in which there is nothing to find."""
+"""The table of false positives: trains targets once, then draws worlds in which there is nothing to find."""
 
 from __future__ import annotations
 

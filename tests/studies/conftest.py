@@ -13,7 +13,7 @@ STUDIES = Path(__file__).resolve().parents[2] / "studies"
 
 @pytest.fixture(scope="module")
 def nulls():
-    """Modules of the study of false alarms, by name; they are forgotten at the end."""
+    """Modules of the study of false positives, by name; they are forgotten at the end."""
     path, before = list(sys.path), set(sys.modules)
     sys.path.insert(0, str(STUDIES / "nulls"))
     yield importlib.import_module

@@ -1,4 +1,4 @@
-"""The study of false alarms: ten of its cells on small made-up scores, and how it counts."""
+"""The study of false positives: ten of its cells on small made-up scores, and how it counts."""
 
 from __future__ import annotations
 
