@@ -12,18 +12,18 @@ from recollect.corpora.record import Record
 from recollect.models.answers import Answers
 from recollect.stats.significance import binomial_p
 
-PEOPLE, RECORDS, WORLDS = 330, 4, 10
+PEOPLE, RECORDS, WORLDS = 330, 4, 8
 CELLS = (
     ("membership-user-loss", "equal"),
-    ("membership-user-ratio", "equal"),
-    ("membership-user-loss", "ties"),
+    ("membership-user-loss", "1-record"),
+    ("membership-user-ratio", "one-1-record"),
+    ("membership-user-loss", "known"),
     ("membership-user-loss", "heavy-tails"),
     ("membership-user-lira", "equal"),
-    ("membership-record-loss", "equal"),
-    ("leakage", "equal"),
+    ("membership-record-loss", "short"),
+    ("leakage", "sixth-controls"),
     ("provenance", "one"),
     ("removal-set", "equal"),
-    ("membership-user-loss", "known"),
 )
 
 
