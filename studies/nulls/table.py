@@ -30,11 +30,11 @@ def main() -> int:
     given = parser.parse_args()
     if given.results is not None:
         file = BEFORE if given.before else SUMMARY
-        file.write_text(json.dumps(sum_up(given.results), indent=1) + "\n")
+        file.write_text(json.dumps(sum_up(given.results), indent=1) + "\n", encoding="utf-8")
     if given.before:
         return 0
-    summary = json.loads(SUMMARY.read_text())
-    PAGE.write_text(write_page(summary, json.loads(BEFORE.read_text())))
+    summary = json.loads(SUMMARY.read_text(encoding="utf-8"))
+    PAGE.write_text(write_page(summary, json.loads(BEFORE.read_text(encoding="utf-8"))), encoding="utf-8")
     failing = [row["cell"] for row in summary["rates"] if not row["holds"]]
     failing += [f"coverage of {row['finding']}" for row in summary["coverage"] if not row["holds"]]
     print("\n".join(f"FAIL {name}" for name in failing) or "Every rate holds.")
@@ -46,7 +46,9 @@ def sum_up(folder: Path) -> dict[str, list[dict[str, Any]]]:
     rows, intervals = list[dict[str, Any]](), dict[str, list[tuple[str, bool]]]()
     for cell in list_cells():
         files = [folder / name / f"{cell.name}.json" for name in cell.sets]
-        said = [Said(**each) for file in files if file.exists() for each in json.loads(file.read_text())]
+        said = [
+            Said(**each) for file in files if file.exists() for each in json.loads(file.read_text(encoding="utf-8"))
+        ]
         if not said:
             continue
         for each in said:
@@ -56,7 +58,15 @@ def sum_up(folder: Path) -> dict[str, list[dict[str, Any]]]:
         if cell.design.inside:
             continue
         about = {"audit": cell.method.name, "design": cell.design.title, "exchangeable": cell.design.exchangeable}
-        rows.append({"cell": cell.name, **about, "decides": cell.worlds == MANY, **asdict(summarise(cell, said))})
+        rows.append(
+            {
+                "cell": cell.name,
+                **about,
+                "decides": cell.worlds == MANY,
+                "wanted": cell.worlds,
+                **asdict(summarise(cell, said)),
+            }
+        )
     coverage = [measure_coverage(name, held) for name, held in sorted(intervals.items())]
     _decide(rows, ("p", "guarded_p"))
     _decide(coverage, ("p",))
@@ -89,16 +99,29 @@ def write_page(summary: Summary, before: Summary) -> str:
     """
     earlier = {row["cell"]: row for row in before["rates"]}
     rates = sorted(summary["rates"], key=lambda row: not row["decides"])
-    text = (HERE / "page.template.md").read_text()
+    text = (HERE / "page.template.md").read_text(encoding="utf-8")
     worlds = sum(row["worlds"] for row in rates)
     contradictory = round(sum(row["worlds"] * row["contradictory"] for row in rates))
     return (
         text.replace("<!-- worlds -->", f"{worlds:,}")
         .replace("<!-- cells -->", str(len(rates)))
+        .replace("<!-- unfinished -->", _describe_progress(rates))
         .replace("<!-- contradictory -->", f"{contradictory:,}")
         .replace("<!-- decides -->", _write_rates([row for row in rates if row["decides"]], earlier))
         .replace("<!-- others -->", _write_rates([row for row in rates if not row["decides"]], earlier))
         .replace("<!-- coverage -->", _write_coverage(summary["coverage"]))
+    )
+
+
+def _describe_progress(rates: Sequence[Mapping[str, Any]]) -> str:
+    """What is missing from a full run; empty if nothing is."""
+    wanted = {cell.name: cell.worlds for cell in list_cells() if not cell.design.inside}
+    drawn = {row["cell"]: row["worlds"] for row in rates}
+    if all(drawn.get(name, 0) >= worlds for name, worlds in wanted.items()):
+        return ""
+    return (
+        f"**This is a part of a full run**, which has {len(wanted)} cells, 800 worlds in cells that decide and 200 in "
+        "others: with few worlds, only large errors can be seen."
     )
 
 
@@ -113,11 +136,18 @@ def _write_rates(rows: Sequence[Mapping[str, Any]], earlier: Mapping[str, Mappin
             str(row["worlds"]),
             *(_write_share(row[name]) for name in ("found", "named", "low_p", "inconclusive", "guarded")),
             f"{100 * min(row['by_target'].values()):.0f}–{100 * max(row['by_target'].values()):.0f} %",
-            "yes" if row["holds"] else "**no**",
+            _write_holding(row),
             _write_share(_find_worst(earlier.get(row["cell"]))),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _write_holding(row: Mapping[str, Any]) -> str:
+    """Whether the rates of a cell hold."""
+    if not row["holds"]:
+        return "**no**"
+    return "yes" if row["worlds"] >= row["wanted"] else "so far"
 
 
 def _find_worst(row: Mapping[str, Any] | None) -> float | None:

@@ -135,6 +135,12 @@ def test_targets_of_one_period_were_trained_on_people_of_it(nulls, people):
         assert set(members) <= set(inside)
 
 
+def test_the_page_of_the_docs_is_written_from_the_results(nulls):
+    table = nulls("table")
+    summaries = [json.loads(file.read_text(encoding="utf-8")) for file in (table.SUMMARY, table.BEFORE)]
+    assert table.PAGE.read_text(encoding="utf-8") == table.write_page(*summaries)
+
+
 def _write(rng):
     """A text of some words, frequent ones more often."""
     return " ".join(f"word{int(300 ** rng.random())}" for _ in range(int(rng.integers(5, 14))))
