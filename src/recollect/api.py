@@ -45,9 +45,9 @@ def build_verb_function(verb: str) -> Callable[..., AuditResult]:
     kind = AUDITS.load(name)
 
     def function(model: Any, corpus: Any = None, *, session: Session | None = None, **given: Any) -> AuditResult:
-        return _choose_session(session, given, ("work", "shared_work", "work_limit_gb", "workers", "threads")).audit(
-            name, model, corpus, **given
-        )
+        return _choose_session(
+            session, given, ("work", "shared_work", "work_limit_gb", "real_names", "named", "workers", "threads")
+        ).audit(name, model, corpus, **given)
 
     function.__name__ = function.__qualname__ = verb
     function.__doc__ = _build_documentation(kind)
@@ -85,7 +85,10 @@ def _list_arguments(kind: Any) -> list[_Argument]:
         ]
     found += [("session", None, "Shares what it loaded with other calls, and has work folder, workers and threads.")]
     docs = field_docs(Session)
-    return found + [(name, None, docs[name]) for name in ("work", "shared_work", "work_limit_gb", "workers", "threads")]
+    return found + [
+        (name, None, docs[name])
+        for name in ("work", "shared_work", "work_limit_gb", "real_names", "named", "workers", "threads")
+    ]
 
 
 def _get_default(setting: dataclasses.Field[Any]) -> Any:
@@ -143,7 +146,17 @@ def check(plan: str | Path, *, session: Session | None = None, **options: Any) -
 def _choose_session(
     session: Session | None,
     options: dict[str, Any],
-    names: Sequence[str] = ("work", "shared_work", "work_limit_gb", "seed", "workers", "threads", "progress"),
+    names: Sequence[str] = (
+        "work",
+        "shared_work",
+        "work_limit_gb",
+        "real_names",
+        "named",
+        "seed",
+        "workers",
+        "threads",
+        "progress",
+    ),
 ) -> Session:
     """The session that is given, or one with the settings of a session among the options, taken out of them."""
     own = {name: value for name in names if (value := options.pop(name, None)) is not None}

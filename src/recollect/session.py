@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from recollect.models.store import AnswerStore
     from recollect.pipeline.forecast import Forecast, ImpossibleAudit
     from recollect.pipeline.run import FinishedRun
+    from recollect.report.words import Naming
     from recollect.stats.intervals import Estimate
 
 
@@ -42,6 +43,10 @@ class AuditResult:
     finished_run: FinishedRun = field(repr=False)
     folder: Path | None = None
     """The run folder in which it is kept; None if it is in memory only."""
+    real_names: bool = False
+    """Whether people and records are shown by their own ids in place of pseudonyms."""
+    named: Collection[str] = ()
+    """Users and records that are shown by their own ids in any case."""
 
     @property
     def result(self) -> Result:
@@ -77,7 +82,7 @@ class AuditResult:
         from recollect.report.report_writer import write_report
 
         self.finished_run.write_folder(Path(folder))
-        write_report(Path(folder), show_text=self._audits_showing_text)
+        write_report(Path(folder), show_text=self._audits_showing_text, real_names=self.real_names, named=self.named)
         return Path(folder)
 
     def report(self, file: str | Path) -> Path:
@@ -86,7 +91,20 @@ class AuditResult:
 
         with make_scratch_folder(Path(file).parent) as scratch:
             self.finished_run.write_folder(scratch)
-            return write_report(scratch, Path(file), show_text=self._audits_showing_text)
+            return write_report(
+                scratch,
+                Path(file),
+                show_text=self._audits_showing_text,
+                real_names=self.real_names,
+                named=self.named,
+            )
+
+    @property
+    def naming(self) -> Naming:
+        """How people and records are called where the result is shown."""
+        from recollect.report.words import choose_naming
+
+        return choose_naming(self.folder, real_names=self.real_names, named=self.named)
 
     @property
     def _audits_showing_text(self) -> list[str]:
@@ -94,15 +112,18 @@ class AuditResult:
         return [self.result.audit] if self.result.settings.get("show_text") is True else []
 
     def __repr__(self) -> str:
+        from recollect.results.result import render_text
         from recollect.results.summary import build_summary_rows
 
         rows = [f"  {row.name}: {row.value} ({row.interval})" for row in build_summary_rows(self.result)]
-        return "\n".join([f"{self.result.audit}: {self.result.outcome}. {self.result.verdict_text}", *rows])
+        return "\n".join(
+            [f"{self.result.audit}: {self.result.outcome}. {render_text(self.result.verdict, self.naming)}", *rows]
+        )
 
     def _repr_html_(self) -> str:
         from recollect.report.notebook import render_notebook_html
 
-        return render_notebook_html(self.result, dict(self.result.tables_in_memory))
+        return render_notebook_html(self.result, dict(self.result.tables_in_memory), naming=self.naming)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +149,10 @@ class Session:
     """How many gigabytes the work folder may hold; nothing is begun in one that has reached that."""
     shared_work: bool = False
     """Whether the work folder may belong to somebody else, whose scores and models are then trusted."""
+    real_names: bool = False
+    """Whether people and records are shown by their own ids in place of pseudonyms."""
+    named: Collection[str] = ()
+    """Users and records that are shown by their own ids in any case."""
     progress: Progress = ignore_progress
     """Told now and then what is being done, and how far it is."""
     _sources: Sources = field(default_factory=Sources, repr=False)
@@ -150,9 +175,11 @@ class Session:
         plan = self.plan(name, model, corpus, **given)
         with _hold_run_folder(folder):
             finished = finish(plan, folder, sources=self._sources, progress=self.progress)
-            result = AuditResult(finished_run=finished, folder=folder)
+            result = AuditResult(finished_run=finished, folder=folder, real_names=self.real_names, named=self.named)
             if folder is not None:
-                write_report(folder, show_text=result._audits_showing_text)
+                write_report(
+                    folder, show_text=result._audits_showing_text, real_names=self.real_names, named=self.named
+                )
         return result
 
     def plan(self, name: str, model: Any, corpus: Any = None, **given: Any) -> Plan:
@@ -220,8 +247,12 @@ class Session:
         planned = dataclasses.replace(planned, plans=plans)
         with _hold_run_folder(planned.out):
             finished = list(run_all(planned, sources=self._sources, progress=self.progress))
-            results = [AuditResult(finished_run=each, folder=planned.out) for each in finished]
-            write_report(planned.out, show_text=[name for result in results for name in result._audits_showing_text])
+            results = [
+                AuditResult(finished_run=each, folder=planned.out, real_names=self.real_names, named=self.named)
+                for each in finished
+            ]
+            showing = [name for result in results for name in result._audits_showing_text]
+            write_report(planned.out, show_text=showing, real_names=self.real_names, named=self.named)
         return results
 
     def check(self, plan: str | Path, **changes: Any) -> list[Forecast | ImpossibleAudit]:

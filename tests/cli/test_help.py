@@ -20,6 +20,8 @@ RUN = {
     "--work",
     "--shared-work",
     "--work-limit-gb",
+    "--real-names",
+    "--name",
     "--seed",
     "--workers",
     "--threads",

@@ -21,6 +21,8 @@ from recollect.cli.options import (
     AsJson,
     CorpusOptions,
     ModelOptions,
+    Named,
+    RealNames,
     Seed,
     SharedWork,
     Threads,
@@ -67,9 +69,10 @@ def _run(audit: str, fields: list[DeclaredField], options: Mapping[str, Any]) ->
     given = parse_given(fields, options)
     with console.show_stages() as progress:
         running = {
-            name: options[name] for name in ("work", "shared_work", "work_limit_gb", "seed", "workers", "threads")
+            name: options[name]
+            for name in ("work", "shared_work", "work_limit_gb", "real_names", "seed", "workers", "threads")
         }
-        session = Session(**running, progress=progress)
+        session = Session(**running, named=options["named"] or (), progress=progress)
         given |= {"fail_if": options["fail_if"] or [], "about": _parse_about(options["about"])}
         result = session.audit(audit, options["model"], options.get("corpus"), out=out, **given)
     from recollect.cli.results import say_where, show_result
@@ -193,6 +196,8 @@ def _build_run_parameters() -> list[inspect.Parameter]:
                 rich_help_panel=RUN_PANEL,
             ),
         ] = None,
+        real_names: RealNames = False,
+        named: Named = None,
         json: AsJson = False,
         work: Work = Path(".recollect"),
         shared_work: SharedWork = False,

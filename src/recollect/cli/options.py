@@ -81,6 +81,23 @@ Threads = Annotated[
 ShowText = Annotated[
     bool, typer.Option("--show-text", help="Show text from corpora and secrets as it is, instead of masked.")
 ]
+RealNames = Annotated[
+    bool,
+    typer.Option(
+        "--real-names",
+        help="Show users and records by their own ids; elsewhere but in files and --json they have pseudonyms.",
+        rich_help_panel=RUN_PANEL,
+    ),
+]
+Named = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--name",
+        metavar="ID",
+        help="Show this user or record by its own id, and others by pseudonyms. May be repeated.",
+        rich_help_panel=RUN_PANEL,
+    ),
+]
 RecipeChanges = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="SETTING=VALUE", help="Change a setting of the recipe: --set units=200."),

@@ -10,7 +10,7 @@ import typer
 
 from recollect.cli import console
 from recollect.cli.exit_status import AuditStatus, determine_status, exit_with_status
-from recollect.cli.options import AsJson, SharedWork
+from recollect.cli.options import AsJson, Named, RealNames, SharedWork
 from recollect.cli.verbs import COULD_NOT
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def run(
         Path | None, typer.Option(metavar="DIR", help="The run folder. (default: the plan's, else PLAN-run)")
     ] = None,
     shared_work: SharedWork = False,
+    real_names: RealNames = False,
+    named: Named = None,
     json: AsJson = False,
 ) -> None:
     """Run every audit that a plan names, into one run folder with one report.
@@ -49,9 +51,8 @@ def run(
     from recollect.session import Session
 
     with console.show_stages() as progress:
-        results = Session(shared_work=shared_work, progress=progress).run(
-            plan, out=out, set=changes or (), only=only or ()
-        )
+        session = Session(shared_work=shared_work, real_names=real_names, named=named or (), progress=progress)
+        results = session.run(plan, out=out, set=changes or (), only=only or ())
     if json:
         console.print_json([each.result.model_dump(mode="json") for each in results])
     else:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from recollect.cli import console
-from recollect.cli.options import ShowText
+from recollect.cli.options import Named, RealNames, ShowText
 
 
 def report(
@@ -18,15 +18,19 @@ def report(
         typer.Option(metavar="FILE", help="An .html or .md file. (default: both in the run folder)"),
     ] = None,
     show_text: ShowText = False,
+    real_names: RealNames = False,
+    named: Named = None,
 ) -> None:
     """Build the report of a run anew: one HTML page for people, and Markdown for pull requests.
 
     It is made of the results and tables in the run folder alone: no model is loaded, nothing is scored or downloaded.
     Text from corpora is masked; --show-text shows what the run kept: the text itself, if it was run with --show-text
-    too.
+    too. Users and records have pseudonyms, the same in all reports of a run folder, unless they are named (--name) or
+    all are to be (--real-names).
 
     `recollect report run`
     """
     from recollect.report.report_writer import write_report
 
-    console.say(f"The report is in {write_report(folder, out, show_text=show_text)}.")
+    written = write_report(folder, out, show_text=show_text, real_names=real_names, named=named or ())
+    console.say(f"The report is in {written}.")

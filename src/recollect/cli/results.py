@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from recollect.cli import console
 
 if TYPE_CHECKING:
+    from recollect.report.words import Naming
     from recollect.results.result import Result
     from recollect.session import AuditResult
 
@@ -24,18 +25,19 @@ def show_result(shown: AuditResult, *, out: Path | None, as_json: bool) -> None:
     if as_json:
         console.print_json(result.model_dump(mode="json"))
     else:
-        _print_verdict(result)
-        list_rows(result)
-        for line in _list_remarks(result, kept=out is not None):
+        _print_verdict(result, shown.naming)
+        list_rows(result, shown.naming)
+        for line in _list_remarks(result, shown.naming, kept=out is not None):
             console.say(line)
     if out is None and result.tables:
         console.say(f"Give --out DIR to keep the result, its tables ({', '.join(result.tables)}) and a report.")
 
 
-def _print_verdict(result: Result) -> None:
+def _print_verdict(result: Result, naming: Naming) -> None:
     """The verdict, and the first numbers with their intervals."""
     from recollect.report.presentations import find_presentation
     from recollect.report.questions import choose_light
+    from recollect.results.result import render_text
     from recollect.results.summary import build_summary_rows
 
     declared = find_presentation(result.audit)
@@ -46,10 +48,11 @@ def _print_verdict(result: Result) -> None:
         [row.name.replace("_", " "), row.value, "" if finding.interval is None else row.interval]
         for row, finding in zip(build_summary_rows(first), first.findings, strict=True)
     ]
-    console.print_grid(f"{result.audit}: {choose_light(result, declared).words}. {result.verdict_text}", rows)
+    verdict = render_text(result.verdict, naming)
+    console.print_grid(f"{result.audit}: {choose_light(result, declared).words}. {verdict}", rows)
 
 
-def list_rows(result: Result) -> None:
+def list_rows(result: Result, naming: Naming) -> None:
     """The first rows of the table that the audit declares as worth listing; corpus text is masked there already."""
     from recollect.report.presentations import find_presentation
     from recollect.report.tables import build_table, narrow_view
@@ -59,7 +62,7 @@ def list_rows(result: Result) -> None:
         return
     whole, path = result.tables_in_memory[declared.listed], result.tables[declared.listed]
     view = narrow_view(declared.listed, whole, declared.tables.get(declared.listed))
-    table = build_table(declared.listed, whole, view, path=path, show_text=True)
+    table = build_table(declared.listed, whole, view, path=path, show_text=True, naming=naming)
     rows = [[cell.words for cell in row] for row in table.rows[: view.terminal_rows]]
     if rows:
         more = f" ({len(rows)} of {table.total:,})" if len(rows) < table.total else ""
@@ -71,7 +74,7 @@ def say_where(folder: Path) -> None:
     console.say(f"The report is in {folder}/report.html.")
 
 
-def _list_remarks(result: Result, *, kept: bool) -> Sequence[str]:
+def _list_remarks(result: Result, naming: Naming, *, kept: bool) -> Sequence[str]:
     """The first note, what is missing from the numbers, other notes; and how much else there is to read."""
     from recollect.results.result import render_text
     from recollect.results.summary import describe_count, group_withheld
@@ -79,7 +82,7 @@ def _list_remarks(result: Result, *, kept: bool) -> Sequence[str]:
     missing = [f"Withheld: {each.names}: {each.reason}" for each in group_withheld(result)]
     missing += [f"Skipped: {each.finding}: {each.reason}" for each in result.skipped if each.finding is not None]
     missing += [f"Dropped: {count:,} ({describe_count(reason)})" for reason, count in result.dropped.items()]
-    notes = [f"Note: {render_text(note.text)}" for note in result.notes]
+    notes = [f"Note: {render_text(note.text, naming)}" for note in result.notes]
     remarks = [*notes[:1], *missing, *notes[1:]]
     more = {
         "more number": len(result.findings[MAX_NUMBERS:]),

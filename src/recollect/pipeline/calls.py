@@ -50,6 +50,8 @@ SHARED_ARGUMENTS = (
             "work",
             "shared_work",
             "work_limit_gb",
+            "real_names",
+            "named",
             "workers",
             "threads",
             "session",

@@ -90,7 +90,9 @@ def build_answer(
         rows=tuple(map(_add_next_step, build_summary_rows(result), result.findings)),
         figures=tuple(figures),
         tables=tuple(
-            build_table(name, tables[name], presentation.tables.get(name), path=path, show_text=as_it_stands)
+            build_table(
+                name, tables[name], presentation.tables.get(name), path=path, show_text=as_it_stands, naming=naming
+            )
             for name, path in result.tables.items()
             if name in tables and name not in presentation.drawn
         ),

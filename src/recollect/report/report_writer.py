@@ -10,6 +10,7 @@ from recollect.files import write_text
 from recollect.report.html import render_html
 from recollect.report.markdown import render_markdown
 from recollect.report.report import Report, build_report
+from recollect.report.words import choose_naming
 from recollect.results.folders import RunFolder
 from recollect.results.run_manifest import refuse_changed_run, write_run_manifest
 
@@ -17,7 +18,14 @@ RENDERERS: dict[str, Callable[[Report], str]] = {".html": render_html, ".md": re
 """How a report is written, by the ending of its file."""
 
 
-def write_report(folder: Path, out: Path | None = None, *, show_text: bool | Collection[str] = False) -> Path:
+def write_report(
+    folder: Path,
+    out: Path | None = None,
+    *,
+    show_text: bool | Collection[str] = False,
+    real_names: bool = False,
+    named: Collection[str] = (),
+) -> Path:
     """Rebuild the report of a run folder from its results and tables, and tell where it is.
 
     Args:
@@ -25,6 +33,8 @@ def write_report(folder: Path, out: Path | None = None, *, show_text: bool | Col
         out: The one file to write, `.html` or `.md`; None for `report.html` and `report.md` in the run folder, whose
             `manifest.json` is written then, too.
         show_text: Whether text from corpora is shown, where the run kept it; or of which audits.
+        real_names: Whether people and records are shown by their own ids in place of pseudonyms.
+        named: Who is shown by their own ids in any case.
 
     Raises:
         PlanError: The file has another ending.
@@ -39,7 +49,8 @@ def write_report(folder: Path, out: Path | None = None, *, show_text: bool | Col
             code="unknown_report_format",
         )
     refuse_changed_run(folder)
-    report = build_report(run, show_text=show_text)
+    naming = choose_naming(folder, real_names=real_names, named=named, keep=out is None)
+    report = build_report(run, show_text=show_text, naming=naming)
     for file in files:
         write_text(file, RENDERERS[file.suffix](report))
     if out is None:

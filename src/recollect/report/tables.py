@@ -6,17 +6,20 @@ import itertools
 import math
 import sys
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 
-from recollect.report.words import fit
+from recollect.report.words import Naming, fit, get_own_id
 from recollect.results.presentation import TableView
+from recollect.results.result import Mention
 from recollect.results.summary import format_number
 from recollect.results.text_masks import mask_text
 
 TEXT_COLUMNS = frozenset({"text", "secret", "sequence", "context", "source", "target"})
 """Columns that hold text from corpora, in the tables of every audit."""
+ID_COLUMNS: Final[dict[str, Literal["user", "record"]]] = {"user": "user", "record": "record"}
+"""Columns that name people or records, likewise."""
 MAX_FLOAT = sys.float_info.max
 """What infinity is sorted as: the script of the page knows no "inf"."""
 MAX_CELLS, MAX_CHARACTERS, MAX_CELL_CHARACTERS = 5_000, 100_000, 300
@@ -51,7 +54,15 @@ class Table:
     """Where all of it is in the run folder."""
 
 
-def build_table(name: str, table: pa.Table, view: TableView | None, *, path: str, show_text: bool) -> Table:
+def build_table(
+    name: str,
+    table: pa.Table,
+    view: TableView | None,
+    *,
+    path: str,
+    show_text: bool,
+    naming: Naming = get_own_id,
+) -> Table:
     """A table as it is shown.
 
     Args:
@@ -60,6 +71,7 @@ def build_table(name: str, table: pa.Table, view: TableView | None, *, path: str
         view: Which columns matter; None to show all.
         path: Where it is in the run folder.
         show_text: Whether text from corpora is shown as it is in the table.
+        naming: How people and records are called.
     """
     shown = view or TableView(caption=f"Table “{name}”")
     wanted = shown.columns or {column: column.replace("_", " ") for column in table.column_names}
@@ -68,7 +80,10 @@ def build_table(name: str, table: pa.Table, view: TableView | None, *, path: str
         table = table.sort_by([(shown.first, "descending")])
     head = table.select(list(headings)).slice(0, max(1, MAX_CELLS // max(1, len(headings))))
     columns = [
-        [_build_cell(value, mask=column in TEXT_COLUMNS and not show_text) for value in head.column(column).to_pylist()]
+        [
+            _build_cell(value, mask=column in TEXT_COLUMNS and not show_text)
+            for value in _rename(head.column(column).to_pylist(), ID_COLUMNS.get(column), naming)
+        ]
         for column in headings
     ]
     return Table(
@@ -81,6 +96,13 @@ def build_table(name: str, table: pa.Table, view: TableView | None, *, path: str
         left_out=tuple(column for column in table.column_names if column not in headings),
         path=path,
     )
+
+
+def _rename(values: list[Any], kind: Literal["user", "record"] | None, naming: Naming) -> list[Any]:
+    """The values of a column; ids of people or records as they are called."""
+    if kind is None:
+        return values
+    return [None if value is None else naming(Mention(kind=kind, id=str(value))) for value in values]
 
 
 def narrow_view(name: str, table: pa.Table, view: TableView | None) -> TableView:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from pathlib import Path
 
+from recollect.results.pseudonyms import load_pseudonyms
 from recollect.results.result import Mention, Text, render_text
 from recollect.results.text_masks import mask_unless_shown
 
@@ -26,6 +28,20 @@ def fit(text: str, most: int = MAX_CHARACTERS) -> str:
 def get_own_id(mention: Mention) -> str:
     """A person or a record under its own id."""
     return mention.id
+
+
+def choose_naming(
+    folder: Path | None, *, real_names: bool = False, named: Collection[str] = (), keep: bool = True
+) -> Naming:
+    """How people and records are called in the views of a run folder.
+
+    Args:
+        folder: The run folder; None for a result that is in memory only.
+        real_names: Whether all are called by their own ids.
+        named: Who is called by their own ids in any case.
+        keep: Whether the folder may get a key for its pseudonyms if it has none.
+    """
+    return get_own_id if real_names else load_pseudonyms(folder, named=named, keep=keep)
 
 
 def render_sentence(text: Text, naming: Naming = get_own_id) -> str:
