@@ -47,7 +47,7 @@ def commands(readme):
     """The commands of an example, each with the status that it is said to end with."""
     for line in BLOCK.search(readme.read_text())[1].splitlines():
         words = shlex.split(line, comments=True)
-        said = re.search(r"# status (\d)", line)
+        said = re.search(r"# exit status (\d)", line)
         yield words, int(said[1]) if said else 0
 
 
