@@ -83,6 +83,7 @@ STREAMS = [
     (labels.STREAM_EXPOSURE_ROOT, ("exposure", "root"), 0.7688305753528023),
     (labels.STREAM_LEAKAGE, "leakage", 0.5422150260454432),
     (labels.STREAM_LEAKAGE_MATCHING, ("leakage", "matching"), 0.7078710736445724),
+    (labels.STREAM_LEAKAGE_PERMUTATION, ("leakage", "permutation"), 0.45622202031907566),
     (labels.STREAM_MEMBERSHIP, "membership", 0.10982398499845247),
     (labels.STREAM_SUSCEPTIBLE, "susceptible", 0.5660220288461913),
     (labels.STREAM_CALIBRATION, "calibration", 0.642427719093986),

@@ -56,6 +56,7 @@ STREAM_EXPOSURE_DRAWS = ("exposure", "draws")
 STREAM_EXPOSURE_ROOT = ("exposure", "root")
 STREAM_LEAKAGE = "leakage"
 STREAM_LEAKAGE_MATCHING = ("leakage", "matching")
+STREAM_LEAKAGE_PERMUTATION = ("leakage", "permutation")
 STREAM_MEMBERSHIP = "membership"
 STREAM_SUSCEPTIBLE = "susceptible"
 STREAM_CALIBRATION = "calibration"

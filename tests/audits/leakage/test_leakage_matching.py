@@ -131,3 +131,17 @@ def test_one_stratum_is_a_rank_test_and_strata_do_not_mix_levels():
     assert together > 0.01, "users of the high stratum are above the controls of the low one, which says nothing"
     assert compute_van_elteren_p([(low[0] + 2, low[1]), (high[0] + 2, high[1])]) < 1e-9
     assert compute_van_elteren_p([(np.zeros(3), np.zeros(4)), (np.ones(3), np.ones(4))]) == 1.0
+
+
+@pytest.mark.parametrize("leaking", [1, 3, 10])
+def test_a_few_leaks_among_many_zeros_are_tested_by_permutation(leaking):
+    """The normal approximation of a rank test takes one leak among 160 users for significant."""
+    pooled = np.zeros(160)
+    pooled[:leaking] = np.arange(1, leaking + 1)
+    rng, found, draws = np.random.default_rng(leaking), 0, 60
+    for _ in range(draws):
+        mixed = rng.permutation(pooled)
+        found += compute_van_elteren_p([(mixed[:40], mixed[40:])]) <= ALPHA
+    assert binomial_p(found, draws, ALPHA) > 0.001
+    all_of_them = np.r_[pooled[:leaking], np.zeros(40 - leaking)], np.zeros(120)
+    assert compute_van_elteren_p([all_of_them]) == pytest.approx((40 / 160) ** leaking, rel=0.2, abs=0.02)
