@@ -15,7 +15,7 @@ from recollect.digests import digest
 from recollect.errors import StoreError
 from recollect.execution.backend import Failure
 from recollect.execution.local import LocalBackend
-from recollect.files import make_private_folder, read_checked_json, read_json, write_checked_json
+from recollect.files import hold_lock, read_checked_json, read_json, write_checked_json
 from recollect.recipes.job import TRAINING_REVISION
 from recollect.recipes.layout_trial import WorkerLayout, pick_layout
 from recollect.recipes.recipe import Recipe
@@ -121,17 +121,21 @@ def _choose_layout(fleet: Fleet, work: Path, missing: list[str]) -> WorkerLayout
     if not missing:
         return WorkerLayout(workers=1, threads=1)
     note = work / "fleets" / f"{digest(fleet.recipe.digest, fleet.corpus.digest, fleet.seed)}.json"
-    if note.exists():
-        do, code = "Delete it; the layout is then picked anew.", "layout_damaged"
-        try:
-            return WorkerLayout(**read_checked_json(note, do=do, code=code))
-        except (TypeError, ValueError) as error:
-            raise StoreError(f"{note} is damaged.", do=do, code=code) from error
-    picked = pick_layout(fleet.recipe, fleet.cohorts.select_corpus(fleet.corpus, missing[0]), models=len(missing))
-    write_checked_json(
-        make_private_folder(note.parent) / note.name, {"workers": picked.workers, "threads": picked.threads}
-    )
+    with hold_lock(note.parent, purpose="choosing a layout in", temporary=True):
+        if note.exists():
+            return _read_layout(note)
+        picked = pick_layout(fleet.recipe, fleet.cohorts.select_corpus(fleet.corpus, missing[0]), models=len(missing))
+        write_checked_json(note, {"workers": picked.workers, "threads": picked.threads})
     return picked
+
+
+def _read_layout(note: Path) -> WorkerLayout:
+    """The layout that was noted."""
+    do, code = "Delete it; the layout is then picked anew.", "layout_damaged"
+    try:
+        return WorkerLayout(**read_checked_json(note, do=do, code=code))
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"{note} is damaged.", do=do, code=code) from error
 
 
 @contextmanager
