@@ -97,6 +97,8 @@ STREAMS = [
     (labels.STREAM_GUARD_UNITS, ("guard", "units"), 0.5909031384666221),
     (labels.STREAM_GUARD_LABELS, ("guard", "labels"), 0.9864069056780438),
     (labels.STREAM_PLACEBO, "placebo", 0.3016985832916862),
+    (labels.STREAM_REMOVAL_PERMUTATION, ("removal", "permutation"), 0.6547542625611492),
+    (labels.STREAM_REMOVAL_PLACEBO, ("removal", "placebo"), 0.5728120134738391),
     (labels.STREAM_SANITISE, "sanitise", 0.2115077867483257),
     (labels.STREAM_DIGITS, "digits", 0.0912096227500031),
     (labels.STREAM_DEMO, "demo", 0.6684160620858153),

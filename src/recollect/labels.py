@@ -70,6 +70,8 @@ STREAM_MEMBERSHIP_PLACEBO = ("membership", "placebo")
 STREAM_GUARD_UNITS = ("guard", "units")
 STREAM_GUARD_LABELS = ("guard", "labels")
 STREAM_PLACEBO = "placebo"
+STREAM_REMOVAL_PERMUTATION = ("removal", "permutation")
+STREAM_REMOVAL_PLACEBO = ("removal", "placebo")
 
 # Streams of the pipeline.
 STREAM_SANITISE = "sanitise"

@@ -18,6 +18,7 @@ WORLDS = {
     "provenance": World(members=12, others=12, controls=160),
     "leakage": World(seed=2),
     "membership": World(seed=1),
+    "removal": World(seed=1),
 }
 """Worlds with as many people as the audit needs, and in which both sides do not differ by chance."""
 

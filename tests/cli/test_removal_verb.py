@@ -90,8 +90,10 @@ def test_query_sets_that_cannot_be_checked_are_refused(folder, tmp_path, changes
     check_refusal(audited(folder, written(tmp_path / "bad.npz", 30, 5, **changes)), code)
 
 
-def test_a_calibration_set_that_overlaps_is_refused(folder, check_refusal):
-    check_refusal(audited(folder, folder / "controls.npz"), "controls_in_query_set")
+def test_a_query_set_of_controls_has_nothing_left_to_decide_about(folder):
+    found = audited(folder, folder / "controls.npz", "--json")
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["outcome_code"] == "no_audited_left"
 
 
 def test_without_recipe_or_reference_it_says_what_is_missing(folder, check_refusal):

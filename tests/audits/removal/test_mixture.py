@@ -1,4 +1,4 @@
-"""The statistics of `calibrated`: error rates, intervals and power hold what they claim."""
+"""The share still in: a mixture of two means, its interval and both tests."""
 
 from __future__ import annotations
 
@@ -6,180 +6,104 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as some
-from scipy import special, stats
 
-from recollect.audits.removal.decisions import decide_mixture, fits_no_share
-from recollect.audits.removal.mixture import Mixture
-from recollect.audits.removal.rates import Rate
+from recollect.audits.removal.mixture import Mean, Mixture, compare_means
+from recollect.errors import NotEnoughData
 from recollect.stats.significance import binomial_p
-from recollect.testing.refusals import refused
 
-LOW_MEMBERS, LOW_UNSEEN = 0.002, 0.09
-"""How often models have low confidence in members and in unseen records, as on MNIST."""
-
-
-def draw_mixture(rng, *, size, share, controls=600, members=1000, unseen=LOW_UNSEEN, strength=1.0):
-    """A set of which this share is still in, and memorised less strongly than by calibration models."""
-    inside = round(share * size)
-    low = strength * LOW_MEMBERS + (1 - strength) * unseen
-    hits = rng.binomial(inside, low) + rng.binomial(size - inside, unseen)
-    return Mixture(
-        low_confidence=int(hits),
-        size=size,
-        members=Rate(value=rng.binomial(members, LOW_MEMBERS) / members, size=members),
-        unseen=Rate(value=rng.binomial(controls, unseen) / controls, size=controls),
-    )
+MEMBERS, NON_MEMBERS = (6, 2), (2, 6)
+"""Of beta distributions of member probabilities: they overlap, as with mild memorisation."""
 
 
-def wrong(cases, verdict):
-    """Whether so many of the cases have a verdict that it cannot be by an error rate of 5 %."""
-    found = sum(decide_mixture(case) == verdict for case in cases)
-    return binomial_p(found, len(cases), 0.05) < 0.001
+def draw(rng, *, share, audited=40, controls=80, models=8):
+    """A world in which this share of the audited is in."""
+    inside = round(share * audited)
+    ours = np.concatenate([rng.beta(*MEMBERS, inside), rng.beta(*NON_MEMBERS, audited - inside)])
+    theirs = rng.beta(*NON_MEMBERS, controls)
+    trained = rng.beta(*MEMBERS, (models, controls // 2))
+    one, other = Mean.of(ours), Mean.of(theirs)
+    members = Mean.of(trained.ravel()[:controls], models=tuple(trained.mean(axis=1)))
+    return Mixture(audited=one, unseen=other, members=members, p_above=compare_means(one, other))
 
 
-@pytest.mark.parametrize("unseen", [0.03, LOW_UNSEEN, 0.5, 0.95])
-@pytest.mark.parametrize("size", [5, 20, 50, 200, 2000])
-def test_neither_wrong_verdict_comes_more_often_than_stated(size, unseen):
-    rng = np.random.default_rng([size, int(100 * unseen)])
-    assert not wrong([draw_mixture(rng, size=size, share=0, unseen=unseen) for _ in range(150)], "still there")
-    for share in (0.5, 1):
-        assert not wrong([draw_mixture(rng, size=size, share=share, unseen=unseen) for _ in range(150)], "gone")
+def simulate(share, worlds=200, **sizes):
+    rng = np.random.default_rng([round(100 * share), worlds])
+    return [draw(rng, share=share, **sizes) for _ in range(worlds)]
 
 
-@pytest.mark.parametrize("models", [2, 8])
-def test_gone_is_right_where_models_differ_in_how_strongly_they_memorise(models):
-    # some are hardly more confident in their members than in others, and the target may be one of those
-    rng = np.random.default_rng(models)
-
-    def half_in():
-        held = LOW_UNSEEN * special.expit(rng.normal(0, 1.5, models + 1))
-        pooled = [rng.binomial(500, rate) / 500 for rate in held[:-1]]
-        hits = rng.binomial(2000, held[-1]) + rng.binomial(2000, LOW_UNSEEN)
-        members = Rate(value=float(np.mean(pooled)), size=1000.0, models=tuple(pooled))
-        return Mixture(low_confidence=int(hits), size=4000, members=members, unseen=Rate(value=LOW_UNSEEN, size=1e9))
-
-    cases = [half_in() for _ in range(300)]
-    assert not wrong(cases, "gone")
-    assert wrong([replace(case, members=replace(case.members, models=())) for case in cases], "gone")
-    # sets are told nevertheless where all models memorise alike
-    alike = Rate(value=LOW_MEMBERS, size=1000.0, models=(LOW_MEMBERS,) * models)
-    assert (
-        decide_mixture(Mixture(low_confidence=72, size=800, members=alike, unseen=Rate(value=LOW_UNSEEN, size=1000.0)))
-        == "gone"
-    )
+@pytest.mark.parametrize("sizes", [{}, {"audited": 10}, {"audited": 100, "controls": 40}])
+def test_the_interval_covers_a_share_of_zero_as_often_as_it_claims(sizes):
+    covered = [0.0 in world.estimate_share(0.95).interval for world in simulate(0.0, **sizes)]
+    assert binomial_p(len(covered) - sum(covered), len(covered), 0.05) >= 0.001
 
 
-@pytest.mark.parametrize("size", [200, 2000])
-def test_gone_is_right_of_a_target_that_memorises_half_as_strongly(size):
-    rng = np.random.default_rng(size)
-    assert not wrong([draw_mixture(rng, size=size, share=1, strength=0.5) for _ in range(200)], "gone")
-    # and not of one that hardly memorises them: what the docs warn of is so
-    assert wrong([draw_mixture(rng, size=2000, share=1, strength=0.1) for _ in range(50)], "gone")
+@pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
+def test_the_interval_covers_other_shares_as_often_as_it_claims(share):
+    covered = [share in world.estimate_share(0.95).interval for world in simulate(share)]
+    assert binomial_p(len(covered) - sum(covered), len(covered), 0.05) >= 0.001
 
 
-@pytest.mark.parametrize("share", [0, 0.25, 0.5, 0.75, 1])
-@pytest.mark.parametrize("size", [40, 200, 2000])
-def test_the_share_still_in_lies_within_its_interval(size, share):
-    rng = np.random.default_rng([size, int(100 * share)])
-    missed = 0
-    for _ in range(50):
-        found = draw_mixture(rng, size=size, share=share).estimate_share(0.95)
-        missed += share not in found.interval
-    assert binomial_p(missed, 50, 0.05) >= 0.001
+@pytest.mark.parametrize("audited", [5, 20, 100])
+def test_a_set_of_which_nothing_is_in_is_called_still_there_as_rarely_as_stated(audited):
+    alarms = sum(world.p_above <= 0.05 for world in simulate(0.0, audited=audited))
+    assert binomial_p(alarms, 200, 0.05) >= 0.001
 
 
-def test_where_no_share_fits_none_is_left():
-    rates = {"members": Rate(value=0.002, size=1000), "unseen": Rate(value=0.1, size=600)}
-    beyond, between = (Mixture(low_confidence=low, size=200, **rates) for low in (90, 10))
-    assert beyond.list_compatible_shares(0.95) == []
-    assert beyond.estimate_share(0.95).interval.low == beyond.estimate_share(0.95).value == 0
-    left = between.list_compatible_shares(0.95)
-    interval = between.estimate_share(0.95).interval
-    assert (min(left), max(left)) == (interval.low, interval.high)
-    assert fits_no_share(beyond, 0.95)
-    assert not fits_no_share(between, 0.95)
+def test_a_set_of_which_half_is_in_is_called_gone_as_rarely_as_stated():
+    wrong = sum(world.excludes_share(0.5, 0.05) for world in simulate(0.5))
+    assert binomial_p(wrong, 200, 0.05) >= 0.001
 
 
-def test_large_sets_are_reported_either_way():
-    rng = np.random.default_rng(1)
-    assert all(decide_mixture(draw_mixture(rng, size=2000, share=1)) == "still there" for _ in range(50))
-    assert sum(decide_mixture(draw_mixture(rng, size=2000, share=0)) == "gone" for _ in range(50)) >= 45
-    assert all(decide_mixture(draw_mixture(rng, size=2000, share=0.75)) == "still there" for _ in range(50))
+def test_sets_that_are_all_in_or_all_out_are_told_as_often_as_the_power_says():
+    inside, outside = simulate(1.0, 100, audited=10), simulate(0.0, 100, audited=10)
+    found = np.mean([world.p_above <= 0.05 for world in inside])
+    gone = np.mean([world.excludes_share(0.5, 0.05) for world in outside])
+    power = np.mean([world.compute_power() for world in outside], axis=0)
+    assert found > 0.9
+    assert power == pytest.approx([found, gone], abs=0.15)
 
 
-@settings(deadline=None, max_examples=60)
-@given(some.integers(1, 12), some.data())
-def test_the_tests_are_fishers(size, data):
-    low = data.draw(some.integers(0, size))
-    pool, hits = 30, data.draw(some.integers(1, 29))
-    lost = data.draw(some.integers(0, hits - 1))
-    case = Mixture(
-        low_confidence=low,
-        size=size,
-        members=Rate(value=lost / pool, size=pool),
-        unseen=Rate(value=hits / pool, size=pool),
-    )
-    table = [[low, size - low], [hits, pool - hits]]
-    assert case.p_still_there == pytest.approx(stats.fisher_exact(table, alternative="less").pvalue)
-    table[1] = [lost, pool - lost]
-    assert case.p_all_in == pytest.approx(stats.fisher_exact(table, alternative="greater").pvalue)
+def test_the_share_lies_where_the_mean_lies_between_the_others():
+    found = simulate(0.25, 1, audited=4000, controls=4000)[0].estimate_share(0.95)
+    assert found.value == pytest.approx(0.25, abs=0.03)
+    assert found.interval.high - found.interval.low < 0.15
 
 
-def test_power_is_how_often_a_verdict_comes():
-    case = Mixture(low_confidence=0, size=60, members=Rate(value=0.01, size=1000), unseen=Rate(value=0.3, size=500))
-    found, cleared = case.compute_power()
-    verdicts = [decide_mixture(Mixture(**{**vars(case), "low_confidence": hits})) for hits in range(61)]
-    by_hand = {
-        verdict: sum(stats.binom.pmf(hits, 60, rate) for hits, said in enumerate(verdicts) if said == verdict)
-        for verdict, rate in (("still there", 0.01), ("gone", 0.3))
-    }
-    assert found == pytest.approx(by_hand["still there"])
-    assert cleared == pytest.approx(by_hand["gone"])
+def test_zero_is_left_in_the_interval_where_the_test_does_not_rule_it_out():
+    world = simulate(1.0, 1)[0]
+    assert world.estimate_share(0.95).interval.low > 0
+    assert replace(world, p_above=0.03).estimate_share(0.95).interval.low == 0
 
 
-def test_the_curve_of_power_is_that_of_sets_of_each_size_and_of_this_one():
-    case = draw_mixture(np.random.default_rng(3), size=137, share=1)
-    curve = case.compute_power_curve()
-    assert 137 in curve["size"]
-    assert curve["size"] == sorted(curve["size"])
-    for size, still, gone in zip(*curve.values(), strict=True):
-        assert (still, gone) == replace(case, size=int(size), low_confidence=0).compute_power()
-    assert curve["still_there"][0] < 0.5 < curve["still_there"][-1]
+def test_models_that_differ_widen_the_interval():
+    rng = np.random.default_rng(0)
+    values = rng.random(50)
+    alone, several = Mean.of(values), Mean.of(values, models=(0.3, 0.7, 0.5))
+    assert several.compute_margin(0.025) > 2 * alone.compute_margin(0.025)
 
 
-def test_so_many_as_would_do_really_do():
-    case = Mixture(low_confidence=1, size=20, members=Rate(value=0.001, size=1000), unseen=Rate(value=0.09, size=700))
-    assert decide_mixture(case) == "inconclusive"
-    enough = case.find_sufficient_size()
-    assert enough is not None
-    assert min(Mixture(**{**vars(case), "size": enough, "low_confidence": 0}).compute_power()) >= 0.8
-    assert min(Mixture(**{**vars(case), "size": enough // 2, "low_confidence": 0}).compute_power()) < 0.8
+def test_weights_count_as_fewer_records():
+    weights = np.array([0.5, 0.5, 0.0, 0.0])
+    assert Mean.of(np.arange(4.0), weights).size == pytest.approx(2)
+    assert Mean.of(np.arange(4.0), weights).value == pytest.approx(0.5)
 
 
-def test_where_members_look_like_anybody_nothing_is_reported():
-    case = Mixture(low_confidence=3, size=100, members=Rate(value=0.1, size=500), unseen=Rate(value=0.1, size=500))
-    assert (decide_mixture(case), case.compute_power(), case.find_sufficient_size()) == (
-        "inconclusive",
-        (0.0, 0.0),
-        None,
-    )
-    with refused("members_indistinguishable"):
-        case.estimate_share(0.95)
+def test_members_that_look_like_non_members_give_no_share():
+    world = simulate(0.5, 1)[0]
+    with pytest.raises(NotEnoughData):
+        replace(world, members=world.unseen).estimate_share(0.95)
+    assert replace(world, members=world.unseen).find_sufficient_size() is None
 
 
-def test_p_gone_is_the_level_at_which_the_verdict_turns():
-    case = Mixture(low_confidence=40, size=500, members=Rate(value=0.001, size=1000), unseen=Rate(value=0.09, size=700))
-    p = case.p_gone
-    assert 0 < p < 0.05
-    assert Mixture(**{**vars(case), "alpha": p * 1.01}).excludes(0.5)
-    assert not Mixture(**{**vars(case), "alpha": p * 0.99}).excludes(0.5)
+def test_more_records_make_the_bound_tighter():
+    small, large = simulate(0.0, 1, audited=10)[0], simulate(0.0, 1, audited=400)[0]
+    assert large.bound_share(0.05) < small.bound_share(0.05)
+    assert large.find_detectable_share() < small.find_detectable_share()
 
 
-def test_a_lower_rate_makes_still_there_harder_to_say_and_the_interval_wider():
-    case = Mixture(low_confidence=8, size=200, members=Rate(value=0.0, size=1000), unseen=Rate(value=0.1, size=600))
-    careful = Mixture(**{**vars(case), "unseen_lowest": Rate(value=0.05, size=600)})
-    assert careful.p_still_there > case.p_still_there
-    assert careful.estimate_share(0.95).interval.low < case.estimate_share(0.95).interval.low
-    assert careful.estimate_share(0.95).interval.high == case.estimate_share(0.95).interval.high
+def test_where_the_correction_is_in_doubt_the_interval_allows_for_both():
+    world = simulate(0.5, 1)[0]
+    doubtful = replace(world, unseen_nearest=replace(world.unseen, value=world.unseen.value + 0.1))
+    one, other = (each.estimate_share(0.95).interval for each in (world, doubtful))
+    assert other.low < one.low
+    assert other.high == one.high

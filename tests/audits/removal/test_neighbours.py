@@ -34,13 +34,20 @@ def test_the_smallest_are_those_of_a_stable_sort(count, rows):
     assert find_smallest(table, count).tolist() == np.argsort(table, axis=1, kind="stable")[:, :count].tolist()
 
 
-def test_sets_of_another_kind_are_noticed_and_alike_ones_hardly_ever(images):
+def test_records_like_no_control_are_far_and_alike_ones_hardly_ever(images):
     rng = np.random.default_rng(0)
-    alarms = [find_neighbours(images(rng, 40), images(rng, 60, name="c"), 3).shifted for _ in range(60)]
-    assert binomial_p(sum(alarms), 60, 0.01) >= 0.001
-    moved = find_neighbours(images(rng, 40, shift=4), images(rng, 60, name="c"), 3)
-    assert moved.shifted
-    assert moved.far.all()
+    alike = np.concatenate([find_neighbours(images(rng, 40), images(rng, 60, name="c"), 2).far for _ in range(20)])
+    assert alike.mean() < 0.1
+    assert find_neighbours(images(rng, 40, shift=4), images(rng, 60, name="c"), 2).far.all()
+
+
+def test_each_record_that_is_not_far_gives_its_controls_equal_weight(images):
+    rng = np.random.default_rng(4)
+    near = find_neighbours(images(rng, 7), images(rng, 50, name="c"), 2)
+    by_hand = np.zeros(50)
+    for chosen in near.audited[~near.far]:
+        by_hand[chosen] += 1 / (2 * (~near.far).sum())
+    assert near.nearest_weights == pytest.approx(by_hand)
 
 
 def test_peers_are_the_controls_as_far_from_other_controls(images):
@@ -54,3 +61,11 @@ def test_peers_are_the_controls_as_far_from_other_controls(images):
         first = min(max(nearer - PEERS // 2, 0), 200 - PEERS)
         by_hand[order[first : first + PEERS]] += 1 / (PEERS * len(kept))
     assert near.peer_weights == pytest.approx(by_hand)
+    assert near.corrected_weights.sum() == pytest.approx(1)
+
+
+def test_sets_of_another_kind_are_noticed_and_alike_ones_hardly_ever(images):
+    rng = np.random.default_rng(0)
+    alarms = [find_neighbours(images(rng, 40), images(rng, 60, name="c"), 3).shifted for _ in range(60)]
+    assert binomial_p(sum(alarms), 60, 0.01) >= 0.001
+    assert find_neighbours(images(rng, 40, shift=4), images(rng, 60, name="c"), 3).shifted

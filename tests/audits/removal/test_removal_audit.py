@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 
 from recollect.audits.removal.audit import RemovalAudit
-from recollect.audits.removal.calibrated import SetEvidence
-from recollect.audits.removal.decisions import decide_set
-from recollect.audits.removal.mixture import Mixture
-from recollect.audits.removal.neighbours import Neighbours
-from recollect.audits.removal.rates import Rate
-from recollect.audits.removal.result import build_set_result
 from recollect.audits.removal.scores import UnitScores
-from recollect.audits.removal.thresholds import UNKNOWN_RATE
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -114,9 +107,18 @@ def test_neither_order_nor_blocks_move_a_finding():
     assert plain.findings == turned.findings
 
 
-def test_controls_among_the_query_set_are_refused_before_anything_is_scored():
-    with refused("controls_in_query_set"):
-        run(FEW_MODELS, memoriser([]), [*QUERY, replace(CONTROL[0], id="x")], CONTROL)
+def test_records_on_both_sides_are_left_out_and_counted():
+    shared = [replace(record, id=f"x{i}") for i, record in enumerate(CONTROL[:3])]
+    alone, both = (run(FEW_MODELS, memoriser(QUERY), query, CONTROL) for query in (QUERY, [*QUERY, *shared]))
+    assert both.dropped == {"audited.near_duplicate": 3, "controls.near_duplicate": 3}
+    assert both.finding("p_still_there").n == {"audited": 120, "controls": 197}
+    assert alone.outcome == both.outcome == "found"
+
+
+def test_a_set_of_which_nothing_is_left_is_inconclusive():
+    copies = [replace(record, id=f"x{i}") for i, record in enumerate(CONTROL[:5])]
+    result = run(FEW_MODELS, memoriser([]), copies, CONTROL)
+    assert (result.outcome, result.outcome_code) == ("inconclusive", "no_audited_left")
 
 
 def test_people_on_both_sides_are_refused():
@@ -170,25 +172,6 @@ def scored(values, prefix=""):
     return Scores(names, tuple(name.rpartition("/")[2] for name in names), np.asarray(values, dtype=np.float64))
 
 
-def evidence_of(scores, neighbours, **changes):
-    """What a decision about these scores would rest on, but for the changes."""
-    rest = {"mixture": None, "lower": None, "worst_case": None, "threshold": 0.0, "p_below": 1.0, "p_above": 1.0}
-    return SetEvidence(scores=scores, neighbours=neighbours, level=0.05, **rest | changes)
-
-
-def test_a_far_set_is_gone_also_if_the_few_that_are_near_show_nothing():
-    nobody = scored([])
-    sides = {"controls": scored(np.zeros(9)), "members": nobody, "non_members": nobody}
-    scores = UnitScores(audited=scored(np.zeros(100)), dropped={}, **sides)
-    places, distances = np.zeros((100, 1), dtype=np.int64), (np.repeat([0.0, 9.0], [3, 97]), np.zeros(9))
-    near = Neighbours(audited=places, controls=np.zeros((9, 1), dtype=np.int64), distances=distances)
-    shows_nothing = Mixture(low_confidence=0, size=3, members=Rate(value=0.0, size=100), unseen=Rate(value=0.0, size=9))
-    worst = Mixture(low_confidence=95, size=100, members=Rate(value=0.0, size=100), unseen=UNKNOWN_RATE)
-    evidence = evidence_of(scores, near, mixture=shows_nothing, worst_case=worst)
-    assert decide_set(evidence) == "gone"
-    assert build_set_result(FEW_MODELS, evidence).outcome == "not_found"
-
-
 def test_a_model_that_was_damaged_as_a_whole_is_not_called_clean():
     everything = [*QUERY, *CONTROL]
     result = run(FEW_MODELS, memoriser(everything, certainty=1e-6), QUERY, CONTROL)
@@ -212,15 +195,15 @@ def test_an_undamaged_model_is_not_called_damaged_for_controls_that_are_noisy():
         controls=around(np.where(noisy, -5.0, 0.0)),
         members=around(np.ones(200), "m/"),
         non_members=around(np.zeros(200), "o/"),
+        difficulty={},
+        calibration=None,
         dropped={},
     )
     spoilt = replace(clean, controls=around(np.full(200, -5.0)))
-    places = np.arange(200)[:, None]
-    near = Neighbours(audited=places % 80, controls=places, distances=(np.zeros(200), np.ones(200)))
     # the audited records have clean controls for neighbours
-    assert evidence_of(clean, None).target_damaged
-    assert not evidence_of(clean, near).target_damaged
-    assert evidence_of(spoilt, near).target_damaged
+    assert clean.is_target_damaged()
+    assert not clean.is_target_damaged(~noisy)
+    assert spoilt.is_target_damaged(~noisy)
 
 
 def test_a_set_like_no_control_is_not_comparable():
@@ -237,7 +220,7 @@ def test_records_without_a_score_are_counted():
     evidence = collect_evidence(FEW_MODELS, given, score=world.score, train=world.train)
     result = FEW_MODELS.run(evidence, stream(0, "removal"))
     assert result.dropped == {"audited.not_scored": 1}
-    assert result.finding("p_above").n == {"audited": 12, "controls": 24}
+    assert result.finding("p_still_there").n == {"audited": 12, "controls": 24}
 
 
 def language(learnt, **given):

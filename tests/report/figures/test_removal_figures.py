@@ -11,28 +11,28 @@ from recollect.results.result import Result
 RESULT = Result(audit="removal", question="Gone?", verdict="Gone.", outcome="not_found")
 
 
-def table(scores, line=0.0):
-    values = np.asarray(scores, dtype=float)
-    return pa.table({"score": values, "low_confidence": values < line})
+def table(probabilities, **more):
+    return pa.table({"member_probability": np.asarray(probabilities, dtype=float), **more})
 
 
-def test_the_query_set_and_members_are_drawn_beside_the_controls_with_the_line():
+def test_the_query_set_and_members_are_drawn_beside_the_controls_that_are_compared():
     rng = np.random.default_rng(0)
-    tables = {"audited": table(rng.normal(1, 1, 50)), "controls": table(rng.normal(0, 1, 50))}
+    compared = np.arange(50) < 40
+    tables = {"audited": table(rng.random(50)), "controls": table(rng.random(50), compared=compared)}
     assert draw_removal_figures(RESULT, tables) == []
-    tables["members"] = table(rng.normal(4, 1, 50))
+    tables["members"] = table(rng.random(50))
     figures = draw_removal_figures(RESULT, tables)
     assert [figure.title for figure in figures] == [
         "The query set among records never seen",
         "How members would be scored",
     ]
     assert "query set" in figures[0].description
-    svg = str(figures[0].panels[0].render_svg("described"))
-    assert "threshold" in svg
+    everyone = {**tables, "controls": table(tables["controls"]["member_probability"].to_numpy())}
+    assert draw_removal_figures(RESULT, everyone)[0].svgs != figures[0].svgs
 
 
 def test_without_calibration_models_only_the_query_set_is_drawn():
-    tables = {"audited": table([1.0, 2.0]), "controls": table([0.0, 3.0]), "members": table([])}
+    tables = {"audited": table([0.1, 0.2]), "controls": table([0.0, 0.3]), "members": table([])}
     assert [figure.title for figure in draw_removal_figures(RESULT, tables)] == [
         "The query set among records never seen"
     ]

@@ -53,8 +53,8 @@ class RemovalAudit:
     """How many calibration models `calibrated` trains, each on half of the controls; 0 for none, if references are
     given. Without a recipe, the target is compared with references only."""
     neighbours: int | None = None
-    """How many nearest controls each audited record is compared with; 0 for all controls equally; by default 3 to 10
-    where records have labels: the fewer records are audited, the more."""
+    """How many nearest controls each audited record is compared with; 0 for all controls equally; by default 3 where
+    records have labels, else 0."""
     tolerance: float = 0.5
     """A set counts as gone only if a share this large, or larger, still in the model is ruled out."""
     alpha: float | None = None

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from recollect.audits.removal.calibrated import compare_sides, is_shifted
+import numpy as np
+
+from recollect.audits.common.guard import Comparability
+from recollect.audits.removal.calibrated import STILL_THERE_SHARE, compare_sides
 from recollect.audits.removal.scores import UnitScores, score_units
 from recollect.errors import NotEnoughData, PlanError
 from recollect.signals.evidence import AUDITED, CONTROLS, SHADOW, Evidence
-from recollect.stats.comparisons import Comparison
+from recollect.signals.scores import Scores
 from recollect.stats.groups import Floats
 from recollect.stats.requirements import require_count, required_controls
 from recollect.stats.significance import conformal_p
@@ -25,21 +28,25 @@ class UserEvidence:
 
     scores: UnitScores
     p_values: Mapping[str, Floats]
-    """By the hypothesis that each supports: "p_still_there", "p_gone", "p_below"; one per person."""
-    separability: Comparison | NotEnoughData
-    """How well people and controls are separated without the model, or why that cannot be measured."""
+    """By the hypothesis that each supports: "p_still_there", "p_gone", "p_over_unlearned"; one per person."""
+    audited: Scores
+    """By how much the target is more confident in each person than models that were not trained on them."""
+    controls: Scores
+    """The same of the control users."""
+    comparability: Comparability | NotEnoughData
+    """How the people compare with the controls in all that can be seen without the model, or why it is not known."""
     level: float
     """The significance level."""
 
     @property
-    def shifted(self) -> bool:
-        """Whether the people and the controls differ, independently of any model."""
-        return is_shifted(self.separability)
+    def comparable(self) -> bool:
+        """Whether nothing that can be seen without the model tells the people and the controls apart."""
+        return isinstance(self.comparability, NotEnoughData) or self.comparability.comparable
 
     @property
     def needed_controls(self) -> int:
         """How many control users are needed to identify anyone individually after correction."""
-        return required_controls(self.level, tests=len(self.scores.audited))
+        return required_controls(self.level * STILL_THERE_SHARE, tests=len(self.scores.audited))
 
 
 def compare_users(audit: RemovalAudit, evidence: Evidence) -> UserEvidence:
@@ -57,18 +64,22 @@ def compare_users(audit: RemovalAudit, evidence: Evidence) -> UserEvidence:
         )
     shadows, purpose = len(evidence.models_of_role(SHADOW)), "A decision about a person"
     require_count(shadows, 2, of="calibration models", purpose=purpose, code="too_few_shadows")
-    scores = score_units(evidence, unit="user", relative=True)
-    needed = required_controls(audit.level)
+    scores = score_units(evidence, unit="user")
+    needed = required_controls(audit.level * STILL_THERE_SHARE)
     require_count(len(scores.controls), needed, of="control users", purpose=purpose, code="too_few_controls")
-    audited, controls, members = scores.audited.values, scores.controls, scores.members
+    people, controls, members = scores.subtract_difficulty()
+    audited = people.values
+    below = conformal_p(-audited, controls.with_values(-controls.values))
     return UserEvidence(
         scores=scores,
         # the same control under several models counts once: it owns all its scores
         p_values={
-            "p_still_there": conformal_p(audited, controls),
+            "p_still_there": np.minimum(1, conformal_p(audited, controls) / STILL_THERE_SHARE),
             "p_gone": conformal_p(-audited, members.with_values(-members.values)),
-            "p_below": conformal_p(-audited, controls.with_values(-controls.values)),
+            "p_over_unlearned": np.minimum(1, below / (1 - STILL_THERE_SHARE)),
         },
-        separability=compare_sides(evidence, audit.confidence),
+        audited=people,
+        controls=controls,
+        comparability=compare_sides(evidence, scores, "user"),
         level=audit.level,
     )

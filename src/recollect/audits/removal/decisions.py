@@ -8,11 +8,12 @@ from typing import Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, NO_POWER, NOT_COMPARABLE, PLACEBO_FAILED
 from recollect.audits.removal.calibrated import SetEvidence
 from recollect.audits.removal.conformal import UserEvidence
 from recollect.audits.removal.mixture import Mixture
 from recollect.results.result import Outcome
-from recollect.stats.significance import bonferroni, holm
+from recollect.stats.significance import holm
 
 Decision = Literal["still there", "gone", "over-unlearned", "inconclusive"]
 """The possible decisions about a set or a person."""
@@ -23,49 +24,51 @@ OUTCOMES: Final[Mapping[Decision, Outcome]] = {
     "gone": "not_found",
     "inconclusive": "inconclusive",
 }
-OVER_UNLEARNED_ALPHA: Final = 0.2
-"""The share of α spent on the decision over-unlearned: it is a second possible error about a set that is gone."""
-
-
-def decide_mixture(mixture: Mixture) -> Decision:
-    """The decision from the mixture alone; either error has at most probability α."""
-    if not mixture.identifiable:
-        return "inconclusive"
-    if mixture.p_still_there <= mixture.alpha:
-        return "still there"
-    return "gone" if mixture.excludes(mixture.tolerance) else "inconclusive"
+WITHHELD: Final = (
+    "fraction_still_in",
+    "p_still_there",
+    "p_over_unlearned",
+    "p_gone",
+    "p_all_in",
+    "auc_against_controls",
+)
+"""Findings that mean nothing if the set and the controls are not comparable."""
 
 
 def decide_set(evidence: SetEvidence) -> Decision:
-    """The decision about the set."""
-    if evidence.mixture is None:
-        return _decide_without_mixture(evidence)
-    if _is_still_there(evidence, evidence.mixture):
-        return "still there"
-    if not evidence.shifted and evidence.p_below <= OVER_UNLEARNED_ALPHA * evidence.level:
-        return "over-unlearned"
-    if evidence.target_damaged or (evidence.neighbours is None and evidence.p_above <= evidence.level):
+    """The decision about a set.
+
+    A set that is gone is accused with probability α at most, in either way; and a set of which the tolerance or more is
+    in is called gone with probability α at most. Which of the two comparisons counts for "gone" depends on the content
+    of the records alone: with controls like them, or, if no control is, with members only.
+    """
+    if not evidence.comparable:
+        cleared = evidence.unlike is not None and evidence.unlike.excludes_share(
+            evidence.unlike.tolerance, evidence.level
+        )
+        return "gone" if cleared else "inconclusive"
+    if evidence.placebo.status == "failed":
         return "inconclusive"
-    looks_gone = decide_mixture(evidence.mixture) == "gone" and not is_weakly_memorised(evidence)
-    return "gone" if _is_cleared(evidence) or looks_gone else "inconclusive"
-
-
-def is_weakly_memorised(evidence: SetEvidence) -> bool:
-    """Whether the set looks gone, but not at the lower threshold, where a weakly memorising target shows members."""
-    lower, looks_gone = evidence.lower, evidence.mixture is not None and decide_mixture(evidence.mixture) == "gone"
-    return looks_gone and lower is not None and lower.identifiable and lower.likeliest_share >= lower.tolerance
+    if evidence.p_still_there <= evidence.level:
+        return "inconclusive" if evidence.explained else "still there"
+    if evidence.p_over_unlearned <= evidence.level:
+        return "over-unlearned"
+    mixture = evidence.mixture
+    if evidence.target_damaged or mixture is None or not mixture.identifiable:
+        return "inconclusive"
+    return "gone" if mixture.excludes_share(mixture.tolerance, evidence.level) else "inconclusive"
 
 
 def explain_inconclusive(evidence: SetEvidence) -> str:
-    """The code of why the decision about the set is inconclusive."""
-    if evidence.target_damaged:
-        return "target_damaged"
-    unlike_any = evidence.neighbours is not None and bool(evidence.neighbours.far.all())
-    if unlike_any or (evidence.neighbours is None and evidence.shifted):
-        return "not_comparable"
-    if evidence.mixture is None:
-        return "no_calibration_models"
-    return "weakly_memorised" if is_weakly_memorised(evidence) else "no_power"
+    """The code of why nothing can be said of the set."""
+    reasons = (
+        (not evidence.comparable, NOT_COMPARABLE),
+        (evidence.placebo.status == "failed", PLACEBO_FAILED),
+        (evidence.explained and evidence.p_still_there <= evidence.level, EXPLAINED_BY_TEXTS),
+        (evidence.target_damaged, "target_damaged"),
+        (evidence.mixture is None, "no_calibration_models"),
+    )
+    return next((code for applies, code in reasons if applies), NO_POWER)
 
 
 def fits_no_share(mixture: Mixture, confidence: float) -> bool:
@@ -79,12 +82,20 @@ def decide_users(evidence: UserEvidence) -> NDArray[np.str_]:
     corrected = {name: holm(p) for name, p in p_values.items()}
     decisions = np.full(len(p_values["p_gone"]), "inconclusive", dtype="<U16")
     decisions[(corrected["p_gone"] <= level) & (p_values["p_still_there"] > level)] = "gone"
-    if not evidence.shifted:
-        decisions[corrected["p_below"] <= OVER_UNLEARNED_ALPHA * level] = "over-unlearned"
-        decisions[corrected["p_still_there"] <= level] = "still there"
+    decisions[corrected["p_over_unlearned"] <= level] = "over-unlearned"
+    decisions[corrected["p_still_there"] <= level] = "still there"
+    if not evidence.comparable:
+        decisions[:] = "inconclusive"
     if evidence.scores.is_target_damaged():
         decisions[decisions == "gone"] = "inconclusive"
     return decisions
+
+
+def explain_undecided(evidence: UserEvidence) -> str:
+    """The code of why nobody is still there, and not everybody is gone."""
+    if not evidence.comparable:
+        return NOT_COMPARABLE
+    return "target_damaged" if evidence.scores.is_target_damaged() else NO_POWER
 
 
 def decide_outcome(decisions: NDArray[np.str_]) -> Outcome:
@@ -102,26 +113,3 @@ def decide_ema(rho: float, level: float) -> Outcome:
 def decide_ks(rho: float) -> Outcome:
     """What KS, as published, calls a set: forgotten if ρ is at least 1."""
     return "not_found" if rho >= 1 else "found"
-
-
-def _is_still_there(evidence: SetEvidence, mixture: Mixture) -> bool:
-    """Whether confidence in the set is too high; without neighbours ranks are a second test, which is corrected for."""
-    if evidence.neighbours is not None:
-        return decide_mixture(mixture) == "still there"
-    tests = [evidence.p_above, *([mixture.p_still_there] if mixture.identifiable else [])]
-    return not evidence.shifted and float(bonferroni(tests).min()) <= evidence.level
-
-
-def _is_cleared(evidence: SetEvidence) -> bool:
-    """Whether a share from the tolerance on is ruled out, whatever the set is like."""
-    worst = evidence.worst_case
-    return worst is not None and worst.excludes(worst.tolerance)
-
-
-def _decide_without_mixture(evidence: SetEvidence) -> Decision:
-    """The decision if nothing shows how members like these are scored."""
-    if not evidence.shifted and evidence.p_above <= evidence.level:
-        return "still there"
-    if not evidence.shifted and evidence.p_below <= OVER_UNLEARNED_ALPHA * evidence.level:
-        return "over-unlearned"
-    return "gone" if _is_cleared(evidence) else "inconclusive"

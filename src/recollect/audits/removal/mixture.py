@@ -1,4 +1,8 @@
-"""How much of the query set is still in the model: an estimate with its interval, and tests of both hypotheses."""
+"""How much of the query set is still in the model: a mixture of two means, with its interval and both tests.
+
+The mean member probability of the audited records lies between that of records which the target was not trained on,
+and that of members. How far it lies between them is the share still in.
+"""
 
 from __future__ import annotations
 
@@ -8,173 +12,240 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
-from recollect.audits.removal.rates import Rate
 from recollect.errors import NotEnoughData
-from recollect.stats.intervals import Estimate, Interval, weighted_sum
+from recollect.stats.groups import Floats
+from recollect.stats.intervals import Estimate, Interval
 
-STEPS: Final = 200
-"""The number of steps in which shares still in are tried."""
+SHARES: Final = np.linspace(0, 1, 201)
+"""The shares still in that are tried."""
 WANTED_POWER: Final = 0.8
 CURVE: Final = (5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 """Sizes of query sets at which the power is computed."""
 MAX_RECORDS: Final = 1_000_000
 """No larger set is ever recommended."""
-METHOD: Final = "mixture of members and non-members; MOVER of exact intervals"
+UNBOUNDED: Final = 1e9
+"""A margin beyond any difference of probabilities."""
+METHOD: Final = "mixture of the means of members and non-members; MOVER of t-intervals"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mean:
+    """A mean of member probabilities, and how far it may be off."""
+
+    value: float
+    variance: float
+    """Of one record."""
+    size: float
+    """Independent records, fewer where some have more weight than others."""
+    models: tuple[float, ...] = ()
+    """The mean of each calibration model, where there are several: another model's may differ as much."""
+
+    @classmethod
+    def of(cls, values: Floats, weights: Floats | None = None, models: tuple[float, ...] = ()) -> Mean:
+        """The mean of some values.
+
+        Args:
+            values: One per unit.
+            weights: The weight of each, which add up to 1; None for equal ones. Negative ones correct a bias.
+            models: The mean of each model.
+        """
+        shares = np.full(len(values), 1 / len(values)) if weights is None else weights
+        value, size = float(shares @ values), float(1 / np.square(shares).sum())
+        spread = np.abs(shares) / np.abs(shares).sum()
+        variance = float(spread @ np.square(values - spread @ values))
+        return cls(value=value, variance=variance * size / max(size - 1, 1e-9), size=size, models=models)
+
+    def compute_margin(self, level: float) -> float:
+        """By how much the mean may be too high, or too low, with this probability of error on either side."""
+        if self.size <= 1:
+            return UNBOUNDED
+        own = _compute_quantile(level, self.size - 1) * math.sqrt(self.variance / self.size)
+        if len(self.models) < 2:
+            return own
+        freedom = len(self.models) - 1
+        apart = float(np.std(self.models, ddof=1)) * math.sqrt(1 + 1 / len(self.models))
+        return math.hypot(own, _compute_quantile(level, freedom) * apart)
+
+    def estimate(self, confidence: float) -> Estimate:
+        """The mean with its interval; probabilities lie between 0 and 1."""
+        margin = self.compute_margin((1 - confidence) / 2)
+        interval = Interval(max(0.0, self.value - margin), min(1.0, self.value + margin), confidence)
+        method = "t-interval, widened by how much models differ" if len(self.models) > 1 else "t-interval"
+        return Estimate(value=self.value, interval=interval, n={"records": int(self.size)}, method=method)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture:
-    """How often the target has low confidence in the audited records, beside rates of members and unseen records."""
+    """The mean member probability of the audited records, beside those of members and non-members."""
 
-    low_confidence: int
-    """Audited records in which the target has low confidence."""
-    size: int
-    """Audited records."""
-    members: Rate
-    """Of calibration models in their own members."""
-    unseen: Rate
-    """Of the target in similar records that it was not trained on."""
-    unseen_lowest: Rate | None = None
-    """The same at its lowest, where the controls are of another kind than the audited records; None if they are not."""
+    audited: Mean
+    unseen: Mean
+    """Of the target, in records like these that it was not trained on."""
+    members: Mean
+    """Of calibration models, in records that they were trained on."""
+    p_above: float
+    """How often a set of non-members would have so high a mean; by the test that decides."""
+    unseen_nearest: Mean | None = None
+    """The mean of non-members without the correction for easier neighbours, where the controls are of another kind and
+    the correction may be too large: an interval then allows for both; else None."""
     alpha: float = 0.05
-    alpha_share: float = 1.0
-    """The share of α that the test for "still there" may spend, where another one spends the rest."""
     tolerance: float = 0.5
-    """A set is gone only if a share this large, or larger, still in is ruled out."""
+    """The share still in from which on a set is not gone."""
 
     @property
-    def rate(self) -> Rate:
-        """The rate of low confidence in the audited records."""
-        return Rate(value=self.low_confidence / self.size, size=float(self.size))
+    def size(self) -> int:
+        """Audited units."""
+        return round(self.audited.size)
 
     @property
-    def p_still_there(self) -> float:
-        """How often a set of which nothing is in would have so few records of low confidence (Fisher's exact test).
-
-        Divided by the share of α it may spend: so both tests of a set together are wrong with probability α at most.
-        """
-        unseen = self.unseen_lowest or self.unseen
-        pool = math.floor(unseen.size)
-        hits = min(pool, math.floor(unseen.hits + 1e-9))
-        found = stats.hypergeom.cdf(self.low_confidence, pool + self.size, hits + self.low_confidence, self.size)
-        return min(1.0, float(found) / self.alpha_share)
+    def gap(self) -> float:
+        """By how much members exceed non-members."""
+        return self.members.value - self.unseen.value
 
     @property
-    def p_all_in(self) -> float:
-        """How often a set that is wholly in would have so many records of low confidence (Fisher's exact test)."""
-        pool = math.floor(self.members.size)
-        hits = min(pool, math.ceil(self.members.hits - 1e-9))
-        found = stats.hypergeom.sf(self.low_confidence - 1, pool + self.size, hits + self.low_confidence, self.size)
-        return float(found)
+    def identifiable(self) -> bool:
+        """Whether members and non-members differ at all, so that a share still in can be estimated."""
+        return self.gap > 0
+
+    @property
+    def likeliest_share(self) -> float:
+        """The share still in that explains the mean of the audited best, where a share can be estimated."""
+        return min(1.0, max(0.0, (self.audited.value - self.unseen.value) / self.gap))
 
     @property
     def p_gone(self) -> float:
         """The smallest α at which a share still in from the tolerance on is ruled out; 0.5 if at none."""
-        low, high = 0.0, 0.5
-        for _ in range(40):
-            middle = (low + high) / 2
-            if replace(self, alpha=middle).excludes(self.tolerance):
-                high = middle
-            else:
-                low = middle
-        return high
+        return self._find_level(lambda level: self.excludes_share(self.tolerance, level))
 
     @property
-    def identifiable(self) -> bool:
-        """Whether members and unseen records differ at all, so that a share still in can be estimated."""
-        return self.unseen.value > self.members.value
+    def p_all_in(self) -> float:
+        """The smallest α at which it is ruled out that nothing was removed; 0.5 if at none."""
+        return self._find_level(lambda level: self.excludes_share(1.0, level))
+
+    def excludes_share(self, share: float, level: float) -> bool:
+        """Whether so large a share still in, or a larger one, is ruled out at a significance level."""
+        return bool(self._compute_surplus(share) < -self._compute_margin(share, level))
+
+    def bound_share(self, level: float) -> float:
+        """The largest share still in that is not ruled out at a significance level."""
+        left = SHARES[self._compute_surplus(SHARES) >= -self._compute_margin(SHARES, level)]
+        return float(left.max(initial=0.0))
 
     def estimate_share(self, confidence: float) -> Estimate:
-        """The share of the audited records that is still in, with the shares that the counts do not rule out.
+        """The share of the audited records that is still in, with the shares that the means do not rule out.
 
-        Low confidence has a mixed rate: φ times the members' and 1 − φ times that of unseen records. A share φ is
-        ruled out if the difference of both sides is not zero (MOVER of exact intervals); all three rates are uncertain.
+        Zero is ruled out only if the test for "still there" rules it out at the level of one side of the interval.
 
         Raises:
-            NotEnoughData: Members and unseen records do not differ.
+            NotEnoughData: Members and non-members do not differ.
         """
         if not self.identifiable:
             raise NotEnoughData(
-                "Calibration models are no more confident in their members than the target is in non-members.",
+                "Calibration models show no more sign of their members than the target does of records it was not "
+                "trained on.",
                 do="Give more controls, or a recipe that trains as the target was trained.",
                 code="members_indistinguishable",
             )
-        left, value = self.list_compatible_shares(confidence), self.likeliest_share
+        value, level = self.likeliest_share, (1 - confidence) / 2
+        left = self.list_compatible_shares(confidence)
         low, high = (min(left), max(left)) if left else (value, value)
-        interval = Interval(min(low, value), max(high, value), confidence)
+        if self.p_above > level:
+            low = 0.0
         n = {"audited": self.size, "members": int(self.members.size), "non_members": int(self.unseen.size)}
-        return Estimate(value=value, interval=interval, n=n, method=METHOD)
-
-    @property
-    def likeliest_share(self) -> float:
-        """The share still in that explains the rate of low confidence best, where a share can be estimated."""
-        share = 1 - (self.rate.value - self.members.value) / (self.unseen.value - self.members.value)
-        return min(1.0, max(0.0, share))
+        return Estimate(
+            value=value, interval=Interval(min(low, value), max(high, value), confidence), n=n, method=METHOD
+        )
 
     def list_compatible_shares(self, confidence: float) -> list[float]:
-        """The shares still in that the counts do not rule out; none if the set is beyond either side."""
-        return [share for share in np.linspace(0, 1, STEPS + 1).tolist() if self._is_compatible(share, confidence)]
+        """The shares still in that the means do not rule out; none if the set is beyond either side."""
+        compatible = np.zeros(len(SHARES), dtype=np.bool_)
+        for unseen in (self.unseen, self.unseen_nearest or self.unseen):
+            either = replace(self, unseen=unseen)
+            margins = either._compute_margin(SHARES, (1 - confidence) / 2)
+            compatible |= np.abs(either._compute_surplus(SHARES)) <= margins
+        found: list[float] = SHARES[compatible].tolist()
+        return found
 
-    def excludes(self, share: float) -> bool:
-        """Whether so large a share still in, or a larger one, is ruled out at α."""
-        return self._compute_surplus(share, 1 - 2 * self.alpha, self.unseen).low > 0
-
-    def compute_power(self) -> tuple[float, float]:
-        """How often such a set is called still there if all of it is, and gone if all of it is."""
+    def compute_power(self, size: float | None = None) -> tuple[float, float]:
+        """How often a set is called still there if all of it is, and gone if all of it is; by its size."""
         if not self.identifiable:
             return 0.0, 0.0
-        # the most records of low confidence that still mean "still there", and the fewest that mean "gone"
-        most = _find_last(lambda hits: replace(self, low_confidence=hits).p_still_there <= self.alpha, self.size)
-        gone = _find_last(lambda hits: not replace(self, low_confidence=hits).excludes(self.tolerance), self.size) + 1
-        found = float(stats.binom.cdf(most, self.size, self.members.value)) if most >= 0 else 0.0
-        cleared = float(stats.binom.sf(max(gone, most + 1) - 1, self.size, self.unseen.value))
-        return found, cleared
+        count = self.audited.size if size is None else float(size)
+        found = self._compute_chance(self.members.variance / count, count, share=0.0, gap=self.gap)
+        gone = self._compute_chance(
+            self.unseen.variance / count, count, share=self.tolerance, gap=self.tolerance * self.gap
+        )
+        return found, gone
+
+    def find_detectable_share(self) -> float | None:
+        """The smallest share still in that would be found four times in five; None if not even all of it."""
+        if not self.identifiable:
+            return None
+        error = math.sqrt(self.unseen.variance / self.audited.size + self.unseen.variance / self.unseen.size)
+        least = (_compute_quantile(self.alpha, self.audited.size - 1) + stats.norm.ppf(WANTED_POWER)) * error / self.gap
+        return float(least) if least <= 1 else None
 
     def compute_power_curve(self) -> dict[str, list[float]]:
         """The power of both decisions by the size of the set, with these controls."""
         sizes = sorted({*CURVE, self.size})
-        found = [replace(self, size=size, low_confidence=0).compute_power() for size in sizes]
+        found = [self.compute_power(size) for size in sizes]
         still, gone = ([pair[side] for pair in found] for side in (0, 1))
         return {"size": [float(size) for size in sizes], "still_there": still, "gone": gone}
 
     def find_sufficient_size(self) -> int | None:
         """About how many audited records suffice to decide either way; None if no number does with these controls."""
-        if not self.identifiable:
-            return None
-        size = float(self.size)
-        while size <= MAX_RECORDS:
-            count = math.ceil(size)
-            if min(replace(self, size=count, low_confidence=0).compute_power()) >= WANTED_POWER:
-                return count
+        size = float(max(2, self.size))
+        while self.identifiable and size <= MAX_RECORDS:
+            if min(self.compute_power(math.ceil(size))) >= WANTED_POWER:
+                return math.ceil(size)
             size *= 1.15
         return None
 
-    def _is_compatible(self, share: float, confidence: float) -> bool:
-        """Whether a share still in is not ruled out."""
-        rates = {self.unseen, self.unseen_lowest or self.unseen}
-        return any(0.0 in self._compute_surplus(share, confidence, unseen) for unseen in rates)
+    def _compute_chance(self, variance: float, size: float, *, share: float, gap: float) -> float:
+        """How often a difference of means, with this variance of the audited side, exceeds its margin at α."""
+        audited = Mean(value=0.0, variance=variance * size, size=size)
+        margin = float(replace(self, audited=audited)._compute_margin(share, self.alpha))
+        others = self.unseen.variance / self.unseen.size * (1 - share) ** 2
+        error = math.sqrt(variance + others + share**2 * self.members.variance / self.members.size)
+        return float(stats.norm.sf((margin - gap) / error)) if error > 0 else float(gap > margin)
 
-    def _compute_surplus(self, share: float, confidence: float, unseen: Rate) -> Interval:
-        """By how much the rate of low confidence exceeds what it would be if this share were in."""
-        terms = [
-            (1.0, self.rate.estimate(confidence)),
-            (-share, self.members.estimate(confidence)),
-            (share - 1, unseen.estimate(confidence)),
-        ]
-        found = weighted_sum(terms, n={}).interval
-        assert found is not None  # noqa: S101 - every term has one
-        return found
+    def _compute_surplus(self, share: float | Floats) -> Floats:
+        """By how much the mean of the audited exceeds what it would be if this share were in."""
+        return np.asarray(self.audited.value - share * self.members.value - (1 - share) * self.unseen.value)
+
+    def _compute_margin(self, share: float | Floats, level: float) -> Floats:
+        """What the surplus may be by chance, with this probability of error on either side (MOVER)."""
+        others = np.hypot(share * self.members.compute_margin(level), (1 - share) * self.unseen.compute_margin(level))
+        return np.hypot(self.audited.compute_margin(level), others)
+
+    def _find_level(self, excluded: Callable[[float], bool]) -> float:
+        """The smallest significance level at which something is ruled out; 0.5 if at none."""
+        low, high = 0.0, 0.5
+        for _ in range(30):
+            middle = (low + high) / 2
+            if excluded(middle):
+                high = middle
+            else:
+                low = middle
+        return high
 
 
-def _find_last(holds: Callable[[int], bool], most: int) -> int:
-    """The largest number up to `most` for which a falling condition holds; −1 if for none."""
-    low, high = -1, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if holds(middle):
-            low = middle
+def compare_means(audited: Mean, unseen: Mean) -> float:
+    """The smallest α at which the audited mean exceeds that of non-members beyond chance; up to 1 if it is below."""
+    gap = audited.value - unseen.value
+    low, high = 0.0, 1.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        margin = math.hypot(audited.compute_margin(middle), unseen.compute_margin(middle))
+        if gap > (margin if middle <= 0.5 else -margin):
+            high = middle
         else:
-            high = middle - 1
-    return low
+            low = middle
+    return high
+
+
+def _compute_quantile(level: float, freedom: float) -> float:
+    """The t quantile that is exceeded with this probability."""
+    return float(special.stdtrit(max(freedom, 1e-9), 1 - level)) if level > 1e-9 else UNBOUNDED

@@ -74,6 +74,15 @@ class Neighbours:
         return np.asarray(np.bincount(self.controls.ravel(), weights=shared, minlength=len(self.controls)))
 
     @cached_property
+    def corrected_weights(self) -> Floats:
+        """The weights by which the controls stand for the audited records, bias-corrected for easier neighbours.
+
+        The nearest of many are easier than the record itself. By how much, controls show that are as far from their own
+        neighbours as the audited records are: the difference is added, so that weights may be negative.
+        """
+        return self.nearest_weights + self.peer_weights - self.move_to_neighbours(self.peer_weights)
+
+    @cached_property
     def shifted(self) -> bool:
         """Whether the audited records are nearer to controls, or farther from them, than controls from each other."""
         sides = [side[np.isfinite(side)] for side in self.distances]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
 from recollect.audits.common.builder import ResultBuilder
-from recollect.audits.removal.calibrated import SetEvidence, is_shifted
+from recollect.audits.common.guard import Comparability, add_guard
+from recollect.audits.removal.calibrated import SetEvidence
 from recollect.audits.removal.conformal import UserEvidence
 from recollect.audits.removal.decisions import (
     DECISIONS,
     OUTCOMES,
+    WITHHELD,
     Decision,
     decide_ema,
     decide_ks,
@@ -21,8 +24,8 @@ from recollect.audits.removal.decisions import (
     decide_set,
     decide_users,
     explain_inconclusive,
+    explain_undecided,
     fits_no_share,
-    is_weakly_memorised,
 )
 from recollect.audits.removal.ema import Votes
 from recollect.audits.removal.ks import Ratio
@@ -35,9 +38,8 @@ from recollect.audits.removal.verdict import (
     build_user_verdict,
 )
 from recollect.errors import NotEnoughData
-from recollect.results.result import Finding, Result
+from recollect.results.result import Finding, Guard, GuardCheck, Power, Result
 from recollect.stats.auc import auc
-from recollect.stats.comparisons import Comparison
 from recollect.stats.significance import holm
 
 if TYPE_CHECKING:
@@ -61,14 +63,13 @@ TARGET_DAMAGED: Final = (
     "The target is far less confident in non-members than calibration models are: it was damaged as a whole, or "
     "trained differently. The set is not called gone."
 )
-WEAKLY_MEMORISED: Final = (
-    "Far fewer records of the set than of the non-members have very low confidence, although low confidence is equally "
-    "frequent: the target may memorise less strongly than calibration models do. The set is not called gone."
-)
 NO_SHARE_FITS: Final = (
     "No share still in explains the target's confidence in the set: it is lower than in non-members, or higher than "
     "that of calibration models in their members. The share given is the nearest one; its interval has no width "
     "because every other share fits even worse, not because the estimate is precise."
+)
+NOT_LIKE_ANY: Final = (
+    "No audited record is like any control: controls of the same kind are needed, with the same labels."
 )
 READINGS: Final[Mapping[Decision, str]] = {
     "still there": "People whose records are still in the model; the probability that anybody is wrongly among them is "
@@ -90,15 +91,16 @@ def build_set_result(audit: RemovalAudit, evidence: SetEvidence) -> Result:
     """The result of `calibrated` for a whole set."""
     builder, decision = ResultBuilder(audit), decide_set(evidence)
     _note_neighbours(builder, evidence.neighbours)
-    _add_separability(builder, evidence.separability, "The set is not called still there.")
     _add_set_findings(builder, evidence, audit)
+    builder.placebo = evidence.placebo
+    _add_comparability(builder, evidence.comparability, evidence.neighbours, withheld=WITHHELD)
     if evidence.target_damaged:
         builder.note("target_damaged", TARGET_DAMAGED)
-    if decision == "inconclusive" and is_weakly_memorised(evidence):
-        builder.note("weakly_memorised", WEAKLY_MEMORISED)
     mixture = None if evidence.target_damaged else evidence.mixture
-    if mixture is not None and fits_no_share(mixture, audit.confidence):
-        builder.note("no_share_fits", NO_SHARE_FITS)
+    if mixture is not None:
+        builder.power = _state_power(mixture)
+        if fits_no_share(mixture, audit.confidence):
+            builder.note("no_share_fits", NO_SHARE_FITS)
     builder.dropped |= evidence.scores.dropped
     builder.tables |= _build_set_tables(evidence)
     return builder.build(
@@ -114,7 +116,7 @@ def build_user_result(audit: RemovalAudit, evidence: UserEvidence) -> Result:
     """The result of `calibrated` for every person."""
     builder, scores, decisions = ResultBuilder(audit), evidence.scores, decide_users(evidence)
     damaged = scores.is_target_damaged()
-    _add_separability(builder, evidence.separability, "Nobody is called still there.")
+    _add_comparability(builder, evidence.comparability, None)
     if damaged:
         builder.note(
             "target_damaged", "The target was damaged as a whole, or trained differently: nobody is called gone."
@@ -139,17 +141,17 @@ def build_user_result(audit: RemovalAudit, evidence: UserEvidence) -> Result:
             )
         )
     corrected = {f"{name}_corrected": holm(p) for name, p in evidence.p_values.items()}
-    users = scores.audited.to_table(**evidence.p_values, **corrected)
+    users = evidence.audited.to_table(**evidence.p_values, **corrected)
     builder.tables |= {
         "users": users.append_column("decision", pa.array(decisions.tolist())),
-        "controls": scores.controls.to_table(),
+        "controls": evidence.controls.to_table(),
     }
     builder.dropped |= scores.dropped
     outcome = decide_outcome(decisions)
     return builder.build(
         verdict=build_user_verdict(decisions),
         outcome=outcome,
-        code=None if outcome != "inconclusive" else "target_damaged" if damaged else "no_power",
+        code=None if outcome != "inconclusive" else explain_undecided(evidence),
         untested=UNTESTED,
         settings=audit.settings,
     )
@@ -203,98 +205,98 @@ def _add_score(
     )
 
 
-def _add_separability(builder: ResultBuilder, found: Comparison | NotEnoughData | None, consequence: str) -> None:
-    """How well the set and the controls are separated without the model, and what follows if they are."""
-    if found is None:
-        return
+def _add_comparability(
+    builder: ResultBuilder,
+    found: Comparability | NotEnoughData,
+    neighbours: Neighbours | None,
+    *,
+    withheld: Sequence[str] = (),
+) -> None:
+    """How the set compares with the controls, and what is withheld if it does not.
+
+    With neighbours, each audited record is compared with the controls nearest to it, so that controls of another kind
+    are no obstacle: only a set of which no record is like any control is not comparable.
+    """
     if isinstance(found, NotEnoughData):
         builder.refuse("blind_auc", found)
         return
-    builder.try_estimate(
-        "blind_auc",
-        lambda: found.effect,
-        unit="probability",
-        reading="How well a bag-of-words classifier, which has no access to the model, separates the query set from "
-        "the controls; 0.5 if they are comparable.",
+    if neighbours is None:
+        add_guard(builder, found, withheld=withheld)
+        return
+    unlike = bool(neighbours.far.all())
+    nearest = (
+        NOT_LIKE_ANY
+        if unlike
+        else f"Each record is compared with the {neighbours.audited.shape[1]} controls nearest to it."
     )
-    if is_shifted(found):
-        text = (
-            f"The query set and the controls can be separated without the model (AUC {found.effect.value:.2f}): higher "
-            f"scores may be due to that difference. {consequence}"
+    check = GuardCheck(name="content", effect=float(neighbours.far.mean()), comparable=not unlike, text=nearest)
+    add_guard(builder, replace(found, guard=Guard(comparable=not unlike, checks=(check,))), withheld=withheld)
+    if not found.comparable:
+        builder.note(
+            "controls_of_another_kind", f"{found.reason} Only the controls nearest to the audited records count."
         )
-        builder.note("distinguishable_without_model", text)
 
 
 def _note_neighbours(builder: ResultBuilder, neighbours: Neighbours | None) -> None:
-    """What the neighbours reveal about the set."""
+    """How many records have no neighbours."""
     if neighbours is None:
         return
     if far := int(neighbours.far.sum()):
         text = (
-            f"{far:,} of {len(neighbours.far):,} audited records are unlike any control and are not compared with one; "
-            "they can only be evidence of removal."
+            f"{far:,} of {len(neighbours.far):,} audited records are unlike any control and are not compared with one."
         )
         builder.note("unlike_any_control", text)
-    if neighbours.shifted:
-        text = (
-            "The audited records are nearer to some controls, or farther from all, than controls are from each other: "
-            "the calibration set differs in kind. The decision takes this into account."
-        )
-        builder.note("controls_of_another_kind", text)
 
 
 def _add_set_findings(builder: ResultBuilder, evidence: SetEvidence, audit: RemovalAudit) -> None:
-    """How much is still in, the p-values, the power of both decisions, and the rates that they are computed from."""
-    scores = evidence.scores
+    """How much is still in, the p-values, the power of both decisions, and the means that they are computed from."""
     if evidence.target_damaged:
         builder.refuse("fraction_still_in", _DAMAGED)
-    elif evidence.mixture is not None:
-        _add_mixture(builder, evidence.mixture, audit.confidence)
+    mixture = evidence.mixture
+    if mixture is not None and not evidence.target_damaged:
+        builder.try_estimate(
+            "fraction_still_in",
+            lambda: mixture.estimate_share(audit.confidence),
+            unit="share",
+            reading="The share of the audited records that the model still shows; 0 if all were removed.",
+        )
+    _add_tests(builder, evidence)
+    if mixture is not None:
+        _add_mixture(builder, mixture, audit.confidence)
     builder.try_estimate(
         "auc_against_controls",
-        lambda: auc(scores.audited, scores.controls, confidence=audit.confidence),
+        lambda: auc(evidence.audited, evidence.controls, confidence=audit.confidence),
         unit="probability",
-        reading="How often the model is more confident in an audited record than in a control; 0.5 if both are "
-        "comparable non-members, less if the model was trained to avoid the set.",
+        reading="How often an audited record looks more like a member than a control does; 0.5 if both are comparable "
+        "non-members, less if the model was trained to avoid the set.",
     )
-    n = {"audited": len(scores.audited), "controls": len(scores.controls)}
-    for name, value, side in (("p_above", evidence.p_above, "above"), ("p_below", evidence.p_below, "below")):
-        reading = f"How often a comparable set of non-members would score so far {side} the controls."
-        builder.add_p_value(name, value, n=n, method="Mann–Whitney", reading=reading)
+
+
+def _add_tests(builder: ResultBuilder, evidence: SetEvidence) -> None:
+    """The p-values of both ways to accuse a set; they share α."""
+    if evidence.neighbours is not None and evidence.neighbours.far.all():
+        return
+    n = {"audited": len(evidence.audited), "controls": len(evidence.controls)}
+    method = "permutation of means" if evidence.neighbours is None else "t-test against the nearest controls"
+    for name, value, looks in (
+        ("p_still_there", evidence.p_still_there, "so well known"),
+        ("p_over_unlearned", evidence.p_over_unlearned, "so unknown"),
+    ):
+        reading = (
+            f"How often a set of non-members would look {looks}; corrected for the two directions that are tested."
+        )
+        builder.add_p_value(name, value, n=n, method=f"{method}, corrected for two directions", reading=reading)
 
 
 def _add_mixture(builder: ResultBuilder, mixture: Mixture, confidence: float) -> None:
-    """The findings from the rates of low confidence."""
-    builder.try_estimate(
-        "fraction_still_in",
-        lambda: mixture.estimate_share(confidence),
-        unit="share",
-        reading="The share of the audited records that the model still shows; 0 if all were removed.",
-    )
+    """The findings from the means of member probabilities."""
     n = {"audited": mixture.size, "members": int(mixture.members.size), "non_members": int(mixture.unseen.size)}
-    fisher = "Fisher's exact test of low confidence"
-    corrected = f"{fisher}, corrected for the two thresholds that were tried"
-    for name, value, method, reading in (
-        (
-            "p_still_there",
-            mixture.p_still_there,
-            corrected if mixture.alpha_share < 1 else fisher,
-            "How often a set of non-members would have so few records of low confidence.",
-        ),
-        (
-            "p_gone",
-            mixture.p_gone,
-            "mixture, MOVER of exact intervals",
-            f"How often a set of which {mixture.tolerance:.0%} or more is in would have so many of low confidence.",
-        ),
-        (
-            "p_all_in",
-            mixture.p_all_in,
-            fisher,
-            "How often a set that is wholly in would have so many of low confidence.",
-        ),
+    for name, value, truth in (
+        ("p_gone", mixture.p_gone, f"of which {mixture.tolerance:.0%} or more is in"),
+        ("p_all_in", mixture.p_all_in, "that is wholly in"),
     ):
-        builder.add_p_value(name, value, n=n, method=method, reading=reading)
+        reading = f"How often a set {truth} would look so unknown."
+        builder.add_p_value(name, value, n=n, method="mixture of means, MOVER of t-intervals", reading=reading)
     still, gone = mixture.compute_power()
     for name, value, truth in (("power_still_there", still, "still there"), ("power_gone", gone, "gone")):
         builder.findings.append(
@@ -304,30 +306,42 @@ def _add_mixture(builder: ResultBuilder, mixture: Mixture, confidence: float) ->
                 why_no_interval=NO_INTERVAL_OF_POWER,
                 unit="probability",
                 n=n,
-                method="binomial",
+                method="normal approximation",
                 reading=f"How often a set of this size that is wholly {truth} would be called so.",
             )
         )
-    for name, rate, whose in (
-        ("low_confidence_audited", mixture.rate, "The target in the audited records"),
-        ("low_confidence_non_members", mixture.unseen, "The target in similar records that it was not trained on"),
-        ("low_confidence_members", mixture.members, "Calibration models in records that they were trained on"),
+    for name, mean, whose in (
+        ("member_probability_audited", mixture.audited, "The target in the audited records"),
+        ("member_probability_non_members", mixture.unseen, "The target in similar records that it was not trained on"),
+        ("member_probability_members", mixture.members, "Calibration models in records that they were trained on"),
     ):
         builder.try_estimate(
             name,
-            lambda rate=rate: rate.estimate(confidence),  # type: ignore[misc]
-            unit="share",
-            reading=f"{whose}: how often confidence is low, below the threshold that members hardly ever fall below.",
+            lambda mean=mean: mean.estimate(confidence),  # type: ignore[misc]
+            unit="probability",
+            reading=f"{whose}: the mean probability of being a member, as learned from calibration models.",
         )
+
+
+def _state_power(mixture: Mixture) -> Power:
+    """What this design could have found."""
+    enough = mixture.find_sufficient_size()
+    return Power(
+        minimum_detectable_effect=mixture.find_detectable_share(),
+        effect_unit="share still in",
+        needed={} if enough is None else {"audited": enough},
+    )
 
 
 def _build_set_tables(evidence: SetEvidence) -> dict[str, pa.Table]:
     """Every audited unit, the scores that it is compared with, and the power by the size of a set."""
-    scores, low = evidence.scores, evidence.low_confidence
-    far = np.zeros(len(low), dtype=np.bool_) if evidence.neighbours is None else evidence.neighbours.far
+    scores, near = evidence.scores, evidence.neighbours
+    far = np.zeros(len(evidence.audited), dtype=np.bool_) if near is None else near.far
+    weights = np.ones(len(evidence.controls)) if near is None else near.nearest_weights > 0
+    column = "member_probability" if scores.calibration is not None else "more_than_references"
     return {
-        "audited": scores.audited.to_table(low_confidence=low, unlike_any_control=far),
-        "controls": scores.controls.to_table(low_confidence=scores.controls.values < evidence.threshold),
-        "members": scores.members.to_table(low_confidence=scores.members.values < evidence.threshold),
+        "audited": scores.audited.to_table(**{column: evidence.audited.values}, unlike_any_control=far),
+        "controls": scores.controls.to_table(**{column: evidence.controls.values}, compared=weights.astype(np.bool_)),
+        "members": scores.members.to_table(**{column: evidence.members.values}),
         "power": pa.table({} if evidence.mixture is None else evidence.mixture.compute_power_curve()),
     }

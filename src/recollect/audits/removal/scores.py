@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recollect import labels
+from recollect.audits.common.duplicates import find_duplicates
 from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.corpus import Corpus
 from recollect.digests import digest
@@ -19,13 +21,26 @@ from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TAR
 from recollect.signals.lira import compute_logit
 from recollect.signals.loss import mean_logprob
 from recollect.signals.scores import Floats, Scores
+from recollect.stats.requirements import require_count
 
 Flags = NDArray[np.bool_]
+MEMBERS: Final = "members"
+"""The members of calibration models, beside the roles of corpora."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CalibrationScores:
+    """Scores of calibration models, each of a control that did or did not train the model."""
+
+    confidence: Floats
+    difficulty: Floats
+    """The mean confidence of other models that the control did not train."""
+    member: Flags
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class UnitScores:
-    """The scores that are compared, one per unit, in the order of the units' names; higher is more confident."""
+    """The confidence scores that are compared, one per unit, in the order of the units' names."""
 
     audited: Scores
     """Under the target."""
@@ -35,8 +50,18 @@ class UnitScores:
     """Under each calibration model, of the controls that trained it; a unit's name carries the model's."""
     non_members: Scores
     """Under each calibration model, of the controls that did not train it."""
+    difficulty: Mapping[str, Floats]
+    """Of the audited, the controls and the members: the mean confidence of models that were not trained on the unit."""
+    calibration: CalibrationScores | None
+    """What a likelihood of membership is learned from; None without calibration models."""
     dropped: dict[str, int]
-    """How many units have no score, by role."""
+    """How many records or units are left out, by role and reason."""
+
+    def subtract_difficulty(self) -> tuple[Scores, Scores, Scores]:
+        """Confidence in the audited, the controls and the members beyond that of models not trained on them."""
+        sides = ((AUDITED, self.audited), (CONTROLS, self.controls), (MEMBERS, self.members))
+        one, other, inside = (side.with_values(side.values - self.difficulty[name]) for name, side in sides)
+        return one, other, inside
 
     def is_target_damaged(self, comparable: Flags | None = None) -> bool:
         """Whether the target's confidence in unseen records is below the calibration models' by all that members gain.
@@ -65,23 +90,16 @@ def choose_unit(evidence: Evidence) -> Unit:
 
 
 def refuse_overlap(evidence: Evidence) -> None:
-    """Refuse an empty query set, and controls that share a record or a person with it.
+    """Refuse an empty query set, and controls that share a person with it.
 
     Raises:
         CorpusError: They do.
     """
     audited, controls = evidence.corpora[AUDITED], evidence.corpora[CONTROLS]
-    contents, owners = {r.digest for r in audited}, {r.user for r in audited if r.user is not None}
-    if not contents:
+    owners = {r.user for r in audited if r.user is not None}
+    if not len(audited):
         raise CorpusError(
             "The query set is empty.", do="Give the records whose removal is in question.", code="empty_query_set"
-        )
-    same = [record.id for record in controls if record.digest in contents]
-    if same:
-        raise CorpusError(
-            f"{len(same):,} records of the calibration set are also in the query set, such as {same[0]!r}.",
-            do="Controls are records that are not in the training set: leave these out.",
-            code="controls_in_query_set",
         )
     shared = sorted(owners.intersection(r.user for r in controls if r.user is not None))
     if shared:
@@ -92,36 +110,52 @@ def refuse_overlap(evidence: Evidence) -> None:
         )
 
 
-def score_units(evidence: Evidence, *, unit: Unit, relative: bool) -> UnitScores:
-    """The scores of all that are compared.
+def score_units(evidence: Evidence, *, unit: Unit) -> UnitScores:
+    """The scores of all that are compared; near-duplicates between the two sides, or between users, are left out.
 
     Args:
-        evidence: Contains the answers of the target, and of calibration models and references, about both corpora.
+        evidence: Holds the answers of the target, and of calibration models and references, about both corpora.
         unit: Whether records or users are compared.
-        relative: Whether a score is by how much a model is more confident than models not trained on the unit, rather
-            than how confident it is. Then difficulty cancels, also of what no model memorises.
+
+    Raises:
+        NotEnoughData: Nothing is left of a side.
     """
     shadows, references = evidence.models_of_role(SHADOW), evidence.models_of_role(REFERENCE)
+    repeated = find_duplicates(evidence.corpora[AUDITED], evidence.corpora[CONTROLS])
+    left_out = {AUDITED: repeated.audited, CONTROLS: repeated.controls}
     found = {
-        (model, role): _score(evidence, model, role, unit)
-        for model in (TARGET, *shadows, *(references if relative else ()))
+        (model, role): _score(evidence, model, role, unit, left_out[role])
+        for model in (TARGET, *shadows, *references)
         for role in (AUDITED, CONTROLS)
     }
     for role in (AUDITED, CONTROLS):
         names = set.intersection(*(set(scores.records) for (_, where), scores in found.items() if where == role))
+        require_count(len(names), 1, of=f"{role} units", purpose="The comparison", code=f"no_{role}_left")
         found |= {key: scores.select(sorted(names)) for key, scores in found.items() if key[1] == role}
-    members = _flag_members(evidence, shadows, found[TARGET, CONTROLS], unit)
-    values = {key: scores.values for key, scores in found.items()}
-    if relative:
-        _subtract_unseen(values, found, members, references, shadows)
-    controls = found[TARGET, CONTROLS].with_values(values[TARGET, CONTROLS])
-    by_model = {model: controls.with_values(values[model, CONTROLS]) for model in shadows}
+    trained = _flag_members(evidence, shadows, found[TARGET, CONTROLS], unit)
+    if shadows and not references:
+        # the difficulty of a control that trained every model is unknown
+        known = ~np.all(list(trained.values()), axis=0)
+        require_count(int(known.sum()), 1, of="controls left out of a model", purpose="Difficulty", code="no_holdout")
+        holdouts = [name for name, is_known in zip(found[TARGET, CONTROLS].records, known, strict=True) if is_known]
+        found |= {key: scores.select(holdouts) for key, scores in found.items() if key[1] == CONTROLS}
+        trained = {model: flags[known] for model, flags in trained.items()}
+    difficulty = {role: _measure_difficulty(found, role, trained, references) for role in (AUDITED, CONTROLS)}
+    inside = list(trained.items())
     return UnitScores(
-        audited=found[TARGET, AUDITED].with_values(values[TARGET, AUDITED]),
-        controls=controls,
-        members=Scores.concatenate([_select(model, by_model[model], flags) for model, flags in members.items()]),
-        non_members=Scores.concatenate([_select(model, by_model[model], ~flags) for model, flags in members.items()]),
-        dropped=_count_unscored(evidence, unit, found),
+        audited=found[TARGET, AUDITED],
+        controls=found[TARGET, CONTROLS],
+        members=Scores.concatenate([_select(model, found[model, CONTROLS], flags) for model, flags in inside]),
+        non_members=Scores.concatenate([_select(model, found[model, CONTROLS], ~flags) for model, flags in inside]),
+        difficulty={
+            **difficulty,
+            MEMBERS: np.concatenate([np.empty(0), *(difficulty[CONTROLS][flags] for _, flags in inside)]),
+        },
+        calibration=_collect_calibration(found, trained, difficulty[CONTROLS] if references else None),
+        dropped={
+            **{reason: count for reason, count in repeated.counts.items() if count},
+            **_count_unscored(evidence, unit, found, left_out),
+        },
     )
 
 
@@ -147,7 +181,7 @@ def _select(model: str, scores: Scores, chosen: Flags) -> Scores:
     return Scores(tuple(f"{model}/{name}" for name in names), names, scores.values[chosen])
 
 
-def _score(evidence: Evidence, model: str, corpus: str, unit: Unit) -> Scores:
+def _score(evidence: Evidence, model: str, corpus: str, unit: Unit, left_out: Collection[str]) -> Scores:
     """How confident a model is in each unit: the logit of the mean probability of its tokens, as in LiRA."""
 
     def measure(answers: list[Answers]) -> ValueByRecord:
@@ -156,6 +190,7 @@ def _score(evidence: Evidence, model: str, corpus: str, unit: Unit) -> Scores:
         return dict(zip(means, values.tolist(), strict=True))
 
     found = score_records(evidence, corpus, [model], measure)
+    found = found.select([name for name in found.records if name not in left_out])
     return found.average_by_user() if unit == "user" else Scores(found.records, found.records, found.values)
 
 
@@ -170,31 +205,55 @@ def _flag_members(evidence: Evidence, shadows: Collection[str], controls: Scores
     return found
 
 
-def _subtract_unseen(
-    values: dict[tuple[str, str], Floats],
-    found: dict[tuple[str, str], Scores],
-    members: dict[str, Flags],
-    references: Collection[str],
-    shadows: tuple[str, ...],
-) -> None:
-    """Subtract the confidence of models not trained on the unit: references or, without any, calibration models.
+def _measure_difficulty(
+    found: Mapping[tuple[str, str], Scores], role: str, trained: Mapping[str, Flags], references: Collection[str]
+) -> Floats:
+    """The mean confidence of models not trained on each unit: references or, without any, calibration models.
 
-    One model of each pair was not trained on a given control. Neither was trained on an audited unit, and a
-    coin that depends on its name decides which one counts: so both sides are compared with equally many.
+    Of a pair of calibration models one was not trained on a given control. Of a pair neither was trained on an audited
+    unit, and a coin that depends on its name decides which one counts: so both sides are compared with equally many.
     """
-    for role in (AUDITED, CONTROLS):
-        if references:
-            unseen = np.mean([found[model, role].values for model in references], axis=0)
-        else:
-            table = np.stack([found[model, role].values for model in shadows], axis=1)
-            counted = (
-                np.stack([~members[model] for model in shadows], axis=1)
-                if role == CONTROLS
-                else _toss_coins(found[TARGET, role].records, len(shadows))
-            )
-            unseen = (table * counted).sum(axis=1) / np.maximum(counted.sum(axis=1), 1)
-        for model in (TARGET, *shadows):
-            values[model, role] = values[model, role] - unseen
+    if references:
+        return np.asarray(np.mean([found[model, role].values for model in references], axis=0))
+    table = np.stack([found[model, role].values for model in trained], axis=1)
+    counted = (
+        ~np.stack(list(trained.values()), axis=1)
+        if role == CONTROLS
+        else _toss_coins(found[TARGET, role].records, len(trained))
+    )
+    return _average_rows(table, counted)
+
+
+def _collect_calibration(
+    found: Mapping[tuple[str, str], Scores], trained: Mapping[str, Flags], references: Floats | None
+) -> CalibrationScores | None:
+    """Every control under every calibration model, beside its difficulty for other models.
+
+    The difficulty leaves out the model and the other one of its pair, so that members and non-members are compared with
+    equally many.
+    With a single pair, a member of one model is compared with the other one and a non-member the other way round.
+    """
+    if not trained:
+        return None
+    table = np.stack([found[model, CONTROLS].values for model in trained], axis=1)
+    inside = np.stack(list(trained.values()), axis=1)
+    count = len(trained)
+    if references is not None:
+        difficulty = np.repeat(references[:, None], count, axis=1)
+    elif count <= 2:
+        difficulty = table[:, ::-1]
+    else:
+        difficulty = np.stack(
+            [_average_rows(table, ~inside & (np.arange(count) // 2 != i // 2)) for i in range(count)], 1
+        )
+    known = np.isfinite(difficulty) & np.isfinite(table)
+    return CalibrationScores(confidence=table[known], difficulty=difficulty[known], member=inside[known])
+
+
+def _average_rows(table: Floats, counted: Flags) -> Floats:
+    """The mean of those that count in each row; not a number where none does."""
+    counts = counted.sum(axis=1)
+    return np.asarray(np.where(counts > 0, (table * counted).sum(axis=1) / np.maximum(counts, 1), np.nan))
 
 
 def _toss_coins(names: Collection[str], models: int) -> NDArray[np.bool_]:
@@ -205,10 +264,16 @@ def _toss_coins(names: Collection[str], models: int) -> NDArray[np.bool_]:
     return np.asarray(tossed.reshape(len(names), models) == np.arange(models) % 2)
 
 
-def _count_unscored(evidence: Evidence, unit: Unit, found: dict[tuple[str, str], Scores]) -> dict[str, int]:
-    """How many units have no score: no token of theirs was predicted."""
+def _count_unscored(
+    evidence: Evidence,
+    unit: Unit,
+    found: Mapping[tuple[str, str], Scores],
+    left_out: Mapping[str, Collection[str]],
+) -> dict[str, int]:
+    """How many units have no score although not all of their records are left out: no token of theirs was predicted."""
     counts = {}
     for role in (AUDITED, CONTROLS):
-        units = {(r.owner if unit == "user" else r.id) for r in evidence.corpora[role]}
+        kept = [record for record in evidence.corpora[role] if record.id not in left_out[role]]
+        units = {(record.owner if unit == "user" else record.id) for record in kept}
         counts[f"{role}.not_scored"] = len(units) - len(found[TARGET, role])
     return {reason: count for reason, count in counts.items() if count}

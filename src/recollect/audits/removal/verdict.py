@@ -16,7 +16,10 @@ NEEDED: Final = {
     "target_damaged": "the model is damaged as a whole, and calibration models do not show how it would score members",
     "not_comparable": "controls of the same kind as the audited records are needed",
     "no_calibration_models": "calibration models, trained with a recipe, are needed to show how members are scored",
-    "weakly_memorised": MORE,
+    "placebo_failed": "controls in the place of the audited records are called still there more often than the stated "
+    "rate allows, so that the test does not hold on this data",
+    "explained_by_texts": "a classifier that never saw the model separates the records from the controls as well, so "
+    "that controls more like them are needed",
 }
 """What a decision would need, by the code of why there is none."""
 WORDS: Final = {"inconclusive": "undetermined"}
@@ -31,13 +34,13 @@ def build_set_verdict(decision: Decision, evidence: SetEvidence, *, confidence: 
         evidence: What the decision rests on.
         confidence: The confidence level of the share still in.
     """
-    records = f"{len(evidence.scores.audited):,} audited records"
+    records = f"{len(evidence.audited):,} audited {evidence.unit}s"
     if decision == "still there":
         return _build_still_there(records, evidence, confidence)
     if decision == "over-unlearned":
         return (
             f"Over-unlearned: the model is less confident in the {records} than in records it was not trained on "
-            f"(p = {evidence.p_below:.2g}), which itself reveals that they were in the training set."
+            f"(p = {evidence.p_over_unlearned:.2g}), which itself reveals that they were in the training set."
         )
     if decision == "gone":
         bound = _bound_share(evidence)
@@ -69,24 +72,28 @@ def build_ks_verdict(size: int, rho: float, outcome: Outcome) -> str:
 
 
 def _build_still_there(records: str, evidence: SetEvidence, confidence: float) -> str:
-    """How much is still there; or by which test, where the share cannot be estimated or is not what decided."""
-    mixture = evidence.mixture
-    by_ranks = evidence.target_damaged or mixture is None or mixture.p_still_there > evidence.level
-    share = mixture.estimate_share(confidence) if mixture is not None and mixture.identifiable else None
-    if by_ranks or mixture is None or share is None or share.interval is None:
-        compared = f"the model is more confident in the {records} than in the controls"
-        return f"Still there: {compared} (p = {evidence.p_above:.2g})."
+    """How much is still there, or that it is, where the share cannot be estimated."""
+    mixture = None if evidence.target_damaged else evidence.mixture
+    if mixture is None or not mixture.identifiable:
+        compared = f"the model shows more sign of the {records} than of the controls"
+        return f"Still there: {compared} (p = {evidence.p_still_there:.2g})."
+    share = mixture.estimate_share(confidence)
+    assert share.interval is not None  # noqa: S101 - it always has one
+    limits = (
+        f"between {share.interval.low:.0%} and {share.interval.high:.0%}"
+        if share.interval.low > 0
+        else f"at most {share.interval.high:.0%}"
+    )
     return (
-        f"Still there: about {share.value:.0%} of the {records} are still in the model, between "
-        f"{share.interval.low:.0%} and {share.interval.high:.0%} (p = {mixture.p_still_there:.2g})."
+        f"Still there: about {share.value:.0%} of the {records} are still in the model, {limits} "
+        f"(p = {evidence.p_still_there:.2g})."
     )
 
 
 def _bound_share(evidence: SetEvidence) -> float:
-    """The largest share that may still be in, at the error rate of the decision."""
-    mixtures = [each for each in (evidence.mixture, evidence.worst_case) if each is not None and each.identifiable]
-    intervals = [each.estimate_share(1 - 2 * evidence.level).interval for each in mixtures]
-    return min(interval.high for interval in intervals if interval is not None)
+    """The largest share that may still be in, with as few errors as the decision."""
+    mixture = evidence.mixture or evidence.unlike
+    return 1.0 if mixture is None else mixture.bound_share(evidence.level)
 
 
 def _state_need(evidence: SetEvidence) -> str:

@@ -15,13 +15,12 @@ from recollect.report.figures.panel import Panel
 from recollect.report.figures.scale import Scale
 from recollect.results.result import Result
 
-NEEDED = frozenset({"score", "low_confidence"})
-"""Columns without which nothing can be drawn."""
+COLUMN = "member_probability"
 SIDES = ("audited", "controls", "members")
-LABEL = "confidence of the model"
+LABEL = "probability of being a member"
 READING = (
-    "Left of the threshold confidence is low, which is rare for members. If the query set is gone, as much of it is "
-    "there as of comparable records that were never seen."
+    "Learned from calibration models, whose members are known. If the query set is gone, its records have the same "
+    "mean as comparable records that were never in the training set."
 )
 
 
@@ -36,25 +35,21 @@ def draw_removal_figures(result: Result, tables: Mapping[str, pa.Table]) -> list
 
 
 def _draw_score_histograms(tables: Mapping[str, pa.Table]) -> list[Figure]:
-    """How confident the model is in the query set, in controls and in members."""
-    if any(side not in tables or not {*tables[side].column_names} >= NEEDED for side in SIDES):
+    """How much the query set, the controls and members look like members."""
+    if any(side not in tables or COLUMN not in tables[side].column_names for side in SIDES):
         return []
-    scores = {side: read_column(tables[side], "score") for side in SIDES}
-    low = {side: np.array(tables[side]["low_confidence"].to_pylist(), dtype=np.bool_) for side in SIDES}
-    high = np.concatenate([scores[side][~low[side]] for side in SIDES])
-    threshold = float(high.min()) if high.size and any(flags.any() for flags in low.values()) else None
+    values = {side: read_column(tables[side], COLUMN) for side in SIDES}
+    if "compared" in tables["controls"].column_names:
+        compared = np.array(tables["controls"]["compared"].to_pylist(), dtype=np.bool_)
+        values["controls"] = values["controls"][compared]
     figures = []
-    if scores["audited"].size and scores["controls"].size:
-        histogram = draw_histograms(
-            scores["audited"], scores["controls"], label=LABEL, threshold=threshold, names=("query set", "controls")
-        )
-        figures.append(replace(histogram, title="The query set among records never seen", reading=READING))
-    if scores["members"].size and scores["controls"].size:
-        names = ("members of calibration models", "controls")
-        histogram = draw_histograms(
-            scores["members"], scores["controls"], label=LABEL, threshold=threshold, names=names
-        )
-        figures.append(replace(histogram, title="How members would be scored", reading=READING))
+    for side, name, title in (
+        ("audited", "query set", "The query set among records never seen"),
+        ("members", "members of calibration models", "How members would be scored"),
+    ):
+        if values[side].size and values["controls"].size:
+            histogram = draw_histograms(values[side], values["controls"], label=LABEL, names=(name, "controls"))
+            figures.append(replace(histogram, title=title, reading=READING))
     return figures
 
 

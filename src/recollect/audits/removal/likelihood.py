@@ -1,0 +1,72 @@
+"""The likelihood of membership: learned from calibration models alone, whose training sets are known.
+
+A logistic regression tells a record that trained a calibration model from one that did not, by the model's confidence
+in it and by its difficulty: the mean confidence of models that were not trained on it. Applied to the target's scores
+it gives each record a *member probability*. Nothing of it is fitted to any score of the target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from scipy.special import expit
+
+from recollect.audits.removal.scores import CalibrationScores
+from recollect.stats.groups import Floats
+
+SATURATED: Final = 0.1
+"""Confidence of classifiers is cut at this quantile of members': beyond, they are certain, and how certain says nothing
+of membership, but much of how long and on how much data a model was trained."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemberLikelihood:
+    """The fitted regression."""
+
+    intercept: float
+    confidence: float
+    """The coefficient of a model's confidence in a record."""
+    difficulty: float
+    """The coefficient of the mean confidence of models that were not trained on it."""
+    highest: float
+    """Confidence is cut here; infinite if it is not."""
+
+    def compute_probability(self, confidence: Floats, difficulty: Floats) -> Floats:
+        """The probability that a model was trained on a record, if half of all records trained it.
+
+        Where confidence is cut, as a share of what it is for a record of the same difficulty at the cut: so it is 1 for
+        nearly all members, of whatever difficulty, of calibration models and of a far better target alike.
+
+        Args:
+            confidence: The model's confidence in each record.
+            difficulty: The mean confidence of models that were not trained on it.
+        """
+        own, others = (np.minimum(values, self.highest) for values in (confidence, difficulty))
+        found = expit(self.intercept + self.confidence * own + self.difficulty * others)
+        if np.isinf(self.highest):
+            return np.asarray(found)
+        return np.asarray(found / expit(self.intercept + self.confidence * self.highest + self.difficulty * others))
+
+
+def fit_likelihood(known: CalibrationScores, *, saturates: bool) -> MemberLikelihood:
+    """The regression of membership on confidence and difficulty.
+
+    Args:
+        known: Scores of calibration models, and which of them are of members.
+        saturates: Whether confidence is cut, as that of classifiers is.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    highest = float(np.quantile(known.confidence[known.member], SATURATED)) if saturates else np.inf
+    features = np.minimum(np.stack([known.confidence, known.difficulty], axis=1), highest)
+    centre, scale = features.mean(axis=0), np.maximum(features.std(axis=0), 1e-9)
+    fitted: Any = LogisticRegression().fit((features - centre) / scale, known.member)
+    slopes = fitted.coef_[0] / scale
+    return MemberLikelihood(
+        intercept=float(fitted.intercept_[0] - slopes @ centre),
+        confidence=float(slopes[0]),
+        difficulty=float(slopes[1]),
+        highest=highest,
+    )
