@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from workloads import NeedsTheKey, slow_first, surroundings, troubled, who
+from workloads import NeedsTheKey, dies_at_first, slow_first, surroundings, troubled, who
 
 from recollect.errors import ModelError, RecollectError
 from recollect.execution.backend import Done, Failure, attempt
@@ -232,3 +232,8 @@ def test_an_error_in_the_items_themselves_is_the_callers(tmp_path):
 
     with refused("cut_off"):
         list(LocalBackend(workers=2).map(troubled, items()))
+
+
+def test_an_item_whose_worker_died_is_tried_once_more(tmp_path):
+    marks = [str(tmp_path / name) for name in "abcde"]
+    assert [outcome.value for outcome in LocalBackend(workers=2).map(dies_at_first, marks)] == marks

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 from recollect.errors import ModelError
 
@@ -57,3 +58,12 @@ def surroundings(item):
     import torch  # imported here, as a model would
 
     return os.environ["OMP_NUM_THREADS"], torch.get_num_threads(), os.environ["TOKENIZERS_PARALLELISM"]
+
+
+def dies_at_first(path):
+    """End the process the first time, as a machine short of memory does; do the work the second time."""
+    mark = Path(path)
+    if mark.name in "bd" and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return path

@@ -19,6 +19,8 @@ from recollect.execution.backend import Failure, Item, Outcome, Value, attempt
 from recollect.execution.threads import set_environment, thread_variables
 from recollect.printable import PrintableStream
 
+DIED = "worker_died"
+"""The code of the error of an item whose worker was ended while it worked on it."""
 PREFETCH = 4
 """Items per worker that may be out or waiting for an earlier one to end: what bounds memory."""
 _READY = "ready"
@@ -42,24 +44,33 @@ class WorkerPool(Generic[Item, Value]):
 
     def map(self, items: Iterable[Item]) -> Iterator[Outcome[Value]]:
         """One outcome per item, in the order of the items."""
-        numbered = enumerate(items)
+        numbered = _Items(items)
         finished: dict[int, Outcome[Value]] = {}
         submitted = yielded = 0
         exhausted = False
         while True:
             while not exhausted and submitted < yielded + PREFETCH * self._size and (worker := self._get_idle_worker()):
-                number, item = next(numbered, (-1, None))
+                number, item = numbered.get_next()
                 exhausted = number < 0
                 if not exhausted:
                     submitted += 1
                     worker.submit(number, item, finished)
-            if yielded in finished:
+            if yielded in finished and numbered.is_done(yielded, finished[yielded]):
                 yield finished.pop(yielded)
                 yielded += 1
+            elif yielded in finished:
+                self._retry(yielded, numbered, finished)
             elif submitted > yielded:
                 self._collect(finished)
             else:
                 return
+
+    def _retry(self, number: int, items: _Items[Item], finished: dict[int, Outcome[Value]]) -> None:
+        """Let another worker try an item that ended its worker: memory may have been short at that moment alone."""
+        while (worker := self._get_idle_worker()) is None:
+            self._collect(finished)
+        del finished[number]
+        worker.submit(number, items.waiting[number], finished)
 
     def _get_idle_worker(self) -> _Worker | None:
         """A worker with nothing to do, started if the crew is not complete; None if all are busy."""
@@ -77,6 +88,32 @@ class WorkerPool(Generic[Item, Value]):
         busy = {worker.connection: worker for worker in self._workers if worker.number is not None}
         for connection in wait(list(busy)):
             busy[connection].receive(finished)  # type: ignore[index]
+
+
+class _Items(Generic[Item]):
+    """The items by their numbers, kept until their outcomes are known: one that ended its worker is tried once more."""
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self.waiting: dict[int, Item] = {}
+        self._numbered = enumerate(items)
+        self._tried_again: set[int] = set()
+
+    def get_next(self) -> tuple[int, Any]:
+        """The next item and its number, which is negative if there is none."""
+        number, item = next(self._numbered, (-1, None))
+        if number >= 0:
+            self.waiting[number] = item  # type: ignore[assignment]
+        return number, item
+
+    def is_done(self, number: int, outcome: Outcome[Any]) -> bool:
+        """Whether this is what came of an item, or its worker died and it is to be tried again."""
+        died = isinstance(outcome, Failure) and getattr(outcome.error, "code", None) == DIED
+        if died and number not in self._tried_again:
+            self._tried_again.add(number)
+            return False
+        self._tried_again.discard(number)
+        self.waiting.pop(number, None)
+        return True
 
 
 class _Worker:
@@ -148,7 +185,7 @@ class _Worker:
         error = RecollectError(
             f"A worker process {how} while it worked on item {number}.",
             do="If memory ran out, use fewer workers; then run the same again.",
-            code="worker_died",
+            code=DIED,
         )
         return Failure(error, f"{error}\n")
 

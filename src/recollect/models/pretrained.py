@@ -21,6 +21,7 @@ import recollect.models.architectures  # noqa: F401 - the Auto classes must know
 from recollect.digests import Json
 from recollect.errors import ModelError
 from recollect.models.model import Kind, Precision
+from recollect.models.sizes import refuse_absurd_sizes
 
 _AUTO_CLASSES: dict[Kind, tuple[str, str]] = {
     "causal": ("AutoModelForCausalLM", "MODEL_FOR_CAUSAL_LM_MAPPING"),
@@ -88,7 +89,19 @@ def open_model(folder: Path, ref: str, kind: Kind | None) -> LoadedNetwork:
 def read_config(folder: Path, ref: str) -> Any:
     """The configuration of the model in this folder; code that is beside it is never run."""
     with silence_libraries(ref, "Its configuration cannot be read", code="config_unreadable"):
-        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    _forget_implementations(config)
+    return config
+
+
+def _forget_implementations(config: Any) -> None:
+    """Let no configuration choose how attention is computed: it could name code of a hub; transformers' default is."""
+    config._attn_implementation = None
+    if hasattr(config, "_experts_implementation"):
+        config._experts_implementation = None
+    for name in getattr(config, "sub_configs", ()):
+        if (inner := getattr(config, name, None)) is not None:
+            _forget_implementations(inner)
 
 
 def infer_kind(config: Any, ref: str) -> Kind:
@@ -153,6 +166,7 @@ def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: C
     """
     auto = getattr(transformers, (_ARRAY_CLASSES if reads_arrays(config, kind) else _AUTO_CLASSES[kind])[0])
     with silence_libraries(ref, f"It cannot be loaded as a {kind} model", code="weights_unreadable"):
+        refuse_absurd_sizes(folder, config, auto, ref)
         network, found = auto.from_pretrained(
             folder,
             config=config,
@@ -261,6 +275,12 @@ def silence_libraries(ref: str, what: str, *, code: str) -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     except _LOAD_ERRORS as error:
+        if "weights_only" in str(error):  # torch advises to run the code; nobody should
+            raise ModelError(
+                f"The model {ref!r} could not be loaded: its weights are pickled with objects that are no tensors.",
+                do="Such a file can run any code when it is read, so it is not. Save the weights as safetensors.",
+                code=code,
+            ) from error
         message = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise ModelError(
             f"The model {ref!r} could not be loaded. {what}: {message}",

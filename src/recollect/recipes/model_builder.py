@@ -187,8 +187,15 @@ def _load_start(recipe: Recipe, data: DataFacts) -> Any:
     folder = find_checkpoint_folder(start)
     if recipe.task == "classifier":
         auto = "AutoModelForImageClassification" if recipe.tokenizer is None else _AUTO_CLASSES["classifier"]
+        config = read_config(folder, start)
+        config.update(_describe_classes(data.labels))
         return getattr(transformers, auto).from_pretrained(
-            folder, local_files_only=True, ignore_mismatched_sizes=True, **_describe_classes(data.labels)
+            folder,
+            config=config,
+            local_files_only=True,
+            trust_remote_code=False,
+            weights_only=True,
+            ignore_mismatched_sizes=True,
         )
     return read_network(folder, start, config=read_config(folder, start), kind=recipe.task)
 
