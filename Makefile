@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 # says: without it, every process that a test starts compiles the package anew.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/pytest
 
-.PHONY: chaos nulls demo test test-all check format bench docs reproduce wheel clean
+.PHONY: chaos fuzz nulls demo test test-all check format bench docs reproduce wheel clean
 
 $(VENV)/user: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -27,6 +27,10 @@ test: $(VENV)/dev
 
 test-all: $(VENV)/dev
 	$(PYTEST) -n 2 --dist loadgroup -m "not chaos"
+
+# 5,000 commands of rubbish in one process, 200 as processes; about half an hour
+fuzz: $(VENV)/dev
+	$(PYTEST) -n 2 --dist loadgroup -m fuzz tests/fuzz
 
 check: $(VENV)/dev
 	$(BIN)/ruff format --check .
