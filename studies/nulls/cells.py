@@ -18,6 +18,8 @@ from recollect.audits.removal.audit import RemovalAudit
 
 MANY, FEW = 800, 200
 """Worlds of a cell that decides, and of any other."""
+FEW_RECORDS = 10
+"""Of each person, in cells that decide nothing."""
 Models = Literal["alone", "reference", "fleet", "calibration", "removal", "folds", "secrets"]
 """Which models the audit is given: the target alone; a reference; a fleet that saw half of the audited and of the
 controls (LiRA, RMIA); a fleet that saw other controls (provenance); one that saw half of the controls (removal); or
@@ -62,6 +64,11 @@ class Cell:
         if self.design.period == "any" and not self.design.timed:
             return self.method.sets
         return tuple(name for name in self.method.sets if SOURCES[name].time)
+
+    @property
+    def most_records(self) -> int | None:
+        """Of each person: fewer where nothing is decided, so that a full run is done in two hours."""
+        return None if self.worlds == MANY else FEW_RECORDS
 
     @property
     def first_target(self) -> int:
@@ -149,7 +156,7 @@ METHODS = _list_methods()
 _BY_USER = ("1-record", "2-records", "5-records", "one-1-record", "one-2-records", "one-5-records")
 _DECIDING = {
     "membership-user-loss": ("equal", *_BY_USER),
-    "membership-user-ratio": ("1-record", "2-records", "5-records"),
+    "membership-user-ratio": ("1-record",),
     "membership-record-loss": ("short",),
     "membership-record-ratio": ("short",),
     "leakage-top-10": ("half-controls", "sixth-controls", "another-month"),
@@ -165,7 +172,6 @@ _OTHERS = {
         "19-controls",
         "few-controls",
         "199-controls",
-        "1000-controls",
         "half-controls",
         "sixth-controls",
         "short",
@@ -179,8 +185,26 @@ _OTHERS = {
         "ties",
         "known",
     ),
-    "membership-user-ratio": ("equal", "one-1-record", "one-5-records", "sixth-controls", "another-month", "known"),
-    "membership-record-loss": ("equal", "one", "few-controls", "another-month", "heavy-tails", "ties", "known"),
+    "membership-user-ratio": (
+        "equal",
+        "2-records",
+        "5-records",
+        "one-1-record",
+        "one-5-records",
+        "sixth-controls",
+        "another-month",
+        "known",
+    ),
+    "membership-record-loss": (
+        "equal",
+        "one",
+        "few-controls",
+        "1000-controls",
+        "another-month",
+        "heavy-tails",
+        "ties",
+        "known",
+    ),
     "membership-record-ratio": ("equal",),
     "exposure": ("secrets-1", "secrets-2", "secrets-20", "secrets-50"),
     "leakage": ("forty", "three", "equal-timed", "5-records", "short", "half-controls", "another-month", "heavy-tails"),

@@ -196,7 +196,7 @@ class Pools:
 
 
 def draw_world(
-    trained: Trained, design: Design, pools: Pools, rng: np.random.Generator, *, single: bool = False
+    trained: Trained, design: Design, pools: Pools, rng: np.random.Generator, *, most: int | None = None
 ) -> World:
     """One world: audited people and controls, drawn at random from people whom the target never saw.
 
@@ -205,19 +205,18 @@ def draw_world(
         design: Who is compared with whom.
         pools: From whom both are drawn.
         rng: The only source of chance.
-        single: Whether the audited records each belong to another person: for audits by record.
+        most: Records of each person, at most: 1 for audits by record.
     """
     audited, controls = _draw_people(trained, design, pools, rng)
-    amounts = [_count_records(share, trained.people.amount) for share in (design.records, design.control_records)]
+    amount = min(trained.people.amount, most or trained.people.amount)
+    amounts = [min(amount, _count_records(share, amount)) for share in (design.records, design.control_records)]
     sides = {}
-    for role, chosen, amount, texts in (
+    for role, chosen, count, texts in (
         (AUDITED, audited, amounts[0], design.texts),
         (CONTROLS, controls, amounts[1], "any"),
     ):
         records = [
-            record
-            for user in chosen
-            for record in _draw_records(trained.people.records[user], 1 if single else amount, texts, rng)
+            record for user in chosen for record in _draw_records(trained.people.records[user], count, texts, rng)
         ]
         sides[role] = Corpus.of([_strip_time(record, design.timed) for record in records], name=role)
     return World(

@@ -18,7 +18,7 @@ from trainings import Trained
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
-from recollect.errors import NotEnoughData
+from recollect.errors import RecollectError
 from recollect.files import write_text
 from recollect.results.result import Result
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
@@ -72,26 +72,27 @@ def run_cell(
 def run_world(cell: Cell, trained: Trained, number: int) -> Said:
     """Draw one world, run the audit in it, and read its result."""
     result = audit_world(cell, trained, number)
-    if isinstance(result, NotEnoughData):
+    if isinstance(result, RecollectError):
         return Said(set=trained.people.name, target=trained.number, outcome="refused", code=result.code)
     return read_result(result, trained, find_truth(cell, trained))
 
 
-def audit_world(cell: Cell, trained: Trained, number: int) -> Result | NotEnoughData:
-    """The result of the audit in one world; a refusal where it says that there is too little data."""
+def audit_world(cell: Cell, trained: Trained, number: int) -> Result | RecollectError:
+    """The result of the audit in one world; a refusal where it says that this data will not do."""
     rng = stream(0, "nulls", trained.people.name, cell.name, number)
     if cell.method.models == "secrets":
         counts = {"planted": cell.design.audited, "controls": cell.design.controls}
         return audit_secrets(
             cell.method.make(), trained.secrets, trained.people, **counts, seed=int(rng.integers(2**31))
         )
-    world = draw_world(trained, cell.design, _choose_pools(cell.method, trained), rng, single=cell.method.by_record)
+    most = 1 if cell.method.by_record else cell.most_records
+    world = draw_world(trained, cell.design, _choose_pools(cell.method, trained), rng, most=most)
     evidence = build_evidence(cell.method, trained, world)
     audit = cell.method.make()
     try:
         complete = collect_evidence(audit, evidence, score=_read_answers, train=_Fleet(trained).train)
         return audit.run(complete, stream(world.seed, audit.name))
-    except NotEnoughData as refusal:
+    except RecollectError as refusal:
         return refusal
 
 
