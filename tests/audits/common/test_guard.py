@@ -8,7 +8,7 @@ import pytest
 from recollect.audits.common.amounts import Piece, Unit
 from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.common.guard import add_guard, check_comparable, check_matched, explains_scores
-from recollect.audits.common.matched_units import SAME_END, cut_records
+from recollect.audits.common.matched_units import cut_records
 from recollect.audits.common.matching import match_units
 from recollect.audits.membership.audit import MembershipAudit
 from recollect.corpora.record import Record
@@ -180,9 +180,16 @@ def test_what_is_truncated_is_compared_as_far_as_it_is_kept():
     one = [Record(id=f"a{i}", text=" ".join(rng.choice(WORDS, 6))) for i in range(30)]
     other = [Record(id=f"c{i}", text=" ".join(rng.choice(WORDS, 60))) for i in range(90)]
     (stratum,) = cut_records(match(one, other), one, other)
-    assert {len(record.text.split()) for (record,) in stratum.controls.values()} == {int(6 * SAME_END)}
+    assert {len(record.text.split()) for (record,) in stratum.controls.values()} == {6}
     assert check_matched(match(one, other), one, other, seed=0).comparable
     assert not check_comparable(one, other, by="record", seed=0).comparable
+
+
+def test_the_end_of_texts_is_compared_where_controls_are_truncated():
+    rng = np.random.default_rng(9)
+    one = [Record(id=f"a{i}", text=" ".join(rng.choice(WORDS, 6)) + " Mrs Example") for i in range(40)]
+    other = [Record(id=f"c{i}", text=" ".join(rng.choice(WORDS, 30))) for i in range(90)]
+    assert {"style", "vocabulary"} & different(check_matched(match(one, other), one, other, seed=0))
 
 
 def test_the_order_of_records_changes_nothing():

@@ -12,12 +12,6 @@ from recollect.audits.common.matching import Matching, Stratum
 from recollect.audits.common.words import truncate_words
 from recollect.corpora.record import Record
 
-SAME_END = 0.9
-"""Where some records are truncated, all are compared by this share of what is kept.
-
-A truncated text ends in the middle of a sentence and a whole one with a full stop; that is no difference between
-people."""
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MatchedUnits:
@@ -63,9 +57,7 @@ def _cut_stratum(
     cut = matching.cut(stratum)
     usable = np.isin(matching.controls.unit_of, cut.usable)
     sides = (matching.audited, cut.audited), (matching.controls, np.where(usable, cut.controls, 0))
-    truncated = any(bool(((kept > 0) & (kept < side.tokens)).any()) for side, kept in sides)
-    share = SAME_END if truncated else 1.0
-    one, other = (_collect(*side, records, share) for side, records in zip(sides, texts, strict=True))
+    one, other = (_collect(*side, records) for side, records in zip(sides, texts, strict=True))
     return one, other, _measure_kept(*sides[1])
 
 
@@ -79,13 +71,13 @@ def _measure_kept(side: Amounts, kept: Ints) -> dict[str, float]:
     return {owner: count / total[owner] for owner, count in chosen.items()}
 
 
-def _collect(side: Amounts, kept: Ints, texts: Mapping[str, Record], share: float) -> dict[str, list[Record]]:
-    """What is kept of each owner's records, and a share of that."""
+def _collect(side: Amounts, kept: Ints, texts: Mapping[str, Record]) -> dict[str, list[Record]]:
+    """What is kept of each owner's records."""
     grouped = dict[str, list[Record]]()
     for i in np.flatnonzero(kept).tolist():
         record = texts[side.pieces[i]]
-        if share * kept[i] < side.tokens[i]:
-            record = truncate_record(record, float(share * kept[i] / side.tokens[i]))
+        if kept[i] < side.tokens[i]:
+            record = truncate_record(record, float(kept[i] / side.tokens[i]))
         grouped.setdefault(side.owners[side.unit_of[i]], []).append(record)
     return grouped
 
