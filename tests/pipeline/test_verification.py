@@ -7,6 +7,7 @@ import json
 import shutil
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import recollect
@@ -117,3 +118,16 @@ def test_a_report_that_is_built_anew_keeps_the_folder_whole(folders):
     (folders / "run" / "report.html").write_text("something else")
     assert CliRunner().invoke(app, ["report", str(folders / "run")]).exit_code == 0
     assert recollect.verify(folders / "run").is_whole
+
+
+def test_a_training_that_was_begun_is_checked_too(tmp_path):
+    from recollect.recipes.checkpoints import write_checkpoint
+
+    work = tmp_path / "work"
+    write_checked_json(work / "models" / "a" / "training.json", {"seed": 1, "threads": 1})
+    write_checkpoint(work / "models" / "a" / "working" / "checkpoint.safetensors", {"w": torch.ones(64)}, {"step": 3})
+    assert (recollect.verify(work).checked, list_faults(work)) == (2, set())
+    flip(work / "models" / "a" / "working" / "checkpoint.safetensors")
+    flip(work / "models" / "a" / "training.json")
+    assert {problem for _, problem in list_faults(work)} == {"damaged"}
+    assert len(list_faults(work)) == 2

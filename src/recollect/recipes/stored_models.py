@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from recollect.errors import StoreError
-from recollect.files import Fault, find_faults
+from recollect.files import Fault, find_faults, read_checked_json
 from recollect.files.checksums import iter_files
 from recollect.models.model_files import CARD, README, TRAINING, read_listed_files
 
@@ -25,7 +25,7 @@ def find_model_faults(folder: Path) -> tuple[int, list[Path], list[Fault]]:
     except StoreError as error:
         return 0, [], [Fault(path=folder / CARD, problem="damaged", detail=error.found)]
     if not listed:
-        return 0, [path for _, path in iter_files(folder)], []
+        return _find_unfinished_faults(folder)
     present = {path.name for path in folder.iterdir() if path.is_file()}
     unchecked = [folder / README] if README in present else []
     inner = [find_model_faults(path) for path in sorted(folder.iterdir()) if is_model_folder(path)]
@@ -36,3 +36,26 @@ def find_model_faults(folder: Path) -> tuple[int, list[Path], list[Fault]]:
         [*unchecked, *(path for each in inner for path in each[1])],
         [*faults, *(fault for each in inner for fault in each[2])],
     )
+
+
+def _find_unfinished_faults(folder: Path) -> tuple[int, list[Path], list[Fault]]:
+    """The same of a training that was begun, and of a model that lists no files because an older version made it."""
+    whole, unchecked, faults = 0, list[Path](), list[Fault]()
+    for relative, path in iter_files(folder):
+        try:
+            if relative == TRAINING:
+                read_checked_json(path, do="", code="training_damaged")
+            elif relative.startswith("working/") and path.suffix == ".safetensors":
+                import torch  # only checkpoints need it
+
+                from recollect.recipes.checkpoints import read_checkpoint
+
+                read_checkpoint(path, torch.device("cpu"))
+            else:
+                unchecked.append(path)
+                continue
+        except StoreError as error:
+            faults.append(Fault(path=path, problem="damaged", detail=error.found))
+        else:
+            whole += 1
+    return whole, unchecked, faults

@@ -1,0 +1,137 @@
+"""How time and memory of the five audits grow with users: `python benchmarks/scaling.py [--users 1000 10000] [--quick]`.
+
+A target that has memorised a quarter of the users scores everybody into an answer store, and so do the models that an
+audit trains. Then each audit runs on what is recorded, in a process of its own: processor seconds, and the peak of its
+memory above what a process holds before the audit. The exponent is the slope of log time over log users; it may be
+1.15 at most. What was measured before is kept in `--out` and not measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from recollect.audits.exposure.log_perplexity import SECRETS
+from recollect.audits.registry import build_audit
+from recollect.audits.rounds import collect_evidence
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.models.scoring import score_corpus
+from recollect.signals.evidence import AUDITED, TARGET, Evidence
+from recollect.streams import stream
+from recollect.testing.fakes import Memoriser, Null
+from recollect.testing.world import World
+
+AUDITS: dict[str, dict[str, Any]] = {
+    "provenance": {"shadows": 2},
+    "exposure": {"format": "my pin is {digits:6}", "method": "sampled", "draws": 1000},
+    "leakage": {},
+    "membership": {"by": "user"},
+    "removal": {},
+}
+USERS = (1_000, 10_000, 100_000)
+MOST_EXPONENT = 1.15
+
+
+def build_given(audit: str, world: World, users: int) -> Evidence:
+    """What is given to an audit of so many users."""
+    if audit != "exposure":
+        return world.build_given(world.build_memoriser())
+    records = [Record(id=f"r{i}", user=f"u{i}", text=f"Hello, my pin is {i:06d} today.") for i in range(users)]
+    null = Null(seed=0, kind="causal", vocabulary=1000)
+    given = Evidence(models={TARGET: null}, corpora={AUDITED: Corpus.of(records)})
+    secrets = list(build_audit(audit, **AUDITS[audit]).needs(given).corpora[SECRETS])
+    return replace(given, models={TARGET: Memoriser(secrets[: len(secrets) // 4], otherwise=null)})
+
+
+def run(audit: str, users: int, work: Path, *, measured: bool) -> dict[str, float]:
+    """Run an audit whose scores are kept in a work folder; what it took, without what fills the folder."""
+    world = World(members=users // 4, others=users // 4, controls=users // 2)
+    given, made = build_given(audit, world, users), build_audit(audit, **AUDITS[audit])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    def score(model: Any, corpus: Corpus) -> Any:
+        return score_corpus(model, corpus, work)
+
+    began = time.process_time()
+    evidence = collect_evidence(made, given, score=score, train=world.train)
+    collected = time.process_time()
+    result = made.run(evidence, stream(0, audit))
+    ended = time.process_time()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    assert not measured or result.findings, result.verdict
+    return {
+        "audit_seconds": ended - collected,
+        "reading_seconds": collected - began,
+        "megabytes": peak,
+        "megabytes_added": peak - before,
+        "found": float(result.outcome == "found"),
+    }
+
+
+def measure(audit: str, users: int) -> dict[str, float]:
+    """Fill the stores in one process, and measure the audit in the next."""
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(2):
+            words = [sys.executable, __file__, "--measure", audit, str(users), folder]
+            said = subprocess.run(words, check=True, capture_output=True, text=True)  # noqa: S603 - our own script
+    found: dict[str, float] = json.loads(said.stdout.strip().splitlines()[-1])
+    return found
+
+
+def fit_exponent(figures: dict[int, float]) -> float:
+    """The slope of the line through the logarithms.
+
+    >>> round(fit_exponent({10: 3.0, 100: 30.0, 1000: 300.0}), 6)
+    1.0
+    """
+    x, y = [math.log(each) for each in figures], [math.log(max(each, 1e-3)) for each in figures.values()]
+    centre = sum(x) / len(x)
+    return sum((a - centre) * b for a, b in zip(x, y, strict=True)) / sum((a - centre) ** 2 for a in x)
+
+
+def main() -> None:
+    """Measure what is missing, print the table, and fail above the limit."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--users", type=int, nargs="+", default=list(USERS))
+    parser.add_argument("--audits", nargs="+", default=list(AUDITS))
+    parser.add_argument("--quick", action="store_true", help="400 and 800 users")
+    parser.add_argument("--out", type=Path, help="a JSON file that keeps what was measured")
+    parser.add_argument("--measure", nargs=3, metavar=("AUDIT", "USERS", "WORK"), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.measure:
+        audit, users, work = given.measure
+        print(json.dumps(run(audit, int(users), Path(work), measured=True)))
+        return
+    sizes = [400, 800] if given.quick else given.users
+    known: dict[str, dict[str, float]] = json.loads(given.out.read_text()) if given.out and given.out.exists() else {}
+    for users in sizes:
+        for audit in given.audits:
+            if f"{audit} {users}" not in known:
+                known[f"{audit} {users}"] = measure(audit, users)
+                if given.out:
+                    given.out.write_text(json.dumps(known, indent=1))
+            row = known[f"{audit} {users}"]
+            print(f"  {audit:12} {users:>8,} users " + " ".join(f"{name} {row[name]:.2f}" for name in row), flush=True)
+    worst = 0.0
+    for audit in given.audits:
+        seconds = {users: known[f"{audit} {users}"]["audit_seconds"] for users in sizes}
+        megabytes = {users: known[f"{audit} {users}"]["megabytes"] for users in sizes}
+        worst = max(worst, *(exponents := (fit_exponent(seconds), fit_exponent(megabytes))))
+        print(f"  {audit:12} exponent of time {exponents[0]:.2f}, of memory {exponents[1]:.2f}")
+    print(f"worst exponent {worst:.2f}, limit {MOST_EXPONENT}")
+    if not given.quick and worst > MOST_EXPONENT:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
