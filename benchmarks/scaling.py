@@ -1,4 +1,4 @@
-"""How time and memory of the five audits grow with users: `python benchmarks/scaling.py [--users 1000 10000] [--quick]`.
+"""How time and memory of the five audits grow with users: `python benchmarks/scaling.py [--users 1000 10000]`.
 
 A target that has memorised a quarter of the users scores everybody into an answer store, and so do the models that an
 audit trains. Then each audit runs on what is recorded, in a process of its own: processor seconds, and the peak of its
@@ -33,7 +33,7 @@ from recollect.testing.world import World
 
 AUDITS: dict[str, dict[str, Any]] = {
     "provenance": {"shadows": 2},
-    "exposure": {"format": "my pin is {digits:6}", "method": "sampled", "draws": 1000},
+    "exposure": {"format": "my pin is {digits:6}", "method": "sampled", "draws": 4096},
     "leakage": {},
     "membership": {"by": "user"},
     "removal": {},

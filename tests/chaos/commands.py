@@ -39,7 +39,20 @@ KEEPING = {
     "evaluate": ["evaluate", "model", "others.jsonl", *ONE],
     "extract": ["extract", "bytes", "--format", FORMAT, "--top", "3", "--out", "out", *ONE],
     "exposure": ["exposure", "bytes", "--format", FORMAT, "--secrets", "471", "--draws", "200", "--out", "out", *ONE],
-    "provenance": ["provenance", "model", "mine.jsonl", *OTHERS, *RECIPE, "--shadows", "1", "--out", "out", *ONE],
+    "provenance": [
+        "provenance",
+        "model",
+        "mine.jsonl",
+        *OTHERS,
+        *RECIPE,
+        "--shadows",
+        "1",
+        "--calibration",
+        "0.5",
+        "--out",
+        "out",
+        *ONE,
+    ],
     "membership": ["membership", "model", "mine.jsonl", *OTHERS, *RECIPE, "--by", "user", "--out", "out", *ONE],
     "leakage": ["leakage", "model", "mine.jsonl", *OTHERS, *RECIPE, "--folds", "3", "--out", "out", *ONE],
     "removal": ["removal", "model", "mine.jsonl", *OTHERS, *RECIPE, "--models", "2", "--out", "out", *ONE],
@@ -213,7 +226,7 @@ def read_outcome(trial: Path) -> dict[str, str]:
         if path.parent.name == "results":
             document = json.loads(data)
             document["provenance"]["seconds"] = 0
-            data = json.dumps(document, sort_keys=True).encode()
+            data = json.dumps(document, sort_keys=True).replace(str(trial), "TRIAL").encode()
         found[relative.as_posix()] = hashlib.sha256(data).hexdigest()
     return found
 

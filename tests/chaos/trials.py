@@ -141,7 +141,7 @@ class Chaos:
         for folder in folders:
             for path in sorted(folder.rglob("*")):
                 parts = path.relative_to(folder).parts
-                if not path.is_file() or parts[0] in commands.INPUTS or path.name.startswith("."):
+                if not path.is_file() or parts[0] in commands.INPUTS or path.name.startswith((".", "made")):
                     continue
                 name = path.suffix if path.suffix in (".parquet", ".journal") else path.name
                 if parts[:2] in (("work", "runs"), ("work", "fleets"), ("out", "results"), ("work", "audits")):

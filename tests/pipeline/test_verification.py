@@ -58,7 +58,7 @@ def test_what_was_written_is_whole(folders):
     run, work = recollect.verify(folders / "run"), recollect.verify(folders / "work")
     assert (run.kind, run.faults, run.unchecked) == ("run folder", (), ())
     assert (work.kind, work.faults, work.unchecked) == ("work folder", (), ())
-    assert run.checked == len([path for path in (folders / "run").rglob("*") if path.is_file()])
+    assert run.checked == len([path for path in (folders / "run").rglob("[!.]*") if path.is_file()])
     assert run.manifest_sha256 == hashlib.sha256((folders / "run" / "manifest.json").read_bytes()).hexdigest()
     assert work.checked >= 5
 
