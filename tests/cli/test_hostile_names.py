@@ -133,3 +133,15 @@ def _read(handle):
         return os.read(handle, 65536)
     except OSError:
         return b""
+
+
+def test_hostile_names_in_files_of_a_run_stay_inside_it_and_markdown_has_no_markup_of_theirs(home, call):
+    words = ["membership", "model", "mine.jsonl", "--controls", "others.jsonl", "--signal", "loss", "--by", "user"]
+    call(*words, "--out", f"run{FILE}", "--about", f"system={HOSTILE}", "--real-names")
+    run = home / f"run{FILE}"
+    names = {path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file()}
+    assert all(re.fullmatch(r"[a-zA-Z0-9._/-]+", name) for name in names), names
+    for file in ("report.html", "report.md"):
+        assert_harmless((run / file).read_bytes())
+    written = json.loads((run / "results" / "membership.json").read_text())
+    assert written["about"]["system"] == HOSTILE

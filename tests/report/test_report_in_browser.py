@@ -14,7 +14,7 @@ from recollect.report.notebook import render_notebook_html
 from recollect.results import Failed, Finding, Note, Provenance, Result, RunFolder, Skipped
 from recollect.results.result import About, Guard, GuardCheck, LimitCheck, Mention, Placebo, Power, Withheld
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.browser, pytest.mark.loopback, pytest.mark.xdist_group("browser")]
 HIT = "document.documentElement.dataset.hit=1"
 HOSTILE = [
     f"<script>{HIT}</script>",
@@ -95,7 +95,17 @@ def hostile(url):
         failed=(Failed(audit="hostile", code="broke", error=everything),),
         dropped={"audited.empty_text": 2},
         settings={everything: everything, "deep": {everything: [everything]}},
-    ).with_tables(rows=pa.table({everything: [*short, endless], "text": [*short, endless], "n": range(len(short) + 1)}))
+    ).with_tables(
+        rows=pa.table(
+            {
+                everything: [*short, endless],
+                "user": [*short, endless],
+                "record": [*short, endless],
+                "text": [*short, endless],
+                "n": range(len(short) + 1),
+            }
+        )
+    )
     trace = {"model": everything, "corpus": everything, "versions": {everything: everything}}
     return made.with_provenance(
         Provenance(
@@ -109,7 +119,7 @@ def page(tmp_path, web):
     folder = RunFolder(tmp_path / "run")
     folder.write_result(hostile(web.url))
     folder.plan.write_text(f'models: {{target: {{ref: "{HOSTILE[0]}"}}}}\n')
-    return write_report(folder.path, show_text=True)
+    return write_report(folder.path, show_text=True, real_names=True)
 
 
 def test_hostile_records_neither_run_nor_load_nor_break_anything(page, web, browser):
