@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 
 from recollect import load_model
 from recollect.models import Access, limited
+from recollect.session import Session
 from recollect.testing.refusals import refused
 
 
@@ -112,6 +113,16 @@ def test_a_hub_id_is_read_from_the_cache_and_its_commit_is_kept(offline, folders
     assert there.digest == here.digest
     assert (there.name, there.revision, here.revision) == ("hf:somebody/bert", COMMIT, None)
     assert limited(there, Access.LABEL).revision == COMMIT
+
+
+def test_the_commit_that_a_hub_id_was_resolved_to_is_in_the_result(offline, folders, tmp_path):
+    cached(offline, folders / "gpt2", branch="v2")
+    rows = [{"user": f"u{i}", "text": f"some words of person {i}"} for i in range(30)]
+    found = Session(work=tmp_path / "work").membership(
+        "hf:somebody/gpt2@v2", rows[:5], controls=rows[5:], signal="loss", by="user"
+    )
+    facts = found.result.provenance.models["target"]
+    assert (facts.name, facts.revision) == ("hf:somebody/gpt2@v2", COMMIT)
 
 
 def test_a_revision_is_pinned_by_branch_or_commit(offline, folders):
