@@ -231,7 +231,7 @@ def build_mixture(
     return Mixture(
         audited=Mean.of(compared),
         unseen=Mean.of(controls.values, None if neighbours is None else neighbours.corrected_weights),
-        unseen_nearest=Mean.of(controls.values, weights) if neighbours is not None and neighbours.shifted else None,
+        unseen_nearest=None if weights is None else Mean.of(controls.values, weights),
         members=average_members(members, named),
         p_above=above,
         alpha=audit.level,

@@ -88,8 +88,8 @@ class Mixture:
     p_above: float
     """How often a set of non-members would have so high a mean; by the test that decides."""
     unseen_nearest: Mean | None = None
-    """The mean of non-members without the correction for easier neighbours, where the controls are of another kind and
-    the correction may be too large: an interval then allows for both; else None."""
+    """The mean of non-members without the correction for easier neighbours, which may be too large where controls are
+    of another kind: intervals allow for both; None without neighbours."""
     alpha: float = 0.05
     tolerance: float = 0.5
     """The share still in from which on a set is not gone."""
