@@ -54,13 +54,14 @@ class Trial:
 class Chaos:
     """All trials, resumable: what was done before is read from a file and not done again."""
 
-    def __init__(self, home: Path, *, seed: int = 0) -> None:
+    def __init__(self, home: Path, *, seed: int = 0, prepare: bool = True) -> None:
         """Prepare the inputs and what every command leaves if nobody disturbs it."""
         self.home, self.seed = home, seed
         self.file = home / "trials.jsonl"
         home.mkdir(parents=True, exist_ok=True)
-        commands.import_everything()
-        if not (home / "inputs" / "plan.yaml").exists():
+        if prepare:
+            commands.import_everything()
+        if prepare and not (home / "inputs" / "plan.yaml").exists():
             shutil.rmtree(home / "inputs", ignore_errors=True)
             commands.make_inputs(home / "inputs")
         lines = self.file.read_text().splitlines() if self.file.exists() else []
