@@ -94,7 +94,8 @@ def test_of_two_trainings_into_one_folder_the_second_waits_and_uses_what_the_fir
     assert not list((tmp_path / "model").glob(".*"))
 
 
-@pytest.mark.parametrize(("runs", "apart"), [(2, True), pytest.param(4, False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("runs", "apart"), [(2, True), (4, False)])
 def test_runs_of_one_plan_at_once_all_end_with_the_same_numbers(home, trained, said, runs, apart):
     def run(number):
         out = home / (f"run-{number}" if apart else "run")
