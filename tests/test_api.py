@@ -34,7 +34,7 @@ from recollect.testing.world import World
 
 SMALL = {"n_embd": 16, "n_layer": 1, "training.epochs": 1, "tokenizer.size": 300}
 FORMAT = "my pin is {digits:3}"
-MEMBERS = ["person-0", "person-1", "person-2", "person-3"]
+MEMBERS = ["person-0", "person-2", "person-5", "person-7"]
 
 
 @pytest.fixture(scope="module")

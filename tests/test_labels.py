@@ -346,9 +346,9 @@ def test_audits_have_the_names_that_their_streams_always_had():
     assert list(AUDITS.table) == ["exposure", "extraction", "leakage", "membership", "provenance", "removal"]
 
 
-HASHING = {"stream", "seed_of", "digest", "digest_bytes", "frame", "_seed"}
+HASHING = {"stream", "derive_seed", "digest", "digest_bytes", "frame", "_derive_seed"}
 """Functions whose arguments are hashed."""
-NAMING = {"groups", "halves", "folds"}
+NAMING = {"draw_groups", "draw_halves", "draw_folds"}
 """Functions whose `name` is hashed."""
 
 
@@ -372,9 +372,9 @@ def test_nothing_is_hashed_under_a_literal_of_its_own():
         "partial(stream, 0, 'mask')",
         "digest({'window': 3})",
         "frame(f'label:{kind}'.encode())",
-        "streams.seed_of(seed, *names, 'mask')",
-        "groups(users, sizes, seed=0, name='mask')",
-        "def groups(users, *, name='mask'): pass",
+        "streams.derive_seed(seed, *names, 'mask')",
+        "draw_groups(users, sizes, seed=0, name='mask')",
+        "def draw_groups(users, *, name='mask'): pass",
     ],
 )
 def test_a_literal_that_is_hashed_is_noticed(line):

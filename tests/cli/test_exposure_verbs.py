@@ -129,7 +129,6 @@ def test_exposure_followed_during_training_is_in_the_report(folder, tmp_path, ch
         *("exposure", tmp_path / "model", "--canaries", folder / "c.json", "--draws", 100, "--work", tmp_path / "work"),
         *("--out", tmp_path / "run"),
     )
-    assert again.exit_code == 0, again.output
-    assert "does not tell the exposure of each epoch" in (tmp_path / "run" / "report.html").read_text()
+    check_refusal(again, "model_damaged")
     refused = call("train", "char-lstm", folder / "texts.txt", "--out", tmp_path / "other", "--follow-exposure")
     check_refusal(refused, "missing_canaries")

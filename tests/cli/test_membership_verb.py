@@ -191,10 +191,12 @@ def test_the_claim_of_the_card_is_what_is_audited(folder, tmp_path):
     assert (settings["claimed_epsilon"], settings["delta"], settings["claimed_unit"]) == (3.9, 1e-4, "user")
 
 
-@pytest.mark.parametrize("card", ["[1", "[1]", "\x00"])
-def test_a_card_that_is_none_is_reported(folder, tmp_path, card, check_refusal):
+@pytest.mark.parametrize(
+    ("card", "code"), [("[1", "settings_unreadable"), ("[1]", "model_damaged"), ("\x00", "settings_unreadable")]
+)
+def test_a_card_that_is_none_is_reported(folder, tmp_path, card, code, check_refusal):
     shutil.copytree(folder / "gpt2", tmp_path / "model")
     (tmp_path / "model" / "card.json").write_text(card)
     options = ("--controls", folder / "controls.jsonl", "--work", tmp_path)
     found = call("membership", tmp_path / "model", folder / "candidates.jsonl", *options)
-    check_refusal(found, "settings_unreadable")
+    check_refusal(found, code)

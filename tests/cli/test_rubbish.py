@@ -256,8 +256,8 @@ def test_limits_are_status_1(home, call):
         "--fpr",
         "0.1",
     ]
-    assert call(*words, "--fail-if", "auc_against_controls>=0") == 1
-    assert call(*words, "--fail-if", "auc_against_controls<0") == 0
+    assert call(*words, "--fail-if", "training_p>=0") == 1
+    assert call(*words, "--fail-if", "training_p<0") == 0
     assert call(*words, "--fail-if", "no_such_number>0") == 2
     assert call("run", "good.yaml", "--only", "membership") == 0
-    assert call("run", "good.yaml", "--only", "membership", "--set", "limits.membership=[auc_against_controls>=0]") == 1
+    assert call("run", "good.yaml", "--only", "membership", "--set", "limits.membership=[training_p>=0]") == 1

@@ -166,12 +166,11 @@ def test_the_run_folder_holds_result_plan_cohorts_and_tables_for_the_owner_only(
     assert Cohorts.load(folder.cohorts).members(TARGET) == ("u0", "u1", "u2", "u3")
     assert Cohorts.load(out / "cohorts-controls.json").models == ("shadow-0", "shadow-1")
     written = yaml.safe_load(folder.plan.read_text())
-    given = written["audits"]["gap"].pop("with")
     assert written["audits"] == {"gap": {"shadows": 2, "empty": False}}
-    assert given["corpora"]["audited"] == {"corpus": plan.corpora[AUDITED].corpus, "skip_bad": True}
-    assert given["models"] == {TARGET: plan.models[TARGET]}
-    assert given["cohorts"] == {AUDITED: str(plan.cohorts[AUDITED])}
-    assert given["recipe"]["inline"] == plan.recipe.model_dump(mode="json")
+    assert written["corpora"]["audited"] == {"corpus": plan.corpora[AUDITED].corpus, "skip_bad": True}
+    assert written["models"] == {TARGET: plan.models[TARGET]}
+    assert written["cohorts"] == {AUDITED: str(plan.cohorts[AUDITED])}
+    assert written["recipe"]["inline"] == plan.recipe.model_dump(mode="json")
     assert (written["seed"], written["out"], written["workers"]) == (0, str(out), 1)
     for path in [out, *out.rglob("*"), plan.work, *plan.work.glob("*"), *plan.work.glob("audits/**/*")]:
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
@@ -210,9 +209,11 @@ def test_what_one_plan_loaded_and_read_the_next_does_not_load_again(plan, whole,
 
 def test_everything_that_takes_long_is_reported(whole):
     _, _, told = whole
-    assert {what.split(" about ")[0] for what, _, _ in told} == {
-        "training 2 models", "asking the target", "asking the shadow-0", "asking the shadow-1", "judging",
-    }  # fmt: skip
+    models = ("target", "shadow-0", "shadow-1")
+    assert {what.split(":")[0] for what, _, _ in told} == {
+        *("training 2 models", "judging"),
+        *(f"scoring with the {model}" for model in models),
+    }
     assert all(done <= total for _, done, total in told)
 
 
@@ -245,7 +246,9 @@ def test_another_seed_draws_and_trains_other_shadows(plan, whole):
     assert other.findings[0].reading != result.findings[0].reading
 
 
-@pytest.mark.parametrize("moment", ["training 2 models", "asking the target", "asking the shadow-1", "judging"])
+@pytest.mark.parametrize(
+    "moment", ["training 2 models", "scoring with the target", "scoring with the shadow-1", "judging"]
+)
 def test_a_run_interrupted_at_any_stage_continues_and_finds_the_same(plan, whole, tmp_path, moment):
     result, _, _ = whole
     disturbed = replace(plan, work=tmp_path / "work")

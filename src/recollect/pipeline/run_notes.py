@@ -37,8 +37,9 @@ class RunNote:
         entry = folder.absolute().relative_to(work).as_posix()
         if entry not in self.entries:
             self.entries.add(entry)
-            content = {"run": str(self.run.absolute()), "audit": self.audit, "entries": sorted(self.entries)}
-            name = f"{digest(content['run'], self.audit)}.json"
+            run = str(self.run.absolute())
+            content = {"run": run, "audit": self.audit, "entries": sorted(self.entries)}
+            name = f"{digest(run, self.audit)}.json"
             write_checked_json(make_private_folder(self.work / RUNS) / name, content)
 
     def track_scoring(self, score: Callable[[Model, Corpus], AnswerStore]) -> Callable[[Model, Corpus], AnswerStore]:

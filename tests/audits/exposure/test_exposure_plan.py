@@ -13,6 +13,7 @@ from recollect.pipeline.plan import Plan
 from recollect.pipeline.run import run
 from recollect.report.report_writer import write_report
 from recollect.results.folders import EXPOSURE_HISTORY
+from recollect.results.run_manifest import RUN_MANIFEST
 from recollect.signals.evidence import AUDITED, TARGET
 from recollect.testing.refusals import refused
 from recollect.testing.tiny import build_tiny_model, save_tiny
@@ -84,5 +85,6 @@ def test_exposure_by_epoch_is_brought_from_the_model_into_the_run_folder_and_dra
     assert json.loads((tmp_path / "run" / EXPOSURE_HISTORY).read_text()) == EPOCHS
     assert (tmp_path / "run" / EXPOSURE_HISTORY).stat().st_mode & 0o077 == 0
     drawn = write_report(tmp_path / "run").read_text()
-    (tmp_path / "run" / EXPOSURE_HISTORY).unlink()
+    for name in (EXPOSURE_HISTORY, RUN_MANIFEST):  # a run folder without its manifest is read as it is
+        (tmp_path / "run" / name).unlink()
     assert drawn.count("<figure") == write_report(tmp_path / "run").read_text().count("<figure") + 1
