@@ -24,6 +24,7 @@ from recollect.signals.evidence import AUDITED, TARGET
 
 if TYPE_CHECKING:
     from recollect.audits.verb import Verb
+    from recollect.audits.workspace import Progress
     from recollect.corpora.sanitisation import Sanitisation
     from recollect.models.store import AnswerStore
     from recollect.pipeline.cleanup import Cleanup
@@ -176,6 +177,7 @@ def plant(
     recipe: str | Recipe | None = None,
     set: Any = None,
     reading: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
     **planting: Any,
 ) -> PlantedCorpus:
     """Plant canaries in a corpus, to measure after training how strongly the model memorises them.
@@ -186,18 +188,19 @@ def plant(
         recipe: Also check what training by this recipe would make of each secret.
         set: Changes of the recipe.
         reading: How the corpus is read: {"text_column": "body"}.
+        progress: Told now and then what is being done, and how far it is.
         planting: What is planted: `format="my pin is {digits:6}"`, secrets=, repeat=, controls=, seed= …
     """
     from recollect.corpora.canaries.generation import CanarySettings
     from recollect.pipeline.preparation import plant_secrets, refuse_output
 
     refuse_unknown(planting, [each.name for each in dataclasses.fields(CanarySettings)])
+    settings, checked = CanarySettings(**planting), _load_recipe(recipe, set)
     if out is not None:
         refuse_output(Path(out), corpus, (reading or {}).get("file_format"))
-    texts = Session().read(corpus, **(reading or {}))
-    planted = plant_secrets(texts, CanarySettings(**planting), recipe=_load_recipe(recipe, set))
+    planted = plant_secrets(Session().read(corpus, **(reading or {})), settings, recipe=checked)
     if out is not None:
-        planted.save(Path(out))
+        planted.save(Path(out), progress=progress)
     return planted
 
 
@@ -208,6 +211,7 @@ def sanitise(
     out: str | Path | None = None,
     work: str | Path = ".recollect",
     reading: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
     **settings: Any,
 ) -> Sanitisation:
     """Take out of a corpus what a model would memorise; no way of doing so gives a guarantee.
@@ -218,18 +222,19 @@ def sanitise(
         out: A `.jsonl` or `.jsonl.gz` to write; beside it, which records were changed and why.
         work: Where the two models of `by="difference"` are kept.
         reading: How the corpus is read: {"text_column": "body"}.
+        progress: Told now and then what is being done, and how far it is.
         settings: format= and mask=; passage=; recipe=, set=, share=, per= and seed=.
     """
     from recollect.pipeline.preparation import refuse_other_ways, refuse_output, sanitise_corpus, save_sanitised
 
     refuse_other_ways(by, settings)
+    recipe = _load_recipe(settings.pop("recipe", None), settings.pop("set", None))
     if out is not None:
         refuse_output(Path(out), corpus, (reading or {}).get("file_format"))
     texts = Session().read(corpus, **(reading or {}))
-    recipe = _load_recipe(settings.pop("recipe", None), settings.pop("set", None))
-    found = sanitise_corpus(texts, by=by, work=Path(work), recipe=recipe, **settings)
+    found = sanitise_corpus(texts, by=by, work=Path(work), recipe=recipe, progress=progress, **settings)
     if out is not None:
-        save_sanitised(found, Path(out), size=len(texts))
+        save_sanitised(found, Path(out), size=len(texts), progress=progress)
     return found
 
 

@@ -62,7 +62,7 @@ PLAN = {
         "leakage": {"top_k": 3, "with": {"corpora": {"audited": "others.jsonl"}}},
         "exposure": {"draws": 100, "method": "sampled", "with": {"files": {"canaries": "mine.canaries.json"}}},
     },
-    "limits": {"membership": ["auc_against_controls>2"]},
+    "limits": {"membership": ["training_p>2"]},
     "seed": 1,
     "threads": 1,
 }

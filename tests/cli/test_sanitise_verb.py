@@ -94,7 +94,7 @@ def test_settings_are_refused_before_the_corpus_is_read(folder, check_refusal):
         (["--by", "format", "--format", "{choice:a|e|n|r}"], "nothing_left"),
         (["--by", "format", "--format", PIN, "--passage", "3"], "setting_of_another_way"),
         (["--by", "duplicates", "--mask"], "setting_of_another_way"),
-        (["--by", "duplicates", "--set", "units=3"], "changes_of_no_recipe"),
+        (["--by", "duplicates", "--set", "units=3"], "setting_of_another_way"),
         (["--by", "duplicates", "--passage", "1"], "out_of_range"),
         (["--by", "difference"], "missing_recipe"),
         (["--by", "difference", "--recipe", "char-lstm", "--share", "3"], "out_of_range"),

@@ -59,27 +59,21 @@ def plant(
 
     `recollect plant train.jsonl --format 'my pin is {digits:6}' --repeat 1,8 --out planted.jsonl`
     """
+    from recollect import api
     from recollect.corpora.canaries.formats import parse_format
-    from recollect.corpora.canaries.generation import CanarySettings
-    from recollect.pipeline.calls import name_recipe
-    from recollect.pipeline.preparation import plant_secrets, refuse_output
+    from recollect.pipeline.preparation import get_sibling_path
 
-    chosen = CanarySettings(**planting, seed=seed)
-    space = parse_format(chosen.format).size
-    named = name_recipe(recipe, changes)
-    checked = None if named is None else named.load()
-    refuse_output(out, corpus, reading.get("file_format"))
-    texts = reading.read(corpus)
-    if checked is not None:
-        console.say(f"Preparing the planted corpus as {checked.name} would …")
-    planted = plant_secrets(texts, chosen, recipe=checked)
+    if recipe is not None:
+        console.say(f"Preparing the planted corpus as {recipe} would …")
     with console.show_stages() as progress:
-        manifest = planted.save(out, progress=progress)
+        planted = api.plant(
+            corpus, out=out, recipe=recipe, set=changes, reading=reading, progress=progress, seed=seed, **planting
+        )
     facts = {
         "corpus": str(out),
-        "canaries": str(manifest),
-        "format": chosen.format,
-        "space": space,
+        "canaries": str(get_sibling_path(out, "canaries.json")),
+        "format": planting["format"],
+        "space": parse_format(planting["format"]).size,
         "records": planted.records,
         "plantings": planted.plantings,
         "controls": len(planted.canaries.controls),

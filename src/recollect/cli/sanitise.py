@@ -11,7 +11,6 @@ from recollect.cli import console
 from recollect.cli.options import AsJson, CorpusName, CorpusOptions, RecipeChanges, Seed, Work
 
 if TYPE_CHECKING:
-    from recollect.corpora.corpus import Corpus
     from recollect.corpora.sanitisation import Sanitisation
 
 By = Literal["format", "duplicates", "difference"]
@@ -71,29 +70,36 @@ def sanitise(
 
     Beside OUT.jsonl, OUT.changes.json names each record that was removed or masked, and why.
     """
-    from recollect.pipeline.calls import name_recipe
-    from recollect.pipeline.preparation import refuse_other_ways, refuse_output, sanitise_corpus, save_sanitised
+    from recollect import api
 
-    named = name_recipe(recipe, changes)
     settings = {"format": format, "mask": mask, "passage": passage, "share": share, "per": per}
-    refuse_other_ways(by, {**settings, "recipe": recipe})
-    trained_by = None if named is None else named.load()
-    refuse_output(out, corpus, reading.get("file_format"))
-    texts = reading.read(corpus)
     if by == "difference":
         console.say("Training two models on the halves. Run the same command again to resume.")
     with console.show_stages() as progress:
-        found = sanitise_corpus(texts, by=by, work=work, seed=seed, progress=progress, recipe=trained_by, **settings)
-        changed = save_sanitised(found, out, size=len(texts), progress=progress)
-    _report(found, texts, out, changed, as_json=json)
+        found = api.sanitise(
+            corpus,
+            by=by,
+            out=out,
+            work=work,
+            reading=reading,
+            progress=progress,
+            **settings,
+            recipe=recipe,
+            set=changes,
+            seed=seed,
+        )
+    _report(found, out, as_json=json)
 
 
-def _report(found: Sanitisation, texts: Corpus, out: Path, beside: Path, *, as_json: bool) -> None:
+def _report(found: Sanitisation, out: Path, *, as_json: bool) -> None:
     """Say what was changed and why."""
+    from recollect.pipeline.preparation import get_sibling_path
+
+    records, beside = len(found.corpus) + found.removed, get_sibling_path(out, "changes.json")
     facts = {
         "corpus": str(out),
         "changes": str(beside),
-        "records": len(texts),
+        "records": records,
         "removed": found.removed,
         "masked": len(found.changes) - found.removed,
         "reasons": found.counts,
@@ -102,6 +108,6 @@ def _report(found: Sanitisation, texts: Corpus, out: Path, beside: Path, *, as_j
         console.print_json(facts)
         return
     rows = [[reason, f"{count:,}"] for reason, count in found.counts.items()] or [["nothing was found", "0"]]
-    title = f"Of {len(texts):,} records {found.removed:,} were removed and {facts['masked']:,} masked"
+    title = f"Of {records:,} records {found.removed:,} were removed and {facts['masked']:,} masked"
     console.print_table(title, ["because it", "records"], rows)
     console.say(f"Sanitised corpus: {out}. Which records, and why: {beside}.")
