@@ -81,8 +81,7 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
 def field_docs(kind: type) -> dict[str, str]:
     """What is beneath each field of a class, by field; fields without a docstring are left out.
 
-    >>> from recollect.errors import RecollectError
-    >>> field_docs(RecollectError)
+    >>> field_docs(Exception)
     {}
     """
     try:

@@ -113,9 +113,9 @@ def test_a_missing_fact_is_refused_with_audit_need_model_and_remedy():
     with refused("access_missing", AccessError) as refusal:
         require(Access.PROBABILITIES, model, audit="membership with signal 'loss'", instead="Use the provenance audit.")
     assert str(refusal.error) == (
-        "membership with signal 'loss' needs the rank of every symbol and log-probabilities of any symbol and the "
-        "whole predictive distribution (entropy, spread); model 'shop-bot' shows the top 10, no numbers.\n"
-        "  Use the provenance audit, or give a model that shows the rank of every symbol and "
-        "log-probabilities of any symbol and the whole predictive distribution (entropy, spread)."
+        "membership with signal 'loss' needs the rank of every token and log-probabilities of any token and the "
+        "whole predictive distribution (entropy, logprob_std); model 'shop-bot' outputs the top 10, no probabilities.\n"
+        "  Use the provenance audit, or give a model that outputs the rank of every token and "
+        "log-probabilities of any token and the whole predictive distribution (entropy, logprob_std)."
     )
     require(Access.LABEL, model, audit="provenance")

@@ -81,16 +81,16 @@ def test_a_signal_that_keeps_the_contract_passes():
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ("reversed", "what was learnt by heart scores higher"),
-        ("constant", "what was learnt by heart scores higher"),
-        ("knows names", "a null target gives chance"),
+        ("reversed", "what was memorised scores higher"),
+        ("constant", "what was memorised scores higher"),
+        ("knows names", "a null target gives AUC 0.5"),
         ("by place", "scores stay the same with {'backwards': True}"),
         ("by block", "scores stay the same with {'block': 1}"),
         ("by chance", "scores stay the same with nothing changed"),
         ("out of order", "under its own id and owner"),
         ("forgetful", "under its own id and owner"),
         ("infinite", "scores are finite numbers"),
-        ("one corpus", "it scores the corpus that it is asked about"),
+        ("one corpus", "it scores the corpus that it is given"),
         ("more with more", "is enough for the same scores"),
     ],
 )
@@ -205,12 +205,12 @@ def test_an_audit_is_checked_in_the_world_that_fits_it(kind):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ("reversed", "a target that has learnt by heart is found out"),
+        ("reversed", "a target that has memorised is found out"),
         ("accuses", "a null target is not accused"),
         ("by place", "the order of records does not move a finding"),
         ("by chance", "the same seed gives the same JSON"),
-        ("by desk", "at a desk it finds the same"),
-        ("by what it left", "going on with what lies on its desk it finds the same"),
+        ("by desk", "with a workspace it finds the same"),
+        ("by what it left", "resuming from its workspace it finds the same"),
         ("boasts", "no more is done than there is to do"),
         ("renamed", "the result carries the audit's name and question"),
         ("moody", "`needs` depends on the settings and the evidence alone"),

@@ -24,7 +24,7 @@ AUDITS = Registry(
     reserved=frozenset(
         {
             *("demo", "run", "check", "plant", "sanitise", "train", "score", "extract"),
-            *("report", "compare", "evaluate", "list", "doctor"),
+            *("report", "compare", "evaluate", "list", "doctor", "verify", "clean", "forget"),
             *("audit", "plan", "read"),  # what a session offers besides
         }
     ),

@@ -40,7 +40,7 @@ def iter_weaker(needed: Access) -> Iterator[Access]:
     """Accesses that are weaker than needed, by one field each.
 
     >>> [str(access) for access in iter_weaker(Access.top(5))]
-    ['the top 4, no numbers']
+    ['the top 4, no probabilities']
     """
     if needed.k != 1:
         yield replace(needed, k=100 if needed.k is None else needed.k - 1)
