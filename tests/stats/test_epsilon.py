@@ -119,7 +119,7 @@ def test_too_few_canaries_or_scores_are_refused():
     assert perfect.value > 0
 
 
-@pytest.mark.parametrize("size", [50, 500])
+@pytest.mark.parametrize("size", [50, pytest.param(500, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_leak_free_runs_give_a_positive_bound_no_more_often_than_claimed(size, delta):
     rng = np.random.default_rng(2)

@@ -44,8 +44,8 @@ def rows(found):
     ("settings", "kind"),
     [
         ({"method": "histogram"}, "causal"),
-        ({"method": "histogram", "top_k": 5}, "causal"),
-        ({"top_k": 1}, "causal"),
+        pytest.param({"method": "histogram", "top_k": 5}, "causal", marks=pytest.mark.slow),
+        pytest.param({"top_k": 1}, "causal", marks=pytest.mark.slow),
         ({"select": "random", "queries": 2, "least": 5}, "seq2seq"),
     ],
 )
