@@ -14,7 +14,6 @@ import torch
 
 import recollect
 from recollect import labels
-from recollect.audits.common.comparability import sample_records
 from recollect.audits.exposure.log_perplexity import build_draws_corpus
 from recollect.audits.exposure.secrets import Secret
 from recollect.audits.leakage.leave_out import LEFT_OUT, RETRAINED, assign_folds
@@ -23,6 +22,7 @@ from recollect.audits.provenance.frequencies import Frequencies
 from recollect.audits.provenance.queries import Selector
 from recollect.audits.provenance.reference import divide_reference
 from recollect.audits.registry import AUDITS
+from recollect.audits.removal.calibrated import sample_records
 from recollect.audits.removal.scores import _toss_coins
 from recollect.corpora import synthetic
 from recollect.corpora.canaries.insertion import CanarySettings, plant

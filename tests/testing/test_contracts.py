@@ -171,7 +171,7 @@ class ToyAudit:
         if workspace.folder is not None:
             (workspace.folder / "been here").touch()
         by = {
-            "by desk": 1e-3 * (workspace.folder is not None),
+            "by workspace": 1e-3 * (workspace.folder is not None),
             "by what it left": 1e-3 * been_here,
             "by place": 1e-3 * scores.values[0],
             "by chance": 1e-3 * np.random.default_rng().random(),
@@ -209,7 +209,7 @@ def test_an_audit_is_checked_in_the_world_that_fits_it(kind):
         ("accuses", "a null target is not accused"),
         ("by place", "the order of records does not move a finding"),
         ("by chance", "the same seed gives the same JSON"),
-        ("by desk", "with a workspace it finds the same"),
+        ("by workspace", "with a workspace it finds the same"),
         ("by what it left", "resuming from its workspace it finds the same"),
         ("boasts", "no more is done than there is to do"),
         ("renamed", "the result carries the audit's name and question"),

@@ -33,7 +33,7 @@ def check_audit(audit: Audit, world: World | None = None) -> None:
     A target that has learnt the members by heart is found out; targets that have seen nobody are not accused; the
     access that the audit names is enough, and less is refused before anything is trained or scored; the same seed
     gives the same JSON; neither the order of records nor how many are scored at once changes a finding (so sort by id
-    before you draw); nor does working at a desk, or continuing with what is on it; what the data cannot support is
+    before you draw); nor does a workspace, or resuming from what is in it; what the data cannot support is
     skipped, with the reason; and what the audit declares of its verb and of reports can be used.
 
     Args:

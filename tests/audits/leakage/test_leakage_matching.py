@@ -86,7 +86,8 @@ def test_equal_amounts_are_compared_as_they_are():
     decisions = decide_world(1, (30, 6), (60, 6))
     comparison = decisions.comparison
     scores, null = comparison.audited.score(), comparison.null.score()
-    assert not comparison.matching.is_cut
+    assert not len(comparison.matching.unmatched)
+    assert all(stratum.counts is None for stratum in comparison.matching.strata)
     assert decisions.joint_p == mann_whitney(scores, null).p
     assert decisions.p_corrected.tolist() == benjamini_hochberg(conformal_p(scores, null)).tolist()
 

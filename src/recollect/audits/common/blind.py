@@ -7,21 +7,31 @@ Beat Membership Inference Attacks for Foundation Models").
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from recollect.audits.common.covariates import Covariates, Unit, standardise
+from recollect.errors import NotEnoughData
 from recollect.signals.scores import Floats
-from recollect.stats.auc import placements
+from recollect.stats.auc import auc, placements
+from recollect.stats.groups import OwnedValues
+from recollect.stats.intervals import Estimate
+from recollect.stats.requirements import require_count
 
 FOLDS = 5
+MIN_BLIND = 5
+"""So many units of each side at least, or a classifier has nothing to learn from."""
 RIDGE = 1.0
 """The penalty, in units of the kernel's diagonal."""
 _INTERCEPT = 10.0
 """What is added to the kernel, so that the penalty hardly touches the mean of the labels."""
+_SEEN = ("vocabulary", "style", "content", "labels")
+"""Covariates that are in the content."""
 Labels = NDArray[Any]
 
 
@@ -100,3 +110,59 @@ def compare_aucs(scores: Floats, blind: Floats, labels: Sequence[bool] | Labels)
     if error == 0:
         return 1.0 if difference <= 0 else 0.0
     return float(stats.t.sf(difference / error, smaller - 1))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BlindBaseline:
+    """What a classifier that never saw the model can tell."""
+
+    scores: Mapping[tuple[bool, str], float]
+    aucs: Floats
+    """Of each labelling; all alike where there are too few units to learn from."""
+    auc: Estimate | NotEnoughData
+
+
+def fit_blind(covariates: Covariates, units: Sequence[Unit], labelled: Floats) -> BlindBaseline:
+    """The blind baseline for the units as they are and for all other labellings.
+
+    Args:
+        covariates: What is seen of the units without the model.
+        units: The audited and the controls.
+        labelled: Who is audited, in the first row as it is and then dealt out anew [rows, units].
+    """
+    audited = labelled[0] > 0
+    try:
+        fewest = int(min(audited.sum(), (~audited).sum()))
+        purpose = "The blind baseline"
+        require_count(fewest, MIN_BLIND, of="users on each side", purpose=purpose, code="too_few_users")
+        folds = _assign_folds(units)
+        scores = cross_fit(_combine_kernels(covariates), labelled, folds)
+        values = centre_within_folds(scores[0], labelled[0], folds)
+        sides = [
+            OwnedValues(values[side], [unit.name for unit in units if unit.audited is flag])
+            for side, flag in ((audited, True), (~audited, False))
+        ]
+        counts = {"audited_users": int(audited.sum()), "control_users": int((~audited).sum())}
+        estimate = replace(auc(*sides), n=counts)
+    except NotEnoughData as refusal:
+        return BlindBaseline(scores={}, aucs=np.full(len(labelled), 0.5), auc=refusal)
+    named = {(unit.audited, unit.name): float(value) for unit, value in zip(units, values, strict=True)}
+    return BlindBaseline(scores=named, aucs=compute_auc_within_folds(scores, labelled, folds), auc=estimate)
+
+
+def _combine_kernels(covariates: Covariates) -> Floats:
+    """What a blind classifier sees: all that is in the content, and lengths."""
+    parts = [kernel for name, kernel in covariates.kernels.items() if name in _SEEN]
+    for name in ("length", "unknown_words"):
+        if name in covariates.scalars:
+            values = standardise(covariates.scalars[name], covariates.scalars[name])
+            parts.append(np.outer(values, values))
+    return np.asarray(np.mean(parts, axis=0))
+
+
+def _assign_folds(units: Sequence[Unit]) -> NDArray[np.int64]:
+    """The fold of each unit, whatever side it is on: by the rank of its name, in turn."""
+    order = np.argsort([unit.name for unit in units], kind="stable")
+    folds = np.empty(len(units), dtype=np.int64)
+    folds[order] = np.arange(len(units)) % FOLDS
+    return folds

@@ -210,3 +210,16 @@ def _measure_dates(
     shown["date"] = scalars["date"]
     names = ((period_of(record, period) for record in unit.records) for unit in units)
     kernels["period"] = _compare_bags([Counter(name for name in each if name is not None) for each in names])
+
+
+def standardise(values: Floats, scale: Floats) -> Floats:
+    """In standard deviations of all values; zero where nothing varies but by rounding.
+
+    Args:
+        values: What is standardised.
+        scale: How large the numbers are that they were computed from.
+    """
+    scatter = values.std()
+    if scatter <= 1e-9 * float(np.abs(scale).max(initial=0)):
+        return np.zeros(len(values))
+    return np.asarray((values - values.mean()) / scatter)

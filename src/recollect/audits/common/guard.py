@@ -8,23 +8,16 @@ because left-out controls in the place of the audited give the null distribution
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recollect import labels
-from recollect.audits.common.blind import (
-    FOLDS,
-    centre_within_folds,
-    compare_aucs,
-    compute_auc_within_folds,
-    cross_fit,
-)
+from recollect.audits.common.blind import compare_aucs, fit_blind
 from recollect.audits.common.builder import ResultBuilder
-from recollect.audits.common.covariates import Covariates, Unit, measure_covariates
+from recollect.audits.common.covariates import Covariates, Unit, measure_covariates, standardise
 from recollect.audits.common.guard_wording import AUDITED_AND_CONTROLS, Sides, describe_check, summarise
 from recollect.audits.common.matched_units import MatchedUnits, cut_records
 from recollect.audits.common.matching import Matching
@@ -34,8 +27,6 @@ from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
 from recollect.results.result import Guard, GuardCheck
 from recollect.signals.scores import Floats, Scores
-from recollect.stats.auc import auc
-from recollect.stats.groups import OwnedValues
 from recollect.stats.intervals import Estimate
 from recollect.stats.requirements import require_count
 from recollect.streams import stream
@@ -45,9 +36,6 @@ ALPHA = 0.05
 DRAWS = 999
 MAX_UNITS = 1000
 """Of each side: enough to see any difference that matters."""
-MIN_BLIND = 5
-"""So many units of each side at least, or a classifier has nothing to learn from."""
-_BLIND = ("vocabulary", "style", "content", "labels")
 _MATCHED = ("records", "length")
 _CHECKS = {"period": "date"}
 """Covariates that are told under the name of another."""
@@ -159,7 +147,7 @@ def _check(strata: Sequence[MatchedUnits], seed: int, plan: _Plan) -> Comparabil
     )
     covariates = measure_covariates(units, period=plan.period if timed else None)
     labelled = _draw_labels(units, seed)
-    blind = _fit_blind(covariates, units, labelled)
+    blind = fit_blind(covariates, units, labelled)
     return Comparability(
         guard=_test_covariates(covariates, units, labelled, blind.aucs, plan),
         blind_auc=blind.auc,
@@ -304,12 +292,12 @@ def _test_covariates(
     """All covariates at once: the largest standardised difference of each labelling against that of the others."""
     weights = _weigh(labelled, units)
     standard = {
-        **{name: _standardise(np.abs(weights @ values), values) for name, values in covariates.scalars.items()},
+        **{name: standardise(np.abs(weights @ values), values) for name, values in covariates.scalars.items()},
         **{
-            name: _standardise(np.einsum("ij,ij->i", weights @ kernel, weights), np.diag(kernel))
+            name: standardise(np.einsum("ij,ij->i", weights @ kernel, weights), np.diag(kernel))
             for name, kernel in covariates.kernels.items()
         },
-        "separability": _standardise(aucs, aucs),
+        "separability": standardise(aucs, aucs),
     }
     checks = dict[str, Floats]()
     for name, values in standard.items():
@@ -325,14 +313,6 @@ def _test_covariates(
     return Guard(comparable=all(check.comparable for check in told), checks=tuple(told))
 
 
-def _standardise(values: Floats, scale: Floats) -> Floats:
-    """In standard deviations of the null distribution; zero where nothing varies but by rounding."""
-    scatter = values.std()
-    if scatter <= 1e-9 * float(np.abs(scale).max(initial=0)):
-        return np.zeros(len(values))
-    return np.asarray((values - values.mean()) / scatter)
-
-
 def _build_check(
     name: str, values: Floats, largest: Floats, means: tuple[float, float] | None, sides: Sides
 ) -> GuardCheck:
@@ -346,56 +326,6 @@ def _build_check(
         comparable=comparable,
         text=describe_check(name, means, sides, comparable=comparable),
     )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Blind:
-    """What a classifier that never saw the model can tell."""
-
-    scores: Mapping[tuple[bool, str], float]
-    aucs: Floats
-    """Of each labelling; all alike where there are too few units to learn from."""
-    auc: Estimate | NotEnoughData
-
-
-def _fit_blind(covariates: Covariates, units: Sequence[Unit], labelled: Floats) -> _Blind:
-    """The blind baseline for the units as they are and for all other labellings."""
-    audited = labelled[0] > 0
-    try:
-        fewest = int(min(audited.sum(), (~audited).sum()))
-        purpose = "The blind baseline"
-        require_count(fewest, MIN_BLIND, of="users on each side", purpose=purpose, code="too_few_users")
-        folds = _assign_folds(units)
-        scores = cross_fit(_combine_kernels(covariates), labelled, folds)
-        values = centre_within_folds(scores[0], labelled[0], folds)
-        sides = [
-            OwnedValues(values[side], [unit.name for unit in units if unit.audited is flag])
-            for side, flag in ((audited, True), (~audited, False))
-        ]
-        counts = {"audited_users": int(audited.sum()), "control_users": int((~audited).sum())}
-        estimate = replace(auc(*sides), n=counts)
-    except NotEnoughData as refusal:
-        return _Blind(scores={}, aucs=np.full(len(labelled), 0.5), auc=refusal)
-    named = {(unit.audited, unit.name): float(value) for unit, value in zip(units, values, strict=True)}
-    return _Blind(scores=named, aucs=compute_auc_within_folds(scores, labelled, folds), auc=estimate)
-
-
-def _combine_kernels(covariates: Covariates) -> Floats:
-    """What a blind classifier sees: all that is in the content, and lengths."""
-    parts = [kernel for name, kernel in covariates.kernels.items() if name in _BLIND]
-    for name in ("length", "unknown_words"):
-        if name in covariates.scalars:
-            values = _standardise(covariates.scalars[name], covariates.scalars[name])
-            parts.append(np.outer(values, values))
-    return np.asarray(np.mean(parts, axis=0))
-
-
-def _assign_folds(units: Sequence[Unit]) -> NDArray[np.int64]:
-    """The fold of each unit, whatever side it is on: by the rank of its name, in turn."""
-    order = np.argsort([unit.name for unit in units], kind="stable")
-    folds = np.empty(len(units), dtype=np.int64)
-    folds[order] = np.arange(len(units)) % FOLDS
-    return folds
 
 
 def _average(scores: Scores, found: Comparability) -> dict[str, float]:

@@ -7,7 +7,7 @@ several times. Where both sides have alike nothing is cut: see `match_units`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -78,23 +78,12 @@ class Matching:
     """The indices of audited units that no control can be compared with."""
     cutter: Cutter
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether anybody is cut, or cannot be compared."""
-        return len(self.unmatched) > 0 or any(stratum.counts is not None for stratum in self.strata)
-
     def cut(self, stratum: Stratum, draw: int = 0) -> Cut:
         """A cut of a stratum: the same for the same seed."""
         if stratum.counts is not None and stratum.tokens is not None:
             return self.cutter.cut(stratum.members, stratum.counts, stratum.tokens, draw)
         kept = np.where(np.isin(self.audited.unit_of, stratum.members), self.audited.tokens, 0)
         return Cut(audited=kept, controls=self.controls.tokens, usable=np.arange(len(self.controls)))
-
-    def list_kept(self, cut: Cut) -> Iterator[tuple[str, str, int]]:
-        """Everything that a cut keeps: unit, record and how many of its tokens, the audited first."""
-        for side, kept in ((self.audited, cut.audited), (self.controls, cut.controls)):
-            for i in np.flatnonzero(kept):
-                yield side.units[side.unit_of[i]], side.pieces[i], int(kept[i])
 
 
 def match_units(

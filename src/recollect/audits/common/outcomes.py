@@ -42,7 +42,7 @@ def conclude(
         code: Why that is inconclusive, if it is.
         guard: Whether the audited and the controls are comparable; if not, nothing may be said.
         placebo: What the audit says of controls in the place of the audited; if it fails, nothing may be said.
-        explained: Whether a classifier that never saw the model explains what was found (`guard.test_beyond_texts`).
+        explained: Whether a classifier that never saw the model explains what was found (`guard.explains_scores`).
         attainable: Whether any outcome of this design could have been significant.
     """
     reasons = [

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from recollect import labels
-from recollect.audits.common.comparability import sample_records
 from recollect.audits.common.guard import Comparability, check_comparable, explains_scores
 from recollect.audits.removal.likelihood import fit_likelihood
 from recollect.audits.removal.mixture import Mean, Mixture, compare_means
@@ -23,6 +22,9 @@ from recollect.audits.removal.neighbours import Neighbours, find_neighbours
 from recollect.audits.removal.placebo import play_placebo
 from recollect.audits.removal.scores import MEMBERS, UnitScores, choose_unit, score_units
 from recollect.corpora.cohorts import Unit
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.digests import digest
 from recollect.errors import NotEnoughData
 from recollect.results.result import Placebo
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET, Evidence
@@ -196,6 +198,17 @@ def compare_scores(
     # nearest controls are easier: uncorrected, nothing is accused for that; corrected, nothing is cleared for it
     below = 1.0 if neighbours.shifted else compare_means(corrected, ours)
     return compare_means(ours, nearest), below
+
+
+def sample_records(corpus: Corpus, wanted: frozenset[str] | None = None) -> list[Record]:
+    """The records of a corpus in an order that is random and does not depend on theirs: by the digest of their id.
+
+    Args:
+        corpus: The corpus.
+        wanted: The ids to choose from; None for all.
+    """
+    kept = [record for record in corpus if wanted is None or record.id in wanted]
+    return sorted(kept, key=lambda record: digest(labels.DIGEST_SHIFT, record.id))
 
 
 def compare_sides(

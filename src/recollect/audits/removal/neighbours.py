@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.common.comparability import SHIFT_ALPHA
 from recollect.audits.removal.scores import Flags
 from recollect.corpora.record import Record
 from recollect.stats.comparisons import mann_whitney
@@ -24,6 +23,8 @@ PEERS: Final = 50
 """So many controls are as far from other controls as an audited record is."""
 FAR: Final = 0.99
 """An audited record is far from all controls if it is farther than this share of them is from each other."""
+SHIFT_ALPHA: Final = 0.01
+"""At or below this p-value audited records count as farther from the controls than these are from each other."""
 _WORD = r"\S+"
 
 
