@@ -1,4 +1,4 @@
-"""The people of each set: real accounts of public corpora, and made-up people; and who trained which model."""
+"""The people of each set: real accounts of public corpora, and made-up people; and whose texts train which model."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class People:
 
 @dataclass(frozen=True, kw_only=True)
 class Division:
-    """Who trained which of a target's models; whoever is left is known to none of them."""
+    """Whose texts each of a target's models is trained on; all others are held out from all of them."""
 
     members: tuple[str, ...]
     reference: tuple[str, ...]
@@ -122,7 +122,7 @@ def list_targets(name: str) -> range:
 
 
 def divide(people: People, target: int, fleet: int) -> Division:
-    """Who trained the models of one target.
+    """Whose texts the models of one target are trained on.
 
     Targets from `TARGETS` on were trained on people of one period: those with an even number on the third who wrote
     last, the others on the third who wrote first.

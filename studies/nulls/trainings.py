@@ -27,7 +27,7 @@ SHADOWS = 8
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trained:
-    """A target with the models that serve it, and who trained them; answers are read when they are needed."""
+    """A target, its reference and shadow models, and whose texts train them; answers are read when they are needed."""
 
     number: int
     fleet: int

@@ -68,7 +68,7 @@ def _build_provenance(plan: Plan, evidence: Evidence, seconds: float) -> Provena
 
 
 def _digest_cohorts(evidence: Evidence) -> dict[str, str]:
-    """The digests of who trained which model."""
+    """The digests of the cohorts: which users or records each model was trained on."""
     known = {} if evidence.members is None else {"members": evidence.members.digest}
     return known | {f"cohorts of {role}": digest_cohorts(cohorts) for role, cohorts in evidence.cohorts.items()}
 

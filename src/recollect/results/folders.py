@@ -32,7 +32,7 @@ class RunFolder:
 
     @property
     def cohorts(self) -> Path:
-        """Who trained which model."""
+        """Which users or records each model was trained on."""
         return self.path / "cohorts.json"
 
     @property

@@ -223,7 +223,7 @@ class _Permutations:
         n, m = self.audited, self.users - self.audited
         statistic = labels @ self.ranks - n * (n + 1) / 2
         _, ties = np.unique(self.ranks, return_counts=True)
-        spread = n * m / 12 * (n + m + 1 - float((ties**3 - ties).sum()) / ((n + m) * (n + m - 1)))
-        if spread <= 0:
+        variance = n * m / 12 * (n + m + 1 - float((ties**3 - ties).sum()) / ((n + m) * (n + m - 1)))
+        if variance <= 0:
             return np.ones(len(labels))
-        return np.asarray(stats.norm.sf((statistic - n * m / 2 - 0.5) / spread**0.5))
+        return np.asarray(stats.norm.sf((statistic - n * m / 2 - 0.5) / variance**0.5))

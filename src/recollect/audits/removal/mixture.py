@@ -53,8 +53,8 @@ class Mean:
         """
         shares = np.full(len(values), 1 / len(values)) if weights is None else weights
         value, size = float(shares @ values), float(1 / np.square(shares).sum())
-        spread = np.abs(shares) / np.abs(shares).sum()
-        variance = float(spread @ np.square(values - spread @ values))
+        absolute = np.abs(shares) / np.abs(shares).sum()
+        variance = float(absolute @ np.square(values - absolute @ values))
         return cls(value=value, variance=variance * size / max(size - 1, 1e-9), size=size, models=models)
 
     def compute_margin(self, level: float) -> float:
