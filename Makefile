@@ -45,7 +45,7 @@ bench: $(VENV)/dev
 	for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done
 
 docs: $(VENV)/dev
-	$(BIN)/mkdocs build --strict
+	$(BIN)/zensical build --strict
 
 # make reproduce PAPER=carlini2018 [STUDY=figure4_epochs] DATA=folder; what was done before is not done again
 reproduce: $(VENV)/dev

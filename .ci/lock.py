@@ -9,14 +9,15 @@ import re
 import urllib.request
 from pathlib import Path
 
+from pip._internal.models.index import PyPI
+
 ROOT = Path(__file__).resolve().parents[1]
-INDEX = "https://pypi.org/simple/"
 LINK = re.compile(r'href="[^"]*/([^"/#]+)#sha256=([0-9a-f]{64})"')
 
 
 def find_hashes(name: str, version: str) -> list[str]:
     """The SHA-256 of all files of one version of a package."""
-    with urllib.request.urlopen(f"{INDEX}{re.sub('[-_.]+', '-', name).lower()}/", timeout=60) as page:  # noqa: S310
+    with urllib.request.urlopen(f"{PyPI.simple_url}/{re.sub('[-_.]+', '-', name).lower()}/", timeout=60) as page:  # noqa: S310
         links = LINK.findall(page.read().decode())
     ours = re.compile(
         rf"{re.sub('[-_.]+', '[-_.]+', name)}-{re.escape(version)}(-.*\.whl|\.tar\.gz|\.zip)", re.IGNORECASE

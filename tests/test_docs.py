@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,20 @@ from recollect.pipeline.planfile import read_plan
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-SHELL = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
-WRITTEN = [README, *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
-PAGES = [page for page in [README, *sorted((ROOT / "docs").glob("*.md"))] if BLOCK.search(page.read_text())]
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+
+
+def list_blocks(text: str, language: str) -> list[str]:
+    """The code blocks of a page in one language, those inside of tabs included."""
+    fence = re.compile(rf"^( *)```{language}\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+    return [textwrap.dedent(block) for _, block in fence.findall(text)]
+
+
+def list_pages(language: str, pages: list[Path]) -> list[Path]:
+    """The pages that have code in one language."""
+    return [page for page in pages if list_blocks(page.read_text(encoding="utf-8"), language)]
+
+
 SMALL = {"n_embd": 32, "n_layer": 1, "training.epochs": 1, "tokenizer.size": 400}
 """Changes of the recipe that make it train in a second."""
 
@@ -46,7 +57,9 @@ def shelf(tmp_path_factory) -> Path:
 
 
 @pytest.mark.xdist_group("pages")  # one worker, so that what one page trained and scored serves the others
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", list_pages("python", [README, *DOCS]), ids=lambda page: f"{page.parent.name}/{page.name}"
+)
 def test_the_code_of_a_page_runs_from_top_to_bottom(page, shelf, tmp_path, monkeypatch):
     for there in shelf.iterdir():
         if there.is_dir():
@@ -55,36 +68,41 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page, shelf, tmp_path, monke
             shutil.copy(there, tmp_path)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
-    for block in BLOCK.findall(page.read_text(encoding="utf-8")):
+    for block in list_blocks(page.read_text(encoding="utf-8"), "python"):
         exec(compile(block, str(page), "exec", dont_inherit=True), names)  # noqa: S102 - our own documentation
 
 
 @pytest.mark.parametrize("verb", sorted(verb for verb, audit in list_audits_by_verb().items() if audit in AUDITS.table))
 def test_every_audit_is_shown_from_python_in_at_most_eight_lines(verb):
     page = {"extract": "exposure"}.get(verb, verb)
-    for text in (README.read_text(encoding="utf-8"), (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")):
-        blocks = [block for block in BLOCK.findall(text) if re.search(rf"\b(rc|session)\.{verb}\(", block)]
+    for text in (
+        README.read_text(encoding="utf-8"),
+        (ROOT / "docs" / "guides" / f"{page}.md").read_text(encoding="utf-8"),
+    ):
+        blocks = [block for block in list_blocks(text, "python") if re.search(rf"\b(rc|session)\.{verb}\(", block)]
         lines = [len([line for line in block.splitlines() if line.strip()]) for block in blocks]
         assert lines
         assert max(lines) <= 8
 
 
-@pytest.mark.parametrize("page", [page for page in WRITTEN if SHELL.search(page.read_text())], ids=str)
+@pytest.mark.parametrize(
+    "page", list_pages("bash", [README, *DOCS, *sorted((ROOT / "examples").rglob("*.md"))]), ids=str
+)
 def test_every_command_of_a_page_is_one_that_recollect_understands(page):
-    lines = [line for block in SHELL.findall(page.read_text(encoding="utf-8")) for line in block.splitlines()]
+    lines = [line for block in list_blocks(page.read_text(encoding="utf-8"), "bash") for line in block.splitlines()]
     calls = [shlex.split(line, comments=True) for line in lines if "recollect " in line.partition("#")[0]]
     for program, verb, *words in calls:
         assert Path(program).name == "recollect"
         build_command(verb).make_context(verb, words)  # raises a UsageError otherwise
 
 
-def test_every_plan_of_a_page_is_one(tmp_path):
-    page = (ROOT / "docs" / "plans.md").read_text(encoding="utf-8")
-    plan = re.search(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1]
+@pytest.mark.parametrize(("page", "audits"), [("how-to/plans.md", 3), ("get-started.md", 2)])
+def test_every_plan_of_a_page_is_one(page, audits, tmp_path):
+    plan = list_blocks((ROOT / "docs" / page).read_text(encoding="utf-8"), "yaml")[0]
     (tmp_path / "audit.yaml").write_text(plan)
-    assert len(read_plan(tmp_path / "audit.yaml").plans) == 3
+    assert len(read_plan(tmp_path / "audit.yaml").plans) == audits
 
 
 def test_every_page_of_the_docs_is_in_the_navigation():
     listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    assert [page.name for page in (ROOT / "docs").glob("*.md") if page.name not in listed] == []
+    assert [page for page in DOCS if str(page.relative_to(ROOT / "docs")) not in listed] == []

@@ -17,7 +17,7 @@ from rates import LEVEL, correct_by_holm, measure_coverage, summarise
 from worlds import Said
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parents[1] / "docs" / "false-positives.md"
+PAGE = HERE.parents[1] / "docs" / "methods" / "false-positives.md"
 SUMMARY, BEFORE = HERE / "results.json", HERE / "before.json"
 """The rates of the audits as they are, and as they were in 0.1.0."""
 

@@ -19,7 +19,7 @@ def fewest_misses(size):
 
 
 def test_the_documentation_says_how_many_records_ema_needs_to_reject_a_small_set():
-    text = (ROOT / "docs" / "removal.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "methods" / "removal.md").read_text(encoding="utf-8")
     said = re.search(r"of (\d+) records (\d+) must fail all thresholds, of (\d+) still (\d+)", text)
     assert said is not None
     first, misses, second, still = map(int, said.groups())

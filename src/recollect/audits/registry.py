@@ -61,7 +61,7 @@ def find_verb(audit: str) -> Verb:
     if not isinstance(verb, Verb):
         raise PlanError(
             f"The audit {audit!r} declares no verb.",
-            do="Declare `verb: ClassVar[Verb] = Verb(...)` on its class; see docs/add-an-audit.md.",
+            do="Declare `verb: ClassVar[Verb] = Verb(...)` on its class; see docs/how-to/add-an-audit.md.",
             code="audit_without_verb",
         )
     return verb
