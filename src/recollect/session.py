@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from recollect.audits.registry import list_audits_by_verb
 from recollect.audits.workspace import Progress, ignore_progress
 from recollect.checks import suggest_name
-from recollect.files import hold_lock, make_scratch_folder
+from recollect.files import hold_lock, make_scratch_folder, refuse_foreign_folder, use_folder
 from recollect.pipeline.calls import Call, divide_options, refuse_unknown, to_path, to_seed
 from recollect.pipeline.objects import Objects
 from recollect.pipeline.plan import Plan
@@ -200,7 +200,6 @@ class Session:
             options: How the model is scored (`window=`, `patterns=` …) and the corpus read (`text_column=` …).
         """
         from recollect.execution.local import LocalBackend
-        from recollect.files import refuse_foreign_folder
         from recollect.models.scoring import score_corpus
         from recollect.pipeline.work_limit import WorkLimit
 
@@ -213,13 +212,10 @@ class Session:
         backend = LocalBackend(workers=self.workers or 1, threads=self.threads or 0)
         name = getattr(source, "model", None) or getattr(source, "name", "model")
         alone = backend.workers == 1  # other processes load their own
-        return score_corpus(
-            source.load if isinstance(source, ModelRef) and not alone else self._sources.load_model(source),
-            texts,
-            Path(self.work),
-            backend=backend,
-            progress=limit.watch(partial(self.progress, f"scoring {name}")),
-        )
+        model = source.load if isinstance(source, ModelRef) and not alone else self._sources.load_model(source)
+        report = limit.watch(partial(self.progress, f"scoring {name}"))
+        with use_folder(Path(self.work)):
+            return score_corpus(model, texts, Path(self.work), backend=backend, progress=report)
 
     def evaluate(self, model: Any, corpus: Any, *, tokenizer: Any = None, **options: Any) -> dict[str, Estimate]:
         """How well a model predicts a corpus: accuracy, perplexity, bits per character, with intervals by user."""

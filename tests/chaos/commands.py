@@ -76,6 +76,12 @@ LOOKING = {
 UNSTABLE = ("report.", "compared.html", "card.json", "README.md", "curve.json", "plan.yaml", "manifest.json")
 """Files with times or absolute paths in them."""
 UNSTABLE_FOLDERS = ("runs", "fleets", "audits")
+"""Folders of a work folder whose files have names or contents that depend on where the run folder is, or on times."""
+UNFINISHED = (("train", "trained/working/*.safetensors"), ("extract", "work/audits/*/*.journal"))
+"""Verbs that are killed once a file appears in which they keep what they need to resume. A verb that keeps such a file
+of a new kind is added here, and its bits are flipped."""
+READERS = (("trained/", "train"), ("work/audits/", "extract"), ("work/", "run"))
+"""By how the kind of a file begins, the verb that reads it again; the first that fits."""
 INPUTS = ("mine.jsonl", "others.jsonl", "plan.yaml", "model", "bytes")
 
 
@@ -214,13 +220,21 @@ def make_trial(home: Path, name: str, *, like: Path | None = None) -> Path:
 
 
 def read_outcome(trial: Path) -> dict[str, str]:
-    """The SHA-256 of all that a command left and that must be the same each time: results, tables, weights, answers."""
-    found = {}
+    """What a command left: the SHA-256 of what must be the same each time (results, tables, weights, answers).
+
+    Of the other files that they are there, and of those with unstable names how many.
+    """
+    found = dict[str, str]()
     for path in sorted(trial.rglob("*")):
         relative = path.relative_to(trial)
-        if not path.is_file() or relative.parts[0] in INPUTS or path.name.startswith((".", *UNSTABLE)):
+        if not path.is_file() or relative.parts[0] in INPUTS or path.name == ".lock":
             continue
         if relative.parts[0] == "work" and len(relative.parts) > 1 and relative.parts[1] in UNSTABLE_FOLDERS:
+            counted = f"work/{relative.parts[1]}/*{path.suffix}"
+            found[counted] = str(int(found.get(counted, 0)) + 1)
+            continue
+        if path.name.startswith((".", *UNSTABLE)):
+            found[relative.as_posix()] = "there"
             continue
         data = path.read_bytes()
         if path.parent.name == "results":

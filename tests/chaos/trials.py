@@ -43,7 +43,7 @@ class Trial:
     def compare(self, trial: Path, whole: dict[str, str], *, everything: bool = True) -> None:
         """Look at what the command left."""
         found = read_outcome(trial)
-        names = set(found) | set(whole) if everything else set(found) & set(whole)
+        names = set(whole) | (set(found) if everything else set())
         differing = sorted(name for name in names if found.get(name) != whole.get(name))
         if differing:
             self.faults.append(f"wrong result: {differing[:5]}")
@@ -177,17 +177,20 @@ class Chaos:
             if kind.startswith("work/models"):
                 shutil.rmtree(trial / "work" / "answers", ignore_errors=True)  # so that the models are loaded again
             shutil.rmtree(trial / "out", ignore_errors=True)
-            verb = "extract" if kind.endswith(".journal") else "run"
+            verb = next(verb for start_of_kind, verb in commands.READERS if kind.startswith(start_of_kind))
             self._go_on(trial, KEEPING[verb], found, self.get_whole(verb)[1])
         return found
 
     def _go_on(self, trial: Path, words: list[str], found: Trial, whole: dict[str, str]) -> None:
         """Run a command on what is damaged: it ends with the same result, or is refused."""
+        before = find_leftovers(trial)
         ended = start(words, trial).wait()
         found.judge(ended, may_refuse=True)
         if not found.refused:
             results = {name: value for name, value in whole.items() if name.startswith(("out/", "trained/model"))}
             found.compare(trial, results, everything=False)
+        elif left := sorted(set(find_leftovers(trial)) - set(before)):
+            found.faults.append(f"leftover: {left[:5]}")
 
     def _read_damaged_run(self, trial: Path, found: Trial, whole: dict[str, str]) -> None:
         """Build the report of a damaged run folder anew, and compare it with itself."""
@@ -206,7 +209,7 @@ class Chaos:
         if not (folder / "made").exists():
             for attempt in range(20):
                 folder = make_trial(self.home, "unfinished")
-                for verb, sign in (("train", "trained/working/*.safetensors"), ("extract", "work/audits/*/*.journal")):
+                for verb, sign in commands.UNFINISHED:
                     started = start(KEEPING[verb], folder)
                     for _ in range(2000):
                         if any(folder.glob(sign)):
@@ -215,10 +218,7 @@ class Chaos:
                     time.sleep(0.02 * attempt)
                     started.kill()
                 shutil.rmtree(folder / "out", ignore_errors=True)
-                if (
-                    any(folder.glob("trained/working/*.safetensors"))
-                    and not (folder / "trained" / "card.json").exists()
-                ):
+                if all(any(folder.glob(sign)) for _, sign in commands.UNFINISHED):
                     break
             (folder / "made").touch()
         return folder

@@ -104,6 +104,20 @@ def test_a_link_is_not_followed(tmp_path):
     assert (tmp_path / "victim").read_text() == "precious"
 
 
+def test_a_hard_link_a_pipe_and_a_file_of_another_kind_are_refused_and_never_emptied(tmp_path):
+    (tmp_path / "victim").write_text("precious")
+    os.link(tmp_path / "victim", tmp_path / "j")
+    os.mkfifo(tmp_path / "pipe")
+    for name, code in (("j", "journal_not_a_file"), ("pipe", "journal_not_a_file"), ("victim", "journal_damaged")):
+        if name == "victim":
+            (tmp_path / "j").unlink()
+        with refused(code), Journal.open(tmp_path / name, owner="a"):
+            pass
+        with refused(code):
+            Journal.verify(tmp_path / name)
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
 def test_a_killed_writer_loses_no_entry_that_was_appended(tmp_path):
     code = (
         "import sys, itertools; from pathlib import Path; from recollect.files import Journal\n"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import warnings
 
-from recollect.files import atomic_writes, hold_lock
+from recollect.files import atomic_writes, hold_lock, refuse_use, use_folder
 from recollect.testing.refusals import refused
 
 
@@ -94,3 +96,37 @@ def test_a_folder_that_a_dead_writer_was_filling_goes(tmp_path):
     (left / "tokenizer.json").write_text("words of a private text")
     with hold_lock(tmp_path):
         assert not left.exists()
+
+
+def test_a_folder_in_which_nothing_was_made_goes_with_the_last_who_uses_it(tmp_path):
+    with use_folder(tmp_path / "work"):
+        with use_folder(tmp_path / "work"):
+            pass
+        assert [path.name for path in (tmp_path / "work").iterdir()] == [".lock"]
+        with refused("work_in_use"), refuse_use(tmp_path / "work"):
+            pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_users_of_a_folder_and_who_deletes_from_it_are_never_in_it_together(tmp_path):
+    """Three use it again and again, and one empties it: no user misses what it made."""
+    code = (
+        "import sys, pathlib, random, recollect.files as f\n"
+        "work, name = pathlib.Path(sys.argv[1]), sys.argv[2]\n"
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "for i in range(150):\n"
+        "    if name == 'delete':\n"
+        "        try:\n"
+        "            with f.refuse_use(work):\n"
+        "                [path.unlink() for path in work.glob('[!.]*')]\n"
+        "        except f.locks.StoreError: pass\n"
+        "    else:\n"
+        "        with f.use_folder(work):\n"
+        "            (work / name).touch(); assert (work / name).exists(); (work / name).unlink()\n"
+    )
+    started = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "work"), name], stderr=subprocess.PIPE)  # noqa: S603
+        for name in ("a", "b", "c", "delete")
+    ]
+    assert [(each.communicate(timeout=60)[1], each.returncode) for each in started] == [(b"", 0)] * 4
+    assert not (tmp_path / "work").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 
 import pytest
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 import recollect
 from recollect.cli.app import app
 from recollect.files import Journal, write_checked_json
+from recollect.report.report_writer import write_report
 from recollect.signals.evidence import AUDITED, CONTROLS
 from recollect.testing.refusals import refused
 from recollect.testing.world import World
@@ -81,6 +83,34 @@ def test_missing_and_extra_files_are_told_apart(folders):
     (folders / "work" / "traceback-1.txt").touch()
     expected = {("notes.txt", "extra"), ("fleets/.f.json.0a0a0a0a.part", "extra")}
     assert list_faults(folders / "work") == expected
+
+
+def test_a_manifest_vouches_for_what_the_run_wrote_alone(folders):
+    """`--out .` in a project: its own files may change, and the report is still built."""
+    (folders / "run" / "notes.txt").write_text("mine")
+    (folders / "run" / "src").mkdir()
+    (folders / "run" / "src" / "code.py").write_text("1")
+    write_report(folders / "run")
+    (folders / "run" / "notes.txt").write_text("changed")
+    write_report(folders / "run")
+    found = recollect.verify(folders / "run")
+    assert found.is_whole
+    assert {path.name for path in found.unchecked} == {"notes.txt", "code.py"}
+
+
+def test_links_and_pipes_are_never_read_though_a_manifest_lists_them(folders):
+    run = folders / "run"
+    files = json.loads((run / "manifest.json").read_text())
+    del files["checksum"]
+    (run / "plan.yaml").unlink()
+    (run / "plan.yaml").symlink_to("/dev/zero")
+    os.mkfifo(run / "results" / "pipe.json")
+    for name in ("plan.yaml", "results/pipe.json"):
+        files["files"][name] = {"bytes": 0, "sha256": hashlib.sha256(b"").hexdigest()}
+    write_checked_json(run / "manifest.json", files)
+    assert list_faults(run) == {("plan.yaml", "damaged"), ("results/pipe.json", "damaged")}
+    with refused("run_folder_changed"):
+        write_report(run)
 
 
 def test_a_run_folder_without_a_manifest_is_not_finished(folders):

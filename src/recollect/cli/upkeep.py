@@ -21,8 +21,8 @@ def clean(work: Work = Path(".recollect"), delete: Delete = False, json: AsJson 
     """List what no run needs any more, with sizes; --delete deletes it.
 
     Needed is what a run folder that still exists rests on. Scores and models of runs without --out, and those of
-    run folders that were deleted or moved, are listed, and so is what killed runs left. What a run works in at this
-    moment is left alone.
+    run folders that were deleted or moved, are listed, and so is what killed runs left. Nothing is deleted while a run
+    uses the work folder.
 
     `recollect clean --work .recollect`
     """

@@ -23,7 +23,7 @@ from recollect.files.checksums import (
     write_folder_manifest,
 )
 from recollect.files.journal import Journal
-from recollect.files.locks import LOCK, hold_lock, is_locked
+from recollect.files.locks import LOCK, hold_lock, is_locked, refuse_use, use_folder
 from recollect.files.ownership import refuse_foreign_folder
 from recollect.files.tracebacks import describe_fault, is_interruption
 
@@ -46,8 +46,10 @@ __all__ = [
     "read_folder_manifest",
     "read_json",
     "refuse_foreign_folder",
+    "refuse_use",
     "remove_checksum",
     "remove_leftovers",
+    "use_folder",
     "write_atomically",
     "write_checked_json",
     "write_folder_manifest",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -54,7 +55,7 @@ def read_checked_json(path: Path, *, do: str, code: str) -> dict[str, Any]:
     """
     try:
         found = remove_checksum(read_json(path))
-    except ValueError as error:  # also what is not JSON, and bytes that are not UTF-8
+    except (ValueError, RecursionError) as error:  # also what is not JSON, bytes that are not UTF-8, and endless lists
         raise StoreError(f"'{path}' is damaged: {error}.", do=do, code=code) from error
     return found
 
@@ -78,20 +79,21 @@ def remove_checksum(found: Any) -> dict[str, Any]:
     return found
 
 
-def write_folder_manifest(folder: Path, name: str, facts: Mapping[str, Any], *, skip: Iterable[str] = ()) -> Path:
+def write_folder_manifest(
+    folder: Path, name: str, facts: Mapping[str, Any], *, is_listed: Callable[[str], bool] = lambda relative: True
+) -> Path:
     """Write the list of all files of a folder with their SHA-256; it must be the last that is written there.
 
     Args:
-        folder: The folder; files in folders within it are listed, too.
+        folder: The folder; files in folders within it are listed, too. Links, pipes and devices are not.
         name: The name of the list.
         facts: What else it says.
-        skip: Names of files, relative to the folder, that are not listed.
+        is_listed: Whether a file is listed, by its name relative to the folder.
     """
-    left_out = {name, *skip}
     files = {
         relative: {"sha256": compute_sha256(path), "bytes": path.stat().st_size}
         for relative, path in iter_files(folder)
-        if relative not in left_out
+        if relative != name and is_listed(relative) and is_regular(path)
     }
     write_checked_json(folder / name, {**facts, "files": files})
     return folder / name
@@ -137,8 +139,15 @@ def find_faults(folder: Path, files: Mapping[str, Mapping[str, Any]], *, ignore:
 
 
 def matches_entry(path: Path, entry: Mapping[str, Any]) -> bool:
-    """Whether a file is what a manifest says of it."""
-    return bool(path.stat().st_size == entry["bytes"] and compute_sha256(path) == entry["sha256"])
+    """Whether a file is what a manifest says of it; a link, a pipe or a device is not, and is never read."""
+    if not is_regular(path) or path.stat().st_size != entry["bytes"]:
+        return False
+    return bool(compute_sha256(path) == entry["sha256"])
+
+
+def is_regular(path: Path) -> bool:
+    """Whether a path is a file, and neither a link nor a pipe or device, of which reading may have no end."""
+    return stat.S_ISREG(path.lstat().st_mode)
 
 
 def iter_files(folder: Path) -> Iterator[tuple[str, Path]]:

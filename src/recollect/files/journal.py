@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import stat
 import struct
 import time
 from collections.abc import Iterator
@@ -47,7 +48,7 @@ class Journal:
                 the process loses no entry.
 
         Raises:
-            StoreError: The journal is damaged, in use by another run, or a link.
+            StoreError: The journal is damaged, in use by another run, a link, or a file of another kind.
         """
         make_private_folder(path.parent)
         try:
@@ -55,10 +56,9 @@ class Journal:
         except OSError as error:
             if not path.is_symlink():
                 raise
-            raise StoreError(
-                f"The journal '{path}' is a link.", do="Remove it, and run again.", code="journal_not_a_file"
-            ) from error
+            raise _build_foreign_refusal(path) from error
         try:
+            _refuse_foreign_file(path, os.fstat(handle))
             journal = cls(path, handle, flush_seconds=flush_seconds)
             journal._lock()
             journal._begin(owner)
@@ -74,8 +74,9 @@ class Journal:
         Raises:
             StoreError: It is damaged.
         """
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
+            _refuse_foreign_file(path, os.fstat(handle))
             journal, size = Journal(path, handle, flush_seconds=0.0), os.fstat(handle).st_size
             if os.pread(handle, len(_MAGIC), 0) != _MAGIC[:size]:
                 raise journal._build_refusal()
@@ -150,9 +151,11 @@ class Journal:
             ) from None
 
     def _begin(self, owner: str) -> None:
-        """Write the header of a new journal; start anew if it belongs to something else."""
+        """Write the header of a new journal; start anew if it belongs to something else. No other file is emptied."""
         header = _MAGIC + _compute_checksum(owner.encode())
         found = os.pread(self._handle, len(header), 0)
+        if not found.startswith(_MAGIC) and not _MAGIC.startswith(found):
+            raise self._build_refusal()
         if found != header:
             os.ftruncate(self._handle, 0)
             os.pwrite(self._handle, header, 0)
@@ -182,6 +185,21 @@ class Journal:
             do="Delete it; what it held is computed again.",
             code="journal_damaged",
         )
+
+
+def _refuse_foreign_file(path: Path, status: os.stat_result) -> None:
+    """Refuse what has another name elsewhere, or is no file: it would be emptied or written under that name, too."""
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        raise _build_foreign_refusal(path)
+
+
+def _build_foreign_refusal(path: Path) -> StoreError:
+    """Why a file is not used as a journal."""
+    return StoreError(
+        f"The journal '{path}' is a link or no regular file: somebody else put it there.",
+        do="Look at where it leads, remove it, and run again.",
+        code="journal_not_a_file",
+    )
 
 
 def _compute_checksum(data: bytes) -> bytes:

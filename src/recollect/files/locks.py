@@ -42,7 +42,59 @@ def hold_lock(folder: Path, *, purpose: str = "writing into", temporary: bool = 
         os.close(handle)
 
 
-def _lock_folder(folder: Path, purpose: str) -> tuple[int, bool]:
+@contextmanager
+def use_folder(folder: Path) -> Iterator[None]:
+    """While this lasts, nobody deletes what others made in this folder; any number of runs use it at once.
+
+    The last of them removes the lock file, and the folder if nothing was made in it.
+
+    Args:
+        folder: The work folder; it is made if it is missing.
+
+    Raises:
+        StoreError: The lock file is a link, or no file at all.
+    """
+    handle, _ = _lock_folder(folder, "deleting from", fcntl.LOCK_SH)
+    try:
+        yield
+    finally:
+        _leave(handle, folder)
+
+
+@contextmanager
+def refuse_use(folder: Path) -> Iterator[None]:
+    """While this lasts, no run begins to use this folder.
+
+    Args:
+        folder: The work folder.
+
+    Raises:
+        StoreError: A run uses it at this moment, or its lock file is a link.
+    """
+    try:
+        handle, _ = _lock_folder(folder, "deleting from", fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise StoreError(
+            f"A run uses the work folder '{folder}' at this moment.",
+            do="Wait for it to end, and run this again: nothing was deleted.",
+            code="work_in_use",
+        ) from None
+    try:
+        yield
+    finally:
+        _leave(handle, folder)
+
+
+def _leave(handle: int, folder: Path) -> None:
+    """Let go of a lock that others may share; the last removes the file."""
+    with suppress(BlockingIOError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_in_place(handle, folder / LOCK):
+            _remove_lock(folder)
+    os.close(handle)
+
+
+def _lock_folder(folder: Path, purpose: str, kind: int = fcntl.LOCK_EX) -> tuple[int, bool]:
     """The lock file of a folder, open and locked, and whether anybody held it before."""
     waited = False
     while True:
@@ -51,7 +103,7 @@ def _lock_folder(folder: Path, purpose: str) -> tuple[int, bool]:
         if handle is None:
             continue  # who held the lock has removed the folder
         try:
-            waited = _acquire(handle, folder, purpose, quietly=waited) or waited
+            waited = _acquire(handle, kind, f"{purpose} '{folder}'", quietly=waited) or waited
             if _is_in_place(handle, folder / LOCK):
                 return handle, waited
         except BaseException:
@@ -60,15 +112,17 @@ def _lock_folder(folder: Path, purpose: str) -> tuple[int, bool]:
         os.close(handle)  # who held it has removed it, and somebody else may hold the next
 
 
-def _acquire(handle: int, folder: Path, purpose: str, *, quietly: bool) -> bool:
-    """Wait until nobody else holds the lock; whether anybody did."""
+def _acquire(handle: int, kind: int, purpose: str, *, quietly: bool) -> bool:
+    """Wait until nobody else holds the lock, unless it is not to be waited for; whether anybody did."""
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
+        if kind & fcntl.LOCK_NB:
+            raise
         if not quietly:
-            message = f"Another run is {purpose} '{folder}': waiting for it to end."
+            message = f"Another run is {purpose}: waiting for it to end."
             warnings.warn(message, RecollectWarning, stacklevel=5)
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        fcntl.flock(handle, kind)
         return True
     return False
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from recollect.files import is_leftover
+from recollect.files import is_leftover, refuse_use
 from recollect.pipeline.run_notes import iter_run_notes
 from recollect.pipeline.work_entries import DELETED, WorkItem, build_item, delete, iter_entries, refuse_other_folder
 
@@ -37,9 +38,20 @@ def clean_work(work: Path, *, delete_items: bool = False) -> Cleanup:
 
     Raises:
         PlanError: The folder is no work folder.
-        StoreError: A note about a run is damaged.
+        StoreError: A note about a run is damaged; or a run uses the folder, and something was to be deleted.
     """
     refuse_other_folder(work)
+    with refuse_use(work) if delete_items else nullcontext():
+        items, kept = _list_items(work)
+        if delete_items:
+            for item in items:
+                if not item.in_use:
+                    delete(item.path)
+    return Cleanup(work=work, items=tuple(items), kept=kept, deleted=delete_items)
+
+
+def _list_items(work: Path) -> tuple[list[WorkItem], int]:
+    """What no run needs any more, and how many stores, models and workspaces some run needs."""
     needed = set[str]()
     items = list[WorkItem]()
     for note, run, entries in iter_run_notes(work):
@@ -60,11 +72,7 @@ def clean_work(work: Path, *, delete_items: bool = False) -> Cleanup:
         for path, reason in _iter_remains(work)
         if not any(parent in doomed for parent in path.parents)
     ]
-    if delete_items:
-        for item in items:
-            if not item.in_use:
-                delete(item.path)
-    return Cleanup(work=work, items=tuple(items), kept=kept, deleted=delete_items)
+    return items, kept
 
 
 def _iter_ended(entry: Path) -> Iterator[Path]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +17,13 @@ import pyarrow.parquet as pq
 
 from recollect.corpora.corpus import Corpus
 from recollect.errors import PlanError, StoreError
-from recollect.files import hold_lock, read_json
-from recollect.models.manifest import Manifest
+from recollect.files import hold_lock, read_json, refuse_use
+from recollect.files.checksums import is_regular, iter_files
+from recollect.models.manifest import MANIFEST, Manifest
 from recollect.models.shards import SUFFIX, Digests, pack_digests, read_record_digests, read_shard, write_shard
 from recollect.pipeline.run_notes import iter_run_notes
-from recollect.pipeline.work_entries import WorkItem, build_item, delete, refuse_other_folder
+from recollect.pipeline.work_entries import WorkItem, build_item, delete, iter_entries, refuse_other_folder
+from recollect.results.run_manifest import is_written_by_runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +51,16 @@ def forget_user(user: str, work: Path, *, corpus: Corpus | None = None, delete_i
 
     Raises:
         PlanError: The folder is no work folder, a run works in it, or the corpus has no record of the person.
-        StoreError: A note about a run is damaged.
+        StoreError: A note about a run is damaged; or a run uses the folder, and something was to be deleted.
     """
     refuse_other_folder(work)
     records = None if corpus is None else _find_records(user, corpus)
+    with refuse_use(work) if delete_items else nullcontext():
+        return _erase(user, work, records, delete_items=delete_items)
+
+
+def _erase(user: str, work: Path, records: _Records | None, *, delete_items: bool) -> Erasure:
+    """Find what goes, and let it go if that is wished."""
     models = list(_find_models(user, work, None if records is None else records.ids))
     items = [*models, *_find_stores(work, {item.path for item in models}, records), *_find_remains(work)]
     if busy := [item.path for item in items if item.in_use]:
@@ -90,7 +99,7 @@ def _find_records(user: str, corpus: Corpus) -> _Records:
 
 def _find_models(user: str, work: Path, ids: Collection[str] | None) -> Iterator[WorkItem]:
     """Models that were trained on a person's records, and those of which it cannot be excluded."""
-    for folder in _list_folders(work / "models"):
+    for folder in iter_entries(work, "models"):
         try:
             unit = read_json(folder / "card.json")["cohort"]["unit"]
             members = set(read_json(folder / "members.json"))
@@ -107,7 +116,7 @@ def _find_models(user: str, work: Path, ids: Collection[str] | None) -> Iterator
 def _find_stores(work: Path, models: Collection[Path], records: _Records | None) -> Iterator[WorkItem]:
     """Answers of models that go, and answers about the person's records."""
     gone = {path.name for path in models}
-    for folder in _list_folders(work / "answers"):
+    for folder in iter_entries(work, "answers"):
         try:
             manifest = Manifest.read(folder)
         except StoreError:
@@ -131,11 +140,13 @@ def _find_shards(folder: Path, address: str, records: _Records) -> Iterator[Work
             continue
         if held:
             yield build_item(path, f"{held} of its records are the user's, and leave it")
+    for path in sorted(each for each in folder.glob("[!.]*") if each.name != MANIFEST and each.suffix != SUFFIX):
+        yield build_item(path, "unfinished answers may be about the user's records")
 
 
 def _find_remains(work: Path) -> Iterator[WorkItem]:
     """Workspaces of audits and tracebacks: both may rest on anybody's records."""
-    for folder in _list_folders(work / "audits"):
+    for folder in iter_entries(work, "audits"):
         yield build_item(folder, "the unfinished work of an audit may rest on the user's records")
     for path in sorted(work.glob("traceback-*.txt")):
         yield build_item(path, "it may hold text of a corpus")
@@ -161,12 +172,20 @@ def _find_names(user: str, work: Path) -> Iterator[Path]:
     """Files of the run folders that used this work folder and name the person."""
     needle = json.dumps(user, ensure_ascii=False)[1:-1].encode()
     runs = sorted({run for _, run, _ in iter_run_notes(work) if run.is_dir()})
-    for path in (path for run in runs for path in sorted(run.rglob("*")) if path.is_file()):
+    files = (path for run in runs for name, path in _iter_run_files(run) if is_written_by_runs(name))
+    for path in files:
         if path.suffix == ".parquet":
             if _names_user(path, user):
                 yield path
         elif needle in path.read_bytes():
             yield path
+
+
+def _iter_run_files(run: Path) -> Iterator[tuple[str, Path]]:
+    """What may be the files of a run in a folder that holds other things, too; nothing but regular files is read."""
+    for folder in ("results", "tables"):
+        yield from ((f"{folder}/{name}", path) for name, path in iter_files(run / folder) if is_regular(path))
+    yield from ((path.name, path) for path in sorted(run.glob("[!.]*")) if is_regular(path))
 
 
 def _names_user(path: Path, user: str) -> bool:
@@ -176,8 +195,3 @@ def _names_user(path: Path, user: str) -> bool:
     except (OSError, pa.ArrowException):
         return True
     return any(user in column.to_pylist() for column in table.columns if pa.types.is_string(column.type))
-
-
-def _list_folders(folder: Path) -> list[Path]:
-    """The folders in a folder that may be missing."""
-    return sorted(path for path in folder.glob("[!.]*") if path.is_dir())

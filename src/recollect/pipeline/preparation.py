@@ -20,7 +20,7 @@ from recollect.corpora.deduplication import sanitise_by_duplicates
 from recollect.corpora.record import Record
 from recollect.corpora.sanitisation import Sanitisation, sanitise_by_format
 from recollect.errors import PlanError
-from recollect.files import refuse_foreign_folder, write_json
+from recollect.files import refuse_foreign_folder, use_folder, write_json
 from recollect.pipeline.calls import refuse_unknown
 
 if TYPE_CHECKING:
@@ -105,7 +105,9 @@ def sanitise_corpus(
 
     refuse_foreign_folder(work)
     chosen = {name: settings[name] for name in ("share", "per") if settings.get(name) is not None}
-    return DifferenceSanitiser(recipe=settings["recipe"], seed=seed, **chosen)(corpus, work, progress=progress)
+    sanitiser = DifferenceSanitiser(recipe=settings["recipe"], seed=seed, **chosen)
+    with use_folder(work):
+        return sanitiser(corpus, work, progress=progress)
 
 
 def refuse_other_ways(by: SanitiseBy, settings: Mapping[str, Any]) -> None:

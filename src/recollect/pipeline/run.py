@@ -23,7 +23,7 @@ from recollect.corpora.corpus import Corpus
 from recollect.errors import ModelError, PlanError, RecollectError
 from recollect.execution.local import LocalBackend
 from recollect.execution.threads import divide_threads
-from recollect.files import hold_lock, refuse_foreign_folder, write_atomically, write_text
+from recollect.files import hold_lock, refuse_foreign_folder, use_folder, write_atomically, write_text
 from recollect.models.model import Model, Question
 from recollect.models.scoring import Source, score_corpus
 from recollect.models.store import AnswerStore
@@ -113,12 +113,8 @@ def finish(
     refuse_unwritable(out)
     WorkLimit(work=plan.work, gigabytes=plan.work_limit_gb).refuse_exceeded()
     given = plan.load_evidence(sources)
-    executor = _Executor.of(plan, given, progress)
-    note = RunNote(work=plan.work, run=out, audit=plan.audit.name)
-    score, train = note.track_scoring(executor.score), note.track_training(executor.train)
-    evidence = collect_evidence(plan.audit, given, score=score, train=train, first=first)
-    with _open_workspace(plan, evidence, progress) as workspace:
-        audit_result = plan.audit.run(evidence, stream(plan.seed, plan.audit.name), workspace)
+    with use_folder(plan.work):
+        evidence, audit_result = _run_audit(plan, out, given, first, progress)
     result = add_provenance(audit_result, plan, evidence, seconds=time.monotonic() - began)
     result = result.replace(limits=check_limits(plan.limits, result), about=plan.about)
     target = evidence.models[TARGET].name if TARGET in evidence.models else None
@@ -126,6 +122,18 @@ def finish(
     if out is not None:
         finished.write_folder(out)
     return finished
+
+
+def _run_audit(
+    plan: Plan, out: Path | None, given: Evidence, first: Needs, progress: Progress
+) -> tuple[Evidence, Result]:
+    """Train and score what an audit needs, and let it decide; what it all came from, and what it found."""
+    executor = _Executor.of(plan, given, progress)
+    note = RunNote(work=plan.work, run=out, audit=plan.audit.name)
+    score, train = note.track_scoring(executor.score), note.track_training(executor.train)
+    evidence = collect_evidence(plan.audit, given, score=score, train=train, first=first)
+    with _open_workspace(plan, evidence, progress) as workspace:
+        return evidence, plan.audit.run(evidence, stream(plan.seed, plan.audit.name), workspace)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,10 +16,11 @@ from recollect.models.shards import SUFFIX, read_shard
 from recollect.pipeline.run_notes import RUNS
 from recollect.pipeline.work_entries import ENTRY_PARTS, WORK_PARTS
 from recollect.recipes.stored_models import find_model_faults, is_model_folder
-from recollect.results.run_manifest import RUN_MANIFEST, read_run_manifest
+from recollect.results.run_manifest import RUN_MANIFEST, is_written_by_runs, read_run_manifest
 
 FolderKind = Literal["run folder", "work folder", "answer store", "model folder"]
 _TRACEBACK: Final = "traceback-"
+JOURNAL: Final = ".journal"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,7 @@ class Verification:
     checked: int
     """Files that fit their checksums."""
     unchecked: tuple[Path, ...] = ()
-    """Files that carry no checksum: of an older version, or tracebacks."""
+    """Files that carry no checksum: of an older version, tracebacks, and what others keep in a run folder."""
     faults: tuple[Fault, ...] = ()
     manifest_sha256: str | None = None
     """Of a run folder: the SHA-256 of its `manifest.json`; noted elsewhere, it shows that this is the same run."""
@@ -105,8 +106,10 @@ class _Checks:
             detail = f"It has no {RUN_MANIFEST}: the run was not finished, or was made before 0.2.0."
             self.faults.append(Fault(path=folder, problem="unfinished", detail=detail))
             return
-        found = find_faults(folder, files, ignore=[RUN_MANIFEST])
+        strangers = {relative: path for relative, path in iter_files(folder) if not is_written_by_runs(relative)}
+        found = find_faults(folder, files, ignore=strangers)
         self.faults += found
+        self.unchecked += [path for relative, path in strangers.items() if relative not in {RUN_MANIFEST, *files}]
         self.checked += 1 + len(files) - sum(each.problem != "extra" for each in found)
         self._find_leftovers(folder)
 
@@ -139,6 +142,8 @@ class _Checks:
         for path in _list_files(folder):
             if path.suffix == SUFFIX:
                 self._check_file(path, lambda shard: read_shard(shard, address))
+            elif path.suffix == JOURNAL:
+                self._check_file(path, Journal.verify)
             elif path.name != MANIFEST:
                 self._note_strangers([path])
 
@@ -152,7 +157,7 @@ class _Checks:
     def _check_workspace(self, folder: Path) -> None:
         """Check what an audit keeps to resume."""
         for _, path in iter_files(folder):
-            if path.suffix == ".journal":
+            if path.suffix == JOURNAL:
                 self._check_file(path, Journal.verify)
             elif path.suffix == ".json":
                 self._check_file(path, _read_note)
@@ -164,6 +169,8 @@ class _Checks:
         try:
             read(path)
             self.checked += 1
+        except FileNotFoundError:
+            return  # a run that works here has removed it since
         except StoreError as error:
             self.faults.append(Fault(path=path, problem="damaged", detail=error.found))
 

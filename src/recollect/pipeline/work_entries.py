@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from recollect.errors import PlanError
-from recollect.files import is_locked
+from recollect.errors import PlanError, StoreError
+from recollect.files import is_locked, refuse_foreign_folder
 from recollect.pipeline.run_notes import RUNS
 
 ENTRY_PARTS: Final = ("answers", "models", "audits")
 """The folders of a work folder whose folders are each of one store, model or workspace."""
 WORK_PARTS: Final = (*ENTRY_PARTS, "fleets", RUNS)
 """All folders of a work folder."""
+_ENTRY: Final = re.compile(r"([a-z][a-z0-9_-]*-)?[0-9a-f]{32}$")
+"""How folders of stores and models are called, and with the name of an audit before it, of workspaces."""
 DELETED: Final = ".deleted-"
 """How the name of a folder begins that is being deleted."""
 
@@ -35,20 +40,32 @@ class WorkItem:
 
 
 def refuse_other_folder(work: Path) -> None:
-    """Refuse a folder that is no work folder: nothing of it may be deleted.
+    """Refuse a folder that is no work folder, or of which a part leads elsewhere: nothing of it may be deleted.
 
     Raises:
         PlanError: It is none.
+        StoreError: A part of it is a link, or everybody can write into it.
     """
     if not any((work / part).is_dir() for part in WORK_PARTS):
         raise PlanError(f"'{work}' is no work folder.", do="Give the one that --work named.", code="no_work_folder")
+    for part in WORK_PARTS:
+        if (work / part).is_symlink():
+            raise StoreError(
+                f"'{work / part}' is a link: what is deleted there may be something else.",
+                do="Give the folder that holds what it leads to, or remove the link.",
+                code="work_part_is_a_link",
+            )
+    refuse_foreign_folder(work, shared=True)
 
 
-def iter_entries(work: Path) -> Iterator[Path]:
-    """All stores, models and workspaces."""
-    for part in ENTRY_PARTS:
+def iter_entries(work: Path, *parts: str) -> Iterator[Path]:
+    """All stores, models and workspaces, or those of some parts; what does not have the name of one is not ours.
+
+    A project may well have a folder of models of its own.
+    """
+    for part in parts or ENTRY_PARTS:
         if (work / part).is_dir():
-            yield from sorted(path for path in (work / part).iterdir() if path.is_dir() and path.name[0] != ".")
+            yield from sorted(path for path in (work / part).iterdir() if path.is_dir() and _ENTRY.match(path.name))
 
 
 def build_item(path: Path, reason: str) -> WorkItem:
@@ -58,10 +75,16 @@ def build_item(path: Path, reason: str) -> WorkItem:
 
 
 def compute_size(path: Path) -> int:
-    """How many bytes the files of a file or folder take; links are not followed."""
-    if path.is_symlink() or not path.is_dir():
-        return path.lstat().st_size
-    return sum(each.lstat().st_size for each in path.rglob("*") if each.is_symlink() or not each.is_dir())
+    """How many bytes the files of a file or folder take; links are not followed, what is gone meanwhile is nothing."""
+    with suppress(FileNotFoundError):
+        if path.is_symlink() or not path.is_dir():
+            return path.lstat().st_size
+    size = 0
+    for place, folders, names in os.walk(path):
+        for name in (*names, *(each for each in folders if (Path(place) / each).is_symlink())):
+            with suppress(FileNotFoundError):
+                size += (Path(place) / name).lstat().st_size
+    return size
 
 
 def delete(path: Path) -> None:

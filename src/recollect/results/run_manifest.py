@@ -6,6 +6,7 @@ It is removed before a run writes anything into the folder, and written last: a 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,11 @@ from recollect.version import __version__
 RUN_MANIFEST: Final = "manifest.json"
 FORMAT: Final = 1
 """Raised when the layout of the manifest changes."""
+_WRITTEN: Final = (
+    *("results/*", "tables/*", "plan.yaml", "cohorts.json", "cohorts-*.json", "report.html", "report.md"),
+    "*-by-epoch.json",
+)
+"""The files of a run folder; a star stands for folders, too."""
 _REPORTS: Final = frozenset({"report.html", "report.md"})
 """What may be built anew from the rest."""
 
@@ -27,8 +33,21 @@ def remove_run_manifest(folder: Path) -> None:
 
 
 def write_run_manifest(folder: Path) -> Path:
-    """List every file of a finished run folder with its SHA-256."""
-    return write_folder_manifest(folder, RUN_MANIFEST, {"format": FORMAT, "recollect": __version__})
+    """List every file that a run wrote into a finished run folder, with its SHA-256.
+
+    What else is in the folder is not listed: `--out .` does not vouch for a project.
+    """
+    facts = {"format": FORMAT, "recollect": __version__}
+    return write_folder_manifest(folder, RUN_MANIFEST, facts, is_listed=is_written_by_runs)
+
+
+def is_written_by_runs(relative: str) -> bool:
+    """Whether runs write files of this name into their folder.
+
+    >>> is_written_by_runs("tables/leakage/users.parquet"), is_written_by_runs("notes.txt")
+    (True, False)
+    """
+    return any(fnmatch(relative, pattern) for pattern in _WRITTEN)
 
 
 def read_run_manifest(folder: Path) -> Mapping[str, Mapping[str, Any]] | None:
