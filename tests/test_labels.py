@@ -125,6 +125,8 @@ LITERALS = [
     (labels.RECORD_TARGET, b"target:str"),
     (labels.RECORD_LABEL, "label:"),
     (labels.RECORD_ARRAY, "array:"),
+    (labels.RECORD_MESSAGES, b"messages:role,content"),
+    (labels.RECORD_SCORED_TURNS, b"scored:"),
     (labels.MODEL_ADAPTER, "adapter"),
     (labels.MODEL_SCALING, "scaling"),
     (labels.MODEL_SCALING_MEAN, "mean"),
@@ -137,6 +139,7 @@ LITERALS = [
     (labels.QUESTION_ONE_BY_ONE, "one_by_one"),
     (labels.QUESTION_MASK_SEED, "mask_seed"),
     (labels.QUESTION_PRECISION, "precision"),
+    (labels.QUESTION_CHAT_TEMPLATE, "chat_template"),
     (labels.COLUMN_LOGPROB_STD, "spread"),
 ]
 """Each other label and its literal."""
@@ -327,7 +330,7 @@ def test_a_store_of_answers_has_the_same_address_names_and_check_as_ever(tmp_pat
 
 
 def test_every_field_that_is_hashed_has_a_label():
-    assert len(build_question_key(Question())) == len(fields(Question))
+    assert len(build_question_key(Question(chat_template="{{ x }}"))) == len(fields(Question))
     assert set(labels.EVALUATED_TOTALS) == {field.name for field in fields(Totals)}
     assert sorted(labels.EVALUATED_TOTALS.values()) == ["characters", "likeliest", "nats", "symbols", "unknown"]
 

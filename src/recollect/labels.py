@@ -113,6 +113,8 @@ RECORD_SOURCE = b"source:str"
 RECORD_TARGET = b"target:str"
 RECORD_LABEL = "label:"
 RECORD_ARRAY = "array:"
+RECORD_MESSAGES = b"messages:role,content"
+RECORD_SCORED_TURNS = b"scored:"
 
 # What the digest of a model takes into account besides weights, configuration and tokenizer.
 MODEL_ADAPTER = "adapter"
@@ -131,6 +133,7 @@ QUESTION_MASKED = "masked"
 QUESTION_ONE_BY_ONE = "one_by_one"
 QUESTION_MASK_SEED = "mask_seed"
 QUESTION_PRECISION = "precision"
+QUESTION_CHAT_TEMPLATE = "chat_template"
 
 # Columns of a shard of answers that are not named like the field of `Answers`; its check hashes their names.
 COLUMN_LOGPROB_STD = "spread"

@@ -181,7 +181,7 @@ def test_nothing_asked_nothing_answered():
 
 def test_a_record_without_a_text_is_refused():
     with refused("record_without_text"):
-        Causal(build_tiny_model("gpt2"), Question()).answer([Record(id="x", source="a", target="b")])
+        Causal(build_tiny_model("gpt2"), Question()).answer([Record(id="x", array=np.zeros(3), label=1)])
 
 
 def test_a_model_that_looks_ahead_is_refused():

@@ -22,7 +22,8 @@ def iter_batches(records: Iterable[Record], rows: int) -> Iterator[pa.RecordBatc
     """Batches of so many rows (the last may have fewer), all of one schema.
 
     The columns are id, user, text, source, target and label (a whole number, if the first label is one, else a
-    string), null where a record has no such content, and for arrays also `array`, a fixed-shape tensor.
+    string), null where a record has no such content; for conversations also `messages`, and for arrays `array`, a
+    fixed-shape tensor.
 
     Args:
         records: The records.
@@ -45,6 +46,9 @@ def _infer_schema(first: Record) -> pa.Schema:
 
     label = pa.int64() if isinstance(first.label, int) else pa.string()
     fields = [*((name, pa.string()) for name in STRING_COLUMNS), ("label", label)]
+    if first.messages is not None:
+        turn = pa.struct([("role", pa.string()), ("content", pa.string()), ("scored", pa.bool_())])
+        fields.append(("messages", pa.list_(turn)))
     if first.array is not None:
         fields.append(("array", pa.fixed_shape_tensor(pa.from_numpy_dtype(first.array.dtype), first.array.shape)))
     return pa.schema(fields)
@@ -72,4 +76,7 @@ def _build_column(records: list[Record], field: Any) -> Any:
     if field.name == "array":
         stacked = np.stack([record.array for record in records])  # type: ignore[misc]
         return pa.FixedShapeTensorArray.from_numpy_ndarray(stacked).cast(field.type)
+    if field.name == "messages":
+        turns = [None if r.messages is None else [each._asdict() for each in r.messages] for r in records]
+        return pa.array(turns, type=field.type)
     return pa.array([getattr(record, field.name) for record in records], type=field.type)

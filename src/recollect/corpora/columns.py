@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 
-from recollect.checks import suggest_name
+from recollect.checks import check_one_of, suggest_name
 from recollect.corpora.faults import list_names
+from recollect.corpora.message_parser import ROLES
+from recollect.corpora.messages import ASSISTANT
 from recollect.corpora.record import Kind
 from recollect.errors import CorpusError, PlanError
 
@@ -15,6 +17,12 @@ class DefaultName(str):
     """A default column name: the column may be absent."""
 
     __slots__ = ()
+
+
+CHAT_COLUMNS = ("messages", "conversations")
+"""Columns of turns, by their usual names; the second is ShareGPT's."""
+PROMPT_COLUMNS = ("prompt", "completion")
+"""What instruction data sets call a source and a target."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +43,15 @@ class Columns:
     id: str = DefaultName("id")
     time: str = DefaultName("")
     """When a record was written; read only if it is named, and its values may be null or missing."""
+    messages: str = DefaultName("messages")
+    """The turns of a conversation; `conversations`, where there is no such column."""
+    scored_roles: tuple[str, ...] = (ASSISTANT,)
+    """Whose turns of a conversation are scored and trained on; all others are context."""
 
     def __post_init__(self) -> None:
-        for name in ("text", "source", "target"):
+        for role in self.scored_roles or ("",):
+            check_one_of(ROLES, scored_roles=role)
+        for name in ("text", "source", "target", "messages"):
             if not getattr(self, name):
                 raise PlanError(
                     f"The {name} column has no name.", do="Name it, or leave the option out.", code="unnamed_column"
@@ -46,7 +60,8 @@ class Columns:
     @property
     def given_names(self) -> list[str]:
         """The names that were given."""
-        return [name for field in fields(self) if _is_given(name := getattr(self, field.name))]
+        names = (getattr(self, field.name) for field in fields(self) if field.name != "scored_roles")
+        return [name for name in names if _is_given(name)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +76,9 @@ class Layout:
     target: str | None = None
     array: str | None = None
     label: str | None = None
+    messages: str | None = None
+    scored_roles: tuple[str, ...] = (ASSISTANT,)
+    """Whose turns of a conversation are scored."""
     time: str | None = None
     """When records were written; values may be null or missing."""
     extra: str | None = None
@@ -73,16 +91,17 @@ class Layout:
     @property
     def column_names(self) -> frozenset[str]:
         """The columns that are read."""
-        given = (self.user, self.id, self.text, self.source, self.target, self.array, self.label, self.time, self.extra)
+        contents = (self.text, self.source, self.target, self.array, self.label, self.messages)
+        given = (self.user, self.id, *contents, self.time, self.extra)
         return frozenset(name for name in given if name is not None)
 
 
 def infer_layout(names: Collection[str], columns: Columns, *, location: str) -> Layout:
     """How the columns that exist make up a record.
 
-    A text column that was requested makes texts; a source or target that was requested makes pairs; else a
-    corpus with both a source and a target holds pairs, and any other holds texts. Texts with a label column
-    are labelled.
+    A content that was requested by the name of its column is what records hold. Else a corpus with both a source and a
+    target holds pairs, one with a chat column conversations, one with a prompt and a completion pairs of these, and
+    any other holds texts. Texts with a label column are labelled.
 
     Args:
         names: The columns that exist.
@@ -92,16 +111,18 @@ def infer_layout(names: Collection[str], columns: Columns, *, location: str) -> 
     for name in columns.given_names:
         if name not in names:
             raise build_missing_column_error(name, names, location)
-    pairs = _holds_pairs(names, columns)
-    _refuse_contradictions(names, columns, pairs=pairs, location=location)
+    kind, columns = _choose_kind(names, columns)
+    _refuse_contradictions(names, columns, kind=kind, location=location)
     user, identity, time = (_get_optional(name, names) for name in (columns.user, columns.id, columns.time))
-    if pairs:
+    if kind != "text":
         absent = _find_absent((columns.user, columns.id), names)
-        pair = Layout(kind="pair", user=user, id=identity, source=columns.source, target=columns.target, absent=absent)
-        return replace(pair, time=time)
+        found = Layout(kind=kind, user=user, id=identity, time=time, absent=absent, scored_roles=columns.scored_roles)
+        if kind == "conversation":
+            return replace(found, messages=columns.messages)
+        return replace(found, source=columns.source, target=columns.target)
     label = _get_optional(columns.label, names)
     absent = _find_absent((columns.user, columns.id, columns.label), names)
-    kind: Kind = "labelled" if label else "text"
+    kind = "labelled" if label else "text"
     return Layout(kind=kind, user=user, id=identity, text=columns.text, label=label, time=time, absent=absent)
 
 
@@ -113,10 +134,10 @@ def infer_array_layout(names: Collection[str], columns: Columns, *, location: st
         columns: The columns requested; a text, source or target cannot be among them.
         location: The file, for messages.
     """
-    if any(map(_is_given, (columns.text, columns.source, columns.target))):
+    if any(map(_is_given, (columns.text, columns.source, columns.target, columns.messages))):
         raise CorpusError(
             f"{location} holds arrays, not texts.",
-            do="Leave the text, source and target columns out.",
+            do="Leave the text, source, target and messages columns out.",
             code="not_texts",
         )
     label = columns.label if _is_given(columns.label) else "y"
@@ -143,35 +164,47 @@ def _find_absent(wanted: Collection[str], names: Collection[str]) -> frozenset[s
     return frozenset(name for name in wanted if name and name not in names)
 
 
-def _holds_pairs(names: Collection[str], columns: Columns) -> bool:
-    """Whether the records are (source → target) pairs."""
+def _choose_kind(names: Collection[str], columns: Columns) -> tuple[Kind, Columns]:
+    """What records hold, and the columns under the names that they have here."""
+    if _is_given(columns.messages):
+        return "conversation", columns
     if _is_given(columns.text):
-        return False
-    return _is_given(columns.source) or _is_given(columns.target) or {columns.source, columns.target} <= set(names)
+        return "text", columns
+    if _is_given(columns.source) or _is_given(columns.target) or {columns.source, columns.target} <= set(names):
+        return "pair", columns
+    for name in CHAT_COLUMNS:
+        if name in names:
+            return "conversation", replace(columns, messages=DefaultName(name))
+    if set(PROMPT_COLUMNS) <= set(names) and columns.text not in names:
+        source, target = map(DefaultName, PROMPT_COLUMNS)
+        return "pair", replace(columns, source=source, target=target)
+    return "text", columns
 
 
-def _refuse_contradictions(names: Collection[str], columns: Columns, *, pairs: bool, location: str) -> None:
+def _refuse_contradictions(names: Collection[str], columns: Columns, *, kind: Kind, location: str) -> None:
     """Refuse what no record can be made of."""
-    if _is_given(columns.text) and (_is_given(columns.source) or _is_given(columns.target)):
+    pair = _is_given(columns.source) or _is_given(columns.target)
+    if _is_given(columns.text) + _is_given(columns.messages) + pair > 1:
         raise CorpusError(
-            f"{location}: columns of texts and of pairs are given at once.",
-            do="Name either the text column, or the source and target columns.",
+            f"{location}: columns of several kinds of records are given at once.",
+            do="Name either the text column, or the source and target columns, or the messages column.",
             code="texts_and_pairs",
         )
-    if pairs and _is_given(columns.label):
+    if kind != "text" and _is_given(columns.label):
         raise CorpusError(
-            f"{location} holds pairs, and a pair has no label.",
+            f"{location} holds {kind}s, and a {kind} has no label.",
             do="Name a text column, or leave the label column out.",
             code="labelled_pairs",
         )
-    for name in (columns.source, columns.target) if pairs else ():
+    for name in (columns.source, columns.target) if kind == "pair" else ():
         if name not in names:
             raise build_missing_column_error(name, names, location)
-    if not pairs and columns.text not in names:
+    if kind == "text" and columns.text not in names:
         raise CorpusError(
-            f"{location} has neither a column {columns.text!r} nor columns {columns.source!r} and {columns.target!r}.",
-            do=f"{suggest_name(columns.text, names)}Name the column with --text-column (columns=Columns(text=…)). "
-            f"It has: {list_names(names)}.",
+            f"{location} has neither a column {columns.text!r} nor columns {columns.source!r} and {columns.target!r}, "
+            f"{PROMPT_COLUMNS[0]!r} and {PROMPT_COLUMNS[1]!r}, or {columns.messages!r}.",
+            do=f"{suggest_name(columns.text, names)}Name the column with --text-column (columns=Columns(text=…)), or "
+            f"one of turns with --messages-column. It has: {list_names(names)}.",
             code="missing_column",
         )
 

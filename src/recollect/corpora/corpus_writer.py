@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
+from recollect.corpora.messages import list_turns
 from recollect.corpora.record import Record
 from recollect.errors import CorpusError
 from recollect.files import write_atomically
@@ -46,5 +47,7 @@ def _write_lines(records: Iterable[Record], stream: IO[bytes] | gzip.GzipFile) -
         if record.array is not None:
             raise CorpusError(f"Record {record.id} is an array.", do="Arrays are kept in .npz files.", code="not_texts")
         named = {name: getattr(record, name) for name in ("id", "user", "text", "source", "target", "label")}
+        if record.messages is not None:
+            named["messages"] = list_turns(record.messages)
         line = json.dumps({name: value for name, value in named.items() if value is not None}, ensure_ascii=False)
         stream.write(line.encode("utf-8", "strict") + b"\n")

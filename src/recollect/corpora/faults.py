@@ -9,13 +9,16 @@ from recollect.errors import CorpusError
 
 SKIP_ADVICE = "Correct the record, or skip bad ones with --skip-bad (skip_bad=True): they are counted and reported."
 REASONS = {
+    "bad_conversation": "not a conversation",
     "bad_csv_row": "not CSV",
     "bad_json_line": "not JSON",
+    "bad_role": "a role that no chat template knows",
     "bad_time": "not a time",
     "duplicate_id": "duplicate id",
     "late_column": "a column that the first records do not have",
     "no_id": "no id",
     "no_label": "no label",
+    "no_scored_turn": "a conversation without a turn that is scored",
     "no_text": "no text",
     "no_user": "no user",
     "not_an_object": "not a JSON object",

@@ -1,8 +1,8 @@
-"""A record: a text, a (source → target) pair, or an (input, label), and whose it is."""
+"""A record: a text, a (source → target) pair, an (input, label) or a conversation, and whose it is."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal
@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect import labels
+from recollect.corpora.messages import Messages, frame_messages, join_context, join_scored, replace_scored
 from recollect.digests import digest_framed, frame
 
-Kind = Literal["text", "pair", "labelled"]
+Kind = Literal["text", "pair", "labelled", "conversation"]
 _TEXT, _SOURCE, _TARGET = (frame(header) for header in (labels.RECORD_TEXT, labels.RECORD_SOURCE, labels.RECORD_TARGET))
 
 
@@ -21,8 +22,8 @@ _TEXT, _SOURCE, _TARGET = (frame(header) for header in (labels.RECORD_TEXT, labe
 class Record:
     """One piece of data that a model may have been trained on.
 
-    Exactly one of the three contents is given: `text` (with a `label` where there is one), `source` with
-    `target`, or `array` with `label`.
+    Exactly one of the four contents is given: `text` (with a `label` where there is one), `source` with
+    `target`, `array` with `label`, or `messages`.
     """
 
     id: str
@@ -34,6 +35,8 @@ class Record:
     target: str | None = None
     array: NDArray[Any] | None = None
     label: str | int | None = None
+    messages: Messages | None = None
+    """A conversation, turn by turn; turns that are not scored are context."""
     time: datetime | None = field(default=None, repr=False)
     """When it was written, in UTC; None where that is unknown: no part of its content, digest or equality."""
     extra: object = field(default=None, repr=False)
@@ -41,7 +44,9 @@ class Record:
 
     @property
     def kind(self) -> Kind:
-        """Which of the three contents this record has; a text with a label is labelled."""
+        """Which of the four contents this record has; a text with a label is labelled."""
+        if self.messages is not None:
+            return "conversation"
         if self.target is not None:
             return "pair"
         return "text" if self.label is None else "labelled"
@@ -53,9 +58,28 @@ class Record:
 
     @property
     def scored_text(self) -> str:
-        """The text whose tokens a language model has to predict: the text, or the target of a pair."""
+        """The text whose tokens a language model has to predict: the text, a pair's target, a conversation's replies.
+
+        Several scored turns of a conversation are joined by `messages.SEPARATOR`; tokens are located in this text.
+        """
+        if self.messages is not None:
+            return join_scored(self.messages)
         text = self.text if self.target is None else self.target
         return text or ""
+
+    @property
+    def context_text(self) -> str:
+        """What a model reads besides and is never scored on: a pair's source, a conversation's other turns."""
+        return join_context(self.messages) if self.messages is not None else self.source or ""
+
+    def with_scored_text(self, text: str) -> Record:
+        """The record with another text to be predicted in the same context.
+
+        See `messages.replace_scored` for how the scored turns of a conversation share it.
+        """
+        if self.messages is not None:
+            return replace(self, messages=replace_scored(self.messages, text))
+        return replace(self, text=text) if self.target is None else replace(self, target=text)
 
     @cached_property
     def digest(self) -> str:
@@ -68,6 +92,8 @@ class Record:
         for header, text in ((_TEXT, self.text), (_SOURCE, self.source), (_TARGET, self.target)):
             if text is not None:
                 encoded += header + frame(text.encode("utf-8", "surrogatepass"))
+        if self.messages is not None:
+            encoded += frame_messages(self.messages)
         if self.label is not None:
             encoded += frame(f"{labels.RECORD_LABEL}{type(self.label).__name__}".encode())
             encoded += frame(str(self.label).encode("utf-8", "surrogatepass"))

@@ -11,6 +11,7 @@ import numpy as np
 
 from recollect.corpora.columns import Layout
 from recollect.corpora.faults import Fault, FaultError, describe_type, list_names
+from recollect.corpora.message_parser import is_list_of_turns, parse_messages, parse_prompt_and_completion
 from recollect.corpora.record import Record
 from recollect.corpora.times import parse_time
 
@@ -30,15 +31,17 @@ class RowParser:
             ("id", layout.id, partial(to_key, reason="no_id")),
             ("user", layout.user, partial(to_key, reason="no_user")),
             ("text", layout.text, _parse_text),
-            ("source", layout.source, _parse_text),
-            ("target", layout.target, _parse_text),
+            ("source", layout.source, _parse_text_or_turns),
+            ("target", layout.target, _parse_text_or_turns),
             ("array", layout.array, _check_array),
             ("label", layout.label, label),
+            ("messages", layout.messages, partial(parse_messages, scored_roles=layout.scored_roles)),
         ]
         # a plain string is looked up quicker than the subclass that marks a default
         self._checks = [(field, str(column), check) for field, column, check in wanted if column is not None]
         self._absent = layout.absent
         self._time, self._extra = layout.time, layout.extra
+        self._pair = (str(layout.source), str(layout.target)) if layout.source and layout.target else None
 
     def __call__(self, row: Row, default_id: str) -> Record | Fault:
         """The record of a row, or what is wrong with it."""
@@ -48,6 +51,8 @@ class RowParser:
                 if column not in row:
                     return _build_missing_fault(field, column, row)
                 fields[field] = check(row[column], column)
+            if self._pair is not None and type(fields["target"]) is not str:
+                fields["messages"] = parse_prompt_and_completion(fields.pop("source"), fields.pop("target"), self._pair)
             if self._time is not None:
                 fields["time"] = parse_time(row.get(self._time), self._time)
         except FaultError as error:
@@ -95,6 +100,11 @@ def _parse_text(value: Any, column: str) -> str:
     if type(value) is str and value and "\x00" not in value and not value.isspace():
         return value
     raise _explain_bad_string(value, column, "no_text")
+
+
+def _parse_text_or_turns(value: Any, column: str) -> Any:
+    """A text; of conversational data sets the turns of a prompt or completion, as they are."""
+    return value if is_list_of_turns(value) else _parse_text(value, column)
 
 
 def _explain_bad_string(value: Any, column: str, reason: str) -> FaultError:

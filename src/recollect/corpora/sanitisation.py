@@ -125,9 +125,19 @@ class _NotAmong:
 
 
 def collect_texts(record: Record) -> dict[str, str]:
-    """The texts of a record, by the name of their field."""
+    """The texts of a record, by the name of their field; of a conversation, its turns by number and role."""
+    if record.messages is not None:
+        return {f"{i} {each.role}": each.content for i, each in enumerate(record.messages)}
     named = {name: getattr(record, name) for name in ("text", "source", "target")}
     return {name: text for name, text in named.items() if text is not None}
+
+
+def _replace_texts(record: Record, texts: Mapping[str, str]) -> Record:
+    """The record with other texts in the fields, or turns, that `collect_texts` named."""
+    if record.messages is None:
+        return replace(record, **texts)  # type: ignore[arg-type]
+    turns = zip(record.messages, texts.values(), strict=True)
+    return replace(record, messages=tuple(each._replace(content=text) for each, text in turns))
 
 
 def _find_matcher(record: Record, matchers: Sequence[Matcher]) -> Matcher | None:
@@ -146,7 +156,7 @@ class _MaskedRecords:
         for record in self.corpus:
             texts = collect_texts(record)
             masked = {name: self._mask(text) for name, text in texts.items()}
-            yield record if masked == texts else replace(record, **masked)  # type: ignore[arg-type]
+            yield record if masked == texts else _replace_texts(record, masked)
 
     def _mask(self, text: str) -> str:
         """The text with a placeholder for each secret."""

@@ -27,6 +27,19 @@ class Pass:
 
     input_ids: Ids
     target_ids: Ids
+    wanted: NDArray[np.bool_] | None = None
+    """Which of the targets are scored; all if None."""
+
+    @property
+    def scored_ids(self) -> Ids:
+        """The targets that are scored."""
+        return self.target_ids if self.wanted is None else self.target_ids[self.wanted]
+
+    def list_rows(self, begin: int) -> Ids:
+        """The rows of logits in which these are predicted, if those of the pass start at `begin`."""
+        end = begin + len(self.input_ids)
+        rows = np.arange(end - len(self.target_ids), end)
+        return rows if self.wanted is None else rows[self.wanted]
 
 
 class PassScorer:
@@ -73,7 +86,7 @@ class PassScorer:
             encoder_inputs: What the network reads beside some of the passes: the sources of their targets.
             costs: The length of each pass in the eyes of the budget; by default how much it reads.
         """
-        ends = np.cumsum([0, *(len(each.target_ids) for each in passes)])
+        ends = np.cumsum([0, *(len(each.scored_ids) for each in passes)])
         found = TokenScores.allocate(int(ends[-1]), double=self._network.dtype == torch.float64)
         lengths = [len(each.input_ids) for each in passes] if costs is None else costs
         for batch, scores in self.budget.map_batches(
@@ -88,13 +101,12 @@ class PassScorer:
         """The numbers of one batch."""
         chosen = [passes[i] for i in batch]
         ids, _ = pad([each.input_ids for each in chosen], self._padding)
-        ends = [i * ids.shape[1] + len(each.input_ids) for i, each in enumerate(chosen)]
-        rows = [np.arange(end - len(each.target_ids), end) for end, each in zip(ends, chosen, strict=True)]
+        rows = [each.list_rows(i * ids.shape[1]) for i, each in enumerate(chosen)]
         device = self._network.device
         return self._reader.score(
             {**self._build_inputs(ids), **(encoder_inputs(batch) if encoder_inputs else {})},
             torch.from_numpy(np.concatenate(rows)).to(device),
-            torch.from_numpy(np.concatenate([each.target_ids for each in chosen])).to(device),
+            torch.from_numpy(np.concatenate([each.scored_ids for each in chosen])).to(device),
         )
 
     def _build_inputs(self, ids: Tensor) -> Inputs:
@@ -120,27 +132,22 @@ class PassScorer:
             )
 
 
-def build_answers(
-    digests: Sequence[str], texts: Sequence[EncodedText], unpredicted: int, scores: TokenScores
-) -> Answers:
-    """Answers about texts of which every token but the first few was predicted, once, in order.
+def build_answers(digests: Sequence[str], texts: Sequence[EncodedText], scores: TokenScores) -> Answers:
+    """Answers about tokens of which each was predicted once, in order.
 
     Args:
         digests: The records.
-        texts: Their ordinary tokens.
-        unpredicted: How many tokens at the beginning of each text were not predicted.
+        texts: Their tokens that were predicted.
         scores: One row per predicted token.
     """
     joined = EncodedText.concatenate(texts)
-    position = np.concatenate([np.arange(0), *(np.arange(len(text)) for text in texts)]).astype(np.int32)
-    kept = position >= unpredicted
     return Answers(
         records=tuple(digests),
-        offsets=np.cumsum([0, *(max(0, len(text) - unpredicted) for text in texts)], dtype=np.int64),
-        pattern=np.zeros(int(kept.sum()), dtype=np.int32),
-        position=position[kept],
-        start=joined.start[kept],
-        end=joined.end[kept],
-        known=joined.known[kept],
+        offsets=np.cumsum([0, *map(len, texts)], dtype=np.int64),
+        pattern=np.zeros(len(joined), dtype=np.int32),
+        position=joined.position,
+        start=joined.start,
+        end=joined.end,
+        known=joined.known,
         **vars(scores),
     )

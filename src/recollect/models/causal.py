@@ -1,8 +1,9 @@
-"""Causal language models: every ordinary token of a text predicted once from those before it."""
+"""Causal language models: every scored token of a record predicted once from those before it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,13 @@ from recollect.corpora.record import Record
 from recollect.errors import ModelError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
-from recollect.models.autoregression import Ids, Pass, PassScorer, build_answers
+from recollect.models.autoregression import Pass, PassScorer, build_answers
+from recollect.models.chat_template import find_template
 from recollect.models.model import Kind, Question
 from recollect.models.pretrained import Pretrained
+from recollect.models.reading import RecordEncoder, TokenSequence
 from recollect.models.token_spelling import get_spelling
-from recollect.models.tokenization import Encoder, get_text
+from recollect.models.tokenization import Encoder
 from recollect.models.tree_stepper import TreeStepper
 from recollect.models.windows import get_window_width, plan_windows
 
@@ -42,12 +45,14 @@ class Causal:
             ModelError: The window is longer than the model reads, its card names an unknown start token, or it looks
                 ahead.
         """
-        self.name, self.digest, self.question = pretrained.name, pretrained.digest, question
-        self.revision = pretrained.revision
         network, tokenizer = pretrained.network, pretrained.tokenizer
-        self.tokenizer = tokenizer
-        self._network, self._encode = network, Encoder(tokenizer)
-        self._before = np.array(self._encode.prefix_ids or get_start_token(pretrained.card, tokenizer), dtype=np.int64)
+        template = find_template(tokenizer, question.chat_template)
+        self.name, self.digest = pretrained.name, pretrained.digest
+        self.question, self.revision = replace(question, chat_template=template), pretrained.revision
+        self.tokenizer, self._network = tokenizer, network
+        self._encode_text = Encoder(tokenizer)
+        self._before = self._encode_text.prefix_ids or get_start_token(pretrained.card, tokenizer)
+        self._encode = RecordEncoder(tokenizer, name=self.name, template=template, before=self._before)
         self._width = get_window_width(network, question, name=self.name)
         self._passes = PassScorer(network, name=self.name, padding=tokenizer.pad_token_id or 0)
 
@@ -61,35 +66,43 @@ class Causal:
         self._passes.budget.tokens = tokens
 
     def answer(self, records: Sequence[Record]) -> Answers:
-        """One row per predicted token, in the order of the text.
+        """One row per scored token, in the order of the record.
 
         Raises:
-            CorpusError: A record has no text.
+            CorpusError: A record has no text, or the chat template cannot render it.
+            ModelError: There are conversations, and no chat template.
         """
         distinct = {record.digest: record for record in records}
-        texts = self._encode([get_text(record) for record in distinct.values()])
-        passes = [each for text in texts for each in self._plan_passes(text.ids)]
-        unseen = 0 if len(self._before) else 1
-        return build_answers(tuple(distinct), texts, unseen, self._passes.score_passes(passes))
+        sequences = self._encode(list(distinct.values()))
+        passes = [each for sequence in sequences for each in self._plan_passes(sequence)]
+        texts = [sequence.text for sequence in sequences]
+        return build_answers(tuple(distinct), texts, self._passes.score_passes(passes))
 
     def stepper(self, *, memory: int | None = None) -> TreeStepper:
         """The model queried token by token, keeping at most so many bytes of what it remembers between steps."""
         return TreeStepper(
             self._network,
-            lambda text: [*self._before, *self._encode([text])[0].ids],
+            lambda text: [*self._before, *self._encode_text([text])[0].ids],
             spelling=lambda: get_spelling(self.tokenizer),
             longest=self._width,
             memory=memory,
         )
 
-    def _plan_passes(self, ids: Ids) -> Iterator[Pass]:
-        """The passes in which one text is read: its last token is predicted but need not be read."""
-        token_ids = np.concatenate([self._before, ids])
-        first = max(1, len(self._before))
-        for window in plan_windows(len(token_ids) - 1, self._width):
-            begin = max(first, window.begin + window.skip + 1)
-            if begin <= window.end:
-                yield Pass(input_ids=token_ids[window.begin : window.end], target_ids=token_ids[begin : window.end + 1])
+    def _plan_passes(self, sequence: TokenSequence) -> Iterator[Pass]:
+        """The passes in which one record is read: up to its last scored token, which is predicted but need not be."""
+        places = np.flatnonzero(sequence.scored)
+        if not len(places):
+            return
+        ids, whole = sequence.ids, len(places) == len(sequence.ids) - places[0]
+        for window in plan_windows(int(places[-1]), self._width):
+            begin = max(int(places[0]), window.begin + window.skip + 1)
+            wanted = sequence.scored[begin : window.end + 1]
+            if wanted.any():
+                yield Pass(
+                    input_ids=ids[window.begin : window.end],
+                    target_ids=ids[begin : window.end + 1],
+                    wanted=None if whole else wanted,
+                )
 
 
 def get_start_token(card: Mapping[str, Any], tokenizer: Any) -> list[int]:

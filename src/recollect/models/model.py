@@ -38,6 +38,8 @@ class Question:
     mask_seed: int = 0
     """Masked models: the seed of the patterns; the same for all models that are to be compared."""
     precision: Precision = "float32"
+    chat_template: str | None = None
+    """Causal models: the template (Jinja) by which conversations are rendered; None for the tokenizer's own."""
 
     def __post_init__(self) -> None:
         check_at_least(1, patterns=self.patterns)
@@ -81,7 +83,10 @@ def compute_address(model: Model) -> str:
 
 def build_question_key(question: Question) -> dict[str, Json]:
     """The question as addresses hash it: under frozen labels, whatever its fields are called."""
+    template = question.chat_template
+    chat = {} if template is None else {labels.QUESTION_CHAT_TEMPLATE: digest(template)}
     return {
+        **chat,
         labels.QUESTION_WINDOW: question.window,
         labels.QUESTION_PATTERNS: question.patterns,
         labels.QUESTION_MASKED: question.masked,

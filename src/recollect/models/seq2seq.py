@@ -95,7 +95,7 @@ class Seq2Seq:
             encoder_inputs=beside,
             costs=[2 * max(len(sources[i]), len(passes[i].input_ids)) for i in scored],
         )
-        return build_answers(tuple(distinct), targets, 0, numbers)
+        return build_answers(tuple(distinct), targets, numbers)
 
     def stepper(self, *, memory: int | None = None) -> TreeStepper:
         """The model queried token by token, keeping at most so many bytes of what it remembers between steps."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,20 @@ class EncodedText:
     end: NDArray[np.int32]
     known: NDArray[np.bool_]
     """False where the vocabulary has only `<unk>`, or another special token, for what the text says."""
+    position: NDArray[np.int32]
+    """Which token of the text it is, from 0."""
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def select(self, chosen: NDArray[np.bool_]) -> EncodedText:
+        """Some of the tokens."""
+        return EncodedText(**{each.name: getattr(self, each.name)[chosen] for each in fields(self)})
+
+    def shift(self, characters: int) -> EncodedText:
+        """The tokens as they are located in a text that begins so many characters later."""
+        start, end = (np.maximum(each - characters, 0).astype(np.int32) for each in (self.start, self.end))
+        return replace(self, start=start, end=end)
 
     @classmethod
     def concatenate(cls, parts: Sequence[EncodedText]) -> EncodedText:
@@ -41,6 +52,7 @@ _EMPTY: dict[str, NDArray[Any]] = {
     "start": np.empty(0, np.int32),
     "end": np.empty(0, np.int32),
     "known": np.empty(0, np.bool_),
+    "position": np.empty(0, np.int32),
 }
 """A text without tokens."""
 
@@ -54,7 +66,8 @@ def get_text(record: Record) -> str:
     if record.text is None:
         raise CorpusError(
             f"Record {record.id!r} has no text.",
-            do="This model reads texts: name the text column, or give a model of pairs or arrays.",
+            do="This model reads texts: name the text column, or give a causal model (for conversations), or a model "
+            "of pairs or arrays.",
             code="record_without_text",
         )
     return record.text
@@ -83,14 +96,19 @@ class Encoder:
         """How many special tokens are around a text."""
         return len(self.prefix_ids) + len(self.suffix_ids)
 
-    def __call__(self, texts: Sequence[str]) -> list[EncodedText]:
-        """The ordinary tokens of each text, in order."""
+    def __call__(self, texts: Sequence[str], *, parse_special: bool = False) -> list[EncodedText]:
+        """The ordinary tokens of each text, in order.
+
+        Args:
+            texts: The texts.
+            parse_special: Whether special tokens that are spelled out are special: only in what a template wrote.
+        """
         if not texts:
             return []
         found = self._tokenizer(
             list(texts),
             add_special_tokens=False,
-            split_special_tokens=True,
+            split_special_tokens=not parse_special,
             return_offsets_mapping=True,
             return_attention_mask=False,
             return_token_type_ids=False,
@@ -104,7 +122,13 @@ class Encoder:
         """One text as arrays."""
         token_ids = np.array(ids, dtype=np.int64)
         spans = np.array(offsets, dtype=np.int32).reshape(-1, 2)
-        return EncodedText(ids=token_ids, start=spans[:, 0], end=spans[:, 1], known=~np.isin(token_ids, self._special))
+        return EncodedText(
+            ids=token_ids,
+            start=spans[:, 0],
+            end=spans[:, 1],
+            known=~np.isin(token_ids, self._special),
+            position=np.arange(len(token_ids), dtype=np.int32),
+        )
 
 
 def _probe_special_tokens(tokenizer: Any, *, target: bool) -> tuple[list[int], list[int]]:

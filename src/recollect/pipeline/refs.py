@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from recollect.models.model import Model, Question
     from recollect.recipes.recipe import Recipe
 
-QUESTION = ("window", "patterns", "masked", "one_by_one", "mask_seed", "precision")
+QUESTION = ("window", "patterns", "masked", "one_by_one", "mask_seed", "precision", "chat_template")
 """The fields of a reference to a model that say how it is scored."""
-COLUMNS = ("user", "text", "source", "target", "label", "id", "time")
+COLUMNS = ("user", "text", "source", "target", "label", "id", "time", "messages")
 
 
 class _Reference(BaseModel):
@@ -49,6 +50,8 @@ class ModelRef(_Reference):
     """Masked models: the seed of the patterns."""
     precision: Precision = "float32"
     """What the model computes in."""
+    chat_template: str | None = None
+    """A file with the chat template that renders conversations, or the template itself; the tokenizer's by default."""
     shows_top_k: Annotated[int, Field(ge=1)] | None = None
     """Let the model show no more than so many ranked tokens and no probabilities, as a deployment does."""
 
@@ -63,7 +66,8 @@ class ModelRef(_Reference):
         """How it is scored."""
         from recollect.models.model import Question
 
-        return Question(**{name: getattr(self, name) for name in QUESTION})
+        fields = {name: getattr(self, name) for name in QUESTION}
+        return Question(**{**fields, "chat_template": _read_template(self.chat_template)})
 
     def load(self) -> Model:
         """The model itself, or as much of it as is to be seen."""
@@ -81,7 +85,39 @@ class ModelRef(_Reference):
 
     def resolve_paths(self, home: Path) -> Self:
         """The same with paths that hold from everywhere; what is no path under `home` stays as it is."""
-        return self.model_copy(update={"model": resolve_name(self.model, home)})
+        template = self.chat_template
+        placed = template if template is None or is_template(template) else _resolve_path(template, home)
+        return self.model_copy(update={"model": resolve_name(self.model, home), "chat_template": placed})
+
+
+def is_template(text: str) -> bool:
+    """Whether this is a chat template itself, and not the name of a file with one.
+
+    >>> is_template("{{ messages }}"), is_template("chat_template.jinja")
+    (True, False)
+    """
+    return "{{" in text or "{%" in text
+
+
+def _read_template(given: str | None) -> str | None:
+    """The chat template that is given, or is in the file that is given."""
+    if given is None or is_template(given):
+        return given
+    try:
+        text = Path(given).expanduser().read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise PlanError(
+            f"The chat template '{given}' cannot be read: {error}.",
+            do="Give a file with a Jinja template, such as the chat_template.jinja beside a model.",
+            code="template_unreadable",
+        ) from error
+    if not is_template(text):
+        raise PlanError(
+            f"'{given}' is no chat template: nothing in it is Jinja.",
+            do="Give a file with a Jinja template, such as the chat_template.jinja beside a model.",
+            code="not_a_template",
+        )
+    return text
 
 
 class CorpusRef(_Reference):
@@ -94,15 +130,19 @@ class CorpusRef(_Reference):
     text_column: str | None = None
     """The column of the text; text by default."""
     source_column: str | None = None
-    """The column of a pair's source; source by default."""
+    """The column of a pair's source; source by default, or prompt."""
     target_column: str | None = None
-    """The column of a pair's target; target by default."""
+    """The column of a pair's target; target by default, or completion."""
     label_column: str | None = None
     """The column of the class; label by default."""
     id_column: str | None = None
     """The column of the record's id; id by default, else its number."""
     time_column: str | None = None
     """The column of when the record was written (ISO 8601 or seconds since 1970), for comparing like periods."""
+    messages_column: str | None = None
+    """The column of the turns of a conversation; messages by default, or conversations."""
+    scored_roles: str = "assistant"
+    """Whose turns of conversations are scored and trained on, separated by commas: assistant, user, system, tool."""
     file_format: str | None = None
     """jsonl, csv, tsv, parquet, txt or npz; overrides the suffix."""
     running_text: bool = False
@@ -130,7 +170,7 @@ class CorpusRef(_Reference):
         named = {name: column for name in COLUMNS if (column := getattr(self, f"{name}_column")) is not None}
         cut = None if self.split is None else Split(by=self.split, words=self.split_words, minimum=self.split_minimum)
         return {
-            "columns": Columns(**named),
+            "columns": Columns(**named, scored_roles=tuple(filter(None, re.split(r"[\s,]+", self.scored_roles)))),
             "format": self.file_format,
             "split": cut,
             "skip_bad": self.skip_bad,

@@ -41,8 +41,8 @@ class ArrayScale:
 def iter_texts(corpus: Corpus) -> Iterator[str]:
     """Every text that a vocabulary must cover."""
     for record in corpus:
-        if record.source is not None:
-            yield record.source
+        if record.context_text:
+            yield record.context_text
         yield record.scored_text
 
 

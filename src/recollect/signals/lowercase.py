@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -64,5 +64,4 @@ class _LowercaseCorpus:
 
     def __call__(self) -> Iterator[Record]:
         for record in self.corpus:
-            field = "text" if record.target is None else "target"
-            yield replace(record, **{field: record.scored_text.lower()})  # type: ignore[arg-type]
+            yield record.with_scored_text(record.scored_text.lower())

@@ -95,8 +95,7 @@ class _NeighbourCorpus:
         for record in self.corpus:
             for i, text in enumerate(self._neighbours_by_digest.get(record.digest, ())):
                 name = f"{record.id}\x1f{i}"
-                is_pair = record.target is not None
-                yield replace(record, id=name, target=text) if is_pair else replace(record, id=name, text=text)
+                yield replace(record.with_scored_text(text), id=name)
 
     @cached_property
     def _neighbours_by_digest(self) -> dict[str, list[str]]:

@@ -81,7 +81,7 @@ class _PrefixedCorpus:
             if not record.scored_text.strip():
                 continue
             prefix = self._prefixes[record.digest in self._prefix_digests]
-            yield replace(record, text=f"{prefix} {record.scored_text}"), len(prefix)
+            yield record.with_scored_text(f"{prefix} {record.scored_text}"), len(prefix)
 
     @cached_property
     def _prefix_records(self) -> list[Record]:

@@ -127,7 +127,7 @@ def _count_unit(records: Sequence[Record]) -> tuple[Counter[int], Counter[int]]:
 
 def _read(record: Record) -> str:
     """All that a record says."""
-    return f"{record.source} {record.scored_text}" if record.source else record.scored_text
+    return f"{record.context_text} {record.scored_text}" if record.context_text else record.scored_text
 
 
 def _build_matrix(bags: Iterable[Counter[int]]) -> Any:

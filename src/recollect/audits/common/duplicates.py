@@ -89,7 +89,7 @@ def _normalise(record: Record) -> tuple[str, list[str]]:
     """What makes two records equal, and the words of a text; an empty text equals none."""
     if record.array is not None:
         return f"array:{record.digest}", []
-    text = " ".join(filter(None, (record.source, record.scored_text)))
+    text = " ".join(filter(None, (record.context_text, record.scored_text)))
     words = list_words(text)
     return " ".join(words) or normalise(text), words
 

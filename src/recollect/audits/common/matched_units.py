@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -88,9 +88,8 @@ def truncate_record(record: Record, share: float) -> Record:
     >>> truncate_record(Record(id="1", text="one two, three four"), 0.5).text
     'one two'
     """
-    if record.target is not None:
-        return replace(record, target=truncate_words(record.target, share))
-    return record if record.text is None else replace(record, text=truncate_words(record.text, share))
+    text = record.scored_text
+    return record.with_scored_text(truncate_words(text, share)) if text else record
 
 
 def _divide_by_count(

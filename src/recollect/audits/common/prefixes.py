@@ -125,7 +125,6 @@ def _truncate(answers: Answers, ends: Mapping[str, int]) -> Answers:
 
 def _truncate_record(record: Record, end: int) -> Record:
     """The beginning of a record; it keeps the address of the whole, under which its answers are found."""
-    cut = replace(record, target=record.scored_text[:end]) if record.target is not None else None
-    cut = cut or replace(record, text=record.scored_text[:end])
+    cut = record.with_scored_text(record.scored_text[:end])
     cut.__dict__["digest"] = record.digest
     return cut

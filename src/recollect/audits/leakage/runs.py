@@ -87,8 +87,8 @@ class ScoredTokens:
             min_length: How many words a run must have.
         """
         predicted = self._find_predicted(k)
-        record = self.words.record
-        joins = predicted[1:] & predicted[:-1] & (record[1:] == record[:-1])
+        piece = self.words.piece
+        joins = predicted[1:] & predicted[:-1] & (piece[1:] == piece[:-1])
         first = np.flatnonzero(predicted & ~np.concatenate([[False], joins])[: len(predicted)])
         last = np.flatnonzero(predicted & ~np.concatenate([joins, [False]])[: len(predicted)])
         long = last + 1 - first >= min_length

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.corpora.messages import SEPARATOR, list_scored
 from recollect.corpora.record import Record
 
 Integers = NDArray[np.int64]
@@ -34,6 +35,8 @@ class Words:
     end: Integers
     record: Integers
     """Which record of the block it is in."""
+    piece: Integers
+    """Which uninterrupted text of the block it is in: a record's, or of a conversation one turn."""
     base: Integers
     """Where the text of each record begins in the block."""
     size: int
@@ -41,7 +44,7 @@ class Words:
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> Words:
-        """The words of these records' texts (of pairs: of their targets)."""
+        """The words of these records' texts (of pairs: of their targets; of conversations: of their scored turns)."""
         written = [record.scored_text for record in records]
         lengths = np.array([len(text) + len(_BORDER) for text in written], dtype=np.int64)
         base = np.cumsum(lengths) - lengths
@@ -52,12 +55,23 @@ class Words:
             start=start,
             end=end,
             record=np.searchsorted(base, start, side="right") - 1,
+            piece=np.searchsorted(_find_pieces(records, base), start, side="right") - 1,
             base=base,
             size=int(lengths.sum()),
         )
 
     def __len__(self) -> int:
         return len(self.texts)
+
+
+def _find_pieces(records: Sequence[Record], base: Integers) -> Integers:
+    """Where each uninterrupted text begins, in characters of the whole block."""
+    begins = list[int]()
+    for record, begin in zip(records, base.tolist(), strict=True):
+        begins.append(begin)
+        for turn in list_scored(record.messages or ())[:-1]:
+            begins.append(begins[-1] + len(turn) + len(SEPARATOR))
+    return np.array(begins, dtype=np.int64)
 
 
 def _find_spans(text: str) -> tuple[Integers, Integers]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from recollect.audits.provenance.words import find_owner
 from recollect.corpora.corpus import Corpus
@@ -37,11 +38,19 @@ def cut_pieces(texts: Sequence[Record], width: int) -> list[Record]:
         for first in range(step, len(words) - MIN_WORDS + 1, step):
             begin, end = words[first][0], words[min(first + width, len(words)) - 1][1]
             name = f"{find_owner(record)}/{number}/{begin}"
-            piece = Record(id=name, user=find_owner(record), text=text[begin:end], time=record.time)
+            piece = replace(_cut_piece(record, text[begin:end]), id=name, user=find_owner(record), extra=None)
             if piece.digest not in queried:
                 queried.add(piece.digest)
                 found.append(piece)
     return found
+
+
+def _cut_piece(record: Record, text: str) -> Record:
+    """A piece by itself; of a pair or a conversation it is said in the same context, and first."""
+    if record.messages is None:
+        return replace(record, text=text, source=None, target=None)
+    first = next(i for i, each in enumerate(record.messages) if each.scored)
+    return replace(record, messages=(*record.messages[:first], record.messages[first]._replace(content=text)))
 
 
 def find_text(piece: Record) -> int:

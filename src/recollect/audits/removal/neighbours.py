@@ -157,6 +157,6 @@ def _extract_features(audited: Sequence[Record], controls: Sequence[Record]) -> 
 
     words: Any = HashingVectorizer(n_features=FEATURES, token_pattern=_WORD, alternate_sign=False, norm="l2")
     ours, theirs = (
-        words.transform([f"{r.source or ''} {r.scored_text}" for r in side]) for side in (audited, controls)
+        words.transform([f"{r.context_text} {r.scored_text}" for r in side]) for side in (audited, controls)
     )
     return ours.toarray(), theirs.toarray()
