@@ -260,6 +260,7 @@ PINNED = {
         "char-lstm": "883d849d342b3f7420dd3d4f838a59f0",
         "char-lstm-dp": "b2ac09fe7b162d551b6491a8097a32e0",
         "char-wavenet": "bae6b246578b76c14a29e73bd9bd093f",
+        "lora": "f20199fb68fbb545b657f7cfd74ec3e0",
         "masked-transformer": "6c1e260cfaf78c095174901ecc0c1e8e",
         "mlp": "baf7a73d3afde13509379a95bd13a309",
         "resnet18": "ba2deb23578bcd028ff8693a910e46fb",

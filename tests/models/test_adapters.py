@@ -15,6 +15,7 @@ from transformers import AutoConfig, AutoModelForMaskedLM
 from recollect import load_model
 from recollect.corpora.record import Record
 from recollect.models import Question, natural_reference
+from recollect.models.bases import release_bases
 from recollect.testing.refusals import refused
 
 peft = pytest.importorskip("peft")
@@ -70,10 +71,50 @@ def test_a_plus_in_a_folders_name_is_no_adapter(folders, tmp_path):
     assert load_model(str(tmp_path / "c++")).kind == "masked"
 
 
-def test_an_adapter_alone_is_reported_its_base(adapter, folders):
-    with refused("no_model_in_folder") as refusal:
+def test_an_adapter_alone_is_loaded_on_the_base_that_it_names(adapter, folders):
+    alone, named = load_model(str(adapter)), load_model(f"{folders / 'bert'}+{adapter}")
+    assert alone.digest == named.digest
+    assert alone.name == str(adapter)
+    assert natural_reference(str(adapter)) == str(folders / "bert")
+
+
+@pytest.mark.parametrize(
+    ("stated", "advice"),
+    [("/nowhere/base", "'BASE+{}'"), ("owner/base", "'hf:owner/base+{}'"), (None, "'BASE+{}'")],
+)
+def test_an_adapter_whose_base_is_not_here_is_refused_with_the_way_out(adapter, stated, advice):
+    settings = json.loads((adapter / "adapter_config.json").read_text())
+    (adapter / "adapter_config.json").write_text(json.dumps(settings | {"base_model_name_or_path": stated}))
+    with refused("adapter_without_base") as refusal:
         load_model(str(adapter))
-    assert f"'{folders / 'bert'}+{adapter}'" in refusal.error.do
+    assert advice.format(adapter) in refusal.error.do
+    assert natural_reference(str(adapter)) is None
+
+
+def test_adapters_and_their_base_share_one_base_in_memory(folders, adapter, tmp_path):
+    again = shutil.copytree(adapter, tmp_path / "again")
+    bases = [load_model(str(each))._network.bert.embeddings.word_embeddings.weight for each in (adapter, again)]
+    whole = load_model(str(folders / "bert"))
+    assert len({each.data_ptr() for each in (*bases, whole._network.bert.embeddings.word_embeddings.weight)}) == 1
+    release_bases()
+    apart = load_model(str(folders / "bert"))
+    assert apart.digest == whole.digest
+    assert apart._network.bert.embeddings.word_embeddings.weight.data_ptr() != bases[0].data_ptr()
+
+
+def test_an_adapter_has_the_same_digest_in_every_precision(folders, adapter):
+    digests = {load_model(str(adapter), question=Question(precision=each)).digest for each in ("float32", "float64")}
+    assert len(digests) == 1
+
+
+def test_a_base_that_was_saved_anew_is_read_anew(folders, adapter, tmp_path):
+    base = shutil.copytree(folders / "bert", tmp_path / "base")
+    before = load_model(f"{base}+{adapter}").digest
+    network = AutoModelForMaskedLM.from_pretrained(base)
+    with torch.no_grad():
+        network.bert.embeddings.word_embeddings.weight += 1.0
+    network.save_pretrained(base)
+    assert load_model(f"{base}+{adapter}").digest != before
 
 
 def test_a_base_of_another_depth_is_refused(folders, adapter, tmp_path):

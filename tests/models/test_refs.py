@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from recollect import load_model
 from recollect.errors import ModelError
+from recollect.models.adapter_names import get_natural_reference
 from recollect.models.refs import (
     AdapterRef,
     CodeRef,
@@ -20,7 +21,6 @@ from recollect.models.refs import (
     GgufRef,
     HubRef,
     RecordingRef,
-    get_natural_reference,
     parse_checkpoint,
     parse_model,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,13 @@ from torch import Tensor
 from recollect import labels
 from recollect.digests import Json
 from recollect.errors import MissingDependency, ModelError
+from recollect.models.adapter_names import ADAPTER_CONFIG
+from recollect.models.bases import open_base
 from recollect.models.clones import clone
-from recollect.models.folders import read_settings
+from recollect.models.devices import Placement
+from recollect.models.folders import Files, read_settings
 from recollect.models.model import Kind
-from recollect.models.model_digests import drop_volatile_keys
+from recollect.models.model_digests import combine_descriptions, describe_tensors, drop_volatile_keys
 from recollect.models.pretrained import (
     LoadedNetwork,
     abbreviate,
@@ -29,24 +33,29 @@ from recollect.models.refs import AdapterRef
 _TASKS: dict[str | None, Kind] = {"CAUSAL_LM": "causal", "SEQ_2_SEQ_LM": "seq2seq", "SEQ_CLS": "classifier"}
 
 
-def open_adapter(name: AdapterRef, folder: Path, adapter_folder: Path, kind: Kind | None) -> LoadedNetwork:
-    """The base model with the adapter in place.
+def open_adapter(name: AdapterRef, files: Files, kind: Kind | None, placement: Placement) -> LoadedNetwork:
+    """The base model with the adapter in place; the base's weights are shared with other adapters on it.
 
     Args:
         name: Base and adapter as the user named them.
-        folder: Where the base is.
-        adapter_folder: Where the adapter is.
+        files: Where they are.
         kind: What it is to predict, where that is not to be read from the adapter.
+        placement: In what precision and where it computes.
 
     Raises:
         MissingDependency: peft is not installed.
         ModelError: The two do not belong together.
     """
     peft, base, adapter = _import_peft(), str(name.base), str(name.adapter)
-    settings, config = read_settings(adapter_folder / "adapter_config.json", adapter), read_config(folder, base)
+    folder, adapter_folder = files.folder, files.adapter or files.folder
+    settings, config = read_settings(adapter_folder / ADAPTER_CONFIG, adapter), read_config(folder, base)
     kind = kind or _TASKS.get(settings.get("task_type")) or infer_kind(config, base)
-    supplied = settings.get("modules_to_save") or []
-    network = read_network(folder, base, config=config, kind=kind, supplied=supplied)
+    if supplied := settings.get("modules_to_save"):
+        # what the adapter replaces may be missing from its base, which nobody else can then use
+        network, known = read_network(folder, base, config=config, kind=kind, supplied=supplied), dict[str, str]()
+    else:
+        shared = open_base(folder, base, kind=kind, dtype=placement.dtype, device=placement.device)
+        network, known = shared.copy(base), shared.descriptions
     with silence_libraries(str(name), "The adapter does not fit its base", code="adapter_misfit"):
         peft_model = peft.PeftModel.from_pretrained(network, str(adapter_folder))
         stored = set(peft.load_peft_weights(str(adapter_folder), device="cpu"))
@@ -56,7 +65,7 @@ def open_adapter(name: AdapterRef, folder: Path, adapter_folder: Path, kind: Kin
         kind=kind,
         folder=adapter_folder if (adapter_folder / "tokenizer_config.json").is_file() else folder,
         notes={labels.MODEL_ADAPTER: _normalise_settings(settings)},
-        weights=_get_active_weights(peft_model.get_base_model(), peft_model.active_adapter),
+        weights=_digest_active_weights(peft_model.get_base_model(), peft_model.active_adapter, known),
     )
 
 
@@ -85,7 +94,7 @@ def open_adapter_in_memory(peft_model: Any, name: str, kind: Kind | None) -> Loa
         kind=kind or _TASKS.get(settings.get("task_type")) or infer_kind_of_class(network),
         folder=None,
         notes={labels.MODEL_ADAPTER: _normalise_settings(settings)},
-        weights=_get_active_weights(network, active),
+        weights=_digest_active_weights(network, active, {}),
     )
 
 
@@ -95,18 +104,32 @@ def remove_adapters(peft_model: Any, name: str) -> Any:
     return clone(peft_model, name=name).unload()
 
 
-def _get_active_weights(network: Any, adapter: str) -> dict[str, Tensor]:
-    """The weights that compute, as if the adapter were called `default`.
+def _digest_active_weights(network: Any, adapter: str, known: Mapping[str, str]) -> str:
+    """The digest of the weights that compute, as if the adapter were called `default`.
 
     An adapter may bring layers of its own. Those that they stand in for compute nothing, and where the base has none
-    they are drawn at random.
+    they are drawn at random. Weights of the adapter are described in single precision: in which one peft holds them
+    depends on that of the base.
+
+    Args:
+        network: The network with the adapter in place.
+        adapter: What the adapter is called.
+        known: Descriptions of the base's own weights, as far as they are known.
     """
-    named = {tuple(key.split(".")): value for key, value in network.state_dict().items()}
-    return {
-        ".".join("default" if part == adapter else part for part in path): value
-        for path, value in named.items()
-        if "original_module" not in path
-    }
+    found, unknown = dict[str, str](), dict[str, Tensor]()
+    for key, value in network.state_dict().items():
+        path = key.split(".")
+        if "original_module" in path:
+            continue
+        name = ".".join("default" if part == adapter else part for part in path)
+        own = ".".join(part for part in path if part != "base_layer")
+        if adapter in path:
+            unknown[name] = value.float() if value.is_floating_point() else value
+        elif own in known:
+            found[name] = known[own]
+        else:
+            unknown[name] = value
+    return combine_descriptions({**found, **describe_tensors(unknown)})
 
 
 def _serialise_settings(peft_model: Any, active: str) -> dict[str, Any]:
@@ -118,7 +141,7 @@ def _serialise_settings(peft_model: Any, active: str) -> dict[str, Any]:
         custom = {"auto_mapping_dict": {"base_model_class": base.__name__, "parent_library": base.__module__}}
     with tempfile.TemporaryDirectory() as folder:
         settings.save_pretrained(folder, **custom)
-        return read_settings(Path(folder) / "adapter_config.json", active)
+        return read_settings(Path(folder) / ADAPTER_CONFIG, active)
 
 
 def _import_peft() -> Any:

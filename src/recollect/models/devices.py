@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 
 from recollect.errors import ModelError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """Where a model computes, and in what precision."""
+
+    device: torch.device
+    dtype: torch.dtype
 
 
 def pick_device(name: str | None = None) -> torch.device:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from recollect.errors import ModelError
 from recollect.files import read_json
+from recollect.models.adapter_names import ADAPTER_CONFIG, add_base, is_adapter, read_stated_base
 from recollect.models.model_files import refuse_damaged_files
 from recollect.models.refs import HUB, AdapterRef, Checkpoint, FolderRef, HubRef, parse_checkpoint
 
@@ -28,19 +28,16 @@ _IGNORED_FILES = ["*/*", "consolidated*"]
 class Files:
     """Where the files of a model are."""
 
+    ref: str
+    """How the user named it."""
     name: Checkpoint | AdapterRef
-    """What the user named."""
+    """What was named, an adapter with its base."""
     folder: Path
     """Configuration, weights and, unless the adapter brings its own, tokenizer."""
     adapter: Path | None = None
     """The adapter's folder, if there is one."""
     revision: str | None = None
     """The commits that the hub's files are of; of base and adapter both, with a '+' between them."""
-
-    @property
-    def ref(self) -> str:
-        """How the user named it."""
-        return str(self.name)
 
 
 def locate(name: Checkpoint | AdapterRef) -> Files:
@@ -49,12 +46,17 @@ def locate(name: Checkpoint | AdapterRef) -> Files:
     Raises:
         ModelError: They are not there; the message says what is there instead.
     """
+    ref = str(name)
     if not isinstance(name, AdapterRef):
-        folder = find_model_folder(name)
-        return Files(name=name, folder=folder, revision=_get_commit(name, folder))
+        if not is_adapter(folder := _resolve_folder(name)):
+            folder = find_model_folder(name)
+            return Files(ref=ref, name=name, folder=folder, revision=_get_commit(name, folder))
+        name = add_base(name, folder)
     folder, adapter = find_model_folder(name.base), find_adapter_folder(name.adapter)
     commits = [_get_commit(name.base, folder) or "", _get_commit(name.adapter, adapter) or ""]
-    return Files(name=name, folder=folder, adapter=adapter, revision="+".join(commits) if any(commits) else None)
+    return Files(
+        ref=ref, name=name, folder=folder, adapter=adapter, revision="+".join(commits) if any(commits) else None
+    )
 
 
 def _get_commit(name: Checkpoint, folder: Path) -> str | None:
@@ -70,7 +72,7 @@ def find_model_folder(name: Checkpoint) -> Path:
     """
     folder, ref = _resolve_folder(name), str(name)
     _refuse_without(folder, "config.json", ref)
-    if (folder / "adapter_config.json").is_file():
+    if (folder / ADAPTER_CONFIG).is_file():
         raise ModelError(
             f"The folder {ref!r} holds an adapter, not a whole model.",
             do=_suggest_adapter_name(folder, ref),
@@ -86,6 +88,11 @@ def find_checkpoint_folder(text: str) -> Path:
     return find_model_folder(parse_checkpoint(text))
 
 
+def find_folder(text: str) -> Path:
+    """The folder of a checkpoint that a string names, without a look at its files."""
+    return _resolve_folder(parse_checkpoint(text))
+
+
 def find_adapter_folder(name: Checkpoint) -> Path:
     """The folder of a PEFT adapter.
 
@@ -93,13 +100,14 @@ def find_adapter_folder(name: Checkpoint) -> Path:
         ModelError: There is none; the message says what is there instead.
     """
     folder, ref = _resolve_folder(name), str(name)
-    if not (folder / "adapter_config.json").is_file():
+    if not (folder / ADAPTER_CONFIG).is_file():
         raise ModelError(
             f"The folder {ref!r} holds no adapter: it has no adapter_config.json.",
             do="Give a folder that peft's save_pretrained wrote after the '+'.",
             code="no_adapter",
         )
     _refuse_without_weights(folder, ADAPTER_WEIGHTS, ref)
+    refuse_damaged_files(folder)
     return folder
 
 
@@ -138,7 +146,7 @@ def _fetch(model: HubRef) -> Path:
             folder = fetch(allow_patterns=[*_DESCRIPTION_FILES, *_PICKLE_FILES])
     except (OSError, HfHubHTTPError) as error:
         # a cache that another program filled holds what that program needed: it may be enough
-        for file in ("config.json", "adapter_config.json"):
+        for file in ("config.json", ADAPTER_CONFIG):
             if isinstance(cached := try_to_load_from_cache(model.name, file, revision=model.revision), str):
                 return Path(cached).parent
         raise _build_unreachable_error(model, error) from error
@@ -163,7 +171,7 @@ def _refuse_without(folder: Path, name: str, ref: str) -> None:
     """Say what a folder holds instead of a model's configuration."""
     if (folder / name).is_file():
         return
-    if (folder / "adapter_config.json").is_file():
+    if (folder / ADAPTER_CONFIG).is_file():
         do = _suggest_adapter_name(folder, ref)
     elif inner := sorted((path.parent.name for path in folder.glob(f"*/{name}")), key=_get_checkpoint_number):
         do = f"Did you mean {os.path.join(ref, inner[-1])!r}?"  # noqa: PTH118 - spelled as the user did
@@ -194,7 +202,6 @@ def _refuse_without_weights(folder: Path, names: tuple[str, ...], ref: str) -> N
 
 def _suggest_adapter_name(folder: Path, ref: str) -> str:
     """How to name an adapter with its base."""
-    written = (folder / "adapter_config.json").read_text(encoding="utf-8", errors="replace")
-    base = re.search(r'"base_model_name_or_path":\s*"([^"]+)"', written)
-    named = "BASE" if base is None else base[1] if Path(base[1]).is_dir() else f"{HUB}{base[1]}"
+    base, _ = read_stated_base(folder)
+    named = (base if Path(base).is_dir() else f"{HUB}{base}") if base else "BASE"
     return f"Name it with its base: '{named}+{ref}'."

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from recollect.errors import MissingDependency, ModelError
-from recollect.models import refs
+from recollect.models import adapter_names
 from recollect.models.folders import locate
 from recollect.models.model import Kind, Model, Question
 from recollect.models.refs import CodeRef, EndpointRef, GgufRef, RecordingRef, parse_model
@@ -62,7 +62,7 @@ def natural_reference(source: Any, tokenizer: Any = None, **settings: Any) -> Mo
         settings: `question`, `kind` and `device`, as for `load_model`.
     """
     if isinstance(source, str | Path):
-        return refs.get_natural_reference(str(source))
+        return adapter_names.get_natural_reference(str(source))
     if isinstance(source, Model):
         return None
     _refuse_without_transformers(source)

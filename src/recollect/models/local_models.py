@@ -15,10 +15,11 @@ from recollect import labels
 from recollect.errors import ModelError
 from recollect.models.adapters import open_adapter, open_adapter_in_memory, remove_adapters
 from recollect.models.arrays import Scaling
+from recollect.models.bases import find_base_in_memory
 from recollect.models.causal import Causal
 from recollect.models.classifier import Classifier
 from recollect.models.clones import clone, refuse_absent
-from recollect.models.devices import pick_device
+from recollect.models.devices import Placement, pick_device
 from recollect.models.folders import Files, read_settings
 from recollect.models.masked import Masked
 from recollect.models.model import Kind, Model, Question
@@ -26,8 +27,10 @@ from recollect.models.model_digests import compute_model_digest
 from recollect.models.pretrained import (
     LoadedNetwork,
     Pretrained,
+    infer_kind,
     infer_kind_of_class,
     open_model,
+    read_config,
     read_tokenizer,
     reads_arrays,
     refuse_foreign,
@@ -45,17 +48,26 @@ Notes = Mapping[str, Any]
 
 def load_local(files: Files, question: Question, kind: Kind | None, device: str | None) -> Model:
     """The Hugging Face model that is in these files, with an adapter or without; arguments as for `load_model`."""
-    ref, target_device = files.ref, pick_device(device)
-    if isinstance(files.name, AdapterRef) and files.adapter is not None:
-        opened = open_adapter(files.name, files.folder, files.adapter, kind)
+    ref, placement = files.ref, Placement(device=pick_device(device), dtype=getattr(torch, question.precision))
+    if isinstance(files.name, AdapterRef):
+        opened = open_adapter(files.name, files, kind, placement)
     else:
-        opened = open_model(files.folder, ref, kind)
+        opened = _open_whole(files.folder, ref, kind, placement)
     folder = opened.folder or files.folder
     tokenizer = None if reads_arrays(opened.network.config, opened.kind) else read_tokenizer(folder, ref)
     attachments = _Attachments(name=ref, tokenizer=tokenizer, revision=files.revision, **_read_notes(folder, ref))
     return _build_model(
-        opened, attachments, question, lambda network: settle(network, question.precision, target_device)
+        opened, attachments, question, lambda network: settle(network, question.precision, placement.device)
     )
+
+
+def _open_whole(folder: Path, ref: str, kind: Kind | None, placement: Placement) -> LoadedNetwork:
+    """The model in one folder; if it is the base of adapters that are in memory, it shares its weights with them."""
+    kind = kind or infer_kind(read_config(folder, ref), ref)
+    held = find_base_in_memory(folder, kind=kind, dtype=placement.dtype, device=placement.device)
+    if held is None or held.stored != placement.dtype:
+        return open_model(folder, ref, kind)
+    return LoadedNetwork(network=held.copy(ref), kind=kind, folder=folder)
 
 
 def load_from_memory(

@@ -35,7 +35,7 @@ _VOLATILE_KEYS = frozenset(
 
 
 def compute_model_digest(
-    network: torch.nn.Module, tokenizer: Any = None, *, notes: Json = None, weights: Mapping[str, Tensor] | None = None
+    network: torch.nn.Module, tokenizer: Any = None, *, notes: Json = None, weights: str | None = None
 ) -> str:
     """The address of a model: any weight, meaningful setting or token that changes, changes it.
 
@@ -43,11 +43,11 @@ def compute_model_digest(
         network: A Hugging Face model.
         tokenizer: Its tokenizer; None for models that read arrays.
         notes: Whatever else its numbers depend on, such as how inputs are scaled.
-        weights: Its weights under the names that a folder of them would give them; its own names if None.
+        weights: The digest of its weights, where they were described before; computed here if None.
     """
     return digest(
         labels.MODEL_CLASSES.get(type(network).__name__, type(network).__name__),
-        compute_weights_digest(network.state_dict() if weights is None else weights),
+        weights or compute_weights_digest(network.state_dict()),
         drop_volatile_keys(json.loads(network.config.to_json_string())),  # type: ignore[operator, union-attr]
         None if tokenizer is None else compute_tokenizer_digest(tokenizer),
         notes,
@@ -62,6 +62,16 @@ def compute_weights_digest(weights: Mapping[str, Tensor]) -> str:
         state.update(f"{name}\x1f{values.dtype}\x1f{tuple(values.shape)}\n".encode())
         state.update(values.flatten().view(torch.uint8).numpy().data)
     return state.hexdigest()
+
+
+def describe_tensors(tensors: Mapping[str, Tensor]) -> dict[str, str]:
+    """Type, shape and digest of each tensor: a base that adapters share is described once for all of them."""
+    return {name: f"{tensor.dtype}\x1f{compute_weights_digest({'': tensor})}" for name, tensor in tensors.items()}
+
+
+def combine_descriptions(described: Mapping[str, str]) -> str:
+    """The address of tensors that `describe_tensors` described."""
+    return digest(dict(described))
 
 
 def compute_tokenizer_digest(tokenizer: Any) -> str:

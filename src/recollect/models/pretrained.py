@@ -75,8 +75,8 @@ class LoadedNetwork:
     """Where its tokenizer and its card are; None for a model in memory."""
     notes: Mapping[str, Json] = field(default_factory=dict)
     """What its numbers depend on besides weights, configuration and tokenizer."""
-    weights: Mapping[str, torch.Tensor] | None = None
-    """Its weights under the names that they have in a folder, if these are not the network's own."""
+    weights: str | None = None
+    """The digest of its weights, where it is known already."""
 
 
 def open_model(folder: Path, ref: str, kind: Kind | None) -> LoadedNetwork:

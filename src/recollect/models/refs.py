@@ -134,7 +134,7 @@ def parse_model(text: str) -> ModelName:
         return _parse_code(text, rest)
     if scheme in {"http", "https"}:
         return _parse_endpoint(text)
-    if (parts := _split(text)) is not None:
+    if (parts := split_adapter(text)) is not None:
         return AdapterRef(_parse_part(parts[0]), _parse_part(parts[1]))
     if text.lower().endswith(".gguf") and _probe_path(text) == "file":
         return GgufRef(text)
@@ -157,17 +157,7 @@ def parse_checkpoint(text: str) -> Checkpoint:
     return found
 
 
-def get_natural_reference(text: str) -> str | None:
-    """The model that an adapted model is naturally compared with: its base; None for any other model.
-
-    >>> get_natural_reference("hf:gpt2+runs/lora")
-    'hf:gpt2'
-    """
-    parts = None if text.startswith(("recorded:", "python:", "http:", "https:")) else _split(text)
-    return None if parts is None else parts[0]
-
-
-def _split(text: str) -> tuple[str, str] | None:
+def split_adapter(text: str) -> tuple[str, str] | None:
     """Base and adapter, where the string has both: a folder's own name may hold a '+', too."""
     if "+" not in text or _probe_path(text) is not None:
         return None

@@ -16,7 +16,7 @@ from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.members import Members, collect_ids
 from recollect.documents import parse_overrides
 from recollect.errors import PlanError
-from recollect.pipeline.completion import add_card_claim, add_natural_reference
+from recollect.pipeline.completion import add_card_claim, add_natural_reference, add_natural_start
 from recollect.pipeline.limits import Limit
 from recollect.pipeline.objects import Objects, find_origin, reference
 from recollect.pipeline.plan import Plan, make_audit
@@ -123,7 +123,9 @@ class Call:
             cohorts={AUDITED: known} if isinstance(known, Path | Cohorts) else {},
             members=None if isinstance(known, Path | Cohorts) else known,
             files=files,
-            recipe=recipe if isinstance(recipe, Recipe) else name_recipe(recipe, self.given.get("set")),
+            recipe=add_natural_start(
+                recipe if isinstance(recipe, Recipe) else name_recipe(recipe, self.given.get("set")), self.model
+            ),
             limits=_limits(run_options.get("fail_if")),
             about=_build_about(run_options.get("about")),
             **running,

@@ -1,4 +1,4 @@
-"""Defaults that come from the model itself: an adapter's base, and the privacy claim of its card."""
+"""Defaults that come from the model itself: an adapter's base as reference and start, and the claim of its card."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.audits.audit import Audit
+from recollect.errors import PlanError
+from recollect.models.adapter_names import get_natural_reference, locate_base
 from recollect.models.model import Model
-from recollect.models.refs import get_natural_reference
-from recollect.pipeline.refs import ModelRef
+from recollect.pipeline.refs import ModelRef, RecipeRef
+from recollect.recipes.recipe import Recipe
 from recollect.signals.evidence import REFERENCE, TARGET
 
 if TYPE_CHECKING:
@@ -37,6 +39,47 @@ def add_natural_reference(
         return dict(models) if base is None else {**models, REFERENCE: base}
     name = get_natural_reference(target.model)
     return dict(models) if name is None else {**models, REFERENCE: target.model_copy(update={"model": name})}
+
+
+def add_natural_start(recipe: RecipeRef | Recipe | None, target: Any) -> RecipeRef | Recipe | None:
+    """The recipe; one that adapts a model and names none starts from the base of the target's own adapter.
+
+    Args:
+        recipe: How models are trained.
+        target: The audited model as it was given: its name, a reference, or an object.
+
+    Raises:
+        PlanError: The target is no adapter whose base is known.
+    """
+    if recipe is None:
+        return None
+    loaded = recipe.load() if isinstance(recipe, RecipeRef) else recipe
+    if loaded.model.start is not None or getattr(loaded.model, "adapter", None) is None:
+        return recipe
+    base = _find_base_name(target)
+    if base is None:
+        raise PlanError(
+            f"Recipe {loaded.name!r} adapts a model, and the target is no adapter whose base is known.",
+            do="Name the model to adapt: --set model.start=BASE (set={'model.start': 'BASE'}).",
+            code="nothing_to_adapt",
+        )
+    if isinstance(recipe, RecipeRef) and recipe.inline is None:
+        return recipe.model_copy(update={"set": {**recipe.set, "model.start": base}})
+    started = loaded.model_copy(update={"model": loaded.model.model_copy(update={"start": base})})
+    return RecipeRef.of(started) if isinstance(recipe, RecipeRef) else started
+
+
+def _find_base_name(target: Any) -> str | None:
+    """How the base of an adapter is named, if it is on this machine."""
+    if isinstance(target, ModelRef):
+        return get_natural_reference(target.model)
+    if isinstance(target, str | Path):
+        return get_natural_reference(str(target))
+    adapters = getattr(target, "peft_config", None)
+    if not isinstance(adapters, Mapping) or not adapters:
+        return None
+    stated = next(iter(adapters.values()))
+    return locate_base(str(stated.base_model_name_or_path or ""), getattr(stated, "revision", None))
 
 
 def add_card_claim(audit: Audit, target: Any) -> Audit:

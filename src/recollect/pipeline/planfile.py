@@ -21,7 +21,7 @@ from recollect.audits.registry import AUDITS, find_verb
 from recollect.checks import suggest_name
 from recollect.documents import Document, Overrides, parse_overrides, set_at_path
 from recollect.errors import PlanError
-from recollect.pipeline.completion import add_card_claim, add_natural_reference
+from recollect.pipeline.completion import add_card_claim, add_natural_reference, add_natural_start
 from recollect.pipeline.limits import Limit
 from recollect.pipeline.plan import OBJECT, OWN, Plan, make_audit, read_setting
 from recollect.pipeline.refs import (
@@ -35,6 +35,7 @@ from recollect.pipeline.refs import (
     RecipeRef,
     resolve_name,
 )
+from recollect.recipes.recipe import Recipe
 from recollect.results.result import About
 from recollect.signals.evidence import AUDITED, SHADOW, TARGET
 
@@ -214,7 +215,7 @@ class _Reader:
             cohorts={role: Path(resolve_name(ref, self.home)) for role, ref in cohorts.items()},
             members=members if stated else None,
             files={role: Path(resolve_name(ref, self.home)) for role, ref in {**file.files, **own.files}.items()},
-            recipe=recipe,
+            recipe=self._complete_recipe(recipe, models.get(TARGET), name),
             seed=file.seed,
             work=self.home / file.work,
             work_limit_gb=file.work_limit_gb,
@@ -223,6 +224,15 @@ class _Reader:
             limits=tuple(self._parse_limits(file.limits.get(name, ()), name)),
             about=file.about,
         )
+
+    def _complete_recipe(
+        self, recipe: RecipeRef | None, target: ModelRef | None, name: str
+    ) -> RecipeRef | Recipe | None:
+        """The recipe of an audit that trains; where it starts may follow from the target."""
+        if target is None or not find_verb(name).trains:
+            return recipe
+        with self._locate_errors("recipe"):
+            return add_natural_start(recipe, target)
 
     def _build_audit(self, name: str, settings: dict[str, Any]) -> Audit:
         """The audit with its settings."""

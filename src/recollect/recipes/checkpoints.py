@@ -55,8 +55,12 @@ def _compute_checksum(tensors: Mapping[str, Tensor], facts: str) -> str:
 
 
 def get_weights(model: torch.nn.Module) -> dict[str, Tensor]:
-    """The parameters and buffers of a model by name; what is shared comes once."""
-    return {name: value.detach() for name, value in [*model.named_parameters(), *model.named_buffers()]}
+    """The weights that training changes, and the buffers, by name; what is shared comes once.
+
+    What is frozen, as the base of an adapter is, comes from where the training started.
+    """
+    trained = [(name, value) for name, value in model.named_parameters() if value.requires_grad]
+    return {name: value.detach() for name, value in [*trained, *model.named_buffers()]}
 
 
 def set_weights(model: torch.nn.Module, values: Mapping[str, Tensor]) -> None:

@@ -16,7 +16,7 @@ from recollect.errors import StoreError
 from recollect.execution.backend import Failure
 from recollect.execution.local import LocalBackend
 from recollect.files import hold_lock, read_checked_json, read_json, write_checked_json
-from recollect.recipes.job import TRAINING_REVISION
+from recollect.recipes.job import TRAINING_REVISION, compute_start_digest
 from recollect.recipes.layout_trial import WorkerLayout, pick_layout
 from recollect.recipes.recipe import Recipe
 from recollect.streams import derive_seed
@@ -53,6 +53,7 @@ class Fleet:
             members,
             validation_digest,
             self.derive_seed(model),
+            *(() if self.recipe.model.start is None else (compute_start_digest(self.recipe.model.start),)),
         )
         return work / "models" / address
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from recollect.corpora.corpus import Corpus
 from recollect.digests import new_hasher, update_from_file
 from recollect.errors import CorpusError, PlanError, StoreError
 from recollect.files import LOCK, make_private_folder, read_checked_json, write_checked_json
-from recollect.models.folders import find_checkpoint_folder
+from recollect.models.folders import find_folder
 from recollect.recipes.recipe import Recipe
 
 TRAINING_REVISION = 1
@@ -59,7 +60,7 @@ class Job:
             "corpus": self.corpus.digest,
             "validation": None if self.validation is None else self.validation.digest,
             "seed": self.seed,
-            "start": None if self.recipe.model.start is None else _compute_files_digest(self.recipe.model.start),
+            "start": None if self.recipe.model.start is None else compute_start_digest(self.recipe.model.start),
         }
 
 
@@ -104,10 +105,18 @@ def claim_folder(out: Path, job: Job, threads: int | None) -> dict[str, Any]:
     return {**noted, "threads": threads or noted["threads"]}
 
 
-def _compute_files_digest(start: str) -> str:
+def compute_start_digest(start: str) -> str:
     """The address of a checkpoint: of the files that hold its weights, sizes and vocabulary."""
-    folder, state = find_checkpoint_folder(start), new_hasher()
-    for path in sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin"), *folder.glob("*token*.json")]):
+    folder = find_folder(start)
+    files = sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin"), *folder.glob("*token*.json")])
+    return _compute_files_digest(tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files))
+
+
+@lru_cache(maxsize=8)
+def _compute_files_digest(files: tuple[tuple[Path, int, int], ...]) -> str:
+    """The digest of files, which are read once as long as their sizes and times stay."""
+    state = new_hasher()
+    for path, _, _ in files:
         state.update(f"{path.name}\n".encode())
         update_from_file(state, path)
     return state.hexdigest()

@@ -15,7 +15,11 @@ from recollect import labels
 from recollect.checks import suggest_name
 from recollect.errors import MissingDependency, PlanError
 from recollect.models import architectures
-from recollect.models.folders import find_checkpoint_folder
+from recollect.models.adapter_names import get_base_statement
+from recollect.models.bases import open_base_for_training
+from recollect.models.causal import get_start_token
+from recollect.models.folders import find_checkpoint_folder, find_folder
+from recollect.models.model_files import read_card
 from recollect.models.pretrained import read_config, read_network, read_tokenizer
 from recollect.models.tokenization import Encoder
 from recollect.recipes.recipe import Adapter, Perceptron, Recipe, ResNet, Task, Tokenizer, Transformer
@@ -71,19 +75,27 @@ def _train_tokenizer(settings: Tokenizer, texts: Iterable[str], special_tokens: 
     return train_bpe_tokenizer(texts, settings.size, force=forced, **special_tokens)
 
 
-def get_special_tokens(tokenizer: Any, task: Task) -> SpecialTokens:
+def get_special_tokens(tokenizer: Any, recipe: Recipe) -> SpecialTokens:
     """The tokens that are around a text, as the models' scoring puts them there, and the one that fills up rows.
 
-    A causal model also learns where a text ends, and where it begins even if its tokenizer would not say.
+    A causal model also learns where a text ends, and where it begins even if its tokenizer would not say. One that
+    starts from a checkpoint goes on reading texts as that does, so that the two can be compared token by token.
     """
     encoder = Encoder(tokenizer)
     before, after = tuple(encoder.prefix_ids), tuple(encoder.suffix_ids)
     begin, end, padding = tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id
-    if task == "causal":
+    if recipe.task == "causal":
+        if recipe.model.start is not None:
+            begin = read_start_token(recipe.model.start, tokenizer)
         before = before or (() if begin is None else (begin,))
         after = () if end is None else (end,)
     # what pads is never looked at, so any token will do where the tokenizer has none for it
     return SpecialTokens(padding=(end or 0) if padding is None else padding, before=before, after=after)
+
+
+def read_start_token(start: str, tokenizer: Any) -> int | None:
+    """The token that a checkpoint reads before every text, where its card names one."""
+    return next(iter(get_start_token(read_card(find_folder(start)), tokenizer)), None)
 
 
 def build_model(recipe: Recipe, tokenizer: Any, data: DataFacts, *, seed: int) -> Any:
@@ -197,6 +209,8 @@ def _load_start(recipe: Recipe, data: DataFacts) -> Any:
             weights_only=True,
             ignore_mismatched_sizes=True,
         )
+    if isinstance(recipe.model, Transformer) and recipe.model.adapter is not None:
+        return open_base_for_training(folder, start, kind=recipe.task)
     return read_network(folder, start, config=read_config(folder, start), kind=recipe.task)
 
 
@@ -224,4 +238,5 @@ def _add_adapter(network: Any, adapter: Adapter, recipe: Recipe) -> Any:
         # GPT-2 keeps its weights turned; peft would find out by itself, and warn
         fan_in_fan_out=any(isinstance(module, Conv1D) for module in network.modules()),
     )
-    return get_peft_model(network, config)
+    network.name_or_path, revision = get_base_statement(recipe.model.start)
+    return get_peft_model(network, config, revision=revision)

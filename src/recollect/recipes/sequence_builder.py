@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -98,10 +99,10 @@ class SequenceBuilder:
             return self._build_pairs(corpus)
         return self._build_texts(corpus)
 
-    @property
+    @cached_property
     def special_tokens(self) -> SpecialTokens:
         """The tokens around a text."""
-        return get_special_tokens(self.tokenizer, self.recipe.task)
+        return get_special_tokens(self.tokenizer, self.recipe)
 
     @property
     def card_entries(self) -> dict[str, Any]:

@@ -113,7 +113,7 @@ class _FinishedTraining:
     def write(self, out: Path, cohort: tuple[Cohorts, str] | None, threads: int) -> None:
         """Put model, tokenizer and card into the folder; the card last, because it says that all is there."""
         with _silence_progress_bars(), fill_folder(out) as parts:
-            self.network.eval().save_pretrained(parts)
+            save_network(self.network.eval(), parts)
             if self.preparer.tokenizer is not None:
                 self.preparer.tokenizer.save_pretrained(parts)
         job = self.job
@@ -128,6 +128,15 @@ class _FinishedTraining:
             privacy=self.privacy,
             reading=self.preparer.card_entries,
         ).write(out)
+
+
+def save_network(network: Any, folder: Path) -> None:
+    """Save a model; of one with an adapter the adapter alone, which names its base."""
+    if hasattr(network, "peft_config"):
+        # peft would look for the base on the hub, to see whether its vocabulary was changed; ours never is
+        network.save_pretrained(folder, save_embedding_layers=False)
+    else:
+        network.save_pretrained(folder)
 
 
 def _write_members(cohorts: Cohorts, model: str, out: Path) -> dict[str, Any]:
