@@ -19,9 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from recollect.audits.leakage.matcher import Matcher
-from recollect.audits.leakage.occurrences import BLOCK
-from recollect.audits.leakage.pairs import Pairs
+from recollect.audits.leakage.occurrences import BLOCK, Matcher, Pairs
 
 QUICK = "--quick" in sys.argv
 WORDS = 1_000_000 if QUICK else 10_000_000

@@ -16,7 +16,7 @@ import recollect
 from recollect import labels
 from recollect.audits.exposure.log_perplexity import build_draws_corpus
 from recollect.audits.exposure.secrets import Secret
-from recollect.audits.leakage.leave_out import LEFT_OUT, RETRAINED, assign_folds
+from recollect.audits.leakage.reference_models import LEFT_OUT, RETRAINED, assign_folds
 from recollect.audits.membership.fleet import build_reference_cohorts, build_shadow_cohorts
 from recollect.audits.provenance.frequencies import Frequencies
 from recollect.audits.provenance.queries import Selector

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from recollect.audits.leakage.audit import LeakageAudit
-from recollect.audits.leakage.references import choose_references, find_seen_users
+from recollect.audits.leakage.reference_models import choose_reference_models, find_users_seen_by_reference
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora import Corpus, Record
 from recollect.errors import NotEnoughData, PlanError
@@ -176,7 +176,7 @@ def test_every_user_meets_two_models_that_have_not_seen_them(controls):
     assert all(sum(user in cohorts.members(model) for model in models) == 2 for user in members)
     asked = {(model, corpus) for model, corpus in evidence.answers if model != TARGET}
     assert all(not owners(evidence.corpora[corpus]).intersection(cohorts.members(model)) for model, corpus in asked)
-    plan = choose_references(evidence)
+    plan = choose_reference_models(evidence)
     for group in (plan.audited, plan.null):
         everybody = owners(evidence.corpora[group.corpus])
         assert set(group.list_users(evidence)) == everybody
@@ -308,4 +308,4 @@ def test_whom_a_model_has_seen_stands_on_its_card_if_it_has_one_that_says_so(tmp
     if members is not None:
         (tmp_path / "members.json").write_text(json.dumps(members))
     model = SimpleNamespace(name=str(tmp_path))
-    assert find_seen_users(Evidence(models={TARGET: model}, corpora={AUDITED: corpus}), TARGET) == seen
+    assert find_users_seen_by_reference(Evidence(models={TARGET: model}, corpora={AUDITED: corpus}), TARGET) == seen

@@ -8,7 +8,7 @@ import pytest
 from recollect.audits.common.matching import match_units
 from recollect.audits.leakage.comparison import Comparison, compute_van_elteren_p
 from recollect.audits.leakage.decisions import bound_false_flags, decide
-from recollect.audits.leakage.scores import UserRuns
+from recollect.audits.leakage.user_runs import UserRuns
 from recollect.stats.comparisons import mann_whitney
 from recollect.stats.significance import benjamini_hochberg, binomial_p, conformal_p
 

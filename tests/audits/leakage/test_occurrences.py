@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.audits.leakage.matcher import Matcher
-from recollect.audits.leakage.occurrences import NOBODY, count_occurrences
+from recollect.audits.leakage.occurrences import NOBODY, Matcher, count_occurrences
 
 WORDS = st.sampled_from(["a", "b", "A", "é", "e\u0301", "ß", "ſ", "12"])
 TEXT = st.lists(WORDS, max_size=12).flatmap(

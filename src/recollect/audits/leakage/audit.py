@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, get_args
 
 import numpy as np
 
 from recollect.audits.audit import Needs
-from recollect.audits.leakage.decisions import count_needed, decide
-from recollect.audits.leakage.epsilon import Leak, Numbers, collect_runs, find_leaks
-from recollect.audits.leakage.leave_out import LEFT_OUT, RETRAINED, LeaveOutRule, leave_out
-from recollect.audits.leakage.matched import match_users
-from recollect.audits.leakage.occurrences import count_occurrences
-from recollect.audits.leakage.references import Group, ModelPair, ReferencePlan, choose_references
+from recollect.audits.leakage.comparison import match_users
+from recollect.audits.leakage.decisions import count_needed_null_users, decide
+from recollect.audits.leakage.leakage_epsilon import Leak, find_leaks
+from recollect.audits.leakage.occurrences import count_occurrences, iter_owned_texts
+from recollect.audits.leakage.predicted_runs import Numbers, collect_predicted_runs
+from recollect.audits.leakage.reference_models import (
+    LEFT_OUT,
+    RETRAINED,
+    Group,
+    LeaveOutRule,
+    ModelPair,
+    ReferencePlan,
+    choose_reference_models,
+    explain_missing_reference,
+    plan_leave_out,
+)
 from recollect.audits.leakage.result import Leaks, build_result
-from recollect.audits.leakage.scores import RunRule
+from recollect.audits.leakage.safeguards import check_users
+from recollect.audits.leakage.user_runs import RunRule
 from recollect.audits.leakage.view import PRESENTATION, VERB
 from recollect.audits.verb import Verb
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
@@ -120,8 +130,8 @@ class LeakageAudit:
             return replace(first, score=frozenset({(TARGET, AUDITED)}).union(*(group.sources for group in groups)))
         if not evidence.has_answers(TARGET, AUDITED):
             return replace(first, score=frozenset({(TARGET, AUDITED)}))
-        rule = LeaveOutRule(folds=self.folds, removable=self.removable, needed=count_needed(self.alpha))
-        left_out = leave_out(evidence, self._find_owners(evidence), rule)
+        rule = LeaveOutRule(folds=self.folds, removable=self.removable, needed=count_needed_null_users(self.alpha))
+        left_out = plan_leave_out(evidence, self._find_owners(evidence), rule)
         return replace(first, corpora=left_out.corpora, train={AUDITED: left_out.cohorts})
 
     def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
@@ -129,14 +139,14 @@ class LeakageAudit:
         plan = self._choose_references(evidence)
         workspace.progress("finding predicted runs", 0, 3)
         numbers: Numbers = {}
-        read = collect_runs(evidence, plan.audited, numbers, self.steps, self.min_length)
+        read = collect_predicted_runs(evidence, plan.audited, numbers, self.steps, self.min_length)
         null = None
         if plan.null is not None:
-            null = collect_runs(evidence, plan.null, numbers, [self.top_k], self.min_length)
+            null = collect_predicted_runs(evidence, plan.null, numbers, [self.top_k], self.min_length)
         workspace.progress("counting occurrences", 1, 3)
         names = list(numbers)
-        counts = count_occurrences(names, _iter_texts(evidence.corpora[AUDITED]))
-        among_controls = count_occurrences(names, _iter_texts(evidence.corpora.get(CONTROLS, Corpus.of([]))))
+        counts = count_occurrences(names, iter_owned_texts(evidence.corpora[AUDITED]))
+        among_controls = count_occurrences(names, iter_owned_texts(evidence.corpora.get(CONTROLS, Corpus.of([]))))
         workspace.progress("comparing with references", 2, 3)
         alone = counts.users + among_controls.users == 1
         by_k = dict.fromkeys(self.steps, _NONE) | find_leaks(evidence, plan.audited, read, names, counts.users == 1)
@@ -147,6 +157,7 @@ class LeakageAudit:
             period=self.period,
         )
         matched = match_users(evidence, plan, alone, (read, null), rule)
+        matched = replace(matched, comparability=check_users(evidence, matched, self.period))
         comparison = replace(
             matched.comparison,
             leaks={run: leak for run, leak in by_k[self.top_k].items() if alone[run]},
@@ -157,7 +168,7 @@ class LeakageAudit:
             read=read,
             counts=counts,
             references=plan.description,
-            no_reference=_explain_missing_reference(evidence, plan),
+            no_reference=explain_missing_reference(evidence, plan),
             by_record=not evidence.corpora[AUDITED].summary.users,
             matched=matched,
             seed=evidence.seed,
@@ -176,15 +187,15 @@ class LeakageAudit:
     def _choose_references(self, evidence: Evidence) -> ReferencePlan:
         """What is compared; no references where the target shows no probabilities."""
         if evidence.models[TARGET].access.logprob == "none":
-            return choose_references(replace(evidence, models={TARGET: evidence.models[TARGET]}))
-        return choose_references(evidence)
+            return choose_reference_models(replace(evidence, models={TARGET: evidence.models[TARGET]}))
+        return choose_reference_models(evidence)
 
     def _find_owners(self, evidence: Evidence) -> frozenset[str]:
         """The users of sequences that are theirs alone and that the target predicts."""
         numbers: Numbers = {}
         everybody = Group(corpus=AUDITED, pairs=(ModelPair(model=(TARGET, AUDITED)),))
-        collect_runs(evidence, everybody, numbers, [self.top_k], self.min_length)
-        counts = count_occurrences(list(numbers), _iter_texts(evidence.corpora[AUDITED]))
+        collect_predicted_runs(evidence, everybody, numbers, [self.top_k], self.min_length)
+        counts = count_occurrences(list(numbers), iter_owned_texts(evidence.corpora[AUDITED]))
         return frozenset(counts.names[owner] for owner in np.unique(counts.owner[counts.users == 1]))
 
 
@@ -193,17 +204,3 @@ _LATER = (
     "Which users a reference must leave out is known only after the target has scored the corpus: a reference and a "
     "null model without the users of its sequences if those are few, else one model per fold."
 )
-
-
-def _iter_texts(corpus: Corpus) -> Iterator[tuple[str, str]]:
-    """Each text with its user."""
-    return ((record.owner, record.scored_text) for record in corpus)
-
-
-def _explain_missing_reference(evidence: Evidence, plan: ReferencePlan) -> str:
-    """Why there is no leakage epsilon; empty if there is a reference."""
-    if evidence.models[TARGET].access.logprob == "none":
-        return f"The model outputs {evidence.models[TARGET].access}; a ratio of perplexities needs probabilities."
-    if not plan.description:
-        return "No reference is given and none is trained: give --reference MODEL, or --recipe to train some."
-    return ""

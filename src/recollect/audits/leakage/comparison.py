@@ -1,9 +1,9 @@
-"""Audited users against the null distribution: scores from equal amounts of text, p-values, and the excess."""
+"""Audited users against the null distribution: matched by amount and period, scored, p-values, and the excess."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,9 +11,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from recollect import labels
-from recollect.audits.common.matching import Matching, Stratum, combine_draws
-from recollect.audits.leakage.epsilon import Leak
-from recollect.audits.leakage.scores import UserRuns
+from recollect.audits.common.duplicates import Duplicates, find_duplicates
+from recollect.audits.common.guard import Comparability
+from recollect.audits.common.matching import Matching, Stratum, combine_draws, match_units
+from recollect.audits.leakage.leakage_epsilon import Leak
+from recollect.audits.leakage.predicted_runs import Flags, PredictedRuns
+from recollect.audits.leakage.reference_models import ReferencePlan
+from recollect.audits.leakage.user_runs import NOBODY, RunRule, UserRuns, collect_user_runs
+from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
 from recollect.stats.comparisons import mann_whitney
 from recollect.stats.intervals import Estimate, Interval, mean, weighted_sum
 from recollect.stats.significance import benjamini_hochberg, conformal_p
@@ -153,11 +158,11 @@ class Comparison:
         if self._fold_means is not None:
             return "Student's t over the models of the folds"
         if self.uncut:
-            tied = _count_ties(self.audited.score(), self.null.score()) > MAX_TIES
+            tied = _compute_tied_share(self.audited.score(), self.null.score()) > MAX_TIES
             return "Mann–Whitney over users" + ", by permutation" * tied
         draws = max((len(stratum.scores) for stratum in self.strata), default=1)
         test = "van Elteren over users of equal amounts" if len(self.strata) > 1 else "Mann–Whitney over users, cut"
-        test += ", by permutation" * any(_count_ties(*each.select_own(0)) > MAX_TIES for each in self.strata)
+        test += ", by permutation" * any(_compute_tied_share(*each.select_own(0)) > MAX_TIES for each in self.strata)
         return f"{test}, twice the median of {draws} cuts" if draws > 1 else test
 
     def compute_joint_p(self) -> float:
@@ -188,7 +193,7 @@ class Comparison:
     def estimate_excess(self) -> Estimate:
         """How much more leaks from an audited user than from a null user, from as much text, on average."""
         if (folds := self._fold_means) is not None:
-            return _predict_one_more(folds, users=len(self.users))
+            return _predict_one_more_fold(folds, users=len(self.users))
         if self.same_users:
             return mean(self.audited.score() - self.null.score(), of="differences")
         if self.uncut:
@@ -230,8 +235,8 @@ def compute_van_elteren_p(strata: list[tuple[Floats, Floats]]) -> float:
     usable = [(ours, theirs) for ours, theirs in strata if len(ours) and len(theirs)]
     if not usable or all(np.ptp(np.concatenate(both)) == 0 for both in usable):
         return 1.0
-    if any(_count_ties(*both) > MAX_TIES for both in usable):
-        return _permute_within(usable)
+    if any(_compute_tied_share(*both) > MAX_TIES for both in usable):
+        return _permute_within_strata(usable)
     if len(usable) == 1:
         return mann_whitney(*usable[0]).p
     excess = variance = 0.0
@@ -243,13 +248,13 @@ def compute_van_elteren_p(strata: list[tuple[Floats, Floats]]) -> float:
     return float(stats.norm.sf(excess / variance**0.5))
 
 
-def _count_ties(ours: Floats, theirs: Floats) -> float:
-    """The share of users who have the commonest score."""
+def _compute_tied_share(ours: Floats, theirs: Floats) -> float:
+    """The share of users who have the commonest score: with many ties the comparison permutes."""
     counts = np.unique(np.concatenate([ours, theirs]), return_counts=True)[1]
     return float(counts.max(initial=0) / max(1, counts.sum()))
 
 
-def _permute_within(strata: list[tuple[Floats, Floats]]) -> float:
+def _permute_within_strata(strata: list[tuple[Floats, Floats]]) -> float:
     """The p-value of the same statistic by permuting users and controls within their strata."""
     rng = stream(0, *labels.STREAM_LEAKAGE_PERMUTATION)
     observed, sums = 0.0, np.zeros(PERMUTATIONS)
@@ -272,7 +277,7 @@ def _compute_prediction_error(folds: Floats) -> float:
     return float(folds.std(ddof=1) * np.sqrt(1 + 1 / len(folds)))
 
 
-def _predict_one_more(folds: Floats, *, users: int, confidence: float = 0.95) -> Estimate:
+def _predict_one_more_fold(folds: Floats, *, users: int, confidence: float = 0.95) -> Estimate:
     """The mean of the folds, with an interval for one more model beside so many."""
     half = float(stats.t.ppf((1 + confidence) / 2, len(folds) - 1)) * _compute_prediction_error(folds)
     middle = float(folds.mean())
@@ -282,3 +287,53 @@ def _predict_one_more(folds: Floats, *, users: int, confidence: float = 0.95) ->
         n={"users": users, "models": len(folds)},
         method="Student's t: one more model beside those of the folds",
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MatchedUsers:
+    """The audited users and those they are compared with, and whether the two are comparable."""
+
+    comparison: Comparison
+    duplicates: Duplicates
+    """Records that are left out of the comparison, because somebody else wrote nearly the same."""
+    comparability: Comparability | None = None
+    """Without the model; None where the same people are scored by other models, or there is nobody to compare with."""
+
+
+def match_users(
+    evidence: Evidence,
+    plan: ReferencePlan,
+    unique: Flags,
+    read: tuple[PredictedRuns, PredictedRuns | None],
+    rule: RunRule,
+) -> MatchedUsers:
+    """Users beside the null distribution, with the runs that one user alone wrote, from equal amounts of text.
+
+    Only controls are matched. The same people, or people drawn at random from them, scored by other models are equal by
+    design: nobody is cut.
+
+    Args:
+        evidence: Contains the records.
+        plan: Which models are compared for whom.
+        unique: Which runs are one user's alone.
+        read: The runs of the audited users, and of the null distribution.
+        rule: Which runs count, and by what.
+    """
+    role = "" if plan.null is None else plan.null.corpus
+    duplicates = find_duplicates(evidence.corpora[AUDITED], evidence.corpora.get(CONTROLS, ()))
+    mine = replace(rule, dropped=duplicates.audited)
+    users = tuple(sorted({record.owner for record in evidence.corpora[AUDITED]} - plan.seen))
+    audited, null = collect_user_runs(evidence.corpora[AUDITED], users, read[0], unique, mine), NOBODY
+    if plan.null is not None and read[1] is not None:
+        theirs = replace(rule, dropped=duplicates.controls) if role == CONTROLS else mine
+        null = collect_user_runs(evidence.corpora[role], plan.null.list_users(evidence), read[1], unique, theirs)
+    comparison = Comparison(
+        audited=audited,
+        null=null,
+        fold_of=plan.null.assigned if plan.null is not None and role == AUDITED else None,
+        in_nats=rule.in_nats,
+    )
+    if role == CONTROLS:
+        matching = match_units(audited.build_units(), null.build_units(), seed=evidence.seed)
+        comparison = replace(comparison, matching=matching)
+    return MatchedUsers(comparison=comparison, duplicates=duplicates)

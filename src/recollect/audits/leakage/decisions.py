@@ -66,7 +66,7 @@ class Decisions:
 
 
 def bound_false_flags(users: int, controls: int, level: float) -> float:
-    """How likely anybody is flagged at this level if users and controls are exchangeable; at most the level.
+    """How likely a decision flags anybody at this level if users and controls are exchangeable; at most the level.
 
     Benjamini–Hochberg flags somebody if, for some j, at least k_j users are above the j-th highest control: k_j is the
     smallest number of users of whom p = j / (controls + 1) is enough. The probabilities are added over j. With few
@@ -82,14 +82,14 @@ def bound_false_flags(users: int, controls: int, level: float) -> float:
 
 
 def decide(comparison: Comparison, *, alpha: float) -> Decisions:
-    """Test all audited users together and each of them, where there are enough users to compare with.
+    """Decide about leakage from all audited users together and from each, where enough users are compared.
 
     Args:
         comparison: The users.
         alpha: The significance level of all tests together.
     """
     try:
-        refuse_too_few(comparison, alpha)
+        refuse_too_few_null_users(comparison, alpha)
     except NotEnoughData as refusal:
         untested = np.ones(len(comparison.users))
         return Decisions(comparison=comparison, p_corrected=untested, joint_p=1.0, alpha=alpha, refusal=refusal)
@@ -101,8 +101,8 @@ def decide(comparison: Comparison, *, alpha: float) -> Decisions:
     )
 
 
-def refuse_too_few(comparison: Comparison, alpha: float) -> None:
-    """Refuse a null distribution that is too small for any user to be flagged.
+def refuse_too_few_null_users(comparison: Comparison, alpha: float) -> None:
+    """Refuse to decide by a null distribution that is too small for any user to be flagged.
 
     Raises:
         NotEnoughData: There are too few; it names the number needed.
@@ -110,7 +110,7 @@ def refuse_too_few(comparison: Comparison, alpha: float) -> None:
     users, null = len(comparison.users), len(comparison.null_users)
     require_count(users, 2, of="audited users", purpose="A comparison of users", code="too_few_users")
     of = "held-out users (--controls)"
-    require_count(null, count_needed(alpha), of=of, purpose="A calibrated test", code="too_few_controls")
+    require_count(null, count_needed_null_users(alpha), of=of, purpose="A calibrated test", code="too_few_controls")
     if comparison.matching is not None:
         timed = bool(comparison.matching.cutter.timed.any())
         users, most = int(comparison.compared.sum()), max((each.controls for each in comparison.strata), default=0)
@@ -118,9 +118,9 @@ def refuse_too_few(comparison: Comparison, alpha: float) -> None:
         of += ", of the same period" if timed else ""
         found = most if users >= 2 else 0
         code = "not_comparable" if timed else "too_few_controls"
-        require_count(found, count_needed(alpha), of=of, purpose="A calibrated test", code=code)
+        require_count(found, count_needed_null_users(alpha), of=of, purpose="A calibrated test", code=code)
 
 
-def count_needed(alpha: float) -> int:
-    """How many null users are needed for any user to be flagged."""
+def count_needed_null_users(alpha: float) -> int:
+    """How many null users a decision needs that any user can be flagged."""
     return required_controls(alpha * (1 - JOINT_SHARE))

@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.leakage.comparison import MatchedUsers
 from recollect.audits.leakage.decisions import Decisions
-from recollect.audits.leakage.epsilon import Leak, PredictedRuns
-from recollect.audits.leakage.matched import MatchedUsers
+from recollect.audits.leakage.leakage_epsilon import Leak
 from recollect.audits.leakage.occurrences import Occurrences
-from recollect.audits.leakage.safeguards import add_safeguards, is_withheld
-from recollect.audits.leakage.tables import (
-    build_null,
-    build_sequences,
-    build_users,
-    group_by_k,
-    group_by_length,
-    group_by_times,
+from recollect.audits.leakage.predicted_runs import PredictedRuns
+from recollect.audits.leakage.result_tables import (
+    build_length_table,
+    build_null_table,
+    build_sequences_table,
+    build_times_table,
+    build_top_k_table,
+    build_users_table,
 )
-from recollect.audits.leakage.verdict import state_leakage
+from recollect.audits.leakage.safeguards import add_safeguards, is_withheld
+from recollect.audits.leakage.verdict import build_verdict
 from recollect.results.result import Finding, Result
 from recollect.stats.intervals import proportion
 
@@ -71,7 +72,7 @@ class Leaks:
 
 
 def build_result(audit: LeakageAudit, leaks: Leaks, decisions: Decisions) -> Result:
-    """The result.
+    """The result of the leakage audit.
 
     Args:
         audit: The audit.
@@ -80,29 +81,29 @@ def build_result(audit: LeakageAudit, leaks: Leaks, decisions: Decisions) -> Res
     """
     builder, found = ResultBuilder(audit), leaks.by_k[audit.top_k]
     measured = {run: leak for run, leak in found.items() if not np.isnan(leak.gain)}
-    _add_count(builder, leaks, top_k=audit.top_k)
+    _add_unique_sequences(builder, leaks, top_k=audit.top_k)
     if measured:
-        _add_epsilons(builder, measured, leaks.counts)
-        _add_deniable(builder, measured, decisions.comparison.users, deniable_at=audit.deniable_at)
+        _add_leakage_epsilons(builder, measured, leaks.counts)
+        _add_deniable_users(builder, measured, decisions.comparison.users, deniable_at=audit.deniable_at)
     else:
-        _skip_epsilon(builder, leaks, any_found=bool(found))
+        _skip_leakage_epsilon(builder, leaks, any_found=bool(found))
     if decisions.refusal is None:
-        _add_tests(builder, decisions)
-        _add_null(builder, measured, decisions)
+        _add_leakage_tests(builder, decisions)
+        _add_null_epsilons(builder, measured, decisions)
     else:
         builder.refuse("flagged_users", decisions.refusal)
     _add_notes(builder, leaks, decisions)
     conclusion = add_safeguards(builder, leaks.matched, decisions, seed=leaks.seed, silent=not found)
     builder.tables = {
-        "sequences": build_sequences(found, leaks.counts, show_text=audit.show_text),
-        "users": build_users(found, decisions, withheld=is_withheld(conclusion)),
-        "by_length": group_by_length(found),
-        "by_times": group_by_times(found, leaks.counts),
-        "by_k": group_by_k(leaks.by_k),
-        "null": build_null(decisions.comparison.null_leaks),
+        "sequences": build_sequences_table(found, leaks.counts, show_text=audit.show_text),
+        "users": build_users_table(found, decisions, withheld=is_withheld(conclusion)),
+        "by_length": build_length_table(found),
+        "by_times": build_times_table(found, leaks.counts),
+        "by_k": build_top_k_table(leaks.by_k),
+        "null": build_null_table(decisions.comparison.null_leaks),
     }
     return builder.build(
-        verdict=state_leakage(found, decisions, conclusion, leaks.matched),
+        verdict=build_verdict(found, decisions, conclusion, leaks.matched),
         outcome=conclusion.outcome,
         code=conclusion.code,
         untested=_UNTESTED,
@@ -110,24 +111,24 @@ def build_result(audit: LeakageAudit, leaks: Leaks, decisions: Decisions) -> Res
     )
 
 
-def _build_finding(
+def _build_finding_without_interval(
     name: str, value: float, unit: str, n: Mapping[str, int], reading: str, why: str = MAXIMUM
 ) -> Finding:
-    """A finding without an interval."""
+    """A finding of a leakage result without an interval: a maximum or a count."""
     return Finding(name=name, value=value, why_no_interval=why, unit=unit, n=dict(n), method=COUNTED, reading=reading)
 
 
-def _add_count(builder: ResultBuilder, leaks: Leaks, *, top_k: int) -> None:
-    """How many sequences of one user come out."""
+def _add_unique_sequences(builder: ResultBuilder, leaks: Leaks, *, top_k: int) -> None:
+    """The finding of how many sequences of one user the model reproduces."""
     n = {"users": leaks.users, "words": leaks.read.words, "sequences": leaks.read.sequences}
     reading = f"Different sequences that occur in one user's data only and are reproduced verbatim at top {top_k}."
     why = "It is a count of this corpus, not an estimate."
     count = len(leaks.by_k[top_k])
-    builder.findings.append(_build_finding("unique_sequences", count, "sequences", n, reading, why))
+    builder.findings.append(_build_finding_without_interval("unique_sequences", count, "sequences", n, reading, why))
 
 
-def _skip_epsilon(builder: ResultBuilder, leaks: Leaks, *, any_found: bool) -> None:
-    """Why there is no leakage epsilon."""
+def _skip_leakage_epsilon(builder: ResultBuilder, leaks: Leaks, *, any_found: bool) -> None:
+    """Skip the findings of leakage epsilon, with the reason."""
     if leaks.no_reference:
         builder.skip("leakage_epsilon", code="no_reference", reason=leaks.no_reference)
     elif not any_found:
@@ -138,13 +139,13 @@ def _skip_epsilon(builder: ResultBuilder, leaks: Leaks, *, any_found: bool) -> N
         builder.skip("leakage_epsilon", code="not_measured", reason=reason)
 
 
-def _add_epsilons(builder: ResultBuilder, measured: Mapping[int, Leak], counts: Occurrences) -> None:
-    """Leakage epsilon, and the distribution of the ratios."""
+def _add_leakage_epsilons(builder: ResultBuilder, measured: Mapping[int, Leak], counts: Occurrences) -> None:
+    """The findings of leakage epsilon: the largest, and the distribution over sequences."""
     values = np.array([leak.epsilon for leak in measured.values()])
     once = [leak.epsilon for run, leak in measured.items() if counts.times[run] == 1]
     n = {"sequences": len(values), "users": len({leak.user for leak in measured.values()})}
     builder.findings += [
-        _build_finding(
+        _build_finding_without_interval(
             "leakage_epsilon",
             float(values.max()),
             PER_WORD,
@@ -152,14 +153,14 @@ def _add_epsilons(builder: ResultBuilder, measured: Mapping[int, Leak], counts: 
             "ε_l: the largest log-ratio of perplexities, reference over model. Positive without any leak: compare it "
             "with the excess.",
         ),
-        _build_finding(
+        _build_finding_without_interval(
             "leakage_epsilon_sum",
             max(leak.gain for leak in measured.values()),
             "nats",
             n,
             "The same summed over the words of a sequence: comparable with an ε of differential privacy.",
         ),
-        _build_finding(
+        _build_finding_without_interval(
             "leakage_epsilon_median",
             float(np.median(values)),
             PER_WORD,
@@ -167,7 +168,7 @@ def _add_epsilons(builder: ResultBuilder, measured: Mapping[int, Leak], counts: 
             "Half of the sequences have less.",
             SELECTED,
         ),
-        _build_finding(
+        _build_finding_without_interval(
             "leakage_epsilon_p99",
             float(np.quantile(values, 0.99)),
             PER_WORD,
@@ -178,21 +179,23 @@ def _add_epsilons(builder: ResultBuilder, measured: Mapping[int, Leak], counts: 
     ]
     if once:
         n, reading = {"sequences": len(once)}, "Over sequences written only once."
-        builder.findings.append(_build_finding("leakage_epsilon_once", max(once), PER_WORD, n, reading))
+        builder.findings.append(
+            _build_finding_without_interval("leakage_epsilon_once", max(once), PER_WORD, n, reading)
+        )
 
 
-def _add_deniable(
+def _add_deniable_users(
     builder: ResultBuilder, measured: Mapping[int, Leak], users: tuple[str, ...], *, deniable_at: float
 ) -> None:
-    """How many users have plausible deniability."""
+    """The finding of how many users have plausible deniability."""
     exposed = {leak.user for leak in measured.values() if leak.epsilon > deniable_at}
     share = proportion([user not in exposed for user in users], of="users")
     reading = f"Users none of whose sequences has an epsilon above {deniable_at:g}: they have plausible deniability."
     builder.findings.append(Finding.of(share, name="deniable_users", unit="share", reading=reading))
 
 
-def _add_tests(builder: ResultBuilder, decisions: Decisions) -> None:
-    """How much more leaks from the audited users, and whether that is significant, jointly and individually."""
+def _add_leakage_tests(builder: ResultBuilder, decisions: Decisions) -> None:
+    """The findings of how much more leaks from the audited users, and whether that is significant."""
     comparison = decisions.comparison
     builder.findings.append(
         Finding.of(
@@ -221,8 +224,8 @@ def _add_tests(builder: ResultBuilder, decisions: Decisions) -> None:
     )
 
 
-def _add_null(builder: ResultBuilder, measured: Mapping[int, Leak], decisions: Decisions) -> None:
-    """The same maximum under the null hypothesis."""
+def _add_null_epsilons(builder: ResultBuilder, measured: Mapping[int, Leak], decisions: Decisions) -> None:
+    """The findings of leakage epsilon under the null hypothesis."""
     if not measured:
         return
     comparison = decisions.comparison
@@ -237,13 +240,13 @@ def _add_null(builder: ResultBuilder, measured: Mapping[int, Leak], decisions: D
         "ε_l minus its value under the null hypothesis.",
     )
     builder.findings += [
-        _build_finding("leakage_epsilon_null", max(values), PER_WORD, n, null),
-        _build_finding("leakage_epsilon_excess", excess, PER_WORD, n, above),
+        _build_finding_without_interval("leakage_epsilon_null", max(values), PER_WORD, n, null),
+        _build_finding_without_interval("leakage_epsilon_excess", excess, PER_WORD, n, above),
     ]
 
 
 def _add_notes(builder: ResultBuilder, leaks: Leaks, decisions: Decisions) -> None:
-    """Notes for the reader."""
+    """The notes of a leakage result."""
     comparison, read = decisions.comparison, leaks.read
     if seen := leaks.users - len(comparison.users):
         text = f"{seen} user{'s are' if seen > 1 else ' is'} left out: in the training set of a reference."

@@ -1,19 +1,21 @@
-"""What stands beside the tests of leakage: whether the users are comparable, what could have been found, a placebo."""
+"""The safeguards of leakage: the guard (are users comparable), the power of the design, and a placebo of controls."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from recollect.audits.common.builder import ResultBuilder
-from recollect.audits.common.guard import add_guard
+from recollect.audits.common.guard import Comparability, add_guard, check_matched
 from recollect.audits.common.matching import match_units
 from recollect.audits.common.outcomes import NOT_COMPARABLE, Conclusion, conclude
 from recollect.audits.common.placebo import PlaceboRun, run_placebo
 from recollect.audits.common.power import minimum_detectable_auc, smallest_conformal_p, smallest_rank_p
-from recollect.audits.leakage.comparison import Comparison
+from recollect.audits.leakage.comparison import Comparison, MatchedUsers
 from recollect.audits.leakage.decisions import JOINT_SHARE, Decisions, decide
-from recollect.audits.leakage.matched import MatchedUsers
+from recollect.corpora.periods import Period
+from recollect.errors import NotEnoughData
 from recollect.results.result import Placebo, Power
+from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
 from recollect.stats.requirements import required_controls
 
 PLACEBO_RUNS = 40
@@ -22,10 +24,34 @@ TESTED = ("leakage_excess", "leakage_p", "flagged_users", "leakage_epsilon_null"
 """The findings that mean nothing if the users are not comparable with the controls."""
 
 
+def check_users(evidence: Evidence, matched: MatchedUsers, period: Period) -> Comparability | None:
+    """The guard of leakage: are users like the controls in what is left of their texts; None if there is too little.
+
+    Args:
+        evidence: Contains the records.
+        matched: Who is compared with whom.
+        period: The calendar period by which dates are compared.
+    """
+    comparison, duplicates = matched.comparison, matched.duplicates
+    if comparison.matching is None or not comparison.matching.strata:
+        return None
+    users, audited, controls = set(comparison.users), evidence.corpora[AUDITED], evidence.corpora[CONTROLS]
+    try:
+        return check_matched(
+            comparison.matching,
+            (record for record in audited if record.owner in users and record.id not in duplicates.audited),
+            (record for record in controls if record.id not in duplicates.controls),
+            seed=evidence.seed,
+            period=period,
+        )
+    except NotEnoughData:
+        return None  # `decide` refuses as well, and says why
+
+
 def add_safeguards(
     builder: ResultBuilder, matched: MatchedUsers, decisions: Decisions, *, seed: int, silent: bool = False
 ) -> Conclusion:
-    """Write the safeguards into a result; what may be concluded after all of them.
+    """Write the safeguards into a leakage result; what may be concluded after all of them.
 
     Args:
         builder: Of the result; its findings are complete.
@@ -51,12 +77,12 @@ def add_safeguards(
 
 
 def is_withheld(conclusion: Conclusion) -> bool:
-    """Whether p-values and flags are not told, because they would mislead."""
+    """Whether p-values and flags of leakage are withheld, because they would mislead."""
     return conclusion.code == NOT_COMPARABLE
 
 
 def state_power(decisions: Decisions) -> tuple[Power, bool]:
-    """What this design could have found, and whether any outcome of it could have been significant."""
+    """The power of a leakage audit: what it could have found, and whether any outcome could have been significant."""
     comparison, level = decisions.comparison, decisions.alpha * (1 - JOINT_SHARE)
     users, null = int(comparison.compared.sum()), max((each.controls for each in comparison.strata), default=0)
     draws = max((len(each.scores) for each in comparison.strata), default=1)
@@ -74,7 +100,7 @@ def state_power(decisions: Decisions) -> tuple[Power, bool]:
 
 
 def play_placebo(decisions: Decisions, *, seed: int) -> Placebo:
-    """How often the same tests accuse controls that are cut to what the audited users have.
+    """The placebo of leakage: how often its tests accuse controls that are cut to what the audited users have.
 
     Args:
         decisions: About the audited users.
@@ -103,7 +129,7 @@ def play_placebo(decisions: Decisions, *, seed: int) -> Placebo:
 
 
 def _note_matching(builder: ResultBuilder, comparison: Comparison) -> None:
-    """How amounts were made equal, and who could not be compared."""
+    """Note in a leakage result how amounts were made equal, and who could not be compared."""
     matching = comparison.matching
     if matching is not None and not comparison.uncut:
         builder.note(

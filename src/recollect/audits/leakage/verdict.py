@@ -1,4 +1,4 @@
-"""The verdict of the leakage audit."""
+"""The verdict of the leakage audit: sentences that a lawyer can read."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterable, Mapping
 
 from recollect.audits.common.outcomes import NOT_COMPARABLE, PLACEBO_FAILED, Conclusion
+from recollect.audits.leakage.comparison import MatchedUsers
 from recollect.audits.leakage.decisions import Decisions
-from recollect.audits.leakage.epsilon import Leak
-from recollect.audits.leakage.matched import MatchedUsers
+from recollect.audits.leakage.leakage_epsilon import Leak
 
 _OTHERS = "users whom the model was not trained on"
 
 
-def state_leakage(
+def build_verdict(
     leaks: Mapping[int, Leak], decisions: Decisions, conclusion: Conclusion, matched: MatchedUsers
 ) -> str:
     """One or two sentences: how much more leaks than from held-out users, how certain that is, and what leaks.
@@ -24,13 +24,14 @@ def state_leakage(
         conclusion: What may be concluded after all checks.
         matched: Who was compared with whom.
     """
-    counted = _count(leaks)
+    counted = _describe_sequences(leaks)
     if not leaks:
         return f"{counted}."
     if decisions.refusal is not None:
         return f"{counted}; whether training on those users explains this could not be tested."
     if conclusion.outcome == "inconclusive":
-        return f"{counted}; whether training on those users explains this {_explain(str(conclusion.code), matched)}"
+        reason = _explain_inconclusive(str(conclusion.code), matched)
+        return f"{counted}; whether training on those users explains this {reason}"
     excess, flagged = _describe_excess(decisions), len(decisions.flagged)
     users = len(decisions.comparison.users)
     if not decisions.found:
@@ -45,8 +46,8 @@ def state_leakage(
     return f"More leaks from the audited users than from {_OTHERS}: {excess}; {who}. {counted}."
 
 
-def _explain(code: str, matched: MatchedUsers) -> str:
-    """Why it is inconclusive: the end of a sentence that says so."""
+def _explain_inconclusive(code: str, matched: MatchedUsers) -> str:
+    """Why the verdict on leakage is inconclusive: the end of a sentence that says so."""
     unknown = "cannot be determined from this data"
     if code == NOT_COMPARABLE and matched.comparability is not None:
         return f"{unknown}. {matched.comparability.reason}"
@@ -56,19 +57,19 @@ def _explain(code: str, matched: MatchedUsers) -> str:
 
 
 def _describe_excess(decisions: Decisions) -> str:
-    """How much more leaks from the average user, and the p-value."""
+    """In the verdict: how much more leaks from the average user, and the p-value."""
     excess = decisions.comparison.estimate_excess().value
     unit = "nats" if decisions.comparison.in_nats else "words"
     more = f"{abs(excess):.1f} {unit} {'more' if excess >= 0 else 'less'} in one sequence, on average"
     return f"{more} (p = {decisions.joint_p:.2g})"
 
 
-def _count(leaks: Mapping[int, Leak]) -> str:
-    """How many sequences are reproduced, and from how many users."""
+def _describe_sequences(leaks: Mapping[int, Leak]) -> str:
+    """In the verdict: how many sequences are reproduced, and from how many users."""
     count, people = len(leaks), len({leak.user for leak in leaks.values()})
     if not count:
         return "The model reproduces no sequence that only one user wrote"
-    largest = _describe_largest(leaks.values())
+    largest = _describe_largest_epsilon(leaks.values())
     beside = f" (ε_l up to {largest})" if largest else ""
     return (
         f"The model reproduces {count:,} sequence{'s' * (count > 1)} that only one user wrote, from {people:,} "
@@ -76,7 +77,7 @@ def _count(leaks: Mapping[int, Leak]) -> str:
     )
 
 
-def _describe_largest(leaks: Iterable[Leak]) -> str:
-    """The largest epsilon; empty if there is none."""
+def _describe_largest_epsilon(leaks: Iterable[Leak]) -> str:
+    """In the verdict: the largest epsilon; empty if there is none."""
     epsilons = [leak.epsilon for leak in leaks if not math.isnan(leak.epsilon)]
     return f"{max(epsilons):.1f}" if epsilons else ""

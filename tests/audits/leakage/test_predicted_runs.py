@@ -1,17 +1,41 @@
-"""Runs of predicted words, against a twin that looks at every character."""
+"""Predicted runs: words against regular expressions, runs against a twin that looks at every character, and their store."""
 
 from __future__ import annotations
 
+import math
+import re
+import sys
 from itertools import pairwise
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.audits.leakage.runs import ScoredTokens
-from recollect.audits.leakage.words import Words
+from recollect.audits.leakage.predicted_runs import ROW, RunStore, ScoredTokens, Words, select_best_rows
 from recollect.corpora.record import Record
 from recollect.models.answers import Answers
+
+SPACES = "".join(chr(sign) for sign in range(sys.maxunicode + 1) if chr(sign).isspace())
+TEXTS = st.lists(
+    st.text(st.one_of(st.sampled_from(SPACES), st.sampled_from("aZ.é\u0301ß🙂\u200b\ufeff"), st.characters()))
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(TEXTS)
+def test_words_stand_where_a_regular_expression_finds_them(texts):
+    read = Words.of([Record(id=str(i), text=text) for i, text in enumerate(texts)])
+    expected = [(i, m.group(), *m.span()) for i, text in enumerate(texts) for m in re.finditer(r"\S+", text)]
+    start, end = read.start - read.base[read.record], read.end - read.base[read.record]
+    assert list(zip(read.record.tolist(), read.texts, start.tolist(), end.tolist(), strict=True)) == expected
+
+
+def test_every_white_space_parts_words_and_nothing_else_does():
+    read = Words.of([Record(id="a", text=f"a{sign}b") for sign in SPACES])
+    assert read.texts == ("a", "b") * len(SPACES)
+    assert all(chr(sign).isspace() == (len(Words.of([Record(id="a", text=f"a{chr(sign)}b")])) == 2)
+               for sign in (0x200B, 0x3001, 0x3002, 0xFEFF, 0x10FFFF))  # fmt: skip
+
 
 CHARACTERS = st.text(alphabet="aB é\u00a0\n ", max_size=14)
 
@@ -117,3 +141,40 @@ def test_a_word_that_was_not_predicted_in_whole_has_no_nats():
     ).find_runs(1)
     other = ScoredTokens.of(records, read, answers_of(records, [[(6, 12, True, 1, -1.0)]]))
     assert np.isnan(other.sum_nats(whole)).all()
+
+
+PLACES = st.lists(
+    st.tuples(
+        st.sampled_from([1, 3]),
+        st.integers(0, 5),
+        st.integers(0, 9),
+        st.integers(0, 9),
+        st.integers(0, 9),
+        st.just(1),
+        st.sampled_from([0.5, 1.0]),
+        st.sampled_from([0.5, 2.0, 4.0, math.nan]),
+    ),
+    max_size=40,
+)
+
+
+def gain(row):
+    return -math.inf if math.isnan(row[7]) else row[7] - row[6]
+
+
+@settings(deadline=None, max_examples=150)
+@given(PLACES, st.lists(st.booleans(), min_size=6, max_size=6), st.sampled_from([1, 7, 1000]))
+def test_the_rows_of_chosen_runs_come_back_and_the_best_of_each_are_found(drawn, chosen, held):
+    store = RunStore(held)
+    for begin in range(0, len(drawn), 3):
+        store.add(np.array(drawn[begin : begin + 3], dtype=ROW))
+    rows = store.select(np.array(chosen))
+    expected = [row for row in drawn if chosen[row[1]]]
+    assert [repr(row) for row in rows.tolist()] == [repr(row) for row in expected]
+    best, sizes = select_best_rows(rows)
+    groups = {}
+    for row in expected:
+        groups.setdefault(row[:2], []).append(row)
+    assert sizes == {key: len(each) for key, each in groups.items()}
+    most = {key: max(map(gain, each)) for key, each in groups.items()}
+    assert sorted(map(repr, best.tolist())) == sorted(repr(row) for row in expected if gain(row) == most[row[:2]])

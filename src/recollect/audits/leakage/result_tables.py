@@ -1,4 +1,4 @@
-"""The tables of the leakage audit; text is masked unless `show_text` is set."""
+"""The tables of a leakage result; text is masked unless `show_text` is set."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from recollect.audits.leakage.decisions import Decisions
-from recollect.audits.leakage.epsilon import Leak
+from recollect.audits.leakage.leakage_epsilon import Leak
 from recollect.audits.leakage.occurrences import Occurrences
 from recollect.audits.leakage.personal_data import detect_personal_data
 from recollect.results.text_masks import mask_unless_shown
 
 
-def build_sequences(leaks: Mapping[int, Leak], counts: Occurrences, *, show_text: bool) -> pa.Table:
-    """Every sequence, those that leak most first."""
+def build_sequences_table(leaks: Mapping[int, Leak], counts: Occurrences, *, show_text: bool) -> pa.Table:
+    """The table of sequences, those that leak most first."""
     rows = [
         {
             "user": leak.user,
@@ -29,13 +29,13 @@ def build_sequences(leaks: Mapping[int, Leak], counts: Occurrences, *, show_text
             "users": int(counts.users[run]),
             "times": int(counts.times[run]),
             "predicted": leak.predicted,
-            "perplexity": _to_number(math.exp(min(700.0, leak.nats / leak.words))),
-            "reference_perplexity": _to_number(math.exp(min(700.0, leak.reference_nats / leak.words))),
-            "epsilon": _to_number(leak.epsilon),
-            "epsilon_sum": _to_number(leak.gain),
+            "perplexity": _to_cell(math.exp(min(700.0, leak.nats / leak.words))),
+            "reference_perplexity": _to_cell(math.exp(min(700.0, leak.reference_nats / leak.words))),
+            "epsilon": _to_cell(leak.epsilon),
+            "epsilon_sum": _to_cell(leak.gain),
             "personal": ", ".join(detect_personal_data(leak.text)),
         }
-        for run, leak in sorted(leaks.items(), key=lambda each: (_rank(each[1]), each[1].text))
+        for run, leak in sorted(leaks.items(), key=lambda each: (_get_leak_sort_key(each[1]), each[1].text))
     ]
     return pa.Table.from_pylist(rows, schema=_SEQUENCES)
 
@@ -52,8 +52,8 @@ _SEQUENCES = pa.schema(
 )
 
 
-def build_users(leaks: Mapping[int, Leak], decisions: Decisions, *, withheld: bool = False) -> pa.Table:
-    """Every user, largest leak first."""
+def build_users_table(leaks: Mapping[int, Leak], decisions: Decisions, *, withheld: bool = False) -> pa.Table:
+    """The table of users, largest leak first."""
     theirs: dict[str, list[Leak]] = {}
     for leak in leaks.values():
         theirs.setdefault(leak.user, []).append(leak)
@@ -62,8 +62,8 @@ def build_users(leaks: Mapping[int, Leak], decisions: Decisions, *, withheld: bo
             "user": user,
             "sequences": len(theirs.get(user, ())),
             "longest": max((leak.words for leak in theirs.get(user, ())), default=0),
-            "epsilon": _find_largest(leak.epsilon for leak in theirs.get(user, ())),
-            "epsilon_sum": _find_largest(leak.gain for leak in theirs.get(user, ())),
+            "epsilon": _find_largest_cell(leak.epsilon for leak in theirs.get(user, ())),
+            "epsilon_sum": _find_largest_cell(leak.gain for leak in theirs.get(user, ())),
             "p_corrected": None if withheld else float(p),
             "flagged": None if withheld else bool(flag),
         }
@@ -72,47 +72,49 @@ def build_users(leaks: Mapping[int, Leak], decisions: Decisions, *, withheld: bo
     kinds = [("user", pa.string()), ("sequences", pa.int64()), ("longest", pa.int64())]
     kinds += [(name, pa.float64()) for name in ("epsilon", "epsilon_sum", "p_corrected")]
     kinds += [("flagged", pa.bool_())]
-    rows.sort(key=lambda row: (-_to_sort_key(row["epsilon_sum"]), -int(row["sequences"] or 0), str(row["user"])))
+    rows.sort(key=lambda row: (-_get_cell_sort_key(row["epsilon_sum"]), -int(row["sequences"] or 0), str(row["user"])))
     return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
 
 
-def group_by_length(leaks: Mapping[int, Leak]) -> pa.Table:
-    """Sequences and the largest epsilon by how many words they have."""
-    return _group("words", [(leak.words, leak) for leak in leaks.values()])
+def build_length_table(leaks: Mapping[int, Leak]) -> pa.Table:
+    """The table of sequences and their epsilons by how many words they have."""
+    return _build_group_table("words", [(leak.words, leak) for leak in leaks.values()])
 
 
-def group_by_times(leaks: Mapping[int, Leak], counts: Occurrences) -> pa.Table:
-    """The same by how often their user wrote them: up to 1, 2, 4, 8 times and so on."""
-    return _group("times_up_to", [(_round_up_to_power(int(counts.times[run])), leak) for run, leak in leaks.items()])
+def build_times_table(leaks: Mapping[int, Leak], counts: Occurrences) -> pa.Table:
+    """The table of the same by how often their user wrote them: up to 1, 2, 4, 8 times and so on."""
+    return _build_group_table(
+        "times_up_to", [(_round_up_to_power(int(counts.times[run])), leak) for run, leak in leaks.items()]
+    )
 
 
-def group_by_k(by_k: Mapping[int, Mapping[int, Leak]]) -> pa.Table:
-    """The same by how many tokens the model shows."""
-    return _group("top_k", [(k, leak) for k, leaks in by_k.items() for leak in leaks.values()])
+def build_top_k_table(by_k: Mapping[int, Mapping[int, Leak]]) -> pa.Table:
+    """The table of the same by how many tokens the model shows."""
+    return _build_group_table("top_k", [(k, leak) for k, leaks in by_k.items() for leak in leaks.values()])
 
 
-def build_null(null: Mapping[int, Leak]) -> pa.Table:
-    """The sequences of the null distribution, without their texts, those that leak most first."""
+def build_null_table(null: Mapping[int, Leak]) -> pa.Table:
+    """The table of the sequences of the null distribution, without texts, those that leak most first."""
     rows = [
         {
             "user": leak.user,
             "words": leak.words,
-            "epsilon": _to_number(leak.epsilon),
-            "epsilon_sum": _to_number(leak.gain),
+            "epsilon": _to_cell(leak.epsilon),
+            "epsilon_sum": _to_cell(leak.gain),
         }
-        for leak in sorted(null.values(), key=lambda each: (_rank(each), each.user, each.text))
+        for leak in sorted(null.values(), key=lambda each: (_get_leak_sort_key(each), each.user, each.text))
     ]
     kinds = [("user", pa.string()), ("words", pa.int64()), ("epsilon", pa.float64()), ("epsilon_sum", pa.float64())]
     return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
 
 
-def _group(name: str, pairs: Iterable[tuple[int, Leak]]) -> pa.Table:
-    """Sequences, users and epsilons of each group, in ascending order."""
+def _build_group_table(name: str, pairs: Iterable[tuple[int, Leak]]) -> pa.Table:
+    """A table of sequences, users and epsilons of each group of leaks, in ascending order."""
     groups: dict[int, list[Leak]] = {}
     for key, leak in pairs:
         groups.setdefault(key, []).append(leak)
     rows = [
-        {name: key, "sequences": len(each), "users": len({leak.user for leak in each}), **_summarise(each)}
+        {name: key, "sequences": len(each), "users": len({leak.user for leak in each}), **_summarise_epsilons(each)}
         for key, each in sorted(groups.items())
     ]
     whole = [(column, pa.int64()) for column in (name, "sequences", "users")]
@@ -122,8 +124,8 @@ def _group(name: str, pairs: Iterable[tuple[int, Leak]]) -> pa.Table:
 _SUMMARY = ("epsilon", "epsilon_median", "epsilon_p99", "epsilon_sum")
 
 
-def _summarise(leaks: Iterable[Leak]) -> dict[str, float | None]:
-    """The largest epsilon of some sequences, the median, the 99th percentile, and the largest sum."""
+def _summarise_epsilons(leaks: Iterable[Leak]) -> dict[str, float | None]:
+    """Columns of a table that summarise leaks: the largest, median and 99th percentile of epsilon, the largest sum."""
     known = [leak for leak in leaks if not math.isnan(leak.gain)]
     if not known:
         return dict.fromkeys(_SUMMARY)
@@ -133,7 +135,7 @@ def _summarise(leaks: Iterable[Leak]) -> dict[str, float | None]:
 
 
 def _round_up_to_power(times: int) -> int:
-    """The next power of two.
+    """The next power of two: the row of the table of times that a sequence belongs to.
 
     >>> [_round_up_to_power(times) for times in (1, 2, 3, 9)]
     [1, 2, 4, 16]
@@ -141,21 +143,21 @@ def _round_up_to_power(times: int) -> int:
     return 1 << (times - 1).bit_length()
 
 
-def _find_largest(values: Iterable[float]) -> float | None:
-    """The largest number; None if there is none."""
+def _find_largest_cell(values: Iterable[float]) -> float | None:
+    """The largest number as a cell of a table; null if there is none."""
     return max((value for value in values if not math.isnan(value)), default=None)
 
 
-def _to_number(value: float) -> float | None:
-    """A number as a table has it: null where there is none."""
+def _to_cell(value: float) -> float | None:
+    """A number as a cell of a table: null where there is none."""
     return None if math.isnan(value) else value
 
 
-def _to_sort_key(value: Any) -> float:
-    """A number to sort by; below all where there is none."""
+def _get_cell_sort_key(value: Any) -> float:
+    """By what rows of a table are sorted; below all where there is no number."""
     return -math.inf if value is None else float(value)
 
 
-def _rank(leak: Leak) -> tuple[float, int]:
-    """What leaks most comes first."""
-    return (-_to_sort_key(_to_number(leak.gain)), -leak.words)
+def _get_leak_sort_key(leak: Leak) -> tuple[float, int]:
+    """By what rows of a table are sorted: what leaks most comes first."""
+    return (-_get_cell_sort_key(_to_cell(leak.gain)), -leak.words)

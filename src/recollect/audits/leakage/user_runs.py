@@ -1,8 +1,4 @@
-"""Scores of users: the largest leak in one sequence, from all of their texts or from the first words of some.
-
-The score is a maximum, and a maximum grows with the amount it is taken over. So users are compared from equal amounts:
-every run is kept with its place in its record, and records may be left out or end early.
-"""
+"""The runs of each user, and the user's score: the largest leak in one of them, from all texts or from first words."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.audits.common.amounts import Piece, Unit
-from recollect.audits.leakage.epsilon import PredictedRuns
+from recollect.audits.leakage.predicted_runs import PredictedRuns
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.periods import Period, period_of
 
@@ -151,7 +147,7 @@ class RunRule:
 def collect_user_runs(
     corpus: Corpus, users: tuple[str, ...], read: PredictedRuns, unique: NDArray[np.bool_], rule: RunRule
 ) -> UserRuns:
-    """The runs of some users that are theirs alone.
+    """The predicted runs of some users that are theirs alone, by which users are scored.
 
     Args:
         corpus: Their records, in the order in which they were read.
