@@ -18,7 +18,7 @@ import torch
 
 from recollect.audits.exposure.prefix_tree import PrefixTree
 from recollect.audits.exposure.rank_counting import BATCH, count_rank
-from recollect.audits.exposure.shortest_path import find_shortest_paths
+from recollect.audits.exposure.search import search_shortest_paths
 from recollect.corpora.canaries.formats import parse_format
 from recollect.models.architectures import RecurrentConfig, RecurrentLM
 from recollect.models.causal import Causal
@@ -74,7 +74,7 @@ def memorised(ref: str, written: str, text: str) -> None:
         f"{time.monotonic() - began:.1f} s"
     )
     began = time.monotonic()
-    found = find_shortest_paths(PrefixTree(model.stepper(), parse_format(written)), 1, max_steps=100_000)  # type: ignore[attr-defined]
+    found = search_shortest_paths(PrefixTree(model.stepper(), parse_format(written)), 1, max_steps=100_000)  # type: ignore[attr-defined]
     right = bool(found.secrets) and found.secrets[0].text == text
     print(
         f"shortest path: {'the secret' if right else 'something else'}, proven: {found.proven == 1}, "

@@ -17,13 +17,13 @@ from recollect import labels
 from recollect.audits.exposure.log_perplexity import build_draws_corpus
 from recollect.audits.exposure.secrets import Secret
 from recollect.audits.leakage.reference_models import LEFT_OUT, RETRAINED, assign_folds
-from recollect.audits.membership.fleet import build_reference_cohorts, build_shadow_cohorts
-from recollect.audits.provenance.frequencies import Frequencies
+from recollect.audits.membership.shadow_models import build_reference_cohorts, build_shadow_cohorts
 from recollect.audits.provenance.queries import Selector
-from recollect.audits.provenance.reference import divide_reference
+from recollect.audits.provenance.reference_users import divide_reference
+from recollect.audits.provenance.word_frequencies import Frequencies
 from recollect.audits.registry import AUDITS
-from recollect.audits.removal.calibrated import sample_records
-from recollect.audits.removal.scores import _toss_coins
+from recollect.audits.removal.confidence_scores import _draw_model_of_each_pair
+from recollect.audits.removal.safeguards import sample_guarded_records
 from recollect.corpora import synthetic
 from recollect.corpora.canaries.insertion import CanarySettings, plant
 from recollect.corpora.corpus import Corpus
@@ -224,8 +224,8 @@ VALUES = {
     "perceptron": lambda: blank(architectures.PerceptronConfig(inputs=4, hidden=(3,))),
     "recipes": lambda: {name: load_recipe(name).digest for name in sorted(list_builtin_recipes())},
     "divisions": lambda: digest(divisions()),
-    "shift": lambda: [record.id for record in sample_records(NOTES)][:5],
-    "coins": lambda: _toss_coins(USERS[:3], 4).astype(int).tolist(),
+    "shift": lambda: [record.id for record in sample_guarded_records(NOTES)][:5],
+    "coins": lambda: _draw_model_of_each_pair(USERS[:3], 4).astype(int).tolist(),
     "queries": lambda: ordered()[:5],
     "random secrets": lambda: build_draws_corpus([SECRET], "causal", draws=3, seed=0).digest,
     "evaluation": evaluated,

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from scores import Stored
 
 from recollect.audits.removal.audit import RemovalAudit
-from recollect.audits.removal.calibrated import SetEvidence, build_mixture, compare_scores, compute_probabilities
+from recollect.audits.removal.calibrated import SetEvidence, compute_set_p_values
+from recollect.audits.removal.confidence_scores import MEMBERS, CalibrationScores, UnitScores, _average_counted_scores
 from recollect.audits.removal.decisions import decide_set
-from recollect.audits.removal.likelihood import MemberLikelihood, fit_likelihood
+from recollect.audits.removal.member_likelihood import MemberLikelihood, compute_probabilities, fit_likelihood
+from recollect.audits.removal.mixture import build_mixture
 from recollect.audits.removal.neighbours import Neighbours
-from recollect.audits.removal.scores import MEMBERS, CalibrationScores, UnitScores, _average_rows
 from recollect.errors import NotEnoughData
 from recollect.results.result import Placebo
 from recollect.signals.evidence import AUDITED, CONTROLS
@@ -67,7 +68,7 @@ class Training:
         sides = self._score_sides(known, drawn, rng)
         scores = known.scores
         near = self._build_neighbours(drawn) if self.images else None
-        above, below = compare_scores(sides[0], sides[1], near, seed=int(rng.integers(2**31)))
+        above, below = compute_set_p_values(sides[0], sides[1], near, seed=int(rng.integers(2**31)))
         evidence = SetEvidence(
             unit="record",
             scores=scores,
@@ -96,17 +97,20 @@ class Training:
         audited = compute_logit(np.concatenate([self.stored[name][rows] for name, rows in drawn]))
         models = audited.shape[1] - 1
         coins = np.repeat(rng.integers(0, 2, (len(audited), models // 2)), 2, axis=1) == np.arange(models) % 2
-        values = known.likelihood.compute_probability(audited[:, 0], _average_rows(audited[:, 1:], coins))
+        values = known.likelihood.compute_probability(audited[:, 0], _average_counted_scores(audited[:, 1:], coins))
         return _name(values, "a"), known.controls, known.members
 
     def _build_scores(self, kept: NDArray[np.int64]) -> Known:
         """What some of the controls show."""
         controls, member = compute_logit(self.stored["controls"][kept]), self.stored["member"][kept]
         models = member.shape[1]
-        difficulty = _average_rows(controls[:, 1:], ~member)
+        difficulty = _average_counted_scores(controls[:, 1:], ~member)
         names = np.array([f"c{i:05d}" for i in kept])
         inside, outside = (_collect(controls[:, 1:], chosen, names) for chosen in (member, ~member))
-        others = [_average_rows(controls[:, 1:], ~member & (np.arange(models) // 2 != i // 2)) for i in range(models)]
+        others = [
+            _average_counted_scores(controls[:, 1:], ~member & (np.arange(models) // 2 != i // 2))
+            for i in range(models)
+        ]
         unseen = Scores(tuple(names), tuple(names), controls[:, 0])
         calibration = CalibrationScores(
             confidence=controls[:, 1:].ravel(), difficulty=np.stack(others, axis=1).ravel(), member=member.ravel()

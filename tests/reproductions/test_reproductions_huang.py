@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recollect.audits.removal.ema import compute_rho
+from recollect.audits.removal.ema import compute_ema_rho
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def fewest_misses(size):
     """How many records of a set must fail all thresholds for EMA to call it removed."""
-    return next(missed for missed in range(size + 1) if compute_rho(np.arange(size) >= missed) <= 0.1)
+    return next(missed for missed in range(size + 1) if compute_ema_rho(np.arange(size) >= missed) <= 0.1)
 
 
 def test_the_documentation_says_how_many_records_ema_needs_to_reject_a_small_set():
@@ -27,7 +27,7 @@ def test_the_documentation_says_how_many_records_ema_needs_to_reject_a_small_set
 
 
 def test_no_votes_at_all_are_enough_to_reject_the_smallest_set():
-    assert compute_rho(np.zeros(5, dtype=np.bool_)) == 0
+    assert compute_ema_rho(np.zeros(5, dtype=np.bool_)) == 0
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from laboratory import Laboratory
 from scipy import special
 from tables import MNIST, XRAY, Part, calibration_of, queries, target_of
 
-from recollect.audits.removal.ks import measure_distance
+from recollect.audits.removal.ks import measure_ks_distance
 from recollect.models.loader import load_model
 
 
@@ -42,7 +42,7 @@ def _of(lab: Laboratory, part: Part, seed: int) -> Iterator[Figure]:
     logits = {who: held(load_model(folder), query).whole.logits for who, folder in folders.items()}
     found = {who: np.asarray(each, dtype=np.float64) for who, each in logits.items() if each is not None}
     for who in ("target", "calibration model"):
-        apart = measure_distance(found[who], found["query model"])
+        apart = measure_ks_distance(found[who], found["query model"])
         yield Figure(f"{name}: KS distance of {who} and query model", None, apart)
     sides = {who: special.softmax(each, axis=1).ravel() for who, each in found.items()}
     cumulative(sides, "class probability", lab.work / "results" / f"figure3-{part.name}.svg")

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from recollect.audits.exposure.decisions import decide
-from recollect.audits.exposure.measurement import Measurement
+from recollect.audits.exposure.exposure_measurement import Measurement
 from recollect.audits.exposure.secrets import Secret
 
 

@@ -12,8 +12,13 @@ from hypothesis import strategies as st
 
 from recollect.audits.exposure.prefix_tree import SLACK, PrefixTree
 from recollect.audits.exposure.rank_counting import count_rank
-from recollect.audits.exposure.search import draw_choices, sample_secrets, search_beam, search_exhaustively
-from recollect.audits.exposure.shortest_path import find_shortest_paths
+from recollect.audits.exposure.search import (
+    draw_choices,
+    search_beam,
+    search_by_sampling,
+    search_exhaustively,
+    search_shortest_paths,
+)
 from recollect.corpora.canaries.formats import compute_check_digit, parse_format
 from recollect.corpora.record import Record
 from recollect.errors import ModelError, PlanError
@@ -166,7 +171,7 @@ def test_the_shortest_paths_are_the_most_likely_secrets_in_order(name, written, 
     model = model_of(name, seed=3)
     costs = every_cost(model, written)
     top = min(10, len(costs))
-    found = find_shortest_paths(tree_of(model, written), top, max_steps=ENOUGH, batch=batch)
+    found = search_shortest_paths(tree_of(model, written), top, max_steps=ENOUGH, batch=batch)
     brute = every_secret(name, written)
     expected = sorted(costs, key=costs.__getitem__)[:top]
     read = str.lower if name == "words" else str
@@ -183,7 +188,7 @@ def test_the_shortest_paths_are_the_most_likely_secrets_in_order(name, written, 
 def test_what_is_called_proven_is_so_when_the_budget_ends(seeds, data, budget):
     model, written = model_of("characters", seed=data.draw(seeds)), "my pin is {digits:3}"
     costs = every_cost(model, written)
-    found = find_shortest_paths(tree_of(model, written), 10, max_steps=budget, batch=4)
+    found = search_shortest_paths(tree_of(model, written), 10, max_steps=budget, batch=4)
     expected = sorted(costs, key=costs.__getitem__)
     assert found.steps <= budget
     assert [secret.text for secret in found.secrets[: found.proven]] == expected[: found.proven]
@@ -207,14 +212,14 @@ def test_known_text_between_and_after_the_slots_counts():
 
 def test_cards_are_walked_through_to_their_check_digit():
     model = model_of("characters")
-    found = find_shortest_paths(tree_of(model, "{card}"), 3, max_steps=20_000)
+    found = search_shortest_paths(tree_of(model, "{card}"), 3, max_steps=20_000)
     assert len(found.secrets) == 3
     assert all(secret.text[-1] == compute_check_digit(secret.text[:-1]) for secret in found.secrets)
 
 
 def test_a_wide_beam_finds_the_most_likely_and_a_narrow_one_reads_little():
     model, written = model_of("characters"), "my pin is {digits:3}"
-    best = find_shortest_paths(tree_of(model, written), 5, max_steps=ENOUGH)
+    best = search_shortest_paths(tree_of(model, written), 5, max_steps=ENOUGH)
     wide = search_beam(tree_of(model, written), 5, width=1000, max_steps=ENOUGH)
     narrow = search_beam(tree_of(model, written), 5, width=2, max_steps=ENOUGH)
     assert [secret.text for secret in wide.secrets] == [secret.text for secret in best.secrets]
@@ -234,7 +239,7 @@ def test_sampling_draws_each_secret_as_often_as_the_model_would_write_it():
         counts[tree.spell(-1, int(complete.piece[i]))] += 1
     assert not len(children)
     assert np.array(list(counts.values())) / 20_000 == pytest.approx(weights / weights.sum(), abs=0.015)
-    found = sample_secrets(tree_of(model, "my pin is {digits:2}"), 5, rng, max_steps=3000)
+    found = search_by_sampling(tree_of(model, "my pin is {digits:2}"), 5, rng, max_steps=3000)
     assert [s.cost for s in found.secrets] == sorted(s.cost for s in found.secrets)
     assert len({s.text for s in found.secrets}) == 5
 

@@ -1,4 +1,4 @@
-"""Predicted runs: words against regular expressions, runs against a twin that looks at every character, and their store."""
+"""Predicted runs: words against regular expressions, runs against a twin by character, their store against a list."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from recollect.audits.membership.audit import MembershipAudit
-from recollect.audits.membership.epsilon import CANARIES
+from recollect.audits.membership.epsilon_bounds import CANARIES
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.canaries.manifest import Canaries, Canary
 from recollect.corpora.cohorts import Cohorts

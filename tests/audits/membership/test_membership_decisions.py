@@ -8,8 +8,8 @@ from recollect.audits.membership.decisions import (
     decide,
     decide_outcome,
     find_threshold,
-    flag,
-    identify,
+    flag_at_rate,
+    identify_candidates,
 )
 from recollect.signals.scores import Scores
 from recollect.stats import benjamini_hochberg, conformal_p, holm, mann_whitney
@@ -40,7 +40,7 @@ def test_the_threshold_is_the_score_that_must_be_exceeded():
         limit = find_threshold(controls, rate)
         tested = np.linspace(-1, 6, 200)
         assert ((conformal_p(tested, controls) <= rate) == (tested > limit)).all()
-        assert (flag(scores(tested), controls, rate) == (tested > limit)).all()
+        assert (flag_at_rate(scores(tested), controls, rate) == (tested > limit)).all()
 
 
 @pytest.mark.parametrize(("each", "chosen"), [(1, "benjamini-hochberg"), (2, "holm")])
@@ -86,7 +86,7 @@ def test_the_whole_level_is_used_and_no_more(design):
         candidates, controls = draw_world(rng, design)
         p, decisions, _ = combine(candidates, controls, seed=i)
         found += p <= 0.2
-        named += identify(decisions, p, alpha=0.2)[1].any()
+        named += identify_candidates(decisions, p, alpha=0.2)[1].any()
     assert binomial_p(found, runs, 0.2) > 0.001
     assert binomial_p(named, runs, 0.2) > 0.001
     # Holm over the two tests would find 0.1 to 0.15
@@ -98,7 +98,7 @@ def test_whoever_is_identified_is_found_and_the_told_p_values_say_so():
     for _ in range(15):
         candidates = scores(np.concatenate([rng.normal(4, 1, 2), rng.normal(-1, 1, 18)]))
         p, found, _ = combine(candidates, scores(rng.normal(0, 1, 80), name="c"))
-        told, identified = identify(found, p, alpha=0.05)
+        told, identified = identify_candidates(found, p, alpha=0.05)
         assert identified.tolist() == (told <= 0.05).tolist()
         assert not identified.any() or p <= 0.05
         assert (told >= found.corrected).all()

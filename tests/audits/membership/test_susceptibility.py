@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from recollect.audits.membership.audit import MembershipAudit
-from recollect.audits.membership.features import extract_features
-from recollect.audits.membership.susceptibility import predict_detection
+from recollect.audits.membership.susceptibility import extract_features, predict_susceptibility
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.partitions import draw_groups
 from recollect.corpora.record import Record
@@ -44,7 +43,7 @@ def marked(records):
 
 def predicted(detected, members, **more):
     settings = {"embedder": None, "seed": 0, "confidence": 0.95, **more}
-    return predict_detection(members, detected, texts(60, seed=2), **settings)
+    return predict_susceptibility(members, detected, texts(60, seed=2), **settings)
 
 
 def test_features_count_what_they_are_named_after():

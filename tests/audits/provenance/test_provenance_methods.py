@@ -8,9 +8,9 @@ from scipy import stats
 from sklearn.svm import LinearSVC
 
 from recollect.audits.provenance import calibrated
-from recollect.audits.provenance.alignment import WordRanks
-from recollect.audits.provenance.calibrated import ASPECT, CalibratedScorer, find_quantiles, group_alike
-from recollect.audits.provenance.histogram import Histogram, find_bins
+from recollect.audits.provenance.calibrated import ASPECT, CalibratedScorer, compute_quantiles, group_similar_words
+from recollect.audits.provenance.histogram import Histogram, find_histogram_bins
+from recollect.audits.provenance.word_alignment import WordRanks
 from recollect.errors import NotEnoughData
 from recollect.testing.refusals import refused
 
@@ -49,7 +49,7 @@ def test_histograms_agree_with_counting_by_hand(k, most):
 
 
 def test_the_last_rank_is_not_dropped_and_what_is_not_shown_has_its_own_place():
-    assert find_bins(np.array([1.0, 1000, 2000, np.inf]), 10, 1000).tolist() == [0, 9, 9, 10]
+    assert find_histogram_bins(np.array([1.0, 1000, 2000, np.inf]), 10, 1000).tolist() == [0, 9, 9, 10]
 
 
 def test_shadows_that_saw_everybody_they_are_scored_about_teach_nothing():
@@ -75,7 +75,7 @@ def test_plain_counts_are_what_the_paper_prints():
 
 def test_quantiles_are_mid_ranks():
     values = np.random.default_rng(2).integers(0, 9, 50).astype(float)
-    np.testing.assert_allclose(find_quantiles(values), (stats.rankdata(values) - 0.5) / 50)
+    np.testing.assert_allclose(compute_quantiles(values), (stats.rankdata(values) - 0.5) / 50)
 
 
 def memory(seed, learnt=2.0, users=40, each=60, models=5):
@@ -127,7 +127,7 @@ def test_evidence_agrees_with_the_slow_way(k, monkeypatch):
 def test_words_that_are_equally_frequent_and_hard_are_compared_with_each_other():
     rng = np.random.default_rng(4)
     frequency, hardness = rng.integers(0, 30, 5000).astype(float), rng.integers(0, 7, 5000).astype(float)
-    group = group_alike(frequency, hardness)
+    group = group_similar_words(frequency, hardness)
     for pair in set(zip(frequency, hardness, strict=True)):
         assert len(set(group[(frequency == pair[0]) & (hardness == pair[1])])) == 1
     assert len(set(group)) > 40

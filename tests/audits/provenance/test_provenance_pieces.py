@@ -4,11 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from recollect.audits.provenance.alignment import align_words
 from recollect.audits.provenance.audit import ProvenanceAudit
-from recollect.audits.provenance.pieces import build_pieces, cut_pieces, find_text
-from recollect.audits.provenance.queries import CALIBRATION, CALIBRATION_PIECES, PIECES, QUERIES, choose_queries
-from recollect.audits.provenance.reference import divide_reference
+from recollect.audits.provenance.queries import (
+    CALIBRATION,
+    CALIBRATION_PIECES,
+    PIECES,
+    QUERIES,
+    build_piece_queries,
+    choose_queries,
+    cut_pieces,
+    find_text_of_piece,
+)
+from recollect.audits.provenance.reference_users import divide_reference
+from recollect.audits.provenance.word_alignment import align_words
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -36,19 +44,19 @@ def test_a_piece_begins_after_every_half_of_its_width_but_not_where_the_text_doe
 
 def test_what_was_asked_already_is_not_asked_again():
     found = cut_pieces(written("a b c d e", "z z c d e", "c d e", "y y e e e"), 4)
-    assert [(find_text(piece), piece.text) for piece in found] == [(3, "e e e")]
+    assert [(find_text_of_piece(piece), piece.text) for piece in found] == [(3, "e e e")]
 
 
 def test_pieces_are_distinguished_and_their_texts_found_whatever_people_are_called():
     texts = {"a": written("a b c d", user="a"), "a/0": written("x y c d", "p q r s", user="a/0")}
-    corpus = build_pieces(texts, 2, 4, name="pieces")
+    corpus = build_piece_queries(texts, 2, 4, name="pieces")
     assert len({piece.id for piece in corpus}) == 3
-    assert [(piece.user, find_text(piece), piece.text) for piece in corpus] == [
+    assert [(piece.user, find_text_of_piece(piece), piece.text) for piece in corpus] == [
         ("a", 0, "c d"),
         ("a/0", 0, "c d"),
         ("a/0", 1, "r s"),
     ]
-    assert [find_text(piece) for piece in build_pieces(texts, 1, 4, name="pieces")] == [0, 0]
+    assert [find_text_of_piece(piece) for piece in build_piece_queries(texts, 1, 4, name="pieces")] == [0, 0]
 
 
 def planned(**settings):
@@ -80,13 +88,13 @@ def gather(audit, world, target):
 def test_a_piece_adds_looks_at_words_of_the_text_that_it_is_cut_from():
     evidence = gather(ProvenanceAudit(**SETTINGS), WORLD, WORLD.build_memoriser())
     whole = align_words(evidence, QUERIES, [TARGET])
-    again = whole.add_pieces(align_words(evidence, PIECES, [TARGET], text_of=find_text))
+    again = whole.add_pieces(align_words(evidence, PIECES, [TARGET], text_of=find_text_of_piece))
     assert len(again) > len(whole)
     for code, user in enumerate(whole.users):
         theirs = [record for record in evidence.corpora[QUERIES] if record.user == user]
         for place in range(int(whole.texts[code])):
             seen, more = (int(((each.user == code) & (each.text == place)).sum()) for each in (whole, again))
-            cut = [piece for piece in cut_pieces(theirs, 4) if find_text(piece) == place]
+            cut = [piece for piece in cut_pieces(theirs, 4) if find_text_of_piece(piece) == place]
             assert more - seen == sum(len(aligned_words(evidence, piece)) for piece in cut)
     np.testing.assert_array_equal(again.texts, whole.texts)
     np.testing.assert_array_equal(again.unknown, whole.unknown)

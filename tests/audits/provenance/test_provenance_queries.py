@@ -6,9 +6,9 @@ from typing import get_args
 import pytest
 
 from recollect.audits.provenance.audit import ProvenanceAudit
-from recollect.audits.provenance.frequencies import Frequencies, read_shadow_texts
 from recollect.audits.provenance.queries import (
     CALIBRATION,
+    PERSON,
     QUERIES,
     TRAINING,
     Select,
@@ -16,8 +16,8 @@ from recollect.audits.provenance.queries import (
     build_queries,
     choose_queries,
 )
-from recollect.audits.provenance.reference import divide_reference
-from recollect.audits.provenance.words import PERSON
+from recollect.audits.provenance.reference_users import divide_reference
+from recollect.audits.provenance.word_frequencies import Frequencies, read_shadow_texts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData, PlanError

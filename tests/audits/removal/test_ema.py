@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from scipy import stats
 
-from recollect.audits.removal.ema import compute_rho, find_thresholds
+from recollect.audits.removal.ema import compute_ema_rho, find_thresholds
 from recollect.stats.roc import best_threshold
 from recollect.testing.refusals import refused
 
@@ -68,19 +68,19 @@ def test_classes_have_thresholds_of_their_own_and_rare_ones_share_the_global():
 def test_the_printed_scores_come_out(ones, zeros, printed):
     # the values of Tables 5 and 6: one of fifty, one and two of five, one of twenty
     votes = np.array([True] * ones + [False] * zeros)
-    assert round(compute_rho(votes), 2) == printed
+    assert round(compute_ema_rho(votes), 2) == printed
 
 
 def test_votes_without_variance_have_a_score():
-    assert compute_rho(np.ones(7, dtype=bool)) == compute_rho(np.ones(7, dtype=bool), test="ks") == 1.0
-    assert compute_rho(np.zeros(7, dtype=bool)) == 0.0
+    assert compute_ema_rho(np.ones(7, dtype=bool)) == compute_ema_rho(np.ones(7, dtype=bool), test="ks") == 1.0
+    assert compute_ema_rho(np.zeros(7, dtype=bool)) == 0.0
     with refused("too_few_votes"):
-        compute_rho(np.ones(1, dtype=bool))
+        compute_ema_rho(np.ones(1, dtype=bool))
 
 
 def test_the_other_test_is_kolmogorov_smirnov():
     votes = np.array([True] * 30 + [False] * 10)
-    assert compute_rho(votes, test="ks") == stats.ks_2samp(votes.astype(float), np.ones(40)).pvalue
+    assert compute_ema_rho(votes, test="ks") == stats.ks_2samp(votes.astype(float), np.ones(40)).pvalue
 
 
 @pytest.mark.parametrize("test", ["t", "ks"])
@@ -88,4 +88,4 @@ def test_no_score_comes_with_a_warning(test):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for zeros in (1, 17, 40, 200, 1999):
-            compute_rho(np.arange(2000) >= zeros, test=test)
+            compute_ema_rho(np.arange(2000) >= zeros, test=test)

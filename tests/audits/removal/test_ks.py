@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recollect.audits.removal.ks import compute_rho, measure_distance
+from recollect.audits.removal.ks import compute_ks_rho, measure_ks_distance
 from recollect.testing.refusals import refused
 
 
@@ -18,9 +18,9 @@ def naive_distance(one, other):
 def test_the_ratio_is_that_of_the_distances_of_all_class_probabilities():
     rng = np.random.default_rng(0)
     target, calibration, query = rng.normal(size=(3, 20, 4)) * np.array([1.0, 3.0, 2.0])[:, None, None]
-    assert measure_distance(target, query) == pytest.approx(naive_distance(target, query))
-    assert compute_rho(target, calibration, query) == pytest.approx(
+    assert measure_ks_distance(target, query) == pytest.approx(naive_distance(target, query))
+    assert compute_ks_rho(target, calibration, query) == pytest.approx(
         naive_distance(target, query) / naive_distance(calibration, query)
     )
     with refused("identical_models"):
-        compute_rho(target, query, query)
+        compute_ks_rho(target, query, query)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from recollect.audits.removal.neighbours import PEERS, find_neighbours, find_smallest
+from recollect.audits.removal.neighbours import PEERS, find_neighbours, find_smallest_distances
 from recollect.stats.significance import binomial_p
 
 
@@ -31,7 +31,9 @@ def test_neighbours_are_those_of_all_pairs(images):
 )
 def test_the_smallest_are_those_of_a_stable_sort(count, rows):
     table = np.array(rows, dtype=np.float64).reshape(-1, 5)
-    assert find_smallest(table, count).tolist() == np.argsort(table, axis=1, kind="stable")[:, :count].tolist()
+    assert (
+        find_smallest_distances(table, count).tolist() == np.argsort(table, axis=1, kind="stable")[:, :count].tolist()
+    )
 
 
 def test_records_like_no_control_are_far_and_alike_ones_hardly_ever(images):

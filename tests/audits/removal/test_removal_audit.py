@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from recollect.audits.removal.audit import RemovalAudit
-from recollect.audits.removal.scores import UnitScores
+from recollect.audits.removal.confidence_scores import UnitScores
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record

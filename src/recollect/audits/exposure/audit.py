@@ -9,6 +9,7 @@ import numpy as np
 
 from recollect.audits.audit import Needs
 from recollect.audits.exposure.decisions import decide
+from recollect.audits.exposure.exposure_measurement import Measurer, Method
 from recollect.audits.exposure.log_perplexity import (
     DRAWS,
     SECRETS,
@@ -16,7 +17,6 @@ from recollect.audits.exposure.log_perplexity import (
     build_secrets_corpus,
     compute_log_perplexities,
 )
-from recollect.audits.exposure.measurement import Measurer, Method
 from recollect.audits.exposure.result import build_result
 from recollect.audits.exposure.secrets import Secret, find_secrets, parse_given, read_planted
 from recollect.audits.exposure.view import CANARIES, PRESENTATION, VERB
@@ -110,7 +110,7 @@ class ExposureAudit:
         scores = compute_log_perplexities(evidence, secrets)
         measurer = Measurer(
             method=self.method,
-            stepper=_get_stepper(evidence),
+            stepper=_get_target_stepper(evidence),
             max_steps=self.max_steps,
             folder=workspace.folder,
             progress=workspace.progress,
@@ -151,7 +151,7 @@ _SOURCES = (
 )
 
 
-def _get_stepper(evidence: Evidence) -> Stepper | None:
-    """The target step by step, if it shows steps."""
+def _get_target_stepper(evidence: Evidence) -> Stepper | None:
+    """The target of an exposure audit step by step, if it shows steps."""
     target = evidence.models[TARGET]
     return target.stepper() if target.access.steps and isinstance(target, Steppable) else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.exposure.measurement import Measurement
+from recollect.audits.exposure.exposure_measurement import Measurement
 from recollect.stats.comparisons import mann_whitney
 from recollect.stats.significance import conformal_p, holm
 
@@ -41,7 +41,7 @@ class Decisions:
 
 
 def decide(rows: Sequence[Measurement], *, alpha: float, at_random: bool) -> Decisions:
-    """Test secrets against random draws, and against controls where there are some.
+    """Decide which secrets are memorised: test them against random draws, and against controls where there are some.
 
     Args:
         rows: All secrets that were measured, controls included.
@@ -52,7 +52,7 @@ def decide(rows: Sequence[Measurement], *, alpha: float, at_random: bool) -> Dec
     controls = tuple(row for row in rows if row.secret.is_control)
     times = sorted({row.secret.planted for row in secrets if row.secret.planted is not None})
     groups = {planted: tuple(row for row in secrets if row.secret.planted == planted) for planted in times}
-    p = [_compare(group, controls) for group in groups.values()] if controls else []
+    p = [_compare_with_controls(group, controls) for group in groups.values()] if controls else []
     return Decisions(
         secrets=secrets,
         controls=controls,
@@ -64,7 +64,7 @@ def decide(rows: Sequence[Measurement], *, alpha: float, at_random: bool) -> Dec
     )
 
 
-def _compare(planted: Sequence[Measurement], controls: Sequence[Measurement]) -> float:
+def _compare_with_controls(planted: Sequence[Measurement], controls: Sequence[Measurement]) -> float:
     """A p-value for "the planted secrets rank like the controls", valid for any model: both are random."""
     ours, theirs = ([row.exposure_bits for row in rows] for rows in (planted, controls))
     if len(ours) > 1 and len(theirs) > 1:

@@ -9,10 +9,15 @@ import numpy as np
 
 from recollect.audits.audit import Needs
 from recollect.audits.exposure.prefix_tree import PrefixTree
-from recollect.audits.exposure.replay import resume_stepper
 from recollect.audits.exposure.result import build_extraction_result
-from recollect.audits.exposure.search import SearchResult, sample_secrets, search_beam, search_exhaustively
-from recollect.audits.exposure.shortest_path import find_shortest_paths
+from recollect.audits.exposure.search import (
+    SearchResult,
+    search_beam,
+    search_by_sampling,
+    search_exhaustively,
+    search_shortest_paths,
+)
+from recollect.audits.exposure.search_journal import resume_stepper
 from recollect.audits.exposure.view import EXTRACTION_PRESENTATION, EXTRACTION_VERB
 from recollect.audits.verb import Verb
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
@@ -93,9 +98,9 @@ class ExtractionAudit:
             workspace.progress(f"{self.method}, steps", done, most)
 
         if self.method == "shortest-path":
-            return find_shortest_paths(tree, self.top, max_steps=self.max_steps, progress=progress)
+            return search_shortest_paths(tree, self.top, max_steps=self.max_steps, progress=progress)
         if self.method == "beam":
             return search_beam(tree, self.top, width=self.width, max_steps=self.max_steps, progress=progress)
         if self.method == "sampling":
-            return sample_secrets(tree, self.top, rng, max_steps=self.max_steps, progress=progress)
+            return search_by_sampling(tree, self.top, rng, max_steps=self.max_steps, progress=progress)
         return search_exhaustively(tree, self.top, max_steps=self.max_steps, progress=progress)

@@ -25,19 +25,19 @@ SECRETS, DRAWS = "secrets", "draws"
 
 
 def build_secrets_corpus(secrets: Sequence[Secret], kind: Kind) -> Corpus:
-    """The secrets as records that such a model can score."""
-    records = (_build_record(secret.id, secret.text, secret.source, kind) for secret in secrets)
+    """The secrets as records whose log-perplexity such a model can score."""
+    records = (_build_secret_record(secret.id, secret.text, secret.source, kind) for secret in secrets)
     return Corpus.of(records, name="the secrets")
 
 
 def build_draws_corpus(secrets: Sequence[Secret], kind: Kind, *, draws: int, seed: int) -> Corpus:
-    """So many random secrets of each format, drawn uniformly; the same for the same seed."""
+    """So many random secrets of each format, drawn uniformly, whose log-perplexities are the null; the same by seed."""
     records = []
     for index, example in enumerate(pick_examples(secrets)):
         rng = stream(seed, *labels.STREAM_EXPOSURE_DRAWS, example.format)
         for i in range(draws):
             text = example.parsed.draw(rng)
-            records.append(_build_record(f"{index}-{i}", text, _fill_source(example, text), kind))
+            records.append(_build_secret_record(f"{index}-{i}", text, _fill_source(example, text), kind))
     return Corpus.of(records, name="random secrets")
 
 
@@ -62,10 +62,10 @@ def compute_log_perplexities(evidence: Evidence, secrets: Sequence[Secret]) -> L
     borders = {each.kind: len(each.parsed.known_prefix) for each in examples}
     shared = dict(borders)
     # read twice from the store rather than kept in memory: there may be many formats
-    for kind, record, answers, _ in _iterate(evidence, kinds, examples):
-        shared[kind] = min(shared[kind], _find_first_start(answers, record, borders[kind]))
+    for kind, record, answers, _ in _iterate_scored_secrets(evidence, kinds, examples):
+        shared[kind] = min(shared[kind], _find_first_slot_token(answers, record, borders[kind]))
     known, drawn = dict[str, float](), {each.kind: list[float]() for each in examples}
-    for kind, record, answers, is_draw in _iterate(evidence, kinds, examples):
+    for kind, record, answers, is_draw in _iterate_scored_secrets(evidence, kinds, examples):
         bits = _compute_log_perplexity(answers, record, shared[kind])
         if is_draw:
             drawn[kind].append(bits)
@@ -74,7 +74,7 @@ def compute_log_perplexities(evidence: Evidence, secrets: Sequence[Secret]) -> L
     return LogPerplexities(secrets=known, draws={kind: np.array(bits) for kind, bits in drawn.items()})
 
 
-def _iterate(
+def _iterate_scored_secrets(
     evidence: Evidence, kinds: Mapping[str, SecretKind], examples: Sequence[Secret]
 ) -> Iterator[tuple[SecretKind, Record, Answers, bool]]:
     """Every secret and every draw: its kind, itself, the target's answers that contain it, whether it was drawn."""
@@ -84,16 +84,16 @@ def _iterate(
         yield from ((examples[int(record.id.split("-")[0])].kind, record, answers, True) for record in records)
 
 
-def _find_first_start(answers: Answers, record: Record, border: int) -> int:
-    """Where the first token begins that ends after the border."""
-    rows = _get_rows(answers, record)
+def _find_first_slot_token(answers: Answers, record: Record, border: int) -> int:
+    """Where the first token begins whose log-perplexity counts: the first that ends after the border."""
+    rows = _get_rows_of_record(answers, record)
     return int(answers.start[rows][answers.end[rows] > border].min(initial=border))
 
 
 def _compute_log_perplexity(answers: Answers, record: Record, border: int) -> float:
     """The log-perplexity of a record after the border; for masked models its energy: mean surprise times tokens."""
     assert answers.logprob is not None  # noqa: S101 - the audit needs it
-    rows = _get_rows(answers, record)
+    rows = _get_rows_of_record(answers, record)
     counted = answers.end[rows] > border
     if not counted.any() or not answers.known[rows][counted].all():
         return math.nan
@@ -101,21 +101,21 @@ def _compute_log_perplexity(answers: Answers, record: Record, border: int) -> fl
     return float(surprise.mean() * len(np.unique(answers.position[rows][counted])))
 
 
-def _get_rows(answers: Answers, record: Record) -> slice:
-    """The rows of a record."""
+def _get_rows_of_record(answers: Answers, record: Record) -> slice:
+    """The rows of a record in answers, of which a log-perplexity is made."""
     index = answers.index_of[record.digest]
     return slice(answers.offsets[index], answers.offsets[index + 1])
 
 
-def _build_record(name: str, text: str, source: str | None, kind: Kind) -> Record:
-    """A secret as a record of the kind that the model reads."""
+def _build_secret_record(name: str, text: str, source: str | None, kind: Kind) -> Record:
+    """A secret as a record of the kind that the model reads, to score its log-perplexity."""
     if kind == "seq2seq":
         return Record(id=name, source=source if source is not None else text, target=text)
     return Record(id=name, text=text)
 
 
 def _fill_source(example: Secret, text: str) -> str | None:
-    """The source that goes with a drawn target: filled in the same way, or the same for all."""
+    """The source that goes with a drawn target whose log-perplexity is scored: filled alike, or the same for all."""
     if example.source_format is None:
         return example.source
     return fill_format(example.source_format, FormatAutomaton(example.parsed).parse_values(text) or ())

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect import labels
-from recollect.audits.exposure.automaton import Flags, Integers, TokenAutomaton
+from recollect.audits.exposure.format_automaton import Flags, Integers, TokenAutomaton
+from recollect.audits.exposure.secrets import Secret
 from recollect.corpora.canaries.formats import Format
 from recollect.errors import ModelError
 from recollect.models.model import Frontier, Stepper
@@ -225,7 +226,7 @@ class PrefixTree:
 
 
 def _find_last_word(before: str) -> int:
-    """Where the last word of a text begins, with the space before it: no token reaches over that border."""
+    """Where the last word of a prefix begins, with the space before it: no token reaches over that border."""
     return max(before.rstrip().rfind(" "), 0)
 
 
@@ -251,3 +252,22 @@ class History:
             node, piece = self._table[:, node].tolist()
             path.append(piece)
         return path[::-1]
+
+
+def build_secret_tree(stepper: Stepper | None, secret: Secret) -> PrefixTree:
+    """The tree of prefixes of a secret's format.
+
+    Raises:
+        ModelError: There is none.
+    """
+    if stepper is None:
+        raise ModelError(
+            "This model does not show its probabilities step by step.", do="Use the sampled method.", code="no_steps"
+        )
+    if secret.source_format is not None:
+        raise ModelError(
+            "The secret occurs in source and target, so each candidate has a source of its own.",
+            do="Use the sampled method.",
+            code="secret_in_source",
+        )
+    return PrefixTree(stepper, secret.parsed, source=secret.source)

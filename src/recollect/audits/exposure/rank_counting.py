@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from recollect.audits.exposure.prefix_tree import SLACK, Nodes, PrefixTree
+from recollect.errors import StoreError
+from recollect.files import read_checked_json
 
 BATCH = 1024
 """Nodes read at once."""
@@ -59,12 +62,12 @@ def count_rank(
         stack.push(children)
         progress(tree.steps - began, max_steps)
     low = max(1, counted)
-    high = min(tree.size, counted + _bound_unread(tree, stack.take_rest(), limit))
+    high = min(tree.size, counted + _bound_unread_ranks(tree, stack.take_rest(), limit))
     return Rank(low=low, high=max(low, high), steps=tree.steps - began)
 
 
-def _bound_unread(tree: PrefixTree, unread: Nodes, limit: float) -> int:
-    """How many secrets within the limit there can be at most below nodes that were not read."""
+def _bound_unread_ranks(tree: PrefixTree, unread: Nodes, limit: float) -> int:
+    """How many secrets within the limit there can be at most below nodes that the count did not read."""
     if not len(unread):
         return 0
     likely = tree.automaton.nesting * np.exp2(np.minimum(limit - unread.cost, 1000.0))
@@ -100,3 +103,12 @@ class Stack:
     def take_rest(self) -> Nodes:
         """All that is left."""
         return Nodes.concatenate(self._blocks)
+
+
+def read_counted_rank(path: Path) -> Rank:
+    """A rank that was counted before, from its file."""
+    do, code = "Delete it; the rank is then counted again.", "rank_damaged"
+    try:
+        return Rank(**read_checked_json(path, do=do, code=code))
+    except TypeError as error:
+        raise StoreError(f"'{path}' is damaged: {error}.", do=do, code=code) from error

@@ -11,15 +11,15 @@ import pyarrow as pa
 
 from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.exposure.decisions import Decisions
+from recollect.audits.exposure.exposure_measurement import GOOD_FIT, Measurement, Measurements
 from recollect.audits.exposure.log_perplexity import LogPerplexities
-from recollect.audits.exposure.measurement import GOOD_FIT, Measurement, Measurements
 from recollect.audits.exposure.search import SearchResult
 from recollect.audits.exposure.verdict import (
     CERTAIN,
-    state_exposure,
-    state_extraction,
-    state_natural_exposure,
-    state_odds,
+    build_exposure_verdict,
+    build_extraction_verdict,
+    build_natural_verdict,
+    describe_odds,
 )
 from recollect.errors import NotEnoughData
 from recollect.results.result import Finding, Result
@@ -75,7 +75,7 @@ def build_result(audit: ExposureAudit, decisions: Decisions, measured: Measureme
     builder.tables["secrets"] = _build_secrets_table(audit, measured, decisions)
     builder.tables["draws"] = _build_draws_table(measured.scores)
     return builder.build(
-        verdict=state_natural_exposure(decisions.secrets) if natural else state_exposure(decisions),
+        verdict=build_natural_verdict(decisions.secrets) if natural else build_exposure_verdict(decisions),
         outcome="inconclusive" if natural else "found" if decisions.found else "not_found",
         code="natural_secrets" if natural else None,
         untested=(*_UNTESTED, *((_NATURAL,) if natural else (_GIVEN,) if audit.secrets else ())),
@@ -84,7 +84,7 @@ def build_result(audit: ExposureAudit, decisions: Decisions, measured: Measureme
 
 
 def _add_repetitions(builder: ResultBuilder, decisions: Decisions, *, natural: bool) -> None:
-    """The mean exposure by how often secrets were planted, and their tests against the controls."""
+    """The findings of mean exposure by how often secrets were planted, and their tests against the controls."""
     for times, group in decisions.by_repetitions.items():
         if len(group) > 1:
             reading = (
@@ -92,7 +92,7 @@ def _add_repetitions(builder: ResultBuilder, decisions: Decisions, *, natural: b
                 f"time{'s' * (times > 1)}; those whose rank sampling could only bound count with their lower estimate."
             )
             name = f"exposure_bits_planted_{times}"
-            builder.findings.append(Finding.of(_average(group), name=name, unit="bits", reading=reading))
+            builder.findings.append(Finding.of(_average_exposure(group), name=name, unit="bits", reading=reading))
     if decisions.by_repetitions and not decisions.controls and not natural:
         reason = "The manifest has no controls, so planted secrets can be compared with random draws only."
         builder.skip("memorisation_p", code="no_controls", reason=reason)
@@ -107,7 +107,7 @@ def _add_repetitions(builder: ResultBuilder, decisions: Decisions, *, natural: b
 
 
 def _add_notes(builder: ResultBuilder, measured: Measurements) -> None:
-    """What was not measured, and where the paper's curve does not fit or disagrees."""
+    """The notes of an exposure result: what was not measured, and where the paper's curve does not fit or disagrees."""
     if measured.unknown:
         text = f"{measured.unknown} secrets have tokens outside of the model's vocabulary and are left out."
         builder.note("unknown_secrets", text)
@@ -135,7 +135,7 @@ def _add_notes(builder: ResultBuilder, measured: Measurements) -> None:
 
 
 def _add_overall(builder: ResultBuilder, secrets: Sequence[Measurement]) -> None:
-    """What holds for all secrets together."""
+    """The findings of exposure that hold for all secrets together."""
     top = max(secrets, key=lambda row: row.exposure_bits)
     size = top.secret.parsed.size
     builder.findings.append(
@@ -156,7 +156,7 @@ def _add_overall(builder: ResultBuilder, secrets: Sequence[Measurement]) -> None
     builder.findings.append(Finding.of(first, name="first_guess", unit="share", reading=reading))
 
 
-def _average(rows: Sequence[Measurement]) -> Estimate:
+def _average_exposure(rows: Sequence[Measurement]) -> Estimate:
     """The mean exposure of secrets; without an interval where they are too few for one."""
     bits = [row.exposure_bits for row in rows]
     largest = max(*bits, *(math.log2(row.secret.parsed.size) for row in rows))
@@ -168,7 +168,7 @@ def _average(rows: Sequence[Measurement]) -> Estimate:
 
 
 def _build_secrets_table(audit: ExposureAudit, measured: Measurements, decisions: Decisions) -> pa.Table:
-    """One row per secret; its format is numbered as in the table of draws."""
+    """The table of an exposure result: one row per secret; its format is numbered as in the table of draws."""
     rows, formats = measured.rows, {kind: index for index, kind in enumerate(measured.scores.draws)}
     corrected = iter([] if decisions.p_corrected is None else decisions.p_corrected.tolist())
     p = [None if row.secret.is_control else next(corrected, None) for row in rows]
@@ -194,7 +194,7 @@ def _build_secrets_table(audit: ExposureAudit, measured: Measurements, decisions
 
 
 def _build_draws_table(scores: LogPerplexities) -> pa.Table:
-    """The log-perplexities of the random secrets, for figures of their distribution."""
+    """The table of log-perplexities of the random secrets, for figures of their distribution."""
     sizes = [len(bits) for bits in scores.draws.values()]
     return pa.table(
         {
@@ -214,7 +214,7 @@ def build_extraction_result(audit: ExtractionAudit, size: int, found: SearchResu
         bits: The log-perplexity of each secret, in the same order.
     """
     builder, listed = ResultBuilder(audit), len(found.secrets)
-    for name, value, unit, reading in _list_search_numbers(size, found, bits):
+    for name, value, unit, reading in _list_search_findings(size, found, bits):
         builder.findings.append(
             Finding(
                 name=name,
@@ -237,7 +237,7 @@ def build_extraction_result(audit: ExtractionAudit, size: int, found: SearchResu
     )
     certain = bool(bits) and bits[0] < CERTAIN
     return builder.build(
-        verdict=state_extraction(found, bits),
+        verdict=build_extraction_verdict(found, bits),
         outcome="found" if certain else "inconclusive",
         code=None if certain else "nothing_certain" if bits else "no_complete_secret",
         untested=(_UNVERIFIED,),
@@ -245,10 +245,10 @@ def build_extraction_result(audit: ExtractionAudit, size: int, found: SearchResu
     )
 
 
-def _list_search_numbers(
+def _list_search_findings(
     size: int, found: SearchResult, bits: Sequence[float]
 ) -> Iterator[tuple[str, float, str, str]]:
-    """The numbers of a search: name, value, unit, reading."""
+    """The findings of a search in an extraction result: name, value, unit, reading."""
     proven = (
         "Secrets of the list, from the top, for which it is proven that none of the format is more likely; 0 for "
         "methods that prove nothing."
@@ -259,7 +259,7 @@ def _list_search_numbers(
     yield "share_searched", found.completed / size, "share", searched
     if bits:
         best = (
-            f"Log-perplexity of the most likely secret: after the known text, the model writes it {state_odds(bits[0])}"
-            f". A space of this size has {math.log2(size):.1f} bits."
+            "Log-perplexity of the most likely secret: after the known text, the model writes it "
+            f"{describe_odds(bits[0])}. A space of this size has {math.log2(size):.1f} bits."
         )
         yield "best_bits", bits[0], "bits", best

@@ -72,7 +72,7 @@ def parse_given(format: str, secrets: Sequence[str]) -> list[Secret]:
     """
     parsed = parse_format(format)
     return [
-        Secret(id=f"secret-{i}", format=format, text=_fill_in(parsed, secret), planted=None)
+        Secret(id=f"secret-{i}", format=format, text=_fill_in_secret(parsed, secret), planted=None)
         for i, secret in enumerate(secrets)
     ]
 
@@ -109,7 +109,7 @@ def find_secrets(format: str, corpus: Corpus, *, context: int, most: int) -> tup
     return [
         Secret(
             id=f"found-{i}",
-            format=_escape(first[text]) + format,
+            format=_escape_secret(first[text]) + format,
             text=first[text] + text,
             planted=times[text],
         )
@@ -118,17 +118,17 @@ def find_secrets(format: str, corpus: Corpus, *, context: int, most: int) -> tup
 
 
 def pick_examples(secrets: Iterable[Secret]) -> list[Secret]:
-    """One secret of each kind, in order."""
+    """One secret of each kind (format and source), in order."""
     return list({secret.kind: secret for secret in reversed(list(secrets))}.values())[::-1]
 
 
-def _escape(text: str) -> str:
-    """Text as a format writes it."""
+def _escape_secret(text: str) -> str:
+    """The text of a secret as a format writes it."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _fill_in(format: Format, secret: str) -> str:
-    """The whole text of a secret."""
+def _fill_in_secret(format: Format, secret: str) -> str:
+    """The whole text of a secret that the user gives: the format, filled in with it."""
     automaton = FormatAutomaton(format)
     if automaton.parse_values(secret) is not None:
         return secret

@@ -1,20 +1,20 @@
-"""The verdicts of the exposure and the extraction audit."""
+"""The verdicts of the exposure and the extraction audit: sentences that a lawyer can read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from recollect.audits.exposure.decisions import Decisions
-from recollect.audits.exposure.measurement import Measurement
+from recollect.audits.exposure.exposure_measurement import Measurement
 from recollect.audits.exposure.search import SearchResult
 
 CERTAIN = 1.0
 """A secret of lower log-perplexity, in bits, is what the model writes more often than not."""
 
 
-def state_exposure(decisions: Decisions) -> str:
-    """Whether the model memorised some of the secrets."""
-    many, first = len(decisions.secrets), _state_first_guesses(decisions.secrets)
+def build_exposure_verdict(decisions: Decisions) -> str:
+    """The verdict on whether the model memorised some of the secrets."""
+    many, first = len(decisions.secrets), _describe_first_guesses(decisions.secrets)
     if many == 1:
         if decisions.found:
             level = f"(p < {decisions.alpha:g})"
@@ -28,18 +28,18 @@ def state_exposure(decisions: Decisions) -> str:
     return f"The model memorised secrets: {ranked} (each at p < {decisions.alpha:g}){first}."
 
 
-def state_natural_exposure(secrets: Sequence[Measurement]) -> str:
-    """The same for secrets that were not drawn at random: common ones rank high without training on them."""
+def build_natural_verdict(secrets: Sequence[Measurement]) -> str:
+    """The verdict on secrets that were not drawn at random: common ones rank high without training on them."""
     top, many = max(row.exposure_bits for row in secrets), len(secrets)
     which, them = (f"most exposed of the {many} secrets", "them") if many > 1 else ("secret", "it")
     return (
-        f"The {which} found in the corpus has {top:.1f} bits{_state_first_guesses(secrets)}; whether the model "
+        f"The {which} found in the corpus has {top:.1f} bits{_describe_first_guesses(secrets)}; whether the model "
         f"memorised {them}, or would rank such common secrets high anyway, cannot be determined from ranks alone."
     )
 
 
-def state_extraction(found: SearchResult, bits: Sequence[float]) -> str:
-    """What was extracted, and how likely the model is to write it.
+def build_extraction_verdict(found: SearchResult, bits: Sequence[float]) -> str:
+    """The verdict on what was extracted, and how likely the model is to write it.
 
     Args:
         found: What the search found.
@@ -49,17 +49,17 @@ def state_extraction(found: SearchResult, bits: Sequence[float]) -> str:
         return f"Nothing was extracted: no secret was complete after {found.steps:,} steps."
     proof = f"{found.proven} of the {len(bits)} listed are proven to be the most likely of all"
     if bits[0] < CERTAIN:
-        return f"Given the known text, the model writes one secret {state_odds(bits[0])}; {proof}."
+        return f"Given the known text, the model writes one secret {describe_odds(bits[0])}; {proof}."
     return (
-        f"The {len(bits)} most likely secrets are listed, the first of which the model writes {state_odds(bits[0])}; "
-        f"{proof}."
+        f"The {len(bits)} most likely secrets are listed, the first of which the model writes "
+        f"{describe_odds(bits[0])}; {proof}."
     )
 
 
-def state_odds(bits: float) -> str:
-    """The probability of something with a surprisal of so many bits, in words.
+def describe_odds(bits: float) -> str:
+    """In the verdict: the probability of something with a surprisal of so many bits, in words.
 
-    >>> state_odds(0.044), state_odds(24.85), state_odds(2000.0)
+    >>> describe_odds(0.044), describe_odds(24.85), describe_odds(2000.0)
     ('97 times in 100', 'once in 30,240,947 times', 'once in 2^2000 times')
     """
     if bits > 40:
@@ -70,8 +70,8 @@ def state_odds(bits: float) -> str:
     return f"once in {round(1 / probability):,} times"
 
 
-def _state_first_guesses(secrets: Sequence[Measurement]) -> str:
-    """How many secrets the model ranks first; empty if none."""
+def _describe_first_guesses(secrets: Sequence[Measurement]) -> str:
+    """In the verdict: how many secrets the model ranks first; empty if none."""
     first = sum(row.is_first_guess for row in secrets)
     if not first:
         return ""

@@ -10,17 +10,17 @@ import numpy as np
 
 from recollect.audits.audit import Needs
 from recollect.audits.common.members import find_members, has_both
+from recollect.audits.membership.candidate_scores import By
 from recollect.audits.membership.decisions import Correction
-from recollect.audits.membership.epsilon import CANARIES, CANARY_TEXTS, Claim, build_canary_corpus
-from recollect.audits.membership.fleet import (
+from recollect.audits.membership.epsilon_bounds import CANARIES, CANARY_TEXTS, Claim, build_canary_corpus
+from recollect.audits.membership.result import build_result
+from recollect.audits.membership.shadow_models import (
     POOL,
     POPULATION,
     REFERENCE_HALF,
     build_reference_cohorts,
     build_shadow_cohorts,
 )
-from recollect.audits.membership.result import build_result
-from recollect.audits.membership.scores import By
 from recollect.audits.membership.susceptibility import find_embedder
 from recollect.audits.membership.view import PRESENTATION, VERB
 from recollect.audits.verb import Verb
@@ -106,7 +106,7 @@ class MembershipAudit:
         )
         if not first.given - first.unless_members <= evidence.roles:
             return first
-        _refuse(signal, evidence)
+        _refuse_models(signal, evidence)
         known = find_members(evidence)
         if CONTROLS not in evidence.roles and not has_both(known):
             return first
@@ -163,8 +163,8 @@ class MembershipAudit:
         return corpora, train, tuple(scoring)
 
 
-def _refuse(signal: Signal, evidence: Evidence) -> None:
-    """Refuse models that the signal cannot score or compare, before any computation."""
+def _refuse_models(signal: Signal, evidence: Evidence) -> None:
+    """Refuse models that the signal of a membership audit cannot score or compare, before any computation."""
     target = evidence.models[TARGET]
     if target.kind not in signal.kinds:
         fitting = [name for name in SIGNALS.names if target.kind in SIGNALS.load(name).kinds]
@@ -176,7 +176,7 @@ def _refuse(signal: Signal, evidence: Evidence) -> None:
     find_embedder(evidence)
     for role in signal.needs:
         for name in evidence.models_of_role(role):
-            _refuse_different(target, evidence.models[name], name)
+            _refuse_different_models(target, evidence.models[name], name)
     if REFERENCE in signal.needs and not evidence.models_of_role(REFERENCE) and CONTROLS not in evidence.corpora:
         raise PlanError(
             f"The signal {signal.name!r} needs a reference model, and would train one on half of the controls; neither "
@@ -186,8 +186,8 @@ def _refuse(signal: Signal, evidence: Evidence) -> None:
         )
 
 
-def _refuse_different(target: Model, other: Model, name: str) -> None:
-    """Refuse to compare models that are scored differently."""
+def _refuse_different_models(target: Model, other: Model, name: str) -> None:
+    """Refuse a membership audit of models that are scored differently from the target."""
     if other.kind != target.kind:
         raise PlanError(
             f"The {name} is a {other.kind} model and the target a {target.kind} one: their scores are not comparable.",

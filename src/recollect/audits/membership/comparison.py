@@ -11,7 +11,8 @@ from recollect import labels
 from recollect.audits.common.amounts import Amounts, Ints, Piece, Unit
 from recollect.audits.common.matching import Cut, Matching, combine_draws, match_units
 from recollect.audits.common.prefixes import can_truncate, count_tokens, load_evidence, truncate_evidence
-from recollect.audits.membership.scores import By
+from recollect.audits.membership.candidate_scores import By
+from recollect.errors import NotEnoughData
 from recollect.signals.evidence import Evidence
 from recollect.signals.scores import Floats, Scores
 from recollect.signals.signal import Signal, compute_scores
@@ -226,13 +227,14 @@ class Comparer:
         else:
             scored = self._score_prefixes(matching, cut, above, below)
         mine, others = (
-            _average(amounts, kept, scores) for (amounts, kept, _), scores in zip(sides, scored, strict=True)
+            _average_kept_pieces(amounts, kept, scores)
+            for (amounts, kept, _), scores in zip(sides, scored, strict=True)
         )
         return mine, others
 
     def _score_prefixes(self, matching: Matching, cut: Cut, above: Side, below: Side) -> list[Scores]:
         """The scores of the beginnings that a cut keeps."""
-        kept = _list_kept(matching, cut, above, below)
+        kept = _list_kept_tokens(matching, cut, above, below)
         evidence = truncate_evidence(self._load(kept), kept)
         found = {role: compute_scores(self.signal, evidence, role) for role in kept}
         return [found[above.role], found[below.role]]
@@ -241,19 +243,29 @@ class Comparer:
 _WITHIN = "van Elteren's test of records within users"
 
 
-def _list_kept(matching: Matching, cut: Cut, above: Side, below: Side) -> dict[str, dict[str, int]]:
-    """How many tokens of each record a cut keeps, by role and id."""
+def _list_kept_tokens(matching: Matching, cut: Cut, above: Side, below: Side) -> dict[str, dict[str, int]]:
+    """How many tokens of each record a cut keeps for the comparison of candidates and controls, by role and id."""
     kept = dict[str, dict[str, int]]()
     for amounts, tokens, side in ((matching.audited, cut.audited, above), (matching.controls, cut.controls, below)):
         kept.setdefault(side.role, {}).update({amounts.pieces[i]: int(tokens[i]) for i in np.flatnonzero(tokens)})
     return kept
 
 
-def _average(amounts: Amounts, kept: Ints, scores: Scores) -> Floats:
-    """The mean score of each unit over the pieces that are kept; 0 for units of which nothing is."""
+def _average_kept_pieces(amounts: Amounts, kept: Ints, scores: Scores) -> Floats:
+    """The mean score of each unit over the pieces kept for comparison; the lowest for units of which nothing is."""
     chosen = np.array([i for i in np.flatnonzero(kept) if amounts.pieces[i] in scores], dtype=np.int64)
     values = np.array([scores[amounts.pieces[i]] for i in chosen])
     sums = np.bincount(amounts.unit_of[chosen], weights=values, minlength=len(amounts))
     counts = np.bincount(amounts.unit_of[chosen], minlength=len(amounts))
     # an empty prefix scores nothing: it counts as the lowest, and not as a zero in the midst of negative scores
     return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), -np.inf))
+
+
+def try_group_test(
+    comparer: Comparer, above: Side, below: Side, within: Sequence[tuple[Floats, Floats]] = ()
+) -> GroupTest | NotEnoughData:
+    """The test of two groups compared, or why there are too few."""
+    try:
+        return comparer.test_groups(above, below, within=within)
+    except NotEnoughData as refusal:
+        return refusal

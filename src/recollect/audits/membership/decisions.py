@@ -138,7 +138,9 @@ def decide_outcome(
     return ("found" if p <= alpha else "not_found"), p
 
 
-def identify(decisions: Decisions, outcome_p: float | None, *, alpha: float) -> tuple[Floats, NDArray[np.bool_]]:
+def identify_candidates(
+    decisions: Decisions, outcome_p: float | None, *, alpha: float
+) -> tuple[Floats, NDArray[np.bool_]]:
     """The corrected p-values as they are told, and who is identified.
 
     Where the test of all candidates together does not find anything, no single one is identified: with no member among
@@ -155,7 +157,7 @@ def identify(decisions: Decisions, outcome_p: float | None, *, alpha: float) -> 
     return told, np.asarray(told <= alpha)
 
 
-def flag(candidates: Scores, controls: Scores, rate: float) -> NDArray[np.bool_]:
+def flag_at_rate(candidates: Scores, controls: Scores, rate: float) -> NDArray[np.bool_]:
     """Which candidates score higher than all but a share `rate` of the controls, compared as they are.
 
     Raises:
@@ -165,7 +167,7 @@ def flag(candidates: Scores, controls: Scores, rate: float) -> NDArray[np.bool_]
 
 
 def find_threshold(controls: Scores, rate: float) -> float:
-    """The control's score that must be exceeded to be flagged at a rate.
+    """The score of a control that a candidate must exceed to be flagged at a rate.
 
     >>> find_threshold(Scores(("a", "b", "c"), ("a", "b", "c"), np.array([1.0, 2.0, 3.0])), 0.5)
     2.0

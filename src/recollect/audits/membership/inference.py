@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from recollect import labels
 from recollect.audits.common.duplicates import Duplicates
-from recollect.audits.membership.comparison import Comparer, GroupTest, Side, UnitTests
+from recollect.audits.membership.candidate_scores import UnitScores, find_unscored_duplicates, score_candidates
+from recollect.audits.membership.comparison import Comparer, GroupTest, Side, UnitTests, try_group_test
 from recollect.audits.membership.decisions import Decisions, combine_with_group, decide, decide_outcome
-from recollect.audits.membership.fleet import POPULATION
-from recollect.audits.membership.scores import UnitScores, find_shared_texts, score_units
+from recollect.audits.membership.shadow_models import POPULATION
 from recollect.corpora.periods import period_of
 from recollect.errors import NotEnoughData
 from recollect.results.result import Outcome
 from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
-from recollect.signals.scores import Floats, Scores
+from recollect.signals.scores import Scores
 from recollect.signals.signal import Signal
 from recollect.streams import stream
 
@@ -45,8 +45,8 @@ class Inference:
     def of(cls, audit: MembershipAudit, signal: Signal, evidence: Evidence) -> Inference:
         """The scores of all units."""
         controls = next((role for role in (POPULATION, CONTROLS) if role in evidence.corpora), None)
-        duplicates = find_shared_texts(evidence, controls)
-        records = score_units(signal, evidence, controls, by="record", duplicates=duplicates)
+        duplicates = find_unscored_duplicates(evidence, controls)
+        records = score_candidates(signal, evidence, controls, by="record", duplicates=duplicates)
         return cls(
             audit=audit,
             signal=signal,
@@ -115,7 +115,7 @@ class Inference:
         """Candidates against controls, as groups; why not, if they are too few; None without controls."""
         if self.control_side is None:
             return None
-        return _try_test(self.comparer, self.candidate_side, self.control_side)
+        return try_group_test(self.comparer, self.candidate_side, self.control_side)
 
     @cached_property
     def membership(self) -> GroupTest | NotEnoughData | None:
@@ -138,7 +138,7 @@ class Inference:
         ]
         mixed = [user for user, values in known.items() if {True, False} <= values]
         within = [self._split(self.records.candidates.select_users([user]), truth) for user in mixed]
-        return _try_test(
+        return try_group_test(
             self.comparer, sides[0], sides[1], within=[(above.values, below.values) for above, below in within]
         )
 
@@ -180,13 +180,3 @@ class Inference:
     def by_truth(self) -> bool:
         """Whether members and non-members are compared, and not candidates and controls."""
         return self.scores.complete or self.control_side is None
-
-
-def _try_test(
-    comparer: Comparer, above: Side, below: Side, within: Sequence[tuple[Floats, Floats]] = ()
-) -> GroupTest | NotEnoughData:
-    """The test of two groups, or why there are too few."""
-    try:
-        return comparer.test_groups(above, below, within=within)
-    except NotEnoughData as refusal:
-        return refusal

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from recollect.audits.common.builder import ResultBuilder
-from recollect.audits.common.guard import Comparability, add_guard
-from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, NOT_COMPARABLE, PLACEBO_FAILED
+from recollect.audits.common.guard import Comparability
 from recollect.audits.common.roc import build_roc_table
+from recollect.audits.membership.accuracy import add_accuracy, add_loss_accuracy
+from recollect.audits.membership.candidate_scores import score_candidates
 from recollect.audits.membership.comparison import GroupTest, UnitTests
-from recollect.audits.membership.decisions import Decisions, find_threshold, identify
-from recollect.audits.membership.epsilon import CANARIES, CANARY_TEXTS, add_bounds, add_canary_bound
-from recollect.audits.membership.evaluation import add_baseline, add_evaluation
-from recollect.audits.membership.fleet import POOL
+from recollect.audits.membership.decisions import Decisions, find_threshold, identify_candidates
+from recollect.audits.membership.epsilon_bounds import (
+    CANARIES,
+    CANARY_TEXTS,
+    add_canary_epsilon_bound,
+    add_epsilon_bounds,
+)
 from recollect.audits.membership.inference import Inference
-from recollect.audits.membership.scores import score_units
+from recollect.audits.membership.safeguards import Validity, add_safeguards, check_validity
+from recollect.audits.membership.shadow_models import POOL
 from recollect.audits.membership.susceptibility import Susceptibility, add_susceptibility
-from recollect.audits.membership.validity import Validity, check_validity
 from recollect.audits.membership.verdict import Case, build_verdict
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.errors import NotEnoughData
@@ -37,6 +41,7 @@ from recollect.stats.requirements import required_controls
 
 if TYPE_CHECKING:
     from recollect.audits.membership.audit import MembershipAudit
+
 
 _TRAINING = (
     "The p-value of the null hypothesis that no candidate is a member: how often candidates would then, as a group, "
@@ -58,11 +63,6 @@ _UNEQUAL_MEMBERS = (
     "Members and non-members have different amounts of records or tokens, so that their scores differ whatever the "
     "model was trained on; membership_p compares them at the same amounts."
 )
-_SPOILT: Final = {
-    EXPLAINED_BY_TEXTS: "A classifier that never saw the model separates the two sides as well as the scores do: what "
-    "was found may be a difference of the texts.",
-    PLACEBO_FAILED: "The same audit accuses controls in the place of the candidates, who cannot be members.",
-}
 _SHADOWS = (
     "The given shadow models were trained on some of the candidates and on no control: p-values are valid only "
     "if records that shadows were trained on score like records that they were not. Train shadows with a recipe to "
@@ -87,26 +87,26 @@ _NOBODY_IDENTIFIED = (
 
 
 def build_result(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> Result:
-    """The result of an audit whose evidence is complete: match, guard, score, decide, state power."""
+    """The result of a membership audit whose evidence is complete: match, guard, score, decide, state power."""
     found = Inference.of(audit, signal, evidence)
     validity, builder = check_validity(found), ResultBuilder(audit)
-    told, identified = _identify(found, validity)
+    told, identified = _identify_if_found(found, validity)
     _add_decisions(builder, found, identified)
     if found.scores.truth is not None:
-        _add_truth(builder, found)
+        _add_ground_truth(builder, found)
     susceptibility = add_susceptibility(builder, audit, evidence, found.scores, found.decisions)
     if CANARY_TEXTS in evidence.corpora:
         canaries = Canaries.load(evidence.files[CANARIES])
-        add_canary_bound(
+        add_canary_epsilon_bound(
             builder, canaries, compute_scores(signal, evidence, CANARY_TEXTS), audit.claim, audit.confidence
         )
     _add_notes(builder, found)
-    _add_validity(builder, found, validity)
+    add_safeguards(builder, found, validity)
     builder.dropped |= found.scores.dropped
-    columns = _build_columns(found, told, identified) if validity.naming_is_valid else {}
+    columns = _build_candidate_columns(found, told, identified) if validity.naming_is_valid else {}
     builder.tables |= _build_tables(found, susceptibility, columns)
     return builder.build(
-        verdict=build_verdict(_build_case(builder, found, validity, identified)),
+        verdict=build_verdict(_build_verdict_case(builder, found, validity, identified)),
         outcome=validity.conclusion.outcome,
         code=validity.conclusion.code,
         untested=_UNTESTED_WITHOUT_CONTROLS if found.decisions is None else _UNTESTED,
@@ -114,16 +114,18 @@ def build_result(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> 
     )
 
 
-def _identify(found: Inference, validity: Validity) -> tuple[Floats, NDArray[np.bool_]]:
-    """The corrected p-values as they are told, and who is identified; nobody where nothing is found."""
+def _identify_if_found(found: Inference, validity: Validity) -> tuple[Floats, NDArray[np.bool_]]:
+    """Corrected p-values as a membership result reports them, and who is identified; nobody where nothing is found."""
     if found.decisions is None:
         return np.zeros(0), np.zeros(0, dtype=np.bool_)
     p = found.decided[1] if validity.conclusion.outcome == "found" else None
-    return identify(found.decisions, found.decided[1] if p is None else p, alpha=found.audit.alpha)
+    return identify_candidates(found.decisions, found.decided[1] if p is None else p, alpha=found.audit.alpha)
 
 
-def _build_case(builder: ResultBuilder, found: Inference, validity: Validity, identified: NDArray[np.bool_]) -> Case:
-    """All that the verdict depends on."""
+def _build_verdict_case(
+    builder: ResultBuilder, found: Inference, validity: Validity, identified: NDArray[np.bool_]
+) -> Case:
+    """All that the verdict depends on, collected from the findings of a membership result."""
     scores, outcome = found.scores, validity.conclusion.outcome
     membership_p = found.membership.p if isinstance(found.membership, GroupTest) else None
     by_controls = outcome == "found" and membership_p is not None and membership_p > found.audit.alpha
@@ -147,7 +149,7 @@ def _build_case(builder: ResultBuilder, found: Inference, validity: Validity, id
 
 
 def _add_decisions(builder: ResultBuilder, found: Inference, identified: NDArray[np.bool_]) -> None:
-    """How many candidates are identified, individually and as a group."""
+    """The findings of how many candidates are identified, individually and as a group."""
     audit, candidates, controls, decisions = (
         found.audit,
         found.scores.candidates,
@@ -170,7 +172,7 @@ def _add_decisions(builder: ResultBuilder, found: Inference, identified: NDArray
             reading=f"Candidates that score above the threshold that {rate:.1%} of the controls exceed; if none of "
             f"them is a member, {rate:.1%} are expected.",
         )
-    builder.findings.append(_count_identified(audit, decisions, identified, len(controls)))
+    builder.findings.append(_build_identified_finding(audit, decisions, identified, len(controls)))
     if isinstance(found.training, GroupTest) and not found.training.equal:
         builder.withhold("auc_against_controls", code="unequal_amounts", reason=_UNEQUAL)
     else:
@@ -181,19 +183,19 @@ def _add_decisions(builder: ResultBuilder, found: Inference, identified: NDArray
             reading="The probability that a candidate scores above a control; 0.5 is expected if no candidate is a "
             "member.",
         )
-    _add_test(builder, "training_p", found.training, _TRAINING)
+    _add_group_test(builder, "training_p", found.training, _TRAINING)
     if found.any_p is not None and not found.scores.complete:
         builder.add_p_value(
             "any_member_p",
             found.any_p,
             n={"candidates": len(candidates), "controls": len(controls)},
-            method=_describe_any(found),
+            method=_describe_any_member_method(found),
             reading=_ANY,
         )
 
 
-def _describe_any(found: Inference) -> str:
-    """How the test of the best single candidate and that of the group were made one."""
+def _describe_any_member_method(found: Inference) -> str:
+    """How the finding any_member_p combines the test of the best single candidate and that of the group."""
     if not isinstance(found.training, GroupTest):
         return "the smallest corrected p-value"
     if found.training.equal:
@@ -201,10 +203,10 @@ def _describe_any(found: Inference) -> str:
     return "twice the smaller of the smallest corrected p-value and training_p"
 
 
-def _count_identified(
+def _build_identified_finding(
     audit: MembershipAudit, decisions: Decisions, identified: NDArray[np.bool_], controls: int
 ) -> Finding:
-    """How many candidates are identified individually."""
+    """The finding of how many candidates are identified individually."""
     rate = "family-wise error rate" if decisions.correction == "holm" else "false discovery rate"
     return Finding(
         name="identified",
@@ -218,29 +220,29 @@ def _count_identified(
     )
 
 
-def _add_truth(builder: ResultBuilder, found: Inference) -> None:
-    """How well members are distinguished from non-members."""
+def _add_ground_truth(builder: ResultBuilder, found: Inference) -> None:
+    """The findings that need ground truth: membership_p, accuracy, baseline and bounds."""
     audit, scores = found.audit, found.scores
-    _add_test(builder, "membership_p", found.membership, _MEMBERSHIP)
+    _add_group_test(builder, "membership_p", found.membership, _MEMBERSHIP)
     before = {finding.name for finding in builder.findings}
-    add_evaluation(
+    add_accuracy(
         builder, scores, {} if found.decisions is None else found.decisions.flagged, confidence=audit.confidence
     )
     alone = found.signal.name == "loss"
     loss = (
         scores
         if alone
-        else score_units(Loss(), found.evidence, found.controls, by=audit.by, duplicates=found.duplicates)
+        else score_candidates(Loss(), found.evidence, found.controls, by=audit.by, duplicates=found.duplicates)
     )
-    add_baseline(builder, loss, rates=found.rates, confidence=audit.confidence, alone=alone)
-    add_bounds(builder, scores, audit.claim, by=audit.by, confidence=audit.confidence)
+    add_loss_accuracy(builder, loss, rates=found.rates, confidence=audit.confidence, alone=alone)
+    add_epsilon_bounds(builder, scores, audit.claim, by=audit.by, confidence=audit.confidence)
     if isinstance(found.membership, GroupTest) and not found.membership.equal:
         measured = [finding.name for finding in builder.findings if finding.name not in before]
         builder.withhold(*measured, code="unequal_amounts", reason=_UNEQUAL_MEMBERS)
 
 
-def _add_test(builder: ResultBuilder, name: str, test: GroupTest | NotEnoughData | None, reading: str) -> None:
-    """The p-value of "both sides score alike"; an interval would say less of few users."""
+def _add_group_test(builder: ResultBuilder, name: str, test: GroupTest | NotEnoughData | None, reading: str) -> None:
+    """The finding of a p-value of "both groups score alike"; an interval would say less of few users."""
     if isinstance(test, NotEnoughData):
         builder.refuse(name, test)
     elif test is not None:
@@ -249,7 +251,7 @@ def _add_test(builder: ResultBuilder, name: str, test: GroupTest | NotEnoughData
 
 
 def _add_notes(builder: ResultBuilder, found: Inference) -> None:
-    """What a reader ought to know about amounts, controls and the shadow models."""
+    """The notes of a membership result on amounts, controls and shadow models."""
     if found.units is None:
         builder.note("nobody_identified", _NOBODY_IDENTIFIED)
     else:
@@ -268,7 +270,7 @@ def _add_notes(builder: ResultBuilder, found: Inference) -> None:
 
 
 def _note_too_few_controls(builder: ResultBuilder, found: Inference) -> None:
-    """Say if the controls are too few to identify a single candidate."""
+    """Note in a membership result that the controls are too few to identify a single candidate."""
     audit, candidates, decisions, units = found.audit, found.scores.candidates, found.decisions, found.units
     if decisions is None or units is None:
         return
@@ -288,7 +290,7 @@ def _note_too_few_controls(builder: ResultBuilder, found: Inference) -> None:
 
 
 def _note_amounts(builder: ResultBuilder, found: Inference, units: UnitTests) -> None:
-    """Say who was compared at less than all they have."""
+    """Note in a membership result which candidates were compared at less than all they have."""
     cut = sum(len(stratum.members) for stratum in units.matching.strata if stratum.counts is not None)
     alone = len(units.matching.unmatched)
     if cut:
@@ -307,28 +309,10 @@ def _note_amounts(builder: ResultBuilder, found: Inference, units: UnitTests) ->
         )
 
 
-def _add_validity(builder: ResultBuilder, found: Inference, validity: Validity) -> None:
-    """The guard, the power, and what is withheld because of them."""
-    builder.power, builder.placebo = validity.power, validity.placebo
-    code = validity.conclusion.code
-    naming = ["identified", "training_p", "any_member_p", "auc_against_controls"]
-    naming += [f"flagged_at_fpr_{rate:g}" for rate in found.rates]
-    truth = [each.name for each in builder.findings if each.name not in naming and each.name != "epsilon_from_canaries"]
-    guard = validity.guard
-    if isinstance(guard, Comparability):
-        add_guard(builder, guard, withheld=(*naming, *truth) if found.by_truth else naming)
-    else:
-        builder.refuse("blind_auc", guard)
-    if code in _SPOILT:
-        builder.withhold(*naming, *(truth if found.by_truth else ()), code=code, reason=_SPOILT[code])
-    elif code is None and not validity.naming_is_valid and isinstance(validity.naming, Comparability):
-        builder.withhold(*naming, code=NOT_COMPARABLE, reason=validity.naming.reason)
-
-
 def _build_tables(
     found: Inference, susceptibility: Susceptibility | None, columns: Mapping[str, Any]
 ) -> dict[str, pa.Table]:
-    """The longer tables: one row per candidate, and what figures are drawn from."""
+    """The tables of a membership result: one row per candidate, and what figures are drawn from."""
     scores = found.scores
     candidates = scores.candidates.to_table(**columns)
     if scores.truth is not None:
@@ -351,8 +335,8 @@ def _build_tables(
     return tables
 
 
-def _build_columns(found: Inference, told: Floats, identified: NDArray[np.bool_]) -> dict[str, Any]:
-    """The columns of a table of candidates that say what was decided, and by how much data."""
+def _build_candidate_columns(found: Inference, told: Floats, identified: NDArray[np.bool_]) -> dict[str, Any]:
+    """The columns of the table of candidates that say what was decided, and by how much data."""
     if found.decisions is None or found.units is None:
         return {}
     return {

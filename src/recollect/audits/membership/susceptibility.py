@@ -1,13 +1,9 @@
-"""Susceptibility: can it be predicted from a record's features whether it will be detected as a member?
-
-Section 4.6 of the paper: among members, a logistic regression from features of the record to "detected as a member",
-fitted on one half of the users and evaluated on the other. If it can, it also predicts which non-members would be
-detected if they were trained on.
-"""
+"""Susceptibility: can it be predicted from a record's features (the paper's Table 7) that it is detected?"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +13,8 @@ from numpy.typing import NDArray
 
 from recollect import labels
 from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.membership.candidate_scores import UnitScores
 from recollect.audits.membership.decisions import Decisions
-from recollect.audits.membership.features import COMBINATIONS, extract_features
-from recollect.audits.membership.scores import UnitScores
 from recollect.corpora.partitions import draw_groups
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData, PlanError
@@ -33,6 +28,61 @@ from recollect.stats.requirements import require_count
 
 if TYPE_CHECKING:
     from recollect.audits.membership.audit import MembershipAudit
+
+
+RAREST_WORD_COUNT = 3
+"""How many of the rarest words' frequencies are a feature."""
+COMBINATIONS: tuple[tuple[str, ...], ...] = (
+    ("digits",),
+    ("length",),
+    ("symbols",),
+    ("rarest",),
+    ("symbols", "rarest"),
+    ("length", "symbols", "rarest"),
+    ("digits", "length", "symbols", "rarest"),
+)
+"""The rows of the paper's table: A, B, C, D, C & D, B & C & D, A & B & C & D."""
+
+
+def extract_features(records: Sequence[Record], counted: Iterable[Record]) -> dict[str, Floats]:
+    """The paper's hand-crafted features of susceptibility, each as columns [records, columns].
+
+    Args:
+        records: Texts.
+        counted: The texts in which word frequencies are counted. A record's own user is left out of its counts: else
+            the words of counted users would seem more frequent than those of others.
+    """
+    mine = count_words_by_user(counted)
+    whole = Counter[str]()
+    for words in mine.values():
+        whole.update(words)
+    counts: dict[str, Callable[[str], int]] = {
+        "digits": lambda text: sum(character.isdigit() for character in text),
+        "length": lambda text: len(text.split()),
+        "symbols": lambda text: sum(not character.isalnum() and not character.isspace() for character in text),
+    }
+    made = {name: [[count(record.scored_text)] for record in records] for name, count in counts.items()}
+    made["rarest"] = [_count_rarest_words(record.scored_text, whole, mine.get(record.owner, {})) for record in records]
+    return {name: np.array(columns, dtype=np.float64) for name, columns in made.items()}
+
+
+def count_words_by_user(records: Iterable[Record]) -> dict[str, Counter[str]]:
+    """How often each user wrote each word, for the feature of rare words.
+
+    >>> count_words_by_user([Record(id="1", user="ann", text="to be or not to be")])["ann"]["be"]
+    2
+    """
+    found: dict[str, Counter[str]] = {}
+    for record in records:
+        found.setdefault(record.owner, Counter()).update(record.scored_text.split())
+    return found
+
+
+def _count_rarest_words(text: str, whole: Mapping[str, int], mine: Mapping[str, int]) -> list[int]:
+    """How often others wrote a text's rarest words, rarest first; the last is repeated where there are fewer."""
+    found = sorted(whole.get(word, 0) - mine.get(word, 0) for word in text.split())[:RAREST_WORD_COUNT] or [0]
+    return found + found[-1:] * (RAREST_WORD_COUNT - len(found))
+
 
 EMBEDDER = "embedder"
 """The role of a general masked model that is neither the target nor a reference; its embedding is a feature."""
@@ -69,7 +119,7 @@ def add_susceptibility(
     flags = decisions.flagged[max(decisions.flagged)]
     detected = dict(zip(scores.candidates.records, flags.tolist(), strict=True))
     try:
-        found = predict_detection(
+        found = predict_susceptibility(
             [records[name] for name in scores.members.records],
             [detected[name] for name in scores.members.records],
             [records[name] for name in scores.non_members.records],
@@ -90,7 +140,7 @@ def add_susceptibility(
 
 
 def find_embedder(evidence: Evidence) -> Embedder | None:
-    """The general model whose embedding is a feature, if one is given.
+    """The general model whose embedding is a feature of susceptibility, if one is given.
 
     Raises:
         PlanError: It is of a kind that embeds nothing.
@@ -105,7 +155,7 @@ def find_embedder(evidence: Evidence) -> Embedder | None:
     )
 
 
-def predict_detection(
+def predict_susceptibility(
     members: Sequence[Record],
     detected: Sequence[bool],
     others: Sequence[Record],
@@ -138,16 +188,16 @@ def predict_detection(
             require_count(int((side & half).sum()), MIN_RECORDS, of=name, purpose=_PURPOSE, code="too_few_records")
     rows, found = [], dict[str, tuple[NDArray[np.bool_], Floats]]()
     for name, columns in _combine_features(members, others, fitted, embedder).items():
-        probability = _fit_and_predict(columns, truth, fitted)
+        probability = _fit_susceptibility(columns, truth, fitted)
         found[name] = probability[: len(members)] > 0.5, probability[len(members) :]
-        rows.append(_build_row(name, found[name][0], truth, fitted))
+        rows.append(_build_susceptibility_row(name, found[name][0], truth, fitted))
     best = EMBEDDED if EMBEDDED in found else name
     predicted, likely = found[best]
     return Susceptibility(
         table=pa.Table.from_pylist(rows),
         likely={record.id: float(probability) for record, probability in zip(others, likely, strict=True)},
-        precision=_estimate_share(truth, predicted & ~fitted, users, of="guessed", confidence=confidence),
-        recall=_estimate_share(predicted, truth & ~fitted, users, of="detected", confidence=confidence),
+        precision=_estimate_detected_share(truth, predicted & ~fitted, users, of="guessed", confidence=confidence),
+        recall=_estimate_detected_share(predicted, truth & ~fitted, users, of="detected", confidence=confidence),
         features=best,
     )
 
@@ -162,7 +212,7 @@ def _combine_features(
     return combined if embedder is None else {**combined, EMBEDDED: embedder.embed(records)}
 
 
-def _fit_and_predict(columns: Floats, truth: NDArray[np.bool_], fitted: NDArray[np.bool_]) -> Floats:
+def _fit_susceptibility(columns: Floats, truth: NDArray[np.bool_], fitted: NDArray[np.bool_]) -> Floats:
     """The predicted probability of each record, members first, of being detected."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -173,10 +223,10 @@ def _fit_and_predict(columns: Floats, truth: NDArray[np.bool_], fitted: NDArray[
     return np.asarray(model.predict_proba(columns)[:, 1])
 
 
-def _build_row(
+def _build_susceptibility_row(
     name: str, predicted: NDArray[np.bool_], truth: NDArray[np.bool_], fitted: NDArray[np.bool_]
 ) -> Mapping[str, Any]:
-    """A row of the paper's table; a share of nothing is None."""
+    """A row of the paper's table of susceptibility; a share of nothing is None."""
     row: dict[str, Any] = {"features": name}
     for half, chosen in (("train", fitted), ("test", ~fitted)):
         both = int((predicted & truth & chosen).sum())
@@ -185,9 +235,9 @@ def _build_row(
     return row
 
 
-def _estimate_share(
+def _estimate_detected_share(
     hits: NDArray[np.bool_], among: NDArray[np.bool_], users: NDArray[Any], *, of: str, confidence: float
 ) -> Estimate:
-    """The share of hits among some records, with an interval by user."""
+    """The share of detected ones among some records, with an interval by user."""
     require_count(int(among.sum()), 1, of=f"{of} records", purpose=_PURPOSE, code="too_few_records")
     return proportion(OwnedValues(hits[among], users[among]), of=of, confidence=confidence)

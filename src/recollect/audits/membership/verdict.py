@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, NO_POWER, NOT_COMPARABLE, PLACEBO_FAILED
-from recollect.audits.membership.scores import By
+from recollect.audits.membership.candidate_scores import By
 from recollect.results.result import Finding, Outcome, Power
 
 
@@ -41,9 +41,9 @@ class Case:
 def build_verdict(case: Case) -> str:
     """One sentence for a reader who knows neither statistics nor machine learning."""
     if case.outcome == "inconclusive":
-        return f"This cannot be determined from this data: {_explain(case)}"
+        return f"This cannot be determined from this data: {_explain_inconclusive(case)}"
     if case.auc is not None:
-        return _describe_known(case, case.auc)
+        return _describe_known_members(case, case.auc)
     if case.outcome == "found":
         significant = case.training_p is not None and case.training_p <= case.alpha
         group = f"as a group they score above the controls (p = {case.training_p:.2g}), and " if significant else ""
@@ -53,11 +53,11 @@ def build_verdict(case: Case) -> str:
     )
 
 
-def _explain(case: Case) -> str:
-    """Why it is inconclusive, in a sentence that goes on after a colon."""
+def _explain_inconclusive(case: Case) -> str:
+    """Why the verdict on membership is inconclusive, in a sentence that goes on after a colon."""
     sides = "members and non-members" if case.by_truth else "candidates and controls"
     if case.code == NOT_COMPARABLE:
-        return f"the {sides} are not comparable. {_name_sides(case)}"
+        return f"the {sides} are not comparable. {_name_compared_sides(case)}"
     if case.code == EXPLAINED_BY_TEXTS:
         return (
             f"the {sides} differ in their scores, but a classifier that never saw the model separates them as well by "
@@ -70,21 +70,21 @@ def _explain(case: Case) -> str:
         enough = case.power.needed.get("control_users")
         needed = "" if enough is None else f"; {enough:,} control users would be enough"
         return (
-            f"with {_count(case)} no scores could have been significant (the smallest possible p-value is "
-            f"{smallest:.2g}){needed}."
+            f"with {_count_candidates_and_controls(case)} no scores could have been significant (the smallest possible "
+            f"p-value is {smallest:.2g}){needed}."
         )
-    return f"{_count(case)} are too few."
+    return f"{_count_candidates_and_controls(case)} are too few."
 
 
-def _name_sides(case: Case) -> str:
-    """The guard's reason, in the words of the two sides that it compared."""
+def _name_compared_sides(case: Case) -> str:
+    """The guard's reason as the verdict says it, in the words of the two sides that were compared."""
     if not case.by_truth:
         return case.reason.replace("The audited and", "The candidates and")
     named = case.reason.replace("The audited and the controls", "The members and the non-members")
     return named.replace("Take controls", "Take non-members")
 
 
-def _describe_known(case: Case, auc: Finding) -> str:
+def _describe_known_members(case: Case, auc: Finding) -> str:
     """The verdict where members and non-members are known."""
     low, high = auc.interval or (0.0, 1.0)
     measured = f"AUC {auc.value:.2f}, between {low:.2f} and {high:.2f}, by the signal {case.signal}"
@@ -95,7 +95,7 @@ def _describe_known(case: Case, auc: Finding) -> str:
 
 
 def _describe_identified(case: Case) -> str:
-    """How many candidates are identified, or why none is."""
+    """In the verdict: how many candidates are identified, or why none is."""
     if case.controls is None:
         return "without controls, no candidate is identified individually"
     if case.identified is None:
@@ -105,15 +105,15 @@ def _describe_identified(case: Case) -> str:
     return f"{number} of the {_name_candidates(case)} {verb} identified individually"
 
 
-def _count(case: Case) -> str:
-    """How many candidates and controls there are."""
+def _count_candidates_and_controls(case: Case) -> str:
+    """In the verdict: how many candidates and controls there are."""
     if case.controls is None:
         return _name_candidates(case)
     return f"{_name_candidates(case)} and {case.controls:,} control{'' if case.controls == 1 else 's'}"
 
 
 def _name_candidates(case: Case) -> str:
-    """What the candidates are called, with their number; records of few users are not taken for as many people."""
+    """In the verdict: what the candidates are called, with their number; few users are not taken for many people."""
     named = f"{case.candidates:,} candidate {case.by}{'' if case.candidates == 1 else 's'}"
     if case.by == "record" and case.users < case.candidates:
         named += f" of {case.users:,} user{'' if case.users == 1 else 's'}"

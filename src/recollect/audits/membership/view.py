@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from recollect.audits.membership.epsilon import CANARIES
+from recollect.audits.membership.epsilon_bounds import CANARIES
 from recollect.audits.membership.susceptibility import EMBEDDER
 from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, REFERENCES, TARGET_MODEL, Role, Verb
 from recollect.results.presentation import Presentation, TableView

@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recollect.audits.audit import Needs
 from recollect.audits.common.builder import build_refusal
 from recollect.audits.common.matching import match_units
 from recollect.audits.common.members import find_members
-from recollect.audits.provenance.alignment import WordRanks, align_words
-from recollect.audits.provenance.amounts import TextAmounts
 from recollect.audits.provenance.calibrated import CalibratedScorer
 from recollect.audits.provenance.decisions import Scorer, TestRule, decide
-from recollect.audits.provenance.frequencies import read_shadow_texts
 from recollect.audits.provenance.histogram import Features, Histogram
-from recollect.audits.provenance.pieces import MIN_WORDS, find_text
 from recollect.audits.provenance.queries import (
     CALIBRATION,
     CALIBRATION_PIECES,
+    MIN_WORDS,
     PIECES,
     QUERIES,
     TRAINING,
     Select,
     choose_queries,
-    find_shared_texts,
+    count_queried_pieces,
+    find_owner,
+    find_unqueried_duplicates,
 )
-from recollect.audits.provenance.reference import SHADOW, Reference, divide_reference
+from recollect.audits.provenance.reference_users import SHADOW, Reference, divide_reference
 from recollect.audits.provenance.result import ScoredPeople, build_result
 from recollect.audits.provenance.safeguards import Safeguards, check_people, play_placebo
+from recollect.audits.provenance.text_amounts import TextAmounts
 from recollect.audits.provenance.view import PRESENTATION, VERB
-from recollect.audits.provenance.words import find_owner
+from recollect.audits.provenance.word_alignment import WordRanks, align_everybody, align_words
+from recollect.audits.provenance.word_frequencies import read_shadow_texts
 from recollect.audits.verb import Verb
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
 from recollect.checks import check_at_least, check_between, check_one_of
@@ -177,7 +175,7 @@ class ProvenanceAudit:
             return build_refusal(self, refusal)
         everybody = {find_owner(record) for record in evidence.corpora[AUDITED]}
         safeguards = Safeguards(
-            duplicates=find_shared_texts(evidence, reference),
+            duplicates=find_unqueried_duplicates(evidence, reference),
             comparability=check_people(matching, sides, seed=evidence.seed, period=self.period),
             placebo=play_placebo(scorer, amounts, matching, rule, seed=evidence.seed),
             matching=matching,
@@ -185,7 +183,7 @@ class ProvenanceAudit:
         found = ScoredPeople(
             decisions=decisions,
             words=words,
-            pieces=tuple(_count_pieces(evidence, role) for role in (PIECES, CALIBRATION_PIECES)),
+            pieces=tuple(count_queried_pieces(evidence, role) for role in (PIECES, CALIBRATION_PIECES)),
             silent=tuple(sorted(everybody.difference(decisions.users))),
             truth=_find_truth(evidence),
             safeguards=safeguards,
@@ -211,11 +209,11 @@ class ProvenanceAudit:
         k, shadows = min(shown, default=None), reference.shadows
         counts = read_shadow_texts(reference, self.vocabulary).frequencies.counts
         if self.method == "calibrated":
-            words, with_pieces = _align_everybody(evidence, [TARGET, *shadows], counts)
+            words, with_pieces = align_everybody(evidence, [TARGET, *shadows], counts)
             return words, CalibratedScorer(with_pieces, k)
-        words, _ = _align_everybody(evidence, [TARGET], counts)
+        words, _ = align_everybody(evidence, [TARGET], counts)
         trained = [align_words(evidence, TRAINING, [shadow]) for shadow in shadows]
-        labelled = [(each, _find_trained(reference, each)[number]) for number, each in enumerate(trained)]
+        labelled = [(each, reference.find_trained(each.users)[number]) for number, each in enumerate(trained)]
         return words, Histogram(
             words=words,
             shadows=labelled,
@@ -225,31 +223,6 @@ class ProvenanceAudit:
             features=self.features,
             seed=evidence.seed,
         )
-
-
-def _align_everybody(
-    evidence: Evidence, models: Sequence[str], counts: Mapping[str, int]
-) -> tuple[WordRanks, WordRanks]:
-    """The words of audited people, and then of calibration users; and the same with those of their pieces."""
-    whole, with_pieces = [], []
-    for role, cut in ((QUERIES, PIECES), (CALIBRATION, CALIBRATION_PIECES)):
-        words = align_words(evidence, role, models, counts)
-        whole.append(words)
-        if cut in evidence.corpora:
-            words = words.add_pieces(align_words(evidence, cut, models, counts, find_text))
-        with_pieces.append(words)
-    return whole[0].append(whole[1]), with_pieces[0].append(with_pieces[1])
-
-
-def _count_pieces(evidence: Evidence, role: str) -> Mapping[str, int]:
-    """How many pieces of whose texts were queried."""
-    return Counter(find_owner(piece) for piece in evidence.corpora.get(role, ()))
-
-
-def _find_trained(reference: Reference, words: WordRanks) -> NDArray[np.bool_]:
-    """Which shadow was trained on which of the users whose words these are [shadows, users]."""
-    index = {user: i for i, user in enumerate(reference.cohorts.units)}
-    return reference.cohorts.matrix[:, [index[user] for user in words.users]]
 
 
 def _find_truth(evidence: Evidence) -> dict[str, bool]:

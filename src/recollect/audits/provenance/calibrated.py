@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.provenance.alignment import Codes, Floats, WordRanks
+from recollect.audits.provenance.word_alignment import Codes, Floats, WordRanks
 
 Flags = NDArray[np.bool_]
 
@@ -56,37 +56,37 @@ class CalibratedScorer:
         as any of them to score highest, however good or bad the shadows are.
         """
         target, *shadows = range(len(self.words.log_rank))
-        hardness = np.mean([find_quantiles(self.words.limit_ranks(j, None)) for j in shadows], axis=0)
+        hardness = np.mean([compute_quantiles(self.words.limit_ranks(j, None)) for j in shadows], axis=0)
         # what the shadows would show of their ranks, if they showed as little as the target
-        expected = np.mean([find_quantiles(self.words.limit_ranks(j, self.k)) for j in shadows], axis=0)
-        better = expected - find_quantiles(self.words.limit_ranks(target, self.k))
-        group = group_alike(self.words.frequency.astype(np.float64), hardness)
+        expected = np.mean([compute_quantiles(self.words.limit_ranks(j, self.k)) for j in shadows], axis=0)
+        better = expected - compute_quantiles(self.words.limit_ranks(target, self.k))
+        group = group_similar_words(self.words.frequency.astype(np.float64), hardness)
         usual = np.bincount(group, weights=better) / np.maximum(1, np.bincount(group))
         return np.asarray((better - usual[group]) * hardness)
 
 
-def group_alike(frequency: Floats, hardness: Floats) -> Codes:
+def group_similar_words(frequency: Floats, hardness: Floats) -> Codes:
     """The number of each word's group: words as frequent, and among those as hard; equal words share one [words]."""
     groups = max(1.0, len(frequency) / WORDS_EACH)
     rows = max(1, int(np.sqrt(ASPECT * groups)))
     columns = max(1, int(groups / rows))
-    row = _group(frequency, rows)
+    row = _divide_evenly(frequency, rows)
     found = np.empty(len(row), dtype=np.int64)
     ends = np.cumsum(np.bincount(row, minlength=rows))
     for number, inside in enumerate(np.split(np.argsort(row, kind="stable"), ends[:-1])):
-        found[inside] = number * columns + _group(hardness[inside], columns)
+        found[inside] = number * columns + _divide_evenly(hardness[inside], columns)
     return found
 
 
-def _group(values: Floats, groups: int) -> Codes:
-    """Into which of so many groups of about equal size each value falls."""
-    return np.minimum((find_quantiles(values) * groups).astype(np.int64), groups - 1)
+def _divide_evenly(values: Floats, groups: int) -> Codes:
+    """Into which of so many groups of similar words, about equal in size, each value falls."""
+    return np.minimum((compute_quantiles(values) * groups).astype(np.int64), groups - 1)
 
 
-def find_quantiles(values: Floats) -> Floats:
-    """Which share of all values is smaller, ties counting half: so models with different vocabularies compare.
+def compute_quantiles(values: Floats) -> Floats:
+    """Which share of all ranks of a model is smaller, ties half: so models with different vocabularies are calibrated.
 
-    >>> find_quantiles(np.array([1.0, 2.0, 2.0, np.inf])).tolist()
+    >>> compute_quantiles(np.array([1.0, 2.0, 2.0, np.inf])).tolist()
     [0.125, 0.5, 0.5, 0.875]
     """
     ordered = np.sort(values)

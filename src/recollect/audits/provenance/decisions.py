@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.audits.common.matching import Matching, Stratum, combine_draws
-from recollect.audits.provenance.alignment import Codes, Floats, WordRanks
-from recollect.audits.provenance.amounts import Flags, TextAmounts
-from recollect.audits.provenance.comparability import find_differences
+from recollect.audits.provenance.text_amounts import Flags, TextAmounts
+from recollect.audits.provenance.word_alignment import Codes, Floats, WordRanks
+from recollect.audits.provenance.writing_habits import find_unusual_habits
 from recollect.results.result import Outcome
 from recollect.stats.requirements import required_controls
 from recollect.stats.significance import benjamini_hochberg, conformal_p
@@ -107,7 +107,7 @@ def score_people(scorer: Scorer, amounts: TextAmounts, matching: Matching, rule:
     """Compare people with calibration users from equal amounts.
 
     The number of texts is always the same, and so are periods where times are known. Whoever has more words than most
-    calibration users is cut to as many, if enough of them can be compared so; `find_differences` tells the others.
+    calibration users is cut to as many, if enough of them can be compared so; `find_unusual_habits` tells the others.
 
     Args:
         scorer: The method.
@@ -131,18 +131,18 @@ def score_people(scorer: Scorer, amounts: TextAmounts, matching: Matching, rule:
     whole = [ours[alone[~timed[alone]]]]
     for stratum in matching.strata:
         people, by_period = ours[stratum.members], timed[stratum.members]
-        chosen = by_period | _have_more(people, theirs, base)
+        chosen = by_period | _have_more_words(people, theirs, base)
         if stratum.counts is None or not chosen.any():
             whole.append(people)
             continue
         whole.append(people[~chosen])
-        if not _compare_cut(found, scorer, amounts, rule, (matching, stratum, people[chosen])):
+        if not _compare_people_cut(found, scorer, amounts, rule, (matching, stratum, people[chosen])):
             whole.append(people[chosen & ~by_period])
-    _compare_uncut(found, scorer, amounts, rule, (np.unique(np.concatenate([_NOBODY, *whole])), theirs, base))
+    _compare_people_uncut(found, scorer, amounts, rule, (np.unique(np.concatenate([_NOBODY, *whole])), theirs, base))
     return found
 
 
-def _have_more(people: Codes, controls: Codes, base: Codes) -> NDArray[np.bool_]:
+def _have_more_words(people: Codes, controls: Codes, base: Codes) -> NDArray[np.bool_]:
     """Who has clearly more words than the calibration users have in as many texts, by their median.
 
     Sums of many words scatter more in units of their standard error, because people differ: whoever has more is cut.
@@ -153,7 +153,7 @@ def _have_more(people: Codes, controls: Codes, base: Codes) -> NDArray[np.bool_]
     return np.asarray(base[people].sum(axis=1) > MORE * np.median(words, axis=0))
 
 
-def _compare_uncut(
+def _compare_people_uncut(
     found: Scored,
     scorer: Scorer,
     amounts: TextAmounts,
@@ -175,11 +175,11 @@ def _compare_uncut(
         if len(against) >= required_controls(rule.alpha):
             found.p[tested] = conformal_p(scores[tested], scores[against])
             within = amounts.select_words(amounts.words, kept)
-            found.differences[tested] = find_differences(amounts.words, within, tested, against)
+            found.differences[tested] = find_unusual_habits(amounts.words, within, tested, against)
         found.calibration[controls] = np.where(enough, scores, np.nan)[controls]
 
 
-def _compare_cut(
+def _compare_people_cut(
     found: Scored, scorer: Scorer, amounts: TextAmounts, rule: TestRule, at: tuple[Matching, Stratum, Codes]
 ) -> bool:
     """People and calibration users cut to the same number of texts and words; several times if people lose texts.
@@ -205,7 +205,7 @@ def _compare_cut(
     found.matched[tested], found.cut[tested] = True, stratum.draws > 1
     found.p[tested] = combine_draws(np.stack(rows))[enough[people]]
     within = amounts.select_words(amounts.words, kept)
-    found.differences[tested] = find_differences(amounts.words, within, tested, against)
+    found.differences[tested] = find_unusual_habits(amounts.words, within, tested, against)
     found.calibration[against] = scores[against]
     return True
 
@@ -221,7 +221,7 @@ def decide(scorer: Scorer, amounts: TextAmounts, matching: Matching, rule: TestR
     """
     people, words = amounts.people, amounts.words
     found = score_people(scorer, amounts, matching, rule, amounts.counts)
-    corrected = correct(found, np.arange(people))
+    corrected = correct_for_people(found, np.arange(people))
     return Decisions(
         users=words.users[:people],
         score=found.score[:people],
@@ -239,7 +239,7 @@ def decide(scorer: Scorer, amounts: TextAmounts, matching: Matching, rule: TestR
     )
 
 
-def correct(found: Scored, people: Codes) -> Floats:
+def correct_for_people(found: Scored, people: Codes) -> Floats:
     """The p-values of some people, corrected for their number; NaN where they are not valid."""
     corrected = np.full(len(people), np.nan)
     valid = ~np.isnan(found.p[people]) & (found.differences[people] == "")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.provenance.alignment import Codes, Floats, WordRanks
+from recollect.audits.provenance.word_alignment import Codes, Floats, WordRanks
 from recollect.errors import NotEnoughData
 
 if TYPE_CHECKING:
@@ -80,15 +80,15 @@ class Histogram:
         bins = self.bins if self.k is None else min(self.bins, self.k)
         # words have one token each where a model is alone, so their rank is the token's
         rank = np.exp(words.limit_ranks(0, self.k)[within]).round()
-        found = find_bins(rank, bins, self.vocabulary if self.k is None else self.k)
+        found = find_histogram_bins(rank, bins, self.vocabulary if self.k is None else self.k)
         cells = words.user[within] * (bins + 1) + found
         return np.bincount(cells, minlength=len(words.users) * (bins + 1)).reshape(-1, bins + 1).astype(np.float64)
 
 
-def find_bins(rank: Floats, bins: int, largest: int) -> Codes:
-    """The bin of each rank, from 0; one that is not shown (infinite) comes after the last.
+def find_histogram_bins(rank: Floats, bins: int, largest: int) -> Codes:
+    """The bin of the histogram of each rank, from 0; one that is not shown (infinite) comes after the last.
 
-    >>> find_bins(np.array([1.0, 50, 51, 5000, 6000, np.inf]), 100, 5000).tolist()
+    >>> find_histogram_bins(np.array([1.0, 50, 51, 5000, 6000, np.inf]), 100, 5000).tolist()
     [0, 0, 1, 99, 99, 100]
     """
     shown = np.isfinite(rank)

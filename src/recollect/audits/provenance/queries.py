@@ -1,22 +1,24 @@
 """Queries: whose texts, which of them, and within which budget. Fixed before any model scores anything.
 
-Which words are rare is counted among the shadows' users, never in the target's data.
+Which words are rare is counted among the shadows' users, never in the target's data. Pieces of texts may be queried
+besides the texts: the same words after less context. A target that shows one word seldom shows a word that its author
+made it memorise. Each piece ranks the same words once more, and others come first in it.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from recollect import labels
 from recollect.audits.common.duplicates import Duplicates, find_duplicates
-from recollect.audits.provenance.frequencies import Frequencies, read_shadow_texts
-from recollect.audits.provenance.pieces import build_pieces, cut_pieces
-from recollect.audits.provenance.reference import Reference
-from recollect.audits.provenance.words import find_owner
+from recollect.audits.provenance.reference_users import Reference
+from recollect.audits.provenance.word_frequencies import Frequencies, read_shadow_texts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.periods import period_of
 from recollect.corpora.record import Record
@@ -27,6 +29,14 @@ from recollect.streams import derive_seed
 
 if TYPE_CHECKING:
     from recollect.audits.provenance.audit import ProvenanceAudit
+
+
+MIN_WORDS = 2
+"""Words that a piece has at the least."""
+_INK = re.compile(r"\S+")
+PERSON = "the person"
+"""Who owns the texts of a file that names no users."""
+
 
 Select = Literal["surprise", "rarest", "rarest-ranks", "random"]
 """`surprise`: the most information in the different words of a text that a model would know. `rarest`: the smallest
@@ -63,10 +73,11 @@ class Selector:
                 of_user, ranked = texts.setdefault(user, {}), (self._rank(record), record.id)
                 # the same text twice is one query
                 of_user[record.digest] = min(
-                    (ranked, record), of_user.get(record.digest, (ranked, record)), key=_get_sort_key
+                    (ranked, record), of_user.get(record.digest, (ranked, record)), key=_get_query_order
                 )
         return {
-            user: [record for _, record in sorted(found.values(), key=_get_sort_key)] for user, found in texts.items()
+            user: [record for _, record in sorted(found.values(), key=_get_query_order)]
+            for user, found in texts.items()
         }
 
     def _rank(self, record: Record) -> float:
@@ -80,8 +91,8 @@ class Selector:
         return -self.frequencies.sum_positions(record.scored_text)
 
 
-def _get_sort_key(ranked: tuple[tuple[float, str], Record]) -> tuple[float, str]:
-    """By what texts are ordered."""
+def _get_query_order(ranked: tuple[tuple[float, str], Record]) -> tuple[float, str]:
+    """By what texts are ordered as queries."""
     return ranked[0]
 
 
@@ -97,25 +108,27 @@ def choose_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Refere
         PlanError: The budget does not reach.
     """
     if reference is None:
-        raise _build_refusal(audit, 0)
+        raise _refuse_too_few_calibration(audit, 0)
     known = read_shadow_texts(reference, audit.vocabulary)
     selector = Selector(audit.select, known.frequencies, evidence.seed, known.digests)
-    duplicates = find_shared_texts(evidence, reference)
-    people = selector.rank_texts(_leave_out(evidence.corpora[AUDITED], duplicates.audited))
+    duplicates = find_unqueried_duplicates(evidence, reference)
+    people = selector.rank_texts(text for text in evidence.corpora[AUDITED] if text.id not in duplicates.audited)
     calibration = selector.rank_texts(
-        _leave_out(reference.corpus, duplicates.controls), frozenset(reference.calibration)
+        (text for text in reference.corpus if text.id not in duplicates.controls), frozenset(reference.calibration)
     )
-    people, calibration = _match_periods(audit, people, calibration)
-    most = _count_texts(audit, people, calibration)
-    afforded = _choose_afforded(audit, people, calibration, most, evidence.seed)
+    people, calibration = _match_query_periods(audit, people, calibration)
+    most = _count_queried_texts(audit, people, calibration)
+    afforded = _choose_affordable_users(audit, people, calibration, most, evidence.seed)
     chosen = {
         QUERIES: build_queries(people, most, name="the chosen texts"),
         CALIBRATION: build_queries(afforded, most, name="the chosen texts of calibration users"),
     }
     if audit.pieces is not None:
         cut = {
-            PIECES: build_pieces(people, most, audit.pieces, name="pieces of the chosen texts"),
-            CALIBRATION_PIECES: build_pieces(afforded, most, audit.pieces, name="pieces of calibration users' texts"),
+            PIECES: build_piece_queries(people, most, audit.pieces, name="pieces of the chosen texts"),
+            CALIBRATION_PIECES: build_piece_queries(
+                afforded, most, audit.pieces, name="pieces of calibration users' texts"
+            ),
         }
         chosen |= {role: corpus for role, corpus in cut.items() if len(corpus)}
     if audit.method == "histogram":
@@ -125,19 +138,14 @@ def choose_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Refere
     return chosen
 
 
-def find_shared_texts(evidence: Evidence, reference: Reference) -> Duplicates:
+def find_unqueried_duplicates(evidence: Evidence, reference: Reference) -> Duplicates:
     """Texts that two users wrote, exactly or nearly: they tell nothing about either, and are not queried."""
     users = frozenset(reference.calibration)
     calibrating = (record for record in reference.corpus if find_owner(record) in users)
     return find_duplicates(evidence.corpora[AUDITED], calibrating)
 
 
-def _leave_out(corpus: Iterable[Record], dropped: Collection[str]) -> Iterable[Record]:
-    """The texts but for some."""
-    return (record for record in corpus if record.id not in dropped)
-
-
-def _match_periods(
+def _match_query_periods(
     audit: ProvenanceAudit, people: dict[str, list[Record]], calibration: dict[str, list[Record]]
 ) -> tuple[dict[str, list[Record]], dict[str, list[Record]]]:
     """The texts of both sides that were written in periods of both; all where times are not known on both sides.
@@ -170,7 +178,7 @@ def _match_periods(
 
 
 def build_queries(texts: Texts, most: int, *, name: str) -> Corpus:
-    """A corpus of the first texts of each user; a user's texts are in the order in which they were chosen.
+    """A corpus of queries: the first texts of each user, in the order in which they were chosen.
 
     Args:
         texts: The texts of each user, the best first.
@@ -180,8 +188,8 @@ def build_queries(texts: Texts, most: int, *, name: str) -> Corpus:
     return Corpus.of([record for user in sorted(texts) for record in texts[user][:most]], name=name)
 
 
-def _build_refusal(audit: ProvenanceAudit, found: int) -> NotEnoughData:
-    """Why there is no p-value, and how many users would do."""
+def _refuse_too_few_calibration(audit: ProvenanceAudit, found: int) -> NotEnoughData:
+    """Why there are no queries and no p-value, and how many calibration users would do."""
     needed = required_controls(audit.alpha)
     users = int(np.ceil(needed / audit.calibration))
     return NotEnoughData(
@@ -193,19 +201,19 @@ def _build_refusal(audit: ProvenanceAudit, found: int) -> NotEnoughData:
     )
 
 
-def _count_texts(audit: ProvenanceAudit, people: Texts, calibration: Texts) -> int:
+def _count_queried_texts(audit: ProvenanceAudit, people: Texts, calibration: Texts) -> int:
     """How many texts of a person are queried: no more than enough calibration users have."""
     needed = required_controls(audit.alpha)
     if len(calibration) < needed:
-        raise _build_refusal(audit, len(calibration))
+        raise _refuse_too_few_calibration(audit, len(calibration))
     had = sorted((len(texts) for texts in calibration.values()), reverse=True)
     enough = had[max(needed, len(had) // 2) - 1]
     longest = max((len(texts) for texts in people.values()), default=1)
     return min(longest, enough, audit.queries or longest)
 
 
-def _choose_afforded(audit: ProvenanceAudit, people: Texts, calibration: Texts, most: int, seed: int) -> Texts:
-    """The calibration users within the budget, drawn at random."""
+def _choose_affordable_users(audit: ProvenanceAudit, people: Texts, calibration: Texts, most: int, seed: int) -> Texts:
+    """The calibration users whose queries are within the budget, drawn at random."""
     if audit.budget is None:
         return calibration
     spent = least = sum(_count_queries(audit, texts[:most]) for texts in people.values())
@@ -231,3 +239,64 @@ def _choose_afforded(audit: ProvenanceAudit, people: Texts, calibration: Texts, 
 def _count_queries(audit: ProvenanceAudit, texts: Sequence[Record]) -> int:
     """How many queries these texts of one person are."""
     return len(texts) + (0 if audit.pieces is None else len(cut_pieces(texts, audit.pieces)))
+
+
+def cut_pieces(texts: Sequence[Record], width: int) -> list[Record]:
+    """All pieces of one person's texts that are queried, those of the first text first; no query is repeated.
+
+    A piece begins after every half of its width. The one at the start of a text would repeat what the text itself
+    shows.
+
+    Args:
+        texts: The texts that are queried, in the order of choice.
+        width: How many words a piece has.
+    """
+    queried = {record.digest for record in texts}
+    found = []
+    for number, record in enumerate(texts):
+        text = record.scored_text
+        words = [word.span() for word in _INK.finditer(text)]
+        step = max(1, width // 2)
+        for first in range(step, len(words) - MIN_WORDS + 1, step):
+            begin, end = words[first][0], words[min(first + width, len(words)) - 1][1]
+            name = f"{find_owner(record)}/{number}/{begin}"
+            piece = replace(_cut_piece(record, text[begin:end]), id=name, user=find_owner(record), extra=None)
+            if piece.digest not in queried:
+                queried.add(piece.digest)
+                found.append(piece)
+    return found
+
+
+def _cut_piece(record: Record, text: str) -> Record:
+    """A piece that is queried by itself; of a pair or a conversation it is said in the same context, and first."""
+    if record.messages is None:
+        return replace(record, text=text, source=None, target=None)
+    first = next(i for i, each in enumerate(record.messages) if each.scored)
+    return replace(record, messages=(*record.messages[:first], record.messages[first]._replace(content=text)))
+
+
+def find_text_of_piece(piece: Record) -> int:
+    """Which of its author's texts a piece is cut from, from 0."""
+    return int(piece.id.rsplit("/", 2)[1])
+
+
+def build_piece_queries(texts: Mapping[str, list[Record]], most: int, width: int, *, name: str) -> Corpus:
+    """A corpus of queries: the pieces of each person's first texts.
+
+    Args:
+        texts: The texts of each user, the best first.
+        most: How many of each are queried.
+        width: How many words a piece has.
+        name: What the corpus is called.
+    """
+    return Corpus.of([piece for user in sorted(texts) for piece in cut_pieces(texts[user][:most], width)], name=name)
+
+
+def find_owner(record: Record) -> str:
+    """Whose text is queried; a file without users is one person's."""
+    return PERSON if record.user is None else record.user
+
+
+def count_queried_pieces(evidence: Evidence, role: str) -> Mapping[str, int]:
+    """How many pieces of whose texts were queried."""
+    return Counter(find_owner(piece) for piece in evidence.corpora.get(role, ()))

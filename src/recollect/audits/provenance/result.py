@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.common.outcomes import NOT_COMPARABLE
 from recollect.audits.common.roc import build_roc_table
-from recollect.audits.provenance.alignment import WordRanks
 from recollect.audits.provenance.decisions import Decisions, TestRule
-from recollect.audits.provenance.frequencies import build_frequency_table
 from recollect.audits.provenance.safeguards import Safeguards, add_safeguards
 from recollect.audits.provenance.verdict import build_verdict
+from recollect.audits.provenance.word_alignment import WordRanks
+from recollect.audits.provenance.word_frequencies import build_frequency_table
 from recollect.results.result import Result
 from recollect.stats.auc import auc
 from recollect.stats.decisions import accuracy, false_positive_rate, precision, recall
@@ -77,10 +77,10 @@ class ScoredPeople:
 
 
 def build_result(audit: ProvenanceAudit, found: ScoredPeople) -> Result:
-    """The result from what was scored and decided."""
+    """The result of the provenance audit, from what was scored and decided."""
     builder, decisions = ResultBuilder(audit), found.decisions
     rule = TestRule(alpha=audit.alpha, least=audit.least)
-    _add_findings(builder, audit, decisions)
+    _add_people_found(builder, audit, decisions)
     _add_quality(builder, audit, found)
     _add_notes(builder, audit, found)
     conclusion = add_safeguards(builder, decisions, found.safeguards, rule)
@@ -89,7 +89,7 @@ def build_result(audit: ProvenanceAudit, found: ScoredPeople) -> Result:
         builder.skip(None, code=conclusion.code, reason=verdict)
     members, others = (found.select_known(member=member) for member in (True, False))
     builder.tables |= {
-        "users": _build_table(audit, found, withheld=conclusion.code == NOT_COMPARABLE),
+        "users": _build_people_table(audit, found, withheld=conclusion.code == NOT_COMPARABLE),
         "calibration": pa.table({"score": decisions.calibration}),
         "frequency": _build_frequencies(found),
     }
@@ -105,8 +105,8 @@ def build_result(audit: ProvenanceAudit, found: ScoredPeople) -> Result:
     )
 
 
-def _add_findings(builder: ResultBuilder, audit: ProvenanceAudit, decisions: Decisions) -> None:
-    """How many people were found, and the smallest p-value."""
+def _add_people_found(builder: ResultBuilder, audit: ProvenanceAudit, decisions: Decisions) -> None:
+    """The findings of how many people's texts were used, and the smallest p-value."""
     valid = decisions.valid
     if not valid.any():
         return
@@ -127,7 +127,7 @@ def _add_findings(builder: ResultBuilder, audit: ProvenanceAudit, decisions: Dec
 
 
 def _add_quality(builder: ResultBuilder, audit: ProvenanceAudit, found: ScoredPeople) -> None:
-    """How accurate the decisions are, where ground truth is known."""
+    """The findings of how accurate decisions about people are, where ground truth is known."""
     decisions = found.decisions
     wanted: dict[str, Callable[[], Estimate]] = {}
     if found.truth and decisions.tested.any():
@@ -145,7 +145,7 @@ def _add_quality(builder: ResultBuilder, audit: ProvenanceAudit, found: ScoredPe
 
 
 def _measure_quality(prefix: str, flagged: Flags, members: Flags, others: Flags) -> dict[str, Callable[[], Estimate]]:
-    """Accuracy, precision and recall of some decisions, by the names of the findings."""
+    """Accuracy, precision and recall of some decisions about people, by the names of the findings."""
     wanted: dict[str, Callable[[], Estimate]] = {
         f"{prefix}accuracy": lambda: accuracy(flagged[members], flagged[others]),
         f"{prefix}precision": lambda: precision(flagged[members], flagged[others]),
@@ -155,7 +155,7 @@ def _measure_quality(prefix: str, flagged: Flags, members: Flags, others: Flags)
 
 
 def _add_notes(builder: ResultBuilder, audit: ProvenanceAudit, found: ScoredPeople) -> None:
-    """Notes for the reader: what was queried, who was left out, and what could not be decided."""
+    """The notes of a provenance result: what was queried, who was left out, and what could not be decided."""
     _note_queries(builder, found)
     decisions = found.decisions
     untested = int((~decisions.tested).sum()) + len(found.silent)
@@ -190,7 +190,7 @@ def _add_notes(builder: ResultBuilder, audit: ProvenanceAudit, found: ScoredPeop
 
 
 def _note_queries(builder: ResultBuilder, found: ScoredPeople) -> None:
-    """How many texts, pieces and words the target scored."""
+    """Note in a provenance result how many texts, pieces and words the target scored."""
     words, people = found.words, len(found.decisions.users)
     texts = int(words.texts.sum())
     builder.note(
@@ -215,7 +215,7 @@ def _note_queries(builder: ResultBuilder, found: ScoredPeople) -> None:
 
 
 def _build_frequencies(found: ScoredPeople) -> pa.Table:
-    """The ranks of frequent and rare words: of the people found, or of all people if none was found."""
+    """The table of frequent and rare words of a provenance result: of the people found, or of all if none was."""
     decisions = found.decisions
     flagged = decisions.flagged if decisions.flagged.any() else np.ones(len(decisions.users), np.bool_)
     audited = np.arange(len(found.words.users)) < len(decisions.users)
@@ -224,8 +224,8 @@ def _build_frequencies(found: ScoredPeople) -> pa.Table:
     return build_frequency_table(found.words, people, ~audited)
 
 
-def _build_table(audit: ProvenanceAudit, found: ScoredPeople, *, withheld: bool) -> pa.Table:
-    """One row per person; without p-values where these would mislead."""
+def _build_people_table(audit: ProvenanceAudit, found: ScoredPeople, *, withheld: bool) -> pa.Table:
+    """The table of a provenance result: one row per person, without p-values where these would mislead."""
     decisions, people, extra = found.decisions, len(found.decisions.users), len(found.silent)
     judged = decisions.valid & ~np.array(withheld)
     cases = [decisions.words < audit.least, decisions.flagged & judged, judged, decisions.tested]
@@ -236,9 +236,9 @@ def _build_table(audit: ProvenanceAudit, found: ScoredPeople, *, withheld: bool)
     columns = {
         "user": names,
         "decision": decided + ["too little text"] * extra,
-        "score": _build_column(decisions.score, extra),
-        "p_value": _build_column(np.where(withheld, np.nan, decisions.p), extra),
-        "p_corrected": _build_column(np.where(withheld, np.nan, decisions.corrected), extra),
+        "score": _build_people_column(decisions.score, extra),
+        "p_value": _build_people_column(np.where(withheld, np.nan, decisions.p), extra),
+        "p_corrected": _build_people_column(np.where(withheld, np.nan, decisions.corrected), extra),
         "words": np.append(decisions.words, none),
         "queries": np.append(decisions.texts + pieces, none),
         "unknown_words": np.append(found.words.unknown[:people], none),
@@ -252,6 +252,6 @@ def _build_table(audit: ProvenanceAudit, found: ScoredPeople, *, withheld: bool)
     return pa.table(columns)
 
 
-def _build_column(values: NDArray[np.float64], more: int) -> pa.Array:
-    """Numbers, and null where there is none."""
+def _build_people_column(values: NDArray[np.float64], more: int) -> pa.Array:
+    """A column of the table of people: numbers, and null where there is none."""
     return pa.array([*(None if np.isnan(value) else float(value) for value in values), *([None] * more)], pa.float64())

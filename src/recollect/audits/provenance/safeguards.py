@@ -1,4 +1,4 @@
-"""Beside the p-values of provenance: whether people are comparable, what could have been found, and a placebo."""
+"""The safeguards of provenance: the guard (are people comparable), the power of the design, and a placebo."""
 
 from __future__ import annotations
 
@@ -14,9 +14,16 @@ from recollect.audits.common.matching import Matching, match_units
 from recollect.audits.common.outcomes import NO_POWER, Conclusion, conclude
 from recollect.audits.common.placebo import PlaceboRun, run_placebo
 from recollect.audits.common.power import minimum_detectable_auc
-from recollect.audits.provenance.amounts import TextAmounts
-from recollect.audits.provenance.decisions import Decisions, Scorer, TestRule, correct, decide_outcome, score_people
-from recollect.audits.provenance.words import find_owner
+from recollect.audits.provenance.decisions import (
+    Decisions,
+    Scorer,
+    TestRule,
+    correct_for_people,
+    decide_outcome,
+    score_people,
+)
+from recollect.audits.provenance.queries import find_owner
+from recollect.audits.provenance.text_amounts import TextAmounts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.periods import Period
 from recollect.corpora.record import Record
@@ -46,7 +53,7 @@ class Safeguards:
 def check_people(
     matching: Matching, sides: tuple[Corpus, Corpus], *, seed: int, period: Period
 ) -> Comparability | None:
-    """Whether the audited people are like the calibration users, one person included; None if there is too little.
+    """The guard of provenance: are the audited people, even one, like the calibration users; None if too little.
 
     Args:
         matching: Who is compared with whom.
@@ -57,18 +64,20 @@ def check_people(
     if not matching.strata:
         return None
     try:
-        return check_matched(matching, _iter_named(sides[0], 0), _iter_named(sides[1], 1), seed=seed, period=period)
+        return check_matched(
+            matching, _iter_guarded_texts(sides[0], 0), _iter_guarded_texts(sides[1], 1), seed=seed, period=period
+        )
     except NotEnoughData:
         return None
 
 
-def _iter_named(corpus: Corpus, side: int) -> Iterator[Record]:
-    """The texts of one side under the names that the matching has for them, each with its owner."""
+def _iter_guarded_texts(corpus: Corpus, side: int) -> Iterator[Record]:
+    """The texts of one side that the guard compares, under the names of the matching, each with its owner."""
     return (replace(record, id=f"{side}{record.id}", user=find_owner(record)) for record in corpus)
 
 
 def play_placebo(scorer: Scorer, amounts: TextAmounts, matching: Matching, rule: TestRule, *, seed: int) -> Placebo:
-    """How often the same tests accuse calibration users that are cut to what the audited people have.
+    """The placebo of provenance: how often its tests accuse calibration users cut to what the audited people have.
 
     Args:
         scorer: The method.
@@ -89,13 +98,13 @@ def play_placebo(scorer: Scorer, amounts: TextAmounts, matching: Matching, rule:
                 base[amounts.find(piece.record)] = piece.tokens
         found = score_people(scorer, amounts, played, rule, base)
         people = amounts.find_units(played)[0]
-        return bool((np.nan_to_num(correct(found, people), nan=1.0) <= rule.alpha).any())
+        return bool((np.nan_to_num(correct_for_people(found, people), nan=1.0) <= rule.alpha).any())
 
     return run_placebo(matching, accuse, seed=seed, alpha=rule.alpha, runs=PLACEBO_RUNS)
 
 
 def add_safeguards(builder: ResultBuilder, decisions: Decisions, found: Safeguards, rule: TestRule) -> Conclusion:
-    """Write the safeguards into a result; what may be concluded after all of them.
+    """Write the safeguards into a provenance result; what may be concluded after all of them.
 
     Args:
         builder: Of the result; its findings are complete.
@@ -122,7 +131,7 @@ def add_safeguards(builder: ResultBuilder, decisions: Decisions, found: Safeguar
             "calibration users: they are compared from as many texts and words, of the same periods where times are "
             "known.",
         )
-    explained = explains_scores(found.comparability, *_collect_scores(decisions, found.matching))
+    explained = explains_scores(found.comparability, *_collect_guarded_scores(decisions, found.matching))
     return conclude(
         outcome,
         code=code,
@@ -134,7 +143,7 @@ def add_safeguards(builder: ResultBuilder, decisions: Decisions, found: Safeguar
 
 
 def state_power(decisions: Decisions, rule: TestRule) -> tuple[Power, bool]:
-    """What this design could have found, and whether any outcome of it could have been significant."""
+    """The power of a provenance audit: what it could have found, and whether any outcome could be significant."""
     people, smallest = int(decisions.valid.sum()), decisions.smallest[decisions.tested]
     least = float(smallest.min(initial=1.0))
     factor = 2 if decisions.cut.any() else 1
@@ -152,15 +161,15 @@ def state_power(decisions: Decisions, rule: TestRule) -> tuple[Power, bool]:
     return power, least <= rule.alpha
 
 
-def _collect_scores(decisions: Decisions, matching: Matching) -> tuple[Scores, Scores]:
-    """The scores of the audited people and of the calibration users, by name."""
+def _collect_guarded_scores(decisions: Decisions, matching: Matching) -> tuple[Scores, Scores]:
+    """The scores of the audited people and of the calibration users, to compare with the blind baseline."""
     names = matching.controls.units
     ours = {user: value for user, value in zip(decisions.users, decisions.score, strict=True) if not np.isnan(value)}
     known = zip(decisions.calibrating, decisions.calibration, strict=True)
     theirs = {user: value for user, value in known if user in names and not np.isnan(value)}
-    return _build_scores(ours), _build_scores(theirs)
+    return _build_guarded_scores(ours), _build_guarded_scores(theirs)
 
 
-def _build_scores(values: dict[str, float]) -> Scores:
-    """One score per person."""
+def _build_guarded_scores(values: dict[str, float]) -> Scores:
+    """One score per person, to compare with the blind baseline."""
     return Scores(tuple(values), tuple(values), np.array(list(values.values()), dtype=np.float64))

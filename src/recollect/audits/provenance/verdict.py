@@ -13,7 +13,7 @@ _UNKNOWN = "This cannot be determined from this data"
 
 
 def build_verdict(decisions: Decisions, conclusion: Conclusion, safeguards: Safeguards, rule: TestRule) -> str:
-    """One sentence for a reader who knows neither statistics nor machine learning.
+    """The verdict on whether people's texts were used, for a reader who knows no statistics.
 
     Args:
         decisions: About each person.
@@ -24,11 +24,11 @@ def build_verdict(decisions: Decisions, conclusion: Conclusion, safeguards: Safe
     outcome, alpha = conclusion.outcome, rule.alpha
     many, people = int(decisions.valid.sum()), _name_people(int(decisions.valid.sum()))
     if outcome == "inconclusive":
-        return _explain_checks(str(conclusion.code), safeguards) or (
-            f"{_UNKNOWN}: {_explain(decisions, str(conclusion.code), rule)}"
+        return _explain_failed_safeguards(str(conclusion.code), safeguards) or (
+            f"{_UNKNOWN}: {_explain_inconclusive(decisions, str(conclusion.code), rule)}"
         )
     if many == 1:
-        return _describe_one(decisions, found=outcome == "found")
+        return _describe_one_person(decisions, found=outcome == "found")
     if outcome == "not_found":
         return (
             f"No evidence that the texts of any of the {people} were used to train this model: it predicts their words "
@@ -41,13 +41,13 @@ def build_verdict(decisions: Decisions, conclusion: Conclusion, safeguards: Safe
     )
 
 
-def _describe_one(decisions: Decisions, *, found: bool) -> str:
+def _describe_one_person(decisions: Decisions, *, found: bool) -> str:
     """The verdict on a single person."""
     (index,) = np.flatnonzero(decisions.valid)
     p, others = float(decisions.p[index]), int(decisions.compared_with[index])
     above = round(p * (others + 1)) - 1
     if decisions.cut[index]:
-        return _describe_cut(p, others, found=found)
+        return _describe_cut_person(p, others, found=found)
     known = f"of {others} people who are known not to be in its training data"
     if found:
         return (
@@ -60,7 +60,7 @@ def _describe_one(decisions: Decisions, *, found: bool) -> str:
     )
 
 
-def _describe_cut(p: float, others: int, *, found: bool) -> str:
+def _describe_cut_person(p: float, others: int, *, found: bool) -> str:
     """The verdict on a person who was compared from several cuts of their texts."""
     if found:
         return (
@@ -73,8 +73,8 @@ def _describe_cut(p: float, others: int, *, found: bool) -> str:
     )
 
 
-def _explain_checks(code: str, safeguards: Safeguards) -> str:
-    """Why nothing may be concluded from the p-values; empty if the reason lies in the p-values themselves."""
+def _explain_failed_safeguards(code: str, safeguards: Safeguards) -> str:
+    """In the verdict on people: why nothing may be concluded from the p-values; empty if safeguards are not why."""
     comparability = safeguards.comparability
     if code == NOT_COMPARABLE and comparability is not None and not comparability.comparable:
         return f"{_UNKNOWN}. {comparability.reason}"
@@ -88,8 +88,8 @@ def _explain_checks(code: str, safeguards: Safeguards) -> str:
     return ""
 
 
-def _explain(decisions: Decisions, code: str, rule: TestRule) -> str:
-    """Why it is inconclusive, and what would be needed."""
+def _explain_inconclusive(decisions: Decisions, code: str, rule: TestRule) -> str:
+    """Why the verdict on people is inconclusive, and what would be needed."""
     alpha, least = rule.alpha, rule.least
     calibrating = int(decisions.compared_with.max(initial=0))
     if code == "too_little_text":
@@ -129,5 +129,5 @@ def _explain(decisions: Decisions, code: str, rule: TestRule) -> str:
 
 
 def _name_people(number: int) -> str:
-    """A number of people, in words."""
+    """In the verdict: a number of people, in words."""
     return f"{number:,} {'person' if number == 1 else 'people'}"

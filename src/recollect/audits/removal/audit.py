@@ -9,10 +9,10 @@ import numpy as np
 
 from recollect.audits.audit import Needs
 from recollect.audits.common.builder import build_refusal
-from recollect.audits.removal.calibrated import compare_set
-from recollect.audits.removal.conformal import compare_users
-from recollect.audits.removal.ema import Scope, Test, collect_votes, compute_rho
-from recollect.audits.removal.ks import CALIBRATION_MODEL, QUERY_MODEL, measure_ratio
+from recollect.audits.removal.calibrated import compare_set, compare_users
+from recollect.audits.removal.confidence_scores import refuse_overlap
+from recollect.audits.removal.ema import Scope, Test, collect_votes, compute_ema_rho
+from recollect.audits.removal.ks import CALIBRATION_MODEL, QUERY_MODEL, measure_ks_ratio
 from recollect.audits.removal.result import (
     UNTESTED,
     build_ema_result,
@@ -20,7 +20,6 @@ from recollect.audits.removal.result import (
     build_set_result,
     build_user_result,
 )
-from recollect.audits.removal.scores import refuse_overlap
 from recollect.audits.removal.view import PRESENTATION, VERB
 from recollect.audits.verb import Verb
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
@@ -125,9 +124,9 @@ class RemovalAudit:
         try:
             if self.method == "ema":
                 votes = collect_votes(evidence, scope=self.thresholds)
-                return build_ema_result(self, votes, compute_rho(votes.memorised, test=self.test))
+                return build_ema_result(self, votes, compute_ema_rho(votes.memorised, test=self.test))
             if self.method == "ks":
-                return build_ks_result(self, measure_ratio(evidence))
+                return build_ks_result(self, measure_ks_ratio(evidence))
             if self.by == "user":
                 return build_user_result(self, compare_users(self, evidence))
             return build_set_result(self, compare_set(self, evidence))
@@ -158,8 +157,8 @@ class RemovalAudit:
         audited, controls = evidence.corpora[AUDITED], evidence.corpora[CONTROLS]
         if self.method == "ks":
             return {
-                AUDITED: _take_all(audited, QUERY_MODEL, evidence.seed),
-                CONTROLS: _take_all(controls, CALIBRATION_MODEL, evidence.seed),
+                AUDITED: _train_on_all(audited, QUERY_MODEL, evidence.seed),
+                CONTROLS: _train_on_all(controls, CALIBRATION_MODEL, evidence.seed),
             }
         unit: Unit = "user" if all(record.user is not None for record in controls) else "record"
         units = list_units(controls, unit)
@@ -194,6 +193,6 @@ class RemovalAudit:
                 )
 
 
-def _take_all(corpus: Corpus, name: str, seed: int) -> Cohorts:
-    """All of a corpus trains one model."""
+def _train_on_all(corpus: Corpus, name: str, seed: int) -> Cohorts:
+    """The cohorts of a removal audit in which all of a corpus trains one model."""
     return build_cohorts(corpus, {name: list_units(corpus, "record")}, unit="record", seed=seed)

@@ -1,8 +1,8 @@
 """The method `calibrated`: a set beside controls, which it should be like if removed, and members, if still in.
 
-Every audited record and every control has a member probability (`likelihood`). Under the hypothesis that nothing is in,
-those of the audited and of comparable controls have the same mean; and that is what is tested. Nothing is chosen on the
-scores that are tested.
+Every audited record and every control has a member probability (`member_likelihood`). Under the hypothesis that nothing
+is in, those of the audited and of comparable controls have the same mean; and that is what is tested. Nothing is chosen
+on the scores that are tested. Single people get conformal p-values against controls and against members.
 """
 
 from __future__ import annotations
@@ -15,38 +15,32 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from recollect import labels
-from recollect.audits.common.guard import Comparability, check_comparable, explains_scores
-from recollect.audits.removal.likelihood import fit_likelihood
-from recollect.audits.removal.mixture import Mean, Mixture, compare_means
-from recollect.audits.removal.neighbours import Neighbours, find_neighbours
-from recollect.audits.removal.placebo import play_placebo
-from recollect.audits.removal.scores import MEMBERS, UnitScores, choose_unit, score_units
+from recollect.audits.common.guard import Comparability, explains_scores
+from recollect.audits.removal.confidence_scores import UnitScores, choose_scored_unit, score_confidence
+from recollect.audits.removal.member_likelihood import compute_probabilities
+from recollect.audits.removal.mixture import Mean, Mixture, build_mixture, build_unlike_mixture, compare_means
+from recollect.audits.removal.neighbours import Neighbours, choose_neighbours
+from recollect.audits.removal.safeguards import check_sides, play_placebo
 from recollect.corpora.cohorts import Unit
-from recollect.corpora.corpus import Corpus
-from recollect.corpora.record import Record
-from recollect.digests import digest
-from recollect.errors import NotEnoughData
+from recollect.errors import NotEnoughData, PlanError
 from recollect.results.result import Placebo
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET, Evidence
 from recollect.signals.scores import Scores
 from recollect.stats.comparisons import permutation
 from recollect.stats.groups import Floats
-from recollect.stats.significance import Alternative
+from recollect.stats.requirements import require_count, required_controls
+from recollect.stats.significance import Alternative, conformal_p
 from recollect.streams import stream
 
 if TYPE_CHECKING:
     from recollect.audits.removal.audit import RemovalAudit
 
-NEAREST: Final = 3
-"""So many controls represent an audited record: with more, controls of another kind are among them; with fewer, chance
-hides what is in (`studies/removal`)."""
+
 STILL_THERE_SHARE: Final = 0.8
 """Of α, for "still there"; the rest is for "over-unlearned", the other way to accuse a set that is gone."""
 DRAWS: Final = 1999
 """Permutations of the audited and the controls."""
 SIDES: Final[tuple[Alternative, ...]] = ("greater", "less")
-MAX_BLIND: Final = 200
-"""Records of either side by which it is told, where each has neighbours, how well content separates the two."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,24 +100,24 @@ class SetEvidence:
 
 
 def compare_set(audit: RemovalAudit, evidence: Evidence) -> SetEvidence:
-    """All that a decision about the audited set rests on.
+    """All that a decision about the audited set by the method `calibrated` rests on.
 
     Raises:
         NotEnoughData: There are too few records to compare.
     """
-    calibrated, unit = bool(evidence.models_of_role(SHADOW)), choose_unit(evidence)
+    calibrated, unit = bool(evidence.models_of_role(SHADOW)), choose_scored_unit(evidence)
     if not calibrated and not evidence.models_of_role(REFERENCE):
         raise NotEnoughData(
             f"The calibration set has {len(evidence.corpora[CONTROLS])} records, too few to be halved.",
             do="Give more controls.",
             code="too_few_controls",
         )
-    scores = score_units(evidence, unit=unit)
+    scores = score_confidence(evidence, unit=unit)
     saturates = evidence.models[TARGET].kind == "classifier"
     sides = audited, controls, members = compute_probabilities(scores, saturates=saturates)
-    neighbours = _choose_neighbours(audit, evidence, scores, unit)
-    comparability = compare_sides(evidence, scores, unit, sampled=neighbours is not None)
-    above, below = compare_scores(audited, controls, neighbours, seed=evidence.seed)
+    neighbours = choose_neighbours(audit, evidence, scores, unit)
+    comparability = check_sides(evidence, scores, unit, sampled=neighbours is not None)
+    above, below = compute_set_p_values(audited, controls, neighbours, seed=evidence.seed)
     explained = (
         neighbours is None
         and not isinstance(comparability, NotEnoughData)
@@ -139,7 +133,7 @@ def compare_set(audit: RemovalAudit, evidence: Evidence) -> SetEvidence:
         neighbours=neighbours,
         comparability=comparability,
         mixture=build_mixture(audit, sides, neighbours, above) if calibrated and not unlike else None,
-        unlike=_build_unlike(audit, audited, members) if calibrated and unlike else None,
+        unlike=build_unlike_mixture(audit, audited, members) if calibrated and unlike else None,
         p_above=above,
         p_below=below,
         explained=explained,
@@ -148,29 +142,10 @@ def compare_set(audit: RemovalAudit, evidence: Evidence) -> SetEvidence:
     )
 
 
-def compute_probabilities(scores: UnitScores, *, saturates: bool) -> tuple[Scores, Scores, Scores]:
-    """The member probabilities of the audited, the controls and the members of calibration models.
-
-    Without calibration models, by how much the target is more confident than the references.
-
-    Args:
-        scores: The confidence scores.
-        saturates: Whether they are of a classifier, which is certain of most records.
-    """
-    if scores.calibration is None:
-        return scores.subtract_difficulty()
-    sides = ((AUDITED, scores.audited), (CONTROLS, scores.controls), (MEMBERS, scores.members))
-    likelihood = fit_likelihood(scores.calibration, saturates=saturates)
-    one, other, inside = (
-        side.with_values(likelihood.compute_probability(side.values, scores.difficulty[name])) for name, side in sides
-    )
-    return one, other, inside
-
-
-def compare_scores(
+def compute_set_p_values(
     audited: Scores, controls: Scores, neighbours: Neighbours | None, *, seed: int
 ) -> tuple[float, float]:
-    """The p-values of "higher than the controls" and of "lower".
+    """The p-values of "the set scores higher than the controls" and of "lower".
 
     Where all controls represent the set alike, a permutation test of the means; with neighbours, a t-test of the mean
     of the audited against the mean of their nearest controls. Where distances show that the controls are of another
@@ -200,104 +175,64 @@ def compare_scores(
     return compare_means(ours, nearest), below
 
 
-def sample_records(corpus: Corpus, wanted: frozenset[str] | None = None) -> list[Record]:
-    """The records of a corpus in an order that is random and does not depend on theirs: by the digest of their id.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class UserEvidence:
+    """All that decisions about people rest on."""
 
-    Args:
-        corpus: The corpus.
-        wanted: The ids to choose from; None for all.
+    scores: UnitScores
+    p_values: Mapping[str, Floats]
+    """By the hypothesis that each supports: "p_still_there", "p_gone", "p_over_unlearned"; one per person."""
+    audited: Scores
+    """By how much the target is more confident in each person than models that were not trained on them."""
+    controls: Scores
+    """The same of the control users."""
+    comparability: Comparability | NotEnoughData
+    """How the people compare with the controls in all that can be seen without the model, or why it is not known."""
+    level: float
+    """The significance level."""
+
+    @property
+    def comparable(self) -> bool:
+        """Whether nothing that can be seen without the model tells the people and the controls apart."""
+        return isinstance(self.comparability, NotEnoughData) or self.comparability.comparable
+
+    @property
+    def needed_controls(self) -> int:
+        """How many control users are needed to identify anyone individually after correction."""
+        return required_controls(self.level * STILL_THERE_SHARE, tests=len(self.scores.audited))
+
+
+def compare_users(audit: RemovalAudit, evidence: Evidence) -> UserEvidence:
+    """All that decisions about the audited people by the method `calibrated` rest on.
+
+    Raises:
+        NotEnoughData: There are too few calibration models or control users.
+        PlanError: Some records have no user.
     """
-    kept = [record for record in corpus if wanted is None or record.id in wanted]
-    return sorted(kept, key=lambda record: digest(labels.DIGEST_SHIFT, record.id))
-
-
-def compare_sides(
-    evidence: Evidence, scores: UnitScores, unit: Unit, *, sampled: bool = False
-) -> Comparability | NotEnoughData:
-    """How the audited compare with the controls in all that can be seen without the model, or why it is not known."""
-    sides = []
-    for role, scored in ((AUDITED, scores.audited), (CONTROLS, scores.controls)):
-        kept, corpus = set(scored.records), evidence.corpora[role]
-        chosen = frozenset(r.id for r in corpus if (r.owner if unit == "user" else r.id) in kept)
-        sides.append(sample_records(corpus, chosen)[:MAX_BLIND] if sampled else [r for r in corpus if r.id in chosen])
-    try:
-        return check_comparable(*sides, by=unit, seed=evidence.seed)
-    except NotEnoughData as refusal:
-        return refusal
-
-
-def build_mixture(
-    audit: RemovalAudit, sides: tuple[Scores, Scores, Scores], neighbours: Neighbours | None, above: float
-) -> Mixture:
-    """The audited that are like some control, beside members and non-members that represent them.
-
-    Args:
-        audit: Its level and tolerance.
-        sides: Member probabilities of the audited, the controls and the members of calibration models.
-        neighbours: The controls that represent each audited record; None if all do alike.
-        above: The p-value of "still there".
-    """
-    audited, controls, members = sides
-    weights = None if neighbours is None else neighbours.nearest_weights
-    named = None if weights is None else dict(zip(controls.records, weights.tolist(), strict=True))
-    compared = audited.values if neighbours is None else audited.values[~neighbours.far]
-    return Mixture(
-        audited=Mean.of(compared),
-        unseen=Mean.of(controls.values, None if neighbours is None else neighbours.corrected_weights),
-        unseen_nearest=None if weights is None else Mean.of(controls.values, weights),
-        members=average_members(members, named),
-        p_above=above,
-        alpha=audit.level,
-        tolerance=audit.tolerance,
+    if any(record.user is None for role in (AUDITED, CONTROLS) for record in evidence.corpora[role]):
+        raise PlanError(
+            "Users are to be decided about, and some records have none.",
+            do="Name the user column.",
+            code="records_without_user",
+        )
+    shadows, purpose = len(evidence.models_of_role(SHADOW)), "A decision about a person"
+    require_count(shadows, 2, of="calibration models", purpose=purpose, code="too_few_shadows")
+    scores = score_confidence(evidence, unit="user")
+    needed = required_controls(audit.level * STILL_THERE_SHARE)
+    require_count(len(scores.controls), needed, of="control users", purpose=purpose, code="too_few_controls")
+    people, controls, members = scores.subtract_difficulty()
+    audited = people.values
+    below = conformal_p(-audited, controls.with_values(-controls.values))
+    return UserEvidence(
+        scores=scores,
+        # the same control under several models counts once: it owns all its scores
+        p_values={
+            "p_still_there": np.minimum(1, conformal_p(audited, controls) / STILL_THERE_SHARE),
+            "p_gone": conformal_p(-audited, members.with_values(-members.values)),
+            "p_over_unlearned": np.minimum(1, below / (1 - STILL_THERE_SHARE)),
+        },
+        audited=people,
+        controls=controls,
+        comparability=check_sides(evidence, scores, "user"),
+        level=audit.level,
     )
-
-
-def average_members(members: Scores, weights: Mapping[str, float] | None) -> Mean:
-    """The mean of members, weighted as the controls are; a unit counts once, however many models it trained.
-
-    Args:
-        members: Scores of members of calibration models; a unit's name carries the model's.
-        weights: The weight of each control, by name; None for equal ones.
-    """
-    if weights is None or not any(weights[name] for name in members.users):
-        weights = dict.fromkeys(members.users, 1.0)
-    shares = np.array([weights[name] for name in members.users])
-    model = np.array([name.split("/", 1)[0] for name in members.records])
-    each = [_average(members.values, shares * (model == name)) for name in np.unique(model)]
-    trained: dict[str, list[float]] = {}
-    for name, value in zip(members.users, members.values.tolist(), strict=True):
-        trained.setdefault(name, []).append(value)
-    own = np.array([weights[name] for name in trained])
-    means = np.array([np.mean(values) for values in trained.values()])
-    return Mean.of(means, own / own.sum(), models=tuple(value for value in each if value is not None))
-
-
-def _average(values: Floats, weights: Floats) -> float | None:
-    """A weighted mean; None if nothing has weight."""
-    total = float(weights.sum())
-    return float(weights @ values) / total if total > 0 else None
-
-
-def _build_unlike(audit: RemovalAudit, audited: Scores, members: Scores) -> Mixture:
-    """All audited records, with nothing known of non-members: they may all have probability 0."""
-    return Mixture(
-        audited=Mean.of(audited.values),
-        unseen=Mean(value=0.0, variance=0.0, size=np.inf),
-        members=average_members(members, None),
-        p_above=1.0,
-        alpha=audit.level,
-        tolerance=audit.tolerance,
-    )
-
-
-def _choose_neighbours(audit: RemovalAudit, evidence: Evidence, scores: UnitScores, unit: Unit) -> Neighbours | None:
-    """The controls that represent each audited record; None if all represent it alike."""
-    count = NEAREST if audit.neighbours is None else audit.neighbours
-    labelled = all(record.kind == "labelled" for record in evidence.corpora[AUDITED])
-    if not count or unit != "record" or (audit.neighbours is None and not labelled):
-        return None
-    sides = []
-    for role, scored in ((AUDITED, scores.audited), (CONTROLS, scores.controls)):
-        by_id = {record.id: record for record in evidence.corpora[role]}
-        sides.append([by_id[name] for name in scored.records])
-    return find_neighbours(sides[0], sides[1], count)

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, NO_POWER, NOT_COMPARABLE, PLACEBO_FAILED
-from recollect.audits.removal.calibrated import SetEvidence
-from recollect.audits.removal.conformal import UserEvidence
+from recollect.audits.removal.calibrated import SetEvidence, UserEvidence
 from recollect.audits.removal.mixture import Mixture
 from recollect.results.result import Outcome
 from recollect.stats.significance import holm
@@ -36,7 +35,7 @@ WITHHELD: Final = (
 
 
 def decide_set(evidence: SetEvidence) -> Decision:
-    """The decision about a set.
+    """The decision about a set: still there, gone, over-unlearned or inconclusive.
 
     A set that is gone is accused with probability α at most, in either way; and a set of which the tolerance or more is
     in is called gone with probability α at most. Which of the two comparisons counts for "gone" depends on the content
@@ -59,8 +58,8 @@ def decide_set(evidence: SetEvidence) -> Decision:
     return "gone" if mixture.excludes_share(mixture.tolerance, evidence.level) else "inconclusive"
 
 
-def explain_inconclusive(evidence: SetEvidence) -> str:
-    """The code of why nothing can be said of the set."""
+def find_inconclusive_code(evidence: SetEvidence) -> str:
+    """The code of why no decision about the set is possible."""
     reasons = (
         (not evidence.comparable, NOT_COMPARABLE),
         (evidence.placebo.status == "failed", PLACEBO_FAILED),
@@ -77,7 +76,7 @@ def fits_no_share(mixture: Mixture, confidence: float) -> bool:
 
 
 def decide_users(evidence: UserEvidence) -> NDArray[np.str_]:
-    """The decision about each person; any of them is wrong with probability α at most."""
+    """The decision about each person: still there, gone or inconclusive; any is wrong with probability α at most."""
     p_values, level = evidence.p_values, evidence.level
     corrected = {name: holm(p) for name, p in p_values.items()}
     decisions = np.full(len(p_values["p_gone"]), "inconclusive", dtype="<U16")
@@ -91,15 +90,15 @@ def decide_users(evidence: UserEvidence) -> NDArray[np.str_]:
     return decisions
 
 
-def explain_undecided(evidence: UserEvidence) -> str:
-    """The code of why nobody is still there, and not everybody is gone."""
+def find_undecided_code(evidence: UserEvidence) -> str:
+    """The code of the decision that nobody is still there, and not everybody is gone."""
     if not evidence.comparable:
         return NOT_COMPARABLE
     return "target_damaged" if evidence.scores.is_target_damaged() else NO_POWER
 
 
-def decide_outcome(decisions: NDArray[np.str_]) -> Outcome:
-    """Whether any person is still there, or all are gone."""
+def decide_users_outcome(decisions: NDArray[np.str_]) -> Outcome:
+    """The outcome of decisions about people: whether anyone is still there, or all are gone."""
     if np.isin(decisions, ["still there", "over-unlearned"]).any():
         return "found"
     return "not_found" if (decisions == "gone").all() else "inconclusive"

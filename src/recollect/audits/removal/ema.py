@@ -15,7 +15,7 @@ from typing import Final, Literal
 import numpy as np
 from scipy import stats
 
-from recollect.audits.removal.scores import Flags, list_trained_digests
+from recollect.audits.removal.confidence_scores import Flags, list_trained_digests
 from recollect.checks import check_one_of
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
@@ -81,7 +81,7 @@ class _Metrics:
 
 
 def collect_votes(evidence: Evidence, *, scope: Scope) -> Votes:
-    """The votes of the audited records by the thresholds of one calibration model (Algorithm 2).
+    """The votes of EMA on the audited records, by the thresholds of one calibration model (Algorithm 2).
 
     Args:
         evidence: Contains the answers of the target about the query set, and of the calibration model about its set.
@@ -96,8 +96,8 @@ def collect_votes(evidence: Evidence, *, scope: Scope) -> Votes:
             "The calibration set is too small to be halved.", do="Give more controls.", code="too_few_controls"
         )
     trained = list_trained_digests(evidence.corpora[CONTROLS], evidence.cohorts.get(CONTROLS), models[0])
-    calibration = _measure(evidence, models[0], CONTROLS)
-    queried = _measure(evidence, TARGET, AUDITED)
+    calibration = _measure_ema_metrics(evidence, models[0], CONTROLS)
+    queried = _measure_ema_metrics(evidence, TARGET, AUDITED)
     inside = np.array([record.digest in trained for record in calibration.records], dtype=np.bool_)
     if inside.all() or not inside.any() or not queried.records:
         raise NotEnoughData(
@@ -126,7 +126,7 @@ def collect_votes(evidence: Evidence, *, scope: Scope) -> Votes:
 def find_thresholds(
     members: Floats, others: Floats, labels: tuple[Labels, Labels], *, scope: Scope
 ) -> MetricThresholds:
-    """The thresholds of the highest balanced accuracy, found by sorting (Algorithm 2); of equals the largest.
+    """The thresholds of EMA with the highest balanced accuracy, found by sorting (Algorithm 2); of equals the largest.
 
     Args:
         members: A metric of the records that trained the calibration model, under that model.
@@ -145,14 +145,14 @@ def find_thresholds(
     return MetricThresholds(everyone=everyone, by_class=by_class)
 
 
-def compute_rho(votes: Flags, *, test: Test = "t") -> float:
+def compute_ema_rho(votes: Flags, *, test: Test = "t") -> float:
     """ρ_EMA: the p-value of "all votes are one"; small means removed (Algorithm 1).
 
     If all votes agree there is no variance to test with: ρ is 1 if all are one, and 0 if none is.
 
-    >>> compute_rho(np.array([True] * 10)), compute_rho(np.array([False] * 10))
+    >>> compute_ema_rho(np.array([True] * 10)), compute_ema_rho(np.array([False] * 10))
     (1.0, 0.0)
-    >>> round(compute_rho(np.array([True] * 49 + [False])), 2)
+    >>> round(compute_ema_rho(np.array([True] * 49 + [False])), 2)
     0.32
     """
     check_one_of(("t", "ks"), test=test)
@@ -169,11 +169,11 @@ def compute_rho(votes: Flags, *, test: Test = "t") -> float:
         return float(found.pvalue)
 
 
-def _measure(evidence: Evidence, model: str, corpus: str) -> _Metrics:
+def _measure_ema_metrics(evidence: Evidence, model: str, corpus: str) -> _Metrics:
     """Correctness, confidence and negative entropy; of texts the means over tokens, geometric for confidence."""
     rows: list[tuple[Record, dict[str, float]]] = []
     for records, (answers,) in evidence.iter_blocks(corpus, [model]):
-        found = dict(zip(METRICS, _compute_metrics(answers), strict=True))
+        found = dict(zip(METRICS, _compute_ema_metrics(answers), strict=True))
         rows += [
             (record, {metric: values[record.digest] for metric, values in found.items()})
             for record in records
@@ -187,8 +187,8 @@ def _measure(evidence: Evidence, model: str, corpus: str) -> _Metrics:
     )
 
 
-def _compute_metrics(answers: Answers) -> tuple[ValueByRecord, ValueByRecord, ValueByRecord]:
-    """The three metrics by record digest."""
+def _compute_ema_metrics(answers: Answers) -> tuple[ValueByRecord, ValueByRecord, ValueByRecord]:
+    """The three metrics of EMA by record digest."""
     assert answers.entropy is not None  # noqa: S101 - the access guarantees it
     confidence = {
         record: float(np.exp(value)) for record, value in average_tokens(answers, get_logprobs(answers)).items()

@@ -31,17 +31,17 @@ class Ratio:
     size: int
 
 
-def measure_ratio(evidence: Evidence) -> Ratio:
+def measure_ks_ratio(evidence: Evidence) -> Ratio:
     """ρ_KS of the query set, with a model trained on it and one trained on the calibration set.
 
     Raises:
         NotEnoughData: A model does not output all classes, or both outputs are identical.
     """
     target, calibration, query = (_read_logits(evidence, model) for model in (TARGET, CALIBRATION_MODEL, QUERY_MODEL))
-    return Ratio(rho=compute_rho(target, calibration, query), size=len(target))
+    return Ratio(rho=compute_ks_rho(target, calibration, query), size=len(target))
 
 
-def compute_rho(target: Floats, calibration: Floats, query: Floats) -> float:
+def compute_ks_rho(target: Floats, calibration: Floats, query: Floats) -> float:
     """ρ_KS = KS(f_D(q), f_q(q)) / KS(f_cal(q), f_q(q)); at least 1 is forgotten.
 
     Distances are those of all class probabilities of all records, pooled.
@@ -54,29 +54,29 @@ def compute_rho(target: Floats, calibration: Floats, query: Floats) -> float:
     Raises:
         NotEnoughData: The outputs of the calibration model and the query model are identical: the denominator is 0.
     """
-    nearest = measure_distance(calibration, query)
+    nearest = measure_ks_distance(calibration, query)
     if nearest == 0:
         raise NotEnoughData(
             "On the query set, the calibration model's outputs equal those of the model that was trained on it.",
             do="Train both, and longer; or use the method `calibrated`.",
             code="identical_models",
         )
-    return measure_distance(target, query) / nearest
+    return measure_ks_distance(target, query) / nearest
 
 
-def measure_distance(one: Floats, other: Floats) -> float:
+def measure_ks_distance(one: Floats, other: Floats) -> float:
     """The Kolmogorov–Smirnov distance of two models' class probabilities."""
     return kolmogorov_smirnov(_pool_probabilities(one), _pool_probabilities(other)).effect.value
 
 
 def _pool_probabilities(logits: Floats) -> Floats:
-    """All class probabilities, one after the other."""
+    """All class probabilities that KS compares, one after the other."""
     pooled: Floats = special.softmax(logits.astype(np.float64), axis=1).ravel()
     return pooled
 
 
 def _read_logits(evidence: Evidence, model: str) -> Floats:
-    """The logits of the query set, in the order of its ids."""
+    """The logits of the query set that KS compares, in the order of its ids."""
     rows: dict[str, Floats] = {}
     for records, (answers,) in evidence.iter_blocks(AUDITED, [model]):
         if answers.logits is None:

@@ -7,16 +7,22 @@ and that of members. How far it lies between them is the share still in.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from scipy import special, stats
 
+from recollect.audits.removal.neighbours import Neighbours
 from recollect.errors import NotEnoughData
+from recollect.signals.scores import Scores
 from recollect.stats.groups import Floats
 from recollect.stats.intervals import Estimate, Interval
+
+if TYPE_CHECKING:
+    from recollect.audits.removal.audit import RemovalAudit
+
 
 SHARES: Final = np.linspace(0, 1, 201)
 """The shares still in that are tried."""
@@ -61,12 +67,12 @@ class Mean:
         """By how much the mean may be too high, or too low, with this probability of error on either side."""
         if self.size <= 1:
             return UNBOUNDED
-        own = _compute_quantile(level, self.size - 1) * math.sqrt(self.variance / self.size)
+        own = _compute_t_quantile(level, self.size - 1) * math.sqrt(self.variance / self.size)
         if len(self.models) < 2:
             return own
         freedom = len(self.models) - 1
         apart = float(np.std(self.models, ddof=1)) * math.sqrt(1 + 1 / len(self.models))
-        return math.hypot(own, _compute_quantile(level, freedom) * apart)
+        return math.hypot(own, _compute_t_quantile(level, freedom) * apart)
 
     def estimate(self, confidence: float) -> Estimate:
         """The mean with its interval; probabilities lie between 0 and 1."""
@@ -184,7 +190,9 @@ class Mixture:
         if not self.identifiable:
             return None
         error = math.sqrt(self.unseen.variance / self.audited.size + self.unseen.variance / self.unseen.size)
-        least = (_compute_quantile(self.alpha, self.audited.size - 1) + stats.norm.ppf(WANTED_POWER)) * error / self.gap
+        least = (
+            (_compute_t_quantile(self.alpha, self.audited.size - 1) + stats.norm.ppf(WANTED_POWER)) * error / self.gap
+        )
         return float(least) if least <= 1 else None
 
     def compute_power_curve(self) -> dict[str, list[float]]:
@@ -246,6 +254,70 @@ def compare_means(audited: Mean, unseen: Mean) -> float:
     return high
 
 
-def _compute_quantile(level: float, freedom: float) -> float:
+def _compute_t_quantile(level: float, freedom: float) -> float:
     """The t quantile that is exceeded with this probability."""
     return float(special.stdtrit(max(freedom, 1e-9), 1 - level)) if level > 1e-9 else UNBOUNDED
+
+
+def build_mixture(
+    audit: RemovalAudit, sides: tuple[Scores, Scores, Scores], neighbours: Neighbours | None, above: float
+) -> Mixture:
+    """The mixture of audited records that are like some control, beside members and non-members that represent them.
+
+    Args:
+        audit: Its level and tolerance.
+        sides: Member probabilities of the audited, the controls and the members of calibration models.
+        neighbours: The controls that represent each audited record; None if all do alike.
+        above: The p-value of "still there".
+    """
+    audited, controls, members = sides
+    weights = None if neighbours is None else neighbours.nearest_weights
+    named = None if weights is None else dict(zip(controls.records, weights.tolist(), strict=True))
+    compared = audited.values if neighbours is None else audited.values[~neighbours.far]
+    return Mixture(
+        audited=Mean.of(compared),
+        unseen=Mean.of(controls.values, None if neighbours is None else neighbours.corrected_weights),
+        unseen_nearest=None if weights is None else Mean.of(controls.values, weights),
+        members=average_members(members, named),
+        p_above=above,
+        alpha=audit.level,
+        tolerance=audit.tolerance,
+    )
+
+
+def average_members(members: Scores, weights: Mapping[str, float] | None) -> Mean:
+    """The mean of members in the mixture, weighted as the controls are; a unit counts once, whatever it trained.
+
+    Args:
+        members: Scores of members of calibration models; a unit's name carries the model's.
+        weights: The weight of each control, by name; None for equal ones.
+    """
+    if weights is None or not any(weights[name] for name in members.users):
+        weights = dict.fromkeys(members.users, 1.0)
+    shares = np.array([weights[name] for name in members.users])
+    model = np.array([name.split("/", 1)[0] for name in members.records])
+    each = [_average_weighted(members.values, shares * (model == name)) for name in np.unique(model)]
+    trained: dict[str, list[float]] = {}
+    for name, value in zip(members.users, members.values.tolist(), strict=True):
+        trained.setdefault(name, []).append(value)
+    own = np.array([weights[name] for name in trained])
+    means = np.array([np.mean(values) for values in trained.values()])
+    return Mean.of(means, own / own.sum(), models=tuple(value for value in each if value is not None))
+
+
+def _average_weighted(values: Floats, weights: Floats) -> float | None:
+    """A weighted mean of members of one model; None if nothing has weight."""
+    total = float(weights.sum())
+    return float(weights @ values) / total if total > 0 else None
+
+
+def build_unlike_mixture(audit: RemovalAudit, audited: Scores, members: Scores) -> Mixture:
+    """The mixture of all audited records, with nothing known of non-members: they may all have probability 0."""
+    return Mixture(
+        audited=Mean.of(audited.values),
+        unseen=Mean(value=0.0, variance=0.0, size=np.inf),
+        members=average_members(members, None),
+        p_above=1.0,
+        alpha=audit.level,
+        tolerance=audit.tolerance,
+    )

@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.removal.scores import Flags
+from recollect.audits.removal.confidence_scores import Flags, UnitScores
+from recollect.corpora.cohorts import Unit
 from recollect.corpora.record import Record
+from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
 from recollect.stats.comparisons import mann_whitney
 from recollect.stats.groups import Floats
+
+if TYPE_CHECKING:
+    from recollect.audits.removal.audit import RemovalAudit
+
+
+NEAREST: Final = 3
+"""So many controls represent an audited record: with more, controls of another kind are among them; with fewer, chance
+hides what is in (`studies/removal`)."""
+
 
 BLOCK: Final = 512
 """Records whose distances are in memory at once."""
@@ -122,14 +133,14 @@ def _find_nearest(
             table[:, len(same) :] = np.inf
             if itself:
                 table[positions[:, None] == among[None]] = np.nan  # sorted last
-            order = find_smallest(table, count)
+            order = find_smallest_distances(table, count)
             found[positions] = among[order]
             far[positions] = np.take_along_axis(table, order, axis=1).mean(axis=1)
     return found, far
 
 
-def find_smallest(table: Floats, count: int) -> NDArray[np.int64]:
-    """Indices of the smallest in each row, by size and then by index: ties are broken in the same way in any block."""
+def find_smallest_distances(table: Floats, count: int) -> NDArray[np.int64]:
+    """Indices of the smallest distances in each row, by size and then by index: ties are broken alike in any block."""
     found = np.argpartition(table, count - 1, axis=1)[:, :count]
     values = np.take_along_axis(table, found, axis=1)
     found = np.take_along_axis(found, np.lexsort((found, values), axis=1), axis=1)
@@ -160,3 +171,16 @@ def _extract_features(audited: Sequence[Record], controls: Sequence[Record]) -> 
         words.transform([f"{r.context_text} {r.scored_text}" for r in side]) for side in (audited, controls)
     )
     return ours.toarray(), theirs.toarray()
+
+
+def choose_neighbours(audit: RemovalAudit, evidence: Evidence, scores: UnitScores, unit: Unit) -> Neighbours | None:
+    """The controls that represent each audited record; None if all represent it alike."""
+    count = NEAREST if audit.neighbours is None else audit.neighbours
+    labelled = all(record.kind == "labelled" for record in evidence.corpora[AUDITED])
+    if not count or unit != "record" or (audit.neighbours is None and not labelled):
+        return None
+    sides = []
+    for role, scored in ((AUDITED, scores.audited), (CONTROLS, scores.controls)):
+        by_id = {record.id: record for record in evidence.corpora[role]}
+        sides.append([by_id[name] for name in scored.records])
+    return find_neighbours(sides[0], sides[1], count)

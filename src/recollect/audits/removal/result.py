@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
 from recollect.audits.common.builder import ResultBuilder
-from recollect.audits.common.guard import Comparability, add_guard
-from recollect.audits.removal.calibrated import SetEvidence
-from recollect.audits.removal.conformal import UserEvidence
+from recollect.audits.removal.calibrated import SetEvidence, UserEvidence
 from recollect.audits.removal.decisions import (
     DECISIONS,
     OUTCOMES,
@@ -20,17 +17,18 @@ from recollect.audits.removal.decisions import (
     Decision,
     decide_ema,
     decide_ks,
-    decide_outcome,
     decide_set,
     decide_users,
-    explain_inconclusive,
-    explain_undecided,
+    decide_users_outcome,
+    find_inconclusive_code,
+    find_undecided_code,
     fits_no_share,
 )
 from recollect.audits.removal.ema import Votes
 from recollect.audits.removal.ks import Ratio
 from recollect.audits.removal.mixture import Mixture
 from recollect.audits.removal.neighbours import Neighbours
+from recollect.audits.removal.safeguards import add_guard_of_removal, state_power
 from recollect.audits.removal.verdict import (
     build_ema_verdict,
     build_ks_verdict,
@@ -38,12 +36,13 @@ from recollect.audits.removal.verdict import (
     build_user_verdict,
 )
 from recollect.errors import NotEnoughData
-from recollect.results.result import Finding, Guard, GuardCheck, Power, Result
+from recollect.results.result import Finding, Result
 from recollect.stats.auc import auc
 from recollect.stats.significance import holm
 
 if TYPE_CHECKING:
     from recollect.audits.removal.audit import RemovalAudit
+
 
 UNTESTED: Final = (
     "Member scores are known from calibration models alone: the target is assumed to memorise its training set about "
@@ -68,9 +67,6 @@ NO_SHARE_FITS: Final = (
     "that of calibration models in their members. The share given is the nearest one; its interval has no width "
     "because every other share fits even worse, not because the estimate is precise."
 )
-NOT_LIKE_ANY: Final = (
-    "No audited record is like any control: controls of the same kind are needed, with the same labels."
-)
 READINGS: Final[Mapping[Decision, str]] = {
     "still there": "People whose records are still in the model; the probability that anybody is wrongly among them is "
     "at most {level}.",
@@ -88,17 +84,17 @@ _DAMAGED = NotEnoughData(
 
 
 def build_set_result(audit: RemovalAudit, evidence: SetEvidence) -> Result:
-    """The result of `calibrated` for a whole set."""
+    """The result of removal by the method `calibrated` for a whole set."""
     builder, decision = ResultBuilder(audit), decide_set(evidence)
     _note_neighbours(builder, evidence.neighbours)
     _add_set_findings(builder, evidence, audit)
     builder.placebo = evidence.placebo
-    _add_comparability(builder, evidence.comparability, evidence.neighbours, withheld=WITHHELD)
+    add_guard_of_removal(builder, evidence.comparability, evidence.neighbours, withheld=WITHHELD)
     if evidence.target_damaged:
         builder.note("target_damaged", TARGET_DAMAGED)
     mixture = None if evidence.target_damaged else evidence.mixture
     if mixture is not None:
-        builder.power = _state_power(mixture)
+        builder.power = state_power(mixture)
         if fits_no_share(mixture, audit.confidence):
             builder.note("no_share_fits", NO_SHARE_FITS)
     builder.dropped |= evidence.scores.dropped
@@ -106,17 +102,17 @@ def build_set_result(audit: RemovalAudit, evidence: SetEvidence) -> Result:
     return builder.build(
         verdict=build_set_verdict(decision, evidence, confidence=audit.confidence),
         outcome=OUTCOMES[decision],
-        code=explain_inconclusive(evidence) if decision == "inconclusive" else None,
+        code=find_inconclusive_code(evidence) if decision == "inconclusive" else None,
         untested=UNTESTED,
         settings={**audit.settings, "decision": decision},
     )
 
 
 def build_user_result(audit: RemovalAudit, evidence: UserEvidence) -> Result:
-    """The result of `calibrated` for every person."""
+    """The result of removal by the method `calibrated` for every person."""
     builder, scores, decisions = ResultBuilder(audit), evidence.scores, decide_users(evidence)
     damaged = scores.is_target_damaged()
-    _add_comparability(builder, evidence.comparability, None)
+    add_guard_of_removal(builder, evidence.comparability, None)
     if damaged:
         builder.note(
             "target_damaged", "The target was damaged as a whole, or trained differently: nobody is called gone."
@@ -147,27 +143,29 @@ def build_user_result(audit: RemovalAudit, evidence: UserEvidence) -> Result:
         "controls": evidence.controls.to_table(),
     }
     builder.dropped |= scores.dropped
-    outcome = decide_outcome(decisions)
+    outcome = decide_users_outcome(decisions)
     return builder.build(
         verdict=build_user_verdict(decisions),
         outcome=outcome,
-        code=None if outcome != "inconclusive" else explain_undecided(evidence),
+        code=None if outcome != "inconclusive" else find_undecided_code(evidence),
         untested=UNTESTED,
         settings=audit.settings,
     )
 
 
 def build_ema_result(audit: RemovalAudit, votes: Votes, rho: float) -> Result:
-    """The result of `ema`."""
+    """The result of removal by the method `ema`."""
     builder, outcome = ResultBuilder(audit), decide_ema(rho, audit.level)
     memorised, size = votes.memorised, len(votes.records)
     n = {"audited": size, "members": votes.members, "others": votes.others}
     method = f"EMA, {audit.test}-test, {audit.thresholds} thresholds"
     reading = "The p-value of the votes being all ones; at most α is read as removed. It is no error rate."
-    _add_score(builder, "rho_ema", rho, n=n, method=method, reading=reading)
+    _add_published_score(builder, "rho_ema", rho, n=n, method=method, reading=reading)
     reading = "The share of the audited records that pass at least one threshold."
     share = float(memorised.mean())
-    _add_score(builder, "memorised", share, n=n, method="any of three metrics passes its threshold", reading=reading)
+    _add_published_score(
+        builder, "memorised", share, n=n, method="any of three metrics passes its threshold", reading=reading
+    )
     columns = {"record": list(votes.records), **votes.values}
     passed = {f"{name}_passed": flags for name, flags in votes.by_metric.items()}
     thresholds = [found.everyone for found in votes.thresholds.values()]
@@ -180,18 +178,18 @@ def build_ema_result(audit: RemovalAudit, votes: Votes, rho: float) -> Result:
 
 
 def build_ks_result(audit: RemovalAudit, ratio: Ratio) -> Result:
-    """The result of `ks`."""
+    """The result of removal by the method `ks`."""
     builder, outcome = ResultBuilder(audit), decide_ks(ratio.rho)
     method, reading = "ratio of Kolmogorov–Smirnov distances", "At least 1 is read as forgotten. It is no error rate."
-    _add_score(builder, "rho_ks", ratio.rho, n={"audited": ratio.size}, method=method, reading=reading)
+    _add_published_score(builder, "rho_ks", ratio.rho, n={"audited": ratio.size}, method=method, reading=reading)
     verdict = build_ks_verdict(ratio.size, ratio.rho, outcome)
     return builder.build(verdict=verdict, outcome=outcome, untested=UNTESTED_AS_PUBLISHED, settings=audit.settings)
 
 
-def _add_score(
+def _add_published_score(
     builder: ResultBuilder, name: str, value: float, *, n: Mapping[str, int], method: str, reading: str
 ) -> None:
-    """A score of a published method."""
+    """The finding of the score of a published method, EMA or KS."""
     builder.findings.append(
         Finding(
             name=name,
@@ -205,40 +203,8 @@ def _add_score(
     )
 
 
-def _add_comparability(
-    builder: ResultBuilder,
-    found: Comparability | NotEnoughData,
-    neighbours: Neighbours | None,
-    *,
-    withheld: Sequence[str] = (),
-) -> None:
-    """How the set compares with the controls, and what is withheld if it does not.
-
-    With neighbours, each audited record is compared with the controls nearest to it, so that controls of another kind
-    are no obstacle: only a set of which no record is like any control is not comparable.
-    """
-    if isinstance(found, NotEnoughData):
-        builder.refuse("blind_auc", found)
-        return
-    if neighbours is None:
-        add_guard(builder, found, withheld=withheld)
-        return
-    unlike = bool(neighbours.far.all())
-    nearest = (
-        NOT_LIKE_ANY
-        if unlike
-        else f"Each record is compared with the {neighbours.audited.shape[1]} controls nearest to it."
-    )
-    check = GuardCheck(name="content", effect=float(neighbours.far.mean()), comparable=not unlike, text=nearest)
-    add_guard(builder, replace(found, guard=Guard(comparable=not unlike, checks=(check,))), withheld=withheld)
-    if not found.comparable:
-        builder.note(
-            "controls_of_another_kind", f"{found.reason} Only the controls nearest to the audited records count."
-        )
-
-
 def _note_neighbours(builder: ResultBuilder, neighbours: Neighbours | None) -> None:
-    """How many records have no neighbours."""
+    """Note in a removal result how many records have no neighbours."""
     if neighbours is None:
         return
     if far := int(neighbours.far.sum()):
@@ -249,7 +215,7 @@ def _note_neighbours(builder: ResultBuilder, neighbours: Neighbours | None) -> N
 
 
 def _add_set_findings(builder: ResultBuilder, evidence: SetEvidence, audit: RemovalAudit) -> None:
-    """How much is still in, the p-values, the power of both decisions, and the means that they are computed from."""
+    """The findings of a set: how much is still in, p-values, power of both decisions, and the means behind them."""
     if evidence.target_damaged:
         builder.refuse("fraction_still_in", _DAMAGED)
     mixture = evidence.mixture
@@ -260,9 +226,9 @@ def _add_set_findings(builder: ResultBuilder, evidence: SetEvidence, audit: Remo
             unit="share",
             reading="The share of the audited records that the model still shows; 0 if all were removed.",
         )
-    _add_tests(builder, evidence)
+    _add_removal_tests(builder, evidence)
     if mixture is not None:
-        _add_mixture(builder, mixture, audit.confidence)
+        _add_mixture_findings(builder, mixture, audit.confidence)
     builder.try_estimate(
         "auc_against_controls",
         lambda: auc(evidence.audited, evidence.controls, confidence=audit.confidence),
@@ -272,8 +238,8 @@ def _add_set_findings(builder: ResultBuilder, evidence: SetEvidence, audit: Remo
     )
 
 
-def _add_tests(builder: ResultBuilder, evidence: SetEvidence) -> None:
-    """The p-values of both ways to accuse a set; they share α."""
+def _add_removal_tests(builder: ResultBuilder, evidence: SetEvidence) -> None:
+    """The findings of the p-values of both ways to accuse a set; they share α."""
     if evidence.neighbours is not None and evidence.neighbours.far.all():
         return
     n = {"audited": len(evidence.audited), "controls": len(evidence.controls)}
@@ -288,7 +254,7 @@ def _add_tests(builder: ResultBuilder, evidence: SetEvidence) -> None:
         builder.add_p_value(name, value, n=n, method=f"{method}, corrected for two directions", reading=reading)
 
 
-def _add_mixture(builder: ResultBuilder, mixture: Mixture, confidence: float) -> None:
+def _add_mixture_findings(builder: ResultBuilder, mixture: Mixture, confidence: float) -> None:
     """The findings from the means of member probabilities."""
     n = {"audited": mixture.size, "members": int(mixture.members.size), "non_members": int(mixture.unseen.size)}
     for name, value, truth in (
@@ -323,18 +289,8 @@ def _add_mixture(builder: ResultBuilder, mixture: Mixture, confidence: float) ->
         )
 
 
-def _state_power(mixture: Mixture) -> Power:
-    """What this design could have found."""
-    enough = mixture.find_sufficient_size()
-    return Power(
-        minimum_detectable_effect=mixture.find_detectable_share(),
-        effect_unit="share still in",
-        needed={} if enough is None else {"audited": enough},
-    )
-
-
 def _build_set_tables(evidence: SetEvidence) -> dict[str, pa.Table]:
-    """Every audited unit, the scores that it is compared with, and the power by the size of a set."""
+    """The tables of a removal result: every audited unit, the scores compared with, the power by the size of a set."""
     scores, near = evidence.scores, evidence.neighbours
     far = np.zeros(len(evidence.audited), dtype=np.bool_) if near is None else near.far
     weights = np.ones(len(evidence.controls)) if near is None else near.nearest_weights > 0

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.audits.removal.calibrated import SetEvidence
-from recollect.audits.removal.decisions import DECISIONS, Decision, explain_inconclusive
+from recollect.audits.removal.decisions import DECISIONS, Decision, find_inconclusive_code
 from recollect.results.result import Outcome
 
 MORE: Final = "more controls, or calibration models trained as the model was, are needed"
@@ -27,7 +27,7 @@ WORDS: Final = {"inconclusive": "undetermined"}
 
 
 def build_set_verdict(decision: Decision, evidence: SetEvidence, *, confidence: float) -> str:
-    """The verdict on a set.
+    """The verdict on whether a set was removed.
 
     Args:
         decision: The decision about it.
@@ -36,20 +36,20 @@ def build_set_verdict(decision: Decision, evidence: SetEvidence, *, confidence: 
     """
     records = f"{len(evidence.audited):,} audited {evidence.unit}s"
     if decision == "still there":
-        return _build_still_there(records, evidence, confidence)
+        return _describe_still_there(records, evidence, confidence)
     if decision == "over-unlearned":
         return (
             f"Over-unlearned: the model is less confident in the {records} than in records it was not trained on "
             f"(p = {evidence.p_over_unlearned:.2g}), which itself reveals that they were in the training set."
         )
     if decision == "gone":
-        bound = _bound_share(evidence)
+        bound = _describe_largest_share(evidence)
         return f"Gone: there is no sign of the {records} in the model; at most {bound:.0%} of them can still be in it."
-    return f"It cannot be determined from {records} whether they were removed; {_state_need(evidence)}."
+    return f"It cannot be determined from {records} whether they were removed; {_describe_need(evidence)}."
 
 
 def build_user_verdict(decisions: NDArray[np.str_]) -> str:
-    """The verdict on people: how many there are by decision.
+    """The verdict on whether people were removed: how many there are by decision.
 
     >>> build_user_verdict(np.array(["gone", "still there", "inconclusive", "gone"]))
     'Of 4 people: 1 still there, 2 gone, 1 undetermined.'
@@ -71,8 +71,8 @@ def build_ks_verdict(size: int, rho: float, outcome: Outcome) -> str:
     )
 
 
-def _build_still_there(records: str, evidence: SetEvidence, confidence: float) -> str:
-    """How much is still there, or that it is, where the share cannot be estimated."""
+def _describe_still_there(records: str, evidence: SetEvidence, confidence: float) -> str:
+    """In the verdict: how much is still there, or that it is, where the share cannot be estimated."""
     mixture = None if evidence.target_damaged else evidence.mixture
     if mixture is None or not mixture.identifiable:
         compared = f"the model shows more sign of the {records} than of the controls"
@@ -90,15 +90,15 @@ def _build_still_there(records: str, evidence: SetEvidence, confidence: float) -
     )
 
 
-def _bound_share(evidence: SetEvidence) -> float:
-    """The largest share that may still be in, with as few errors as the decision."""
+def _describe_largest_share(evidence: SetEvidence) -> float:
+    """In the verdict: the largest share that may still be in, with as few errors as the decision."""
     mixture = evidence.mixture or evidence.unlike
     return 1.0 if mixture is None else mixture.bound_share(evidence.level)
 
 
-def _state_need(evidence: SetEvidence) -> str:
-    """What a decision would need."""
-    code = explain_inconclusive(evidence)
+def _describe_need(evidence: SetEvidence) -> str:
+    """In the verdict: what a decision about removal would need."""
+    code = find_inconclusive_code(evidence)
     if code in NEEDED:
         return NEEDED[code]
     enough = None if evidence.mixture is None else evidence.mixture.find_sufficient_size()

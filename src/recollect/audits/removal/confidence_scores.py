@@ -82,15 +82,15 @@ class UnitScores:
         return float(np.median(self.controls.values[counted])) < usual - max(gain, 0.0)
 
 
-def choose_unit(evidence: Evidence) -> Unit:
-    """Users where every record has one and some have several; else records."""
+def choose_scored_unit(evidence: Evidence) -> Unit:
+    """Whose confidence is scored: users where every record has one and some have several; else records."""
     records = [record for role in (AUDITED, CONTROLS) for record in evidence.corpora[role]]
     named = all(record.user is not None for record in records)
     return "user" if named and len({record.owner for record in records}) < len(records) else "record"
 
 
 def refuse_overlap(evidence: Evidence) -> None:
-    """Refuse an empty query set, and controls that share a person with it.
+    """Refuse to score an empty query set, and controls that share a person with it.
 
     Raises:
         CorpusError: They do.
@@ -110,8 +110,8 @@ def refuse_overlap(evidence: Evidence) -> None:
         )
 
 
-def score_units(evidence: Evidence, *, unit: Unit) -> UnitScores:
-    """The scores of all that are compared; near-duplicates between the two sides, or between users, are left out.
+def score_confidence(evidence: Evidence, *, unit: Unit) -> UnitScores:
+    """The confidence scores of all that are compared; near-duplicates between sides, or between users, are left out.
 
     Args:
         evidence: Holds the answers of the target, and of calibration models and references, about both corpora.
@@ -124,7 +124,7 @@ def score_units(evidence: Evidence, *, unit: Unit) -> UnitScores:
     repeated = find_duplicates(evidence.corpora[AUDITED], evidence.corpora[CONTROLS])
     left_out = {AUDITED: repeated.audited, CONTROLS: repeated.controls}
     found = {
-        (model, role): _score(evidence, model, role, unit, left_out[role])
+        (model, role): _score_model(evidence, model, role, unit, left_out[role])
         for model in (TARGET, *shadows, *references)
         for role in (AUDITED, CONTROLS)
     }
@@ -145,8 +145,12 @@ def score_units(evidence: Evidence, *, unit: Unit) -> UnitScores:
     return UnitScores(
         audited=found[TARGET, AUDITED],
         controls=found[TARGET, CONTROLS],
-        members=Scores.concatenate([_select(model, found[model, CONTROLS], flags) for model, flags in inside]),
-        non_members=Scores.concatenate([_select(model, found[model, CONTROLS], ~flags) for model, flags in inside]),
+        members=Scores.concatenate(
+            [_select_calibration_scores(model, found[model, CONTROLS], flags) for model, flags in inside]
+        ),
+        non_members=Scores.concatenate(
+            [_select_calibration_scores(model, found[model, CONTROLS], ~flags) for model, flags in inside]
+        ),
         difficulty={
             **difficulty,
             MEMBERS: np.concatenate([np.empty(0), *(difficulty[CONTROLS][flags] for _, flags in inside)]),
@@ -175,13 +179,13 @@ def list_trained_digests(corpus: Corpus, cohorts: Cohorts | None, model: str) ->
     return frozenset(r.digest for r in corpus if (r.owner if cohorts.unit == "user" else r.id) in members)
 
 
-def _select(model: str, scores: Scores, chosen: Flags) -> Scores:
-    """The scores of some controls under a calibration model, under names that carry the model's."""
+def _select_calibration_scores(model: str, scores: Scores, chosen: Flags) -> Scores:
+    """The confidence of a calibration model in some controls, under names that carry the model's."""
     names = tuple(name for name, is_chosen in zip(scores.records, chosen, strict=True) if is_chosen)
     return Scores(tuple(f"{model}/{name}" for name in names), names, scores.values[chosen])
 
 
-def _score(evidence: Evidence, model: str, corpus: str, unit: Unit, left_out: Collection[str]) -> Scores:
+def _score_model(evidence: Evidence, model: str, corpus: str, unit: Unit, left_out: Collection[str]) -> Scores:
     """How confident a model is in each unit: the logit of the mean probability of its tokens, as in LiRA."""
 
     def measure(answers: list[Answers]) -> ValueByRecord:
@@ -219,9 +223,9 @@ def _measure_difficulty(
     counted = (
         ~np.stack(list(trained.values()), axis=1)
         if role == CONTROLS
-        else _toss_coins(found[TARGET, role].records, len(trained))
+        else _draw_model_of_each_pair(found[TARGET, role].records, len(trained))
     )
-    return _average_rows(table, counted)
+    return _average_counted_scores(table, counted)
 
 
 def _collect_calibration(
@@ -244,20 +248,20 @@ def _collect_calibration(
         difficulty = table[:, ::-1]
     else:
         difficulty = np.stack(
-            [_average_rows(table, ~inside & (np.arange(count) // 2 != i // 2)) for i in range(count)], 1
+            [_average_counted_scores(table, ~inside & (np.arange(count) // 2 != i // 2)) for i in range(count)], 1
         )
     known = np.isfinite(difficulty) & np.isfinite(table)
     return CalibrationScores(confidence=table[known], difficulty=difficulty[known], member=inside[known])
 
 
-def _average_rows(table: Floats, counted: Flags) -> Floats:
-    """The mean of those that count in each row; not a number where none does."""
+def _average_counted_scores(table: Floats, counted: Flags) -> Floats:
+    """The mean confidence of the models that count in each row; not a number where none does."""
     counts = counted.sum(axis=1)
     return np.asarray(np.where(counts > 0, (table * counted).sum(axis=1) / np.maximum(counts, 1), np.nan))
 
 
-def _toss_coins(names: Collection[str], models: int) -> NDArray[np.bool_]:
-    """One model of each pair, at random but always the same for a name [names, models]."""
+def _draw_model_of_each_pair(names: Collection[str], models: int) -> NDArray[np.bool_]:
+    """One calibration model of each pair whose confidence counts: random, the same for a name [names, models]."""
     tossed = np.array(
         [[int(digest(labels.DIGEST_COIN, name, i // 2), 16) % 2 for i in range(models)] for name in names]
     )
@@ -270,7 +274,7 @@ def _count_unscored(
     found: Mapping[tuple[str, str], Scores],
     left_out: Mapping[str, Collection[str]],
 ) -> dict[str, int]:
-    """How many units have no score although not all of their records are left out: no token of theirs was predicted."""
+    """How many units have no confidence score although not all their records are left out: no token was predicted."""
     counts = {}
     for role in (AUDITED, CONTROLS):
         kept = [record for record in evidence.corpora[role] if record.id not in left_out[role]]

@@ -1,4 +1,4 @@
-"""Resuming a search that was killed: the model's log-probabilities are kept in a journal, and replayed in order.
+"""The journal of a search: a search that was killed resumes by replaying the log-probabilities that it keeps.
 
 A search is deterministic, so after a kill it makes the same steps again, until it comes to one that is not in the
 journal. To end with the same numbers to the last bit, it works in segments: after each segment the model forgets all
@@ -30,7 +30,7 @@ _NUMBER = np.dtype("<f8")
 
 @contextmanager
 def resume_stepper(stepper: Stepper, folder: Path | None, *, owner: str = "") -> Iterator[Stepper]:
-    """The stepper, which replays what it computed before a kill.
+    """The stepper of a search, which replays from its journal what it computed before a kill.
 
     Args:
         stepper: The model step by step.
@@ -120,7 +120,7 @@ class ReplayingStepper:
 
 
 def _iter_whole_segments(journal: Journal) -> Iterator[NDArray[Any]]:
-    """The log-probabilities of every step of all whole segments; what comes after them leaves the journal."""
+    """The log-probabilities in all whole segments of a search's journal; what comes after them leaves the journal."""
     whole = max((number for number, entry in enumerate(journal, start=1) if entry == _SEGMENT_END), default=0)
     journal.keep_first(whole)
     for entry in journal:

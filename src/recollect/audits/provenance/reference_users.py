@@ -6,7 +6,11 @@ were trained for one person serve the next.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from recollect import labels
 from recollect.corpora.cohorts import Cohorts
@@ -44,6 +48,11 @@ class Reference:
     def training(self) -> tuple[str, ...]:
         """The users whose texts train shadows; each trains some of them, and not the others."""
         return tuple(sorted(set(self.cohorts.units).difference(self.calibration)))
+
+    def find_trained(self, users: Sequence[str]) -> NDArray[np.bool_]:
+        """Which shadow was trained on which of these users [shadows, users]."""
+        index = {user: i for i, user in enumerate(self.cohorts.units)}
+        return self.cohorts.matrix[:, [index[user] for user in users]]
 
 
 def find_reference_corpus(evidence: Evidence, *, artificial: int) -> tuple[str, Corpus]:
@@ -95,7 +104,7 @@ def divide_reference(evidence: Evidence, *, shadows: int, share: float, artifici
 
 
 def _find_shadow_cohorts(evidence: Evidence, role: str) -> Cohorts | None:
-    """Which users the given shadows were trained on, if there are any."""
+    """Which reference users the given shadows were trained on, if there are any."""
     known = evidence.cohorts.get(role)
     given = [] if known is None else [name for name in evidence.models_of_role(SHADOW) if name in known.models]
     if known is None or not given:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recollect.audits.provenance.alignment import align_words
+from recollect.audits.provenance.word_alignment import align_words
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.models.access import Access

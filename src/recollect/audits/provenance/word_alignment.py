@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.provenance.words import find_owner, find_word
+from recollect.audits.provenance.queries import (
+    CALIBRATION,
+    CALIBRATION_PIECES,
+    PIECES,
+    QUERIES,
+    find_owner,
+    find_text_of_piece,
+)
+from recollect.audits.provenance.word_frequencies import find_word
 from recollect.corpora.record import Record
 from recollect.models.answers import Answers
 from recollect.signals.evidence import Evidence
@@ -112,7 +120,7 @@ def align_words(
         block = _align_block(records, [given.select(texts) for given in answers], counts)
         blocks.append(block.number(len(owners), np.array(numbers, dtype=np.int64)))
         owners += [find_owner(record) for record in records]
-    return _join(blocks, owners, seen, models=len(models))
+    return _join_aligned_blocks(blocks, owners, seen, models=len(models))
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +140,10 @@ class _Block:
         return replace(self, record=self.record + first, text=texts[self.record])
 
 
-def _join(blocks: Sequence[_Block], owners: Sequence[str], texts: dict[str, int], *, models: int) -> WordRanks:
-    """All blocks as one; only words that every model knows and predicted are kept."""
+def _join_aligned_blocks(
+    blocks: Sequence[_Block], owners: Sequence[str], texts: dict[str, int], *, models: int
+) -> WordRanks:
+    """All blocks of aligned words as one; only words that every model knows and predicted are kept."""
     users = tuple(sorted(texts))
     code = {user: i for i, user in enumerate(users)}
     of_record = np.array([code[user] for user in owners], dtype=np.int64)
@@ -156,13 +166,13 @@ def _join(blocks: Sequence[_Block], owners: Sequence[str], texts: dict[str, int]
 
 
 def _align_block(records: Sequence[Record], answers: Sequence[Answers], counts: Mapping[str, int]) -> _Block:
-    """The words of some texts: from one character where a token of every model begins to the next."""
-    after, before = _find_edges([record.scored_text for record in records])
+    """The aligned words of some texts: from one character where a token of every model begins to the next."""
+    after, before = _find_word_edges([record.scored_text for record in records])
     begins, ends = [], []
     for given in answers:
         text = np.repeat(np.arange(len(records)), np.diff(given.offsets))
-        begins.append(_find_positions(text, given.start, after))
-        ends.append(_find_positions(text, given.end, before))
+        begins.append(_find_token_positions(text, given.start, after))
+        ends.append(_find_token_positions(text, given.end, before))
     common = reduce(np.intersect1d, begins)
     rows = [_Rows.of(*each, common) for each in zip(answers, begins, ends, strict=True)]
     last = np.stack([each.last for each in rows])
@@ -171,7 +181,7 @@ def _align_block(records: Sequence[Record], answers: Sequence[Answers], counts: 
         text=common >> _SHIFT,
         log_rank=np.stack([each.log_rank for each in rows]),
         max_rank=np.stack([each.max_rank for each in rows]),
-        frequency=_look_up(records, common, counts),
+        frequency=_look_up_aligned_words(records, common, counts),
         known=np.logical_and.reduce([each.known for each in rows]),
         whole=np.logical_and.reduce(last == last[0]),
     )
@@ -204,8 +214,8 @@ class _Rows:
         return cls(log_rank, max_rank, known, last)
 
 
-def _look_up(records: Sequence[Record], positions: Codes, counts: Mapping[str, int]) -> Codes:
-    """How often the word at each position was written by others."""
+def _look_up_aligned_words(records: Sequence[Record], positions: Codes, counts: Mapping[str, int]) -> Codes:
+    """How often the aligned word at each position was written by others."""
     if not counts:
         return np.zeros(len(positions), np.int64)
     texts = [record.scored_text for record in records]
@@ -213,14 +223,14 @@ def _look_up(records: Sequence[Record], positions: Codes, counts: Mapping[str, i
     return np.fromiter((counts.get(find_word(text, begin), 0) for text, begin in found), np.int64, count=len(positions))
 
 
-def _find_positions(text: Codes, character: NDArray[np.int32], moved: Sequence[Codes]) -> Codes:
-    """Positions in all texts together, each moved to where white space ends (or begins)."""
+def _find_token_positions(text: Codes, character: NDArray[np.int32], moved: Sequence[Codes]) -> Codes:
+    """Positions of tokens in all texts together, each moved to where white space ends (or begins), to align them."""
     starts = np.concatenate([[0], np.cumsum([len(each) for each in moved])])[:-1].astype(np.int64)
     flat = np.concatenate([np.empty(0, np.int64), *moved])
     return (text << _SHIFT) | (flat[starts[text] + character] if len(text) else np.empty(0, np.int64))
 
 
-def _find_edges(texts: Iterable[str]) -> tuple[list[Codes], list[Codes]]:
+def _find_word_edges(texts: Iterable[str]) -> tuple[list[Codes], list[Codes]]:
     """For each character of each text, the next that is no white space, and the last end of what is none before it.
 
     Some tokenizers count the space before a word to the word.
@@ -234,3 +244,17 @@ def _find_edges(texts: Iterable[str]) -> tuple[list[Codes], list[Codes]]:
         ended = np.append(True, ~spaces)
         before.append(np.maximum.accumulate(np.where(ended, positions, 0)).astype(np.int64))
     return after, before
+
+
+def align_everybody(
+    evidence: Evidence, models: Sequence[str], counts: Mapping[str, int]
+) -> tuple[WordRanks, WordRanks]:
+    """The aligned words of audited people, and then of calibration users; and the same with those of their pieces."""
+    whole, with_pieces = [], []
+    for role, cut in ((QUERIES, PIECES), (CALIBRATION, CALIBRATION_PIECES)):
+        words = align_words(evidence, role, models, counts)
+        whole.append(words)
+        if cut in evidence.corpora:
+            words = words.add_pieces(align_words(evidence, cut, models, counts, find_text_of_piece))
+        with_pieces.append(words)
+    return whole[0].append(whole[1]), with_pieces[0].append(with_pieces[1])

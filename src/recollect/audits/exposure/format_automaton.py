@@ -52,7 +52,7 @@ class TokenAutomaton:
         Raises:
             PlanError: Two fillings of the format are the same to this tokenizer.
         """
-        self.walk = FormatAutomaton(_normalise(format, spelling))
+        self.walk = FormatAutomaton(_normalise_format(format, spelling))
         characters = {char for unit in self.walk.format.units for way in unit.alternatives for char in way}
         spelled = [
             (token, way)
@@ -67,8 +67,8 @@ class TokenAutomaton:
         """The column of each piece's token in `tokens`."""
         self.spellings = [way for _, way in spelled]
         """What each piece writes."""
-        self._trie = _build_trie(self.spellings)
-        prefix_free = all(_HERE not in node or len(node) == 1 for node in _iterate_nodes(self._trie))
+        self._trie = _build_token_trie(self.spellings)
+        prefix_free = all(_HERE not in node or len(node) == 1 for node in _iterate_trie_nodes(self._trie))
         self.unambiguous = prefix_free and len(self.spellings) == len(set(self.spellings))
         """Whether a text has only one path: no spelling begins another."""
         self._numbers: dict[AutomatonState, int] = {}
@@ -163,14 +163,14 @@ class TokenAutomaton:
         return self._numbers[position]
 
 
-def _normalise(format: Format, spelling: Spelling) -> Format:
+def _normalise_format(format: Format, spelling: Spelling) -> Format:
     """The format in bytes, as the tokenizer reads it; two ways to fill a unit must stay different."""
-    units = tuple(_normalise_unit(unit, spelling, format) for unit in format.units)
+    units = tuple(_normalise_format_unit(unit, spelling, format) for unit in format.units)
     return replace(format, units=units)
 
 
-def _normalise_unit(unit: FormatUnit, spelling: Spelling, format: Format) -> FormatUnit:
-    """One unit in bytes."""
+def _normalise_format_unit(unit: FormatUnit, spelling: Spelling, format: Format) -> FormatUnit:
+    """One unit of a format in bytes."""
     ways = tuple(spelling.encode(way) for way in unit.alternatives)
     if len(set(ways)) < len(ways):
         same = next(way for way in ways if ways.count(way) > 1)
@@ -182,8 +182,8 @@ def _normalise_unit(unit: FormatUnit, spelling: Spelling, format: Format) -> For
     return replace(unit, alternatives=ways)
 
 
-def _build_trie(spellings: Sequence[str]) -> dict[str, Any]:
-    """The pieces by what they write, character by character."""
+def _build_token_trie(spellings: Sequence[str]) -> dict[str, Any]:
+    """The tokens of a model by what they write, character by character, to follow a format."""
     root: dict[str, Any] = {}
     for piece, spelling in enumerate(spellings):
         node = root
@@ -193,8 +193,8 @@ def _build_trie(spellings: Sequence[str]) -> dict[str, Any]:
     return root
 
 
-def _iterate_nodes(trie: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every node of a trie."""
+def _iterate_trie_nodes(trie: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every node of a trie of tokens."""
     stack = [trie]
     while stack:
         node = stack.pop()

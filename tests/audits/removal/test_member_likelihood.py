@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recollect.audits.removal.likelihood import fit_likelihood
-from recollect.audits.removal.scores import CalibrationScores
+from recollect.audits.removal.confidence_scores import CalibrationScores
+from recollect.audits.removal.member_likelihood import fit_likelihood
 
 
 def calibration(rng, *, gain, count=4000):

@@ -1,4 +1,4 @@
-"""The fleet: shadow models on random halves of all users, a reference model on half of the controls."""
+"""Models that membership trains: shadow models on random halves of all users, a reference on half of the controls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POPULATION = "population"
 def build_shadow_cohorts(evidence: Evidence, shadows: int) -> tuple[Corpus, Cohorts]:
     """The pool, and the random half of it that trains each shadow; two shadows of a pair share no member."""
     pool = evidence.corpora.get(POOL) or Corpus("candidates and controls", _PooledCorpus(evidence.corpora))
-    unit = _choose_unit(pool)
+    unit = _choose_trained_unit(pool)
     members = draw_halves(list_units(pool, unit), shadows, seed=evidence.seed, name=SHADOW)
     return pool, build_cohorts(pool, members, unit=unit, seed=evidence.seed)
 
@@ -33,7 +33,7 @@ def build_shadow_cohorts(evidence: Evidence, shadows: int) -> tuple[Corpus, Coho
 def build_reference_cohorts(evidence: Evidence) -> tuple[dict[str, Corpus], Cohorts]:
     """The two halves of the controls by their roles, and that all of one trains the reference."""
     controls = evidence.corpora[CONTROLS]
-    unit = _choose_unit(controls)
+    unit = _choose_trained_unit(controls)
     shares = {REFERENCE_HALF: 0.5, POPULATION: 0.5}
     divided = draw_groups(list_units(controls, unit), shares, seed=evidence.seed, name=labels.STREAM_MEMBERSHIP)
     of = controls.select_users if unit == "user" else controls.select_records
@@ -42,8 +42,8 @@ def build_reference_cohorts(evidence: Evidence) -> tuple[dict[str, Corpus], Coho
     return halved, build_cohorts(halved[REFERENCE_HALF], members, unit=unit, seed=evidence.seed)
 
 
-def _choose_unit(corpus: Corpus) -> Unit:
-    """Users where every record has one, else records."""
+def _choose_trained_unit(corpus: Corpus) -> Unit:
+    """What is drawn to train shadow models: users where every record has one, else records."""
     return "user" if all(record.user is not None for record in corpus) else "record"
 
 

@@ -1,4 +1,4 @@
-"""Is a person like the calibration users? If they can be distinguished without the target, a p-value means nothing.
+"""Writing habits: is a person like the calibration users? If not, without the target, a p-value means nothing.
 
 One person is compared by how they write: the length of texts, how rare and how hard (to the shadows) their words are.
 The guard (`audits.common.guard`) compares all people together, or the one that there is, by dates, words and style.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.provenance.alignment import Codes, Floats, WordRanks
+from recollect.audits.provenance.word_alignment import Codes, Floats, WordRanks
 
 Flags = NDArray[np.bool_]
 
@@ -19,8 +19,8 @@ _QUARTILES = 1.349
 """How far apart the quartiles of a normal distribution are, in standard deviations."""
 
 
-def find_differences(words: WordRanks, within: Flags, tested: Codes, against: Codes) -> list[str]:
-    """In what each of some people is unlike all calibration users; empty if in nothing.
+def find_unusual_habits(words: WordRanks, within: Flags, tested: Codes, against: Codes) -> list[str]:
+    """In which writing habits each of some people is unlike all calibration users; empty if in none.
 
     Args:
         words: Of all people.
@@ -44,11 +44,11 @@ def find_differences(words: WordRanks, within: Flags, tested: Codes, against: Co
 
 
 def _measure_habits(words: WordRanks, within: Flags) -> dict[tuple[str, str], Floats]:
-    """Features of each person's writing, by the names of low and of high values; independent of the target [users]."""
+    """The habits of each person's writing, by the names of low and of high values; independent of the target."""
     user, users = words.user[within], len(words.users)
     count = np.maximum(1, np.bincount(user, minlength=users))
     found = {
-        ("shorter texts", "longer texts"): np.log(count / _count_texts(words, within)),
+        ("shorter texts", "longer texts"): np.log(count / _count_texts_with_words(words, within)),
         ("rarer words", "commoner words"): np.bincount(user, np.log1p(words.frequency[within]), users) / count,
         # members have fewer words that the target does not know, and are not unlike others for it
         ("", "more unknown words"): words.unknown / np.maximum(1, words.unknown + words.count_words()),
@@ -60,8 +60,8 @@ def _measure_habits(words: WordRanks, within: Flags) -> dict[tuple[str, str], Fl
     return found
 
 
-def _count_texts(words: WordRanks, within: Flags) -> Codes:
-    """In how many texts of each user words count; at least 1 [users]."""
+def _count_texts_with_words(words: WordRanks, within: Flags) -> Codes:
+    """In how many texts of each user words count, for the habit of writing long texts; at least 1 [users]."""
     texts = np.zeros((len(words.users), int(words.text.max(initial=0)) + 1), dtype=np.bool_)
     texts[words.user[within], words.text[within]] = True
     return np.asarray(np.maximum(1, texts.sum(axis=1)), dtype=np.int64)

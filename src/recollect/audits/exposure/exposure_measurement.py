@@ -1,4 +1,4 @@
-"""The exposure of one secret: from draws, and where it is rarer than draws can show, by counting ranks."""
+"""The exposure of each secret: from draws, and where it is rarer than draws can show, by counting ranks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.audits.exposure.log_perplexity import LogPerplexities
-from recollect.audits.exposure.prefix_tree import PrefixTree
-from recollect.audits.exposure.rank_counting import Rank, count_rank
+from recollect.audits.exposure.prefix_tree import PrefixTree, build_secret_tree
+from recollect.audits.exposure.rank_counting import Rank, count_rank, read_counted_rank
 from recollect.audits.exposure.secrets import Secret, SecretKind, pick_examples
 from recollect.audits.workspace import Progress
 from recollect.digests import digest
-from recollect.errors import ModelError, NotEnoughData, StoreError
-from recollect.files import read_checked_json, write_checked_json
+from recollect.errors import ModelError, NotEnoughData
+from recollect.files import write_checked_json
 from recollect.models.model import Stepper
 from recollect.stats.exposure import SkewNormal, exposure, fit_skew_normal, rank_p, sampled_exposure
 
@@ -107,7 +107,10 @@ class Measurer:
                 do="Force the format's tokens into the vocabulary when training (recollect train --canaries).",
                 code="secrets_not_in_vocabulary",
             )
-        curves = {each.kind: _fit_curve(scores.draws[each.kind], rng, self._method) for each in pick_examples(known)}
+        curves = {
+            each.kind: _fit_skew_normal_curve(scores.draws[each.kind], rng, self._method)
+            for each in pick_examples(known)
+        }
         rows = []
         for done, secret in enumerate(known):
             draws = scores.draws[secret.kind]
@@ -179,7 +182,7 @@ class Measurer:
             None if self._folder is None else self._folder / f"{digest(secret.format, secret.source, secret.text)}.json"
         )
         if kept is not None and kept.exists():
-            return _read_rank(kept)
+            return read_counted_rank(kept)
         rank = count_rank(
             tree,
             tree.score(secret.text).cost,
@@ -194,51 +197,23 @@ class Measurer:
         """The secrets of a format as a tree, or why there is none."""
         if secret.kind not in self._trees:
             try:
-                self._trees[secret.kind] = _build_tree(self._stepper, secret)
+                self._trees[secret.kind] = build_secret_tree(self._stepper, secret)
             except ModelError as error:
                 self._trees[secret.kind] = error
         return self._trees[secret.kind]
 
 
-def _fit_curve(draws: NDArray[np.float64], rng: np.random.Generator, method: Method) -> SkewNormal | None:
-    """The paper's curve; None where draws are too few, or all equal."""
+def _fit_skew_normal_curve(draws: NDArray[np.float64], rng: np.random.Generator, method: Method) -> SkewNormal | None:
+    """The paper's skew-normal curve of draws, which exposure is extrapolated by; None where they are too few."""
     known = draws[np.isfinite(draws)]
     if len(known) < 100 or float(np.ptp(known)) < 1e-9:
         return None
     return fit_skew_normal(known, rng=rng, refits=40 if method == "skew-normal" else 0)
 
 
-def _build_tree(stepper: Stepper | None, secret: Secret) -> PrefixTree:
-    """The tree of a format.
-
-    Raises:
-        ModelError: There is none.
-    """
-    if stepper is None:
-        raise ModelError(
-            "This model does not show its probabilities step by step.", do="Use the sampled method.", code="no_steps"
-        )
-    if secret.source_format is not None:
-        raise ModelError(
-            "The secret occurs in source and target, so each candidate has a source of its own.",
-            do="Use the sampled method.",
-            code="secret_in_source",
-        )
-    return PrefixTree(stepper, secret.parsed, source=secret.source)
-
-
-def _read_rank(path: Path) -> Rank:
-    """A rank that was counted before."""
-    do, code = "Delete it; the rank is then counted again.", "rank_damaged"
-    try:
-        return Rank(**read_checked_json(path, do=do, code=code))
-    except TypeError as error:
-        raise StoreError(f"'{path}' is damaged: {error}.", do=do, code=code) from error
-
-
 def _replace_exposure(
     found: Measurement, value: float, low: float, high: float, *, rank: float, method: str
 ) -> Measurement:
-    """The row with another exposure."""
+    """The measurement of a secret with another exposure."""
     assert math.isfinite(value)  # noqa: S101 - an exposure is a number of bits
     return replace(found, exposure_bits=value, lower=low, upper=high, rank=float(rank), method=method)

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.audits.provenance.alignment import WordRanks
-from recollect.audits.provenance.frequencies import BANDS, MIN_WORDS, build_frequency_table
+from recollect.audits.provenance.word_alignment import WordRanks
+from recollect.audits.provenance.word_frequencies import BANDS, MIN_WORDS, build_frequency_table
 
 
 def some_words(rank, count, user, users=4):

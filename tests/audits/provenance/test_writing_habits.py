@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recollect.audits.provenance.alignment import WordRanks
 from recollect.audits.provenance.audit import ProvenanceAudit
-from recollect.audits.provenance.comparability import FAR, find_differences
+from recollect.audits.provenance.word_alignment import WordRanks
+from recollect.audits.provenance.writing_habits import FAR, find_unusual_habits
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -45,7 +45,7 @@ def writers(rng, person=None, **habits):
 
 def differences_of(words):
     within = np.ones(len(words), dtype=bool)
-    return find_differences(words, within, np.arange(PEOPLE), np.arange(PEOPLE, PEOPLE + CALIBRATING))
+    return find_unusual_habits(words, within, np.arange(PEOPLE), np.arange(PEOPLE, PEOPLE + CALIBRATING))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.audits.provenance.reference import ARTIFICIAL, divide_reference
+from recollect.audits.provenance.reference_users import ARTIFICIAL, divide_reference
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record

@@ -13,7 +13,13 @@ from typing import Any, Final
 import numpy as np
 from scipy.special import expit
 
-from recollect.audits.removal.scores import CalibrationScores
+from recollect.audits.removal.confidence_scores import (
+    MEMBERS,
+    CalibrationScores,
+    UnitScores,
+)
+from recollect.signals.evidence import AUDITED, CONTROLS
+from recollect.signals.scores import Scores
 from recollect.stats.groups import Floats
 
 SATURATED: Final = 0.1
@@ -70,3 +76,22 @@ def fit_likelihood(known: CalibrationScores, *, saturates: bool) -> MemberLikeli
         difficulty=float(slopes[1]),
         highest=highest,
     )
+
+
+def compute_probabilities(scores: UnitScores, *, saturates: bool) -> tuple[Scores, Scores, Scores]:
+    """The member probabilities of the audited, the controls and the members of calibration models.
+
+    Without calibration models, by how much the target is more confident than the references.
+
+    Args:
+        scores: The confidence scores.
+        saturates: Whether they are of a classifier, which is certain of most records.
+    """
+    if scores.calibration is None:
+        return scores.subtract_difficulty()
+    sides = ((AUDITED, scores.audited), (CONTROLS, scores.controls), (MEMBERS, scores.members))
+    likelihood = fit_likelihood(scores.calibration, saturates=saturates)
+    one, other, inside = (
+        side.with_values(likelihood.compute_probability(side.values, scores.difficulty[name])) for name, side in sides
+    )
+    return one, other, inside

@@ -4,8 +4,8 @@ import pytest
 
 from recollect.audits.exposure import replay
 from recollect.audits.exposure.prefix_tree import PrefixTree
-from recollect.audits.exposure.replay import FILE, resume_stepper
-from recollect.audits.exposure.shortest_path import find_shortest_paths
+from recollect.audits.exposure.search import search_shortest_paths
+from recollect.audits.exposure.search_journal import FILE, resume_stepper
 from recollect.corpora.canaries.formats import parse_format
 from recollect.models.causal import Causal
 from recollect.models.model import Question
@@ -30,7 +30,7 @@ def search(folder, *, until=None):
     real = inner.score_next
     inner.score_next = lambda state, **options: asked.append(len(state)) or real(state, **options)
     with resume_stepper(inner, folder) as stepper:
-        found = find_shortest_paths(PrefixTree(stepper, FORMAT), 20, max_steps=2000, batch=16, progress=watch)
+        found = search_shortest_paths(PrefixTree(stepper, FORMAT), 20, max_steps=2000, batch=16, progress=watch)
     return found, sum(asked)
 
 

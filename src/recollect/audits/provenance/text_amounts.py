@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from recollect.audits.common.amounts import Piece, Unit
 from recollect.audits.common.matching import Cut, Matching
-from recollect.audits.provenance.alignment import Codes, WordRanks
-from recollect.audits.provenance.words import find_owner
+from recollect.audits.provenance.queries import find_owner
+from recollect.audits.provenance.word_alignment import Codes, WordRanks
 from recollect.corpora.periods import Period, period_of
 from recollect.corpora.record import Record
 
@@ -100,11 +100,13 @@ class TextAmounts:
             kept: How many words of each text are left [users, texts].
         """
         limit = kept[words.user, words.text]
-        return np.asarray((_count_before(words) < limit) | (limit >= self.counts[words.user, words.text]) & (limit > 0))
+        return np.asarray(
+            (_count_words_before(words) < limit) | (limit >= self.counts[words.user, words.text]) & (limit > 0)
+        )
 
 
-def _count_before(words: WordRanks) -> Codes:
-    """How many words of the same text stand before each word."""
+def _count_words_before(words: WordRanks) -> Codes:
+    """How many words of the same text stand before each word: what a cut of the text to an amount needs."""
     key = words.user * (int(words.text.max(initial=0)) + 1) + words.text
     order = np.argsort(key, kind="stable")
     ordered = key[order]

@@ -7,21 +7,27 @@ from __future__ import annotations
 
 import heapq
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recollect.audits.provenance.alignment import Floats, WordRanks
-from recollect.audits.provenance.reference import Reference
-from recollect.audits.provenance.words import split_words
+from recollect.audits.provenance.reference_users import Reference
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
+from recollect.signals.scores import Floats
 
+if TYPE_CHECKING:
+    from recollect.audits.provenance.word_alignment import WordRanks
+
+
+_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 BANDS = (0, 1, 10, 100, 1000, 10_000)
 """From so many times on that the shadows' users wrote a word, a band of the table begins."""
 MIN_WORDS = 20
@@ -35,6 +41,25 @@ _SCHEMA = pa.schema(
         "calibration_rank": pa.float64(),
     }
 )
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a text, in lowercase, as their frequencies are counted.
+
+    >>> split_words("Don't panic, Arthur.")
+    ["don't", 'panic', ',', 'arthur', '.']
+    """
+    return _WORD.findall(text.lower())
+
+
+def find_word(text: str, start: int) -> str:
+    """The word that begins at this character, as frequencies are counted; nothing where none does.
+
+    >>> find_word("Don't panic", 6), find_word("Don't panic", 5)
+    ('panic', '')
+    """
+    found = _WORD.match(text, start)
+    return "" if found is None else found.group().lower()
 
 
 @dataclass(frozen=True)
@@ -93,7 +118,7 @@ class ShadowTexts:
 
 
 def read_shadow_texts(reference: Reference, vocabulary: int) -> ShadowTexts:
-    """What the shadows' users wrote.
+    """What the shadows' users wrote: the frequencies of their words.
 
     A reference corpus may be large: it is read once, although an audit needs this to choose queries and to score them.
 
@@ -101,7 +126,7 @@ def read_shadow_texts(reference: Reference, vocabulary: int) -> ShadowTexts:
         reference: The reference users.
         vocabulary: How many of their most frequent words a model knows.
     """
-    return _read(_Source(reference.corpus.digest, reference.training, vocabulary, reference.corpus))
+    return _read_shadow_texts_once(_Source(reference.corpus.digest, reference.training, vocabulary, reference.corpus))
 
 
 @dataclass(frozen=True)
@@ -115,15 +140,15 @@ class _Source:
 
 
 @lru_cache(maxsize=1)
-def _read(source: _Source) -> ShadowTexts:
-    """One pass over the corpus."""
+def _read_shadow_texts_once(source: _Source) -> ShadowTexts:
+    """One pass over what the shadows' users wrote: word frequencies and digests."""
     digests: set[str] = set()
-    records = _note_digests(source.corpus.select_users(source.users), digests)
+    records = _iter_noting_digests(source.corpus.select_users(source.users), digests)
     return ShadowTexts(Frequencies.of(records, source.vocabulary), frozenset(digests))
 
 
-def _note_digests(corpus: Corpus, digests: set[str]) -> Iterator[Record]:
-    """The records, collecting their digests."""
+def _iter_noting_digests(corpus: Corpus, digests: set[str]) -> Iterator[Record]:
+    """The records of shadows' users whose words are counted, collecting their digests."""
     for record in corpus:
         digests.add(record.digest)
         yield record
@@ -145,12 +170,12 @@ def build_frequency_table(words: WordRanks, people: NDArray[np.bool_], calibrati
         inside = words.log_rank[0, (band == position) & people[words.user]]
         beside = words.log_rank[0, (band == position) & calibration[words.user]]
         if min(len(inside), len(beside)) >= MIN_WORDS:
-            row = {"written": fewest, "words": len(inside), "rank": _find_median(inside)}
-            rows.append(row | {"calibration_words": len(beside), "calibration_rank": _find_median(beside)})
+            row = {"written": fewest, "words": len(inside), "rank": _find_median_rank(inside)}
+            rows.append(row | {"calibration_words": len(beside), "calibration_rank": _find_median_rank(beside)})
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
 
-def _find_median(log_rank: Floats) -> float | None:
-    """The median rank; the lower of two middle ones, so that what is not shown stays out."""
+def _find_median_rank(log_rank: Floats) -> float | None:
+    """The median rank of words of a frequency; the lower of two middle ones, so that what is not shown stays out."""
     middle = float(np.sort(log_rank)[(len(log_rank) - 1) // 2])
     return float(np.exp(middle)) if np.isfinite(middle) else None

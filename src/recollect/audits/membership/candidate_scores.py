@@ -1,4 +1,4 @@
-"""Scores of candidates and controls, by record or by user, and the ground truth where it is known."""
+"""Scores of candidates and controls under a signal, by record or by user, and the ground truth where it is known."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class UnitScores:
         )
 
 
-def score_units(
+def score_candidates(
     signal: Signal, evidence: Evidence, controls: str | None, *, by: By, duplicates: Duplicates | None = None
 ) -> UnitScores:
     """The scores of all candidates and controls, but for texts that occur on both sides or with two users.
@@ -83,17 +83,17 @@ def score_units(
         evidence: Contains all answers that the signal needs for both corpora.
         controls: The role of the corpus that sets the thresholds; None where there is none.
         by: Whether the units are records or users.
-        duplicates: What is left out (`find_shared_texts`); None to find it.
+        duplicates: What is left out (`find_unscored_duplicates`); None to find it.
     """
     audited = evidence.corpora[AUDITED]
-    shared = find_shared_texts(evidence, controls) if duplicates is None else duplicates
-    scored, known = _sort(compute_scores(signal, evidence)), find_members(evidence)
+    shared = find_unscored_duplicates(evidence, controls) if duplicates is None else duplicates
+    scored, known = _sort_scores(compute_scores(signal, evidence)), find_members(evidence)
     candidates = scored.select([record for record in scored.records if record not in shared.audited])
     kept, dropped = None, {"candidates_without_score": len(audited) - len(scored)}
     dropped["audited.near_duplicate"] = len(scored) - len(candidates)
     if controls is not None:
         population = evidence.corpora[controls]
-        others = _rename_owners(_sort(compute_scores(signal, evidence, controls)), population)
+        others = _rename_owners(_sort_scores(compute_scores(signal, evidence, controls)), population)
         strangers = _select_strangers(others, set(scored.users))
         kept = strangers.select([record for record in strangers.records if record not in shared.controls])
         dropped["controls_without_score"] = len(population) - len(others)
@@ -109,16 +109,16 @@ def score_units(
     return found if by == "record" else found.average_by_user()
 
 
-def find_shared_texts(evidence: Evidence, controls: str | None) -> Duplicates:
-    """The texts of candidates and controls that nobody owns alone; users who are on both sides are no strangers."""
+def find_unscored_duplicates(evidence: Evidence, controls: str | None) -> Duplicates:
+    """Texts of candidates and controls that nobody owns alone, which get no score."""
     audited = list(evidence.corpora[AUDITED])
     users = {record.user for record in audited} - {None}
     others = () if controls is None else (r for r in evidence.corpora[controls] if r.user not in users)
     return find_duplicates(audited, others)
 
 
-def _sort(scores: Scores) -> Scores:
-    """The scores in the order of their ids."""
+def _sort_scores(scores: Scores) -> Scores:
+    """The scores of candidates or controls in the order of their ids."""
     return scores.select(sorted(scores.records))
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recollect.audits.common.builder import ResultBuilder
-from recollect.audits.membership.decisions import flag
-from recollect.audits.membership.scores import By, UnitScores
+from recollect.audits.membership.candidate_scores import By, UnitScores
+from recollect.audits.membership.decisions import flag_at_rate
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -67,8 +67,8 @@ class Claim:
         return f"{claimed} this audit shows at least {bound:.2f}."
 
 
-def add_bounds(builder: ResultBuilder, scores: UnitScores, claim: Claim, *, by: By, confidence: float) -> None:
-    """Both bounds from candidates with known ground truth; every user counts once.
+def add_epsilon_bounds(builder: ResultBuilder, scores: UnitScores, claim: Claim, *, by: By, confidence: float) -> None:
+    """Both lower bounds on epsilon from candidates with known ground truth; every user counts once.
 
     Args:
         builder: Where findings are kept.
@@ -84,23 +84,23 @@ def add_bounds(builder: ResultBuilder, scores: UnitScores, claim: Claim, *, by: 
         builder.skip("epsilon_from_counts", code="missing_controls", reason=_NO_CONTROLS)
     else:
         counts = _Counts(units.members, units.non_members, units.controls, claim.delta, confidence)
-        _add_bound(builder, "epsilon_from_counts", counts, _COUNTS, claim, by)
+        _add_epsilon_bound(builder, "epsilon_from_counts", counts, _COUNTS, claim, by)
     run = _OneRun(units.members, units.non_members, claim.delta, confidence)
-    _add_bound(builder, "epsilon_from_one_run", run, _ONE_RUN, claim, by)
+    _add_epsilon_bound(builder, "epsilon_from_one_run", run, _ONE_RUN, claim, by)
 
 
-def add_canary_bound(
+def add_canary_epsilon_bound(
     builder: ResultBuilder, canaries: Canaries, scores: Scores, claim: Claim, confidence: float
 ) -> None:
-    """The bound from canaries that were planted once, against those that were held back."""
+    """The lower bound on epsilon from canaries that were planted once, against those that were held back."""
     once = [canary.id for canary in canaries.canaries if canary.planted == 1 and canary.id in scores]
     never = [canary.id for canary in canaries.controls if canary.id in scores]
     run = _OneRun(scores.select(once), scores.select(never), claim.delta, confidence)
-    _add_bound(builder, "epsilon_from_canaries", run, _ONE_RUN, claim, "record")
+    _add_epsilon_bound(builder, "epsilon_from_canaries", run, _ONE_RUN, claim, "record")
 
 
 def build_canary_corpus(canaries: Canaries, kind: Kind) -> Corpus:
-    """Canaries, planted once or held back, as records that such a model reads."""
+    """Canaries, planted once or held back, as records from which epsilon is bounded."""
     scored = [canary for canary in canaries.canaries if canary.planted <= 1]
     if kind == "seq2seq":
         records = [Record(id=c.id, source=c.text if c.source is None else c.source, target=c.text) for c in scored]
@@ -128,7 +128,9 @@ class _Counts:
             )
         sides = (self.members, self.others)
         supported = [rate for rate in BOUND_RATES if len(set(self.controls.users)) >= required_controls(rate)]
-        raised = [[int(np.count_nonzero(flag(side, self.controls, rate))) for side in sides] for rate in supported]
+        raised = [
+            [int(np.count_nonzero(flag_at_rate(side, self.controls, rate))) for side in sides] for rate in supported
+        ]
         return epsilon_from_rates(
             [(true, false) for true, false in raised],
             members=len(self.members),
@@ -160,10 +162,10 @@ class _OneRun:
         )
 
 
-def _add_bound(
+def _add_epsilon_bound(
     builder: ResultBuilder, name: str, estimate: _Counts | _OneRun, reading: str, claim: Claim, by: By
 ) -> None:
-    """A bound with the claim beside it."""
+    """The finding of a lower bound on epsilon, with the model's claim beside it."""
     try:
         bound = estimate()
     except NotEnoughData as refusal:

@@ -1,4 +1,4 @@
-"""How well membership can be inferred where ground truth is known: AUC, TPR at low FPR, precision and recall."""
+"""The accuracy of membership inference where ground truth is known: AUC, TPR at low FPR, precision and recall."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.audits.common.builder import ResultBuilder
-from recollect.audits.membership.decisions import flag
-from recollect.audits.membership.scores import UnitScores
+from recollect.audits.membership.candidate_scores import UnitScores
+from recollect.audits.membership.decisions import flag_at_rate
 from recollect.signals.scores import Scores
 from recollect.stats.auc import auc
 from recollect.stats.decisions import false_positive_rate, precision, recall
@@ -22,10 +22,10 @@ _AT_RATE = "at the threshold that {rate:.1%} of the controls exceed"
 _AT_MEAN = "at the mean score of the members as the threshold, which is known only to the trainer of the model"
 
 
-def add_evaluation(
+def add_accuracy(
     builder: ResultBuilder, scores: UnitScores, flagged: Mapping[float, NDArray[np.bool_]], *, confidence: float
 ) -> None:
-    """AUC, TPR at low FPR, and how good the flags at each rate were.
+    """The findings of AUC, TPR at low FPR, and the precision and recall of flags at each rate.
 
     Args:
         builder: Where findings are kept.
@@ -51,13 +51,13 @@ def add_evaluation(
     positions = scores.candidates.positions
     for rate, flags in flagged.items():
         raised = [side.with_values(flags[[positions[name] for name in side.records]]) for side in (members, others)]
-        _add_quality(builder, raised, f"{{}}_at_fpr_{rate:g}", confidence, _AT_RATE.format(rate=rate))
+        _add_precision_and_recall(builder, raised, f"{{}}_at_fpr_{rate:g}", confidence, _AT_RATE.format(rate=rate))
 
 
-def add_baseline(
+def add_loss_accuracy(
     builder: ResultBuilder, loss: UnitScores, *, rates: Sequence[float], confidence: float, alone: bool
 ) -> None:
-    """The paper's baselines: the loss with the mean-of-members threshold and, beside a better signal, all else of it.
+    """The accuracy of the paper's baseline, the loss, with the mean-of-members threshold and beside a better signal.
 
     Args:
         builder: Where findings are kept.
@@ -75,23 +75,25 @@ def add_baseline(
             reading="The AUC of the signal loss alone, the paper's baseline.",
         )
         for rate in rates:
-            _add_loss_at_rate(builder, loss, rate, confidence)
+            _add_loss_accuracy_at_rate(builder, loss, rate, confidence)
     if len(members):
         mean = float(np.mean(members.values))
         raised = [side.with_values(side.values >= mean) for side in (members, others)]
-        _add_quality(builder, raised, "loss_{}_at_mean", confidence, _AT_MEAN)
+        _add_precision_and_recall(builder, raised, "loss_{}_at_mean", confidence, _AT_MEAN)
 
 
-def _add_loss_at_rate(builder: ResultBuilder, loss: UnitScores, rate: float, confidence: float) -> None:
-    """How good the flags of the loss are; nothing where the controls are too few, which is reported for the signal."""
+def _add_loss_accuracy_at_rate(builder: ResultBuilder, loss: UnitScores, rate: float, confidence: float) -> None:
+    """The accuracy of flags by the loss at one rate; nothing where the controls are too few."""
     controls = loss.controls
     if controls is None or len(set(controls.users)) < round(1 / rate) - 1:
         return
-    raised = [side.with_values(flag(side, controls, rate)) for side in (loss.members, loss.non_members)]
-    _add_quality(builder, raised, f"loss_{{}}_at_fpr_{rate:g}", confidence, _AT_RATE.format(rate=rate))
+    raised = [side.with_values(flag_at_rate(side, controls, rate)) for side in (loss.members, loss.non_members)]
+    _add_precision_and_recall(builder, raised, f"loss_{{}}_at_fpr_{rate:g}", confidence, _AT_RATE.format(rate=rate))
 
 
-def _add_quality(builder: ResultBuilder, raised: Sequence[Scores], name: str, confidence: float, where: str) -> None:
+def _add_precision_and_recall(
+    builder: ResultBuilder, raised: Sequence[Scores], name: str, confidence: float, where: str
+) -> None:
     """Precision, recall and false positive rate of the flags of members and of others; {} in the name is which."""
     members, others = raised
     builder.try_estimate(

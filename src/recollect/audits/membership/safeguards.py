@@ -1,0 +1,294 @@
+"""The safeguards of membership: the guard (are both sides comparable), the power of the design, and a placebo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from recollect import labels
+from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.common.guard import Comparability, add_guard, check_comparable, check_matched, explains_scores
+from recollect.audits.common.guard_wording import AUDITED_AND_CONTROLS, Sides
+from recollect.audits.common.matching import Matching
+from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, NOT_COMPARABLE, PLACEBO_FAILED, Conclusion, conclude
+from recollect.audits.common.placebo import PlaceboRun, run_placebo
+from recollect.audits.common.power import (
+    count_needed_controls,
+    minimum_detectable_auc,
+    smallest_conformal_p,
+    smallest_rank_p,
+)
+from recollect.audits.membership.comparison import Comparer, GroupTest, Side
+from recollect.audits.membership.inference import Inference
+from recollect.corpora.record import Record
+from recollect.errors import NotEnoughData
+from recollect.results.result import Placebo, Power
+from recollect.signals.scores import Floats, Scores
+from recollect.stats.requirements import required_controls
+from recollect.stats.significance import benjamini_hochberg
+from recollect.stats.strata import van_elteren
+from recollect.streams import stream
+
+_SPOILT: Final = {
+    EXPLAINED_BY_TEXTS: "A classifier that never saw the model separates the two sides as well as the scores do: what "
+    "was found may be a difference of the texts.",
+    PLACEBO_FAILED: "The same audit accuses controls in the place of the candidates, who cannot be members.",
+}
+
+
+DRAWS = 999
+"""Permutations of a group test in one run."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Validity:
+    """What may be told."""
+
+    guard: Comparability | NotEnoughData
+    """How the two sides compare that decide the outcome, without the model; or why that is not known."""
+    naming: Comparability | NotEnoughData | None
+    """How candidates and controls compare, where members and non-members decide the outcome; else None."""
+    conclusion: Conclusion
+    placebo: Placebo
+    power: Power
+
+    @property
+    def naming_is_valid(self) -> bool:
+        """Whether p-values of single candidates mean anything."""
+        checked = self.guard if self.naming is None else self.naming
+        return self.conclusion.outcome != "inconclusive" and not _are_incomparable(checked)
+
+
+def check_validity(found: Inference) -> Validity:
+    """All safeguards of a membership audit: guard, blind baseline, power and placebo."""
+    outcome, _ = found.decided
+    by_truth = found.by_truth
+    sides = _list_guarded_sides(found, by_truth=by_truth)
+    guard = _check_sides(found, *sides, ("members", "non-members") if by_truth else AUDITED_AND_CONTROLS)
+    naming = None
+    if by_truth and found.control_side is not None:
+        naming = _check_sides(found, found.candidate_side, found.control_side)
+    explained = (
+        outcome == "found"
+        and isinstance(guard, Comparability)
+        and explains_scores(guard, *_score_guarded_sides(found, *sides))
+    )
+    power = state_power(found)
+    placebo = play_placebo(
+        found.comparer, *sides, single=found.audit.by == "user" and not by_truth, alpha=found.audit.alpha
+    )
+    conclusion = conclude(
+        outcome,
+        code="too_few_records" if outcome == "inconclusive" else None,
+        guard=guard.guard if isinstance(guard, Comparability) else None,
+        placebo=placebo,
+        explained=explained,
+        attainable=power.smallest_p is None or power.smallest_p <= found.audit.alpha,
+    )
+    return Validity(guard=guard, naming=naming, conclusion=conclusion, placebo=placebo, power=power)
+
+
+def state_power(found: Inference) -> Power:
+    """The power of a membership audit: the smallest p-value possible, the smallest AUC found, what is needed."""
+    alpha, smallest, detectable = found.audit.alpha, list[float](), list[float | None]()
+    needed = dict[str, int]()
+    if isinstance(found.membership, GroupTest):
+        smallest.append(smallest_rank_p(found.membership.above, found.membership.below))
+        detectable.append(minimum_detectable_auc(found.membership.above, found.membership.below, alpha=alpha))
+    if not (found.scores.complete and smallest) and found.units is not None and found.decisions is not None:
+        smallest.append(_find_smallest_p(found))
+        ours, theirs = len(set(found.scores.candidates.users)), int(found.units.controls.max(initial=0))
+        detectable.append(minimum_detectable_auc(ours, theirs, alpha=alpha))
+    if found.units is not None:
+        wanted = required_controls(alpha, tests=max(1, len(found.scores.candidates)))
+        wanted = 2 * wanted + 1 if int(found.units.draws.max(initial=1)) > 1 else wanted
+        if int(found.units.controls.min(initial=0)) < wanted:
+            needed["control_users_to_identify_one"] = wanted
+    if not smallest:
+        return Power(needed=needed)
+    if min(1.0, len(smallest) * min(smallest)) > alpha and found.decisions is not None:
+        holm = len(found.decisions.p) if found.decisions.correction == "holm" else 1
+        needed["control_users"] = count_needed_controls(
+            len(set(found.scores.candidates.users)), alpha=alpha / (2 * len(smallest)), tests=holm
+        )
+    found_auc = [each for each in detectable if each is not None]
+    return Power(
+        smallest_p=min(1.0, len(smallest) * min(smallest)),
+        minimum_detectable_effect=min(found_auc) if found_auc else None,
+        effect_unit="AUC of users against controls, found in 80 % of runs" if found_auc else None,
+        needed=needed,
+    )
+
+
+def _find_smallest_p(found: Inference) -> float:
+    """The smallest p-value of "no candidate is a member" that these controls could have given: their power."""
+    units, decisions = found.units, found.decisions
+    assert units is not None  # noqa: S101 - asked for only then
+    assert decisions is not None  # noqa: S101
+    tests = len(decisions.p) if decisions.correction == "holm" else 1
+    single = min(
+        (
+            smallest_conformal_p(int(controls), tests=tests, draws=int(draws))
+            for controls, draws in {*zip(units.controls.tolist(), units.draws.tolist(), strict=True)}
+        ),
+        default=1.0,
+    )
+    group = found.training
+    if not isinstance(group, GroupTest):
+        return single
+    rank = smallest_rank_p(group.above, group.below)
+    if group.equal:
+        return rank  # all candidates above all controls: no other labels give as small a p-value
+    return min(1.0, 2 * min(single, 2 * rank))
+
+
+def _are_incomparable(checked: Comparability | NotEnoughData) -> bool:
+    """Whether the guard found two sides not to be comparable."""
+    return isinstance(checked, Comparability) and not checked.comparable
+
+
+def _list_guarded_sides(found: Inference, *, by_truth: bool) -> tuple[Side, Side]:
+    """The two sides that decide the outcome, which the guard compares: candidates and controls, or by truth."""
+    if not by_truth and found.control_side is not None:
+        return found.candidate_side, found.control_side
+    truth = found.records.truth or {}
+    one, other = (
+        Side(
+            role=found.candidate_side.role,
+            scores=found.records.candidates.select(
+                [r for r in found.records.candidates.records if truth.get(r) is member]
+            ),
+        )
+        for member in (True, False)
+    )
+    return one, other
+
+
+def _check_sides(
+    found: Inference, above: Side, below: Side, names: Sides = AUDITED_AND_CONTROLS
+) -> Comparability | NotEnoughData:
+    """The guard of membership: how two sides compare without the model, at the amounts at which they are compared."""
+    one, other = (_list_guarded_records(found, side) for side in (above, below))
+    shared = set(above.scores.users) & set(below.scores.users)
+    seed, period = found.evidence.seed, found.audit.period
+    try:
+        if not shared and one and other:
+            matching = found.comparer.match_users(above, below)
+            if not matching.equal:
+                return check_matched(matching, one, other, seed=seed, period=period, sides=names)
+        return check_comparable(one, other, by=found.audit.by, seed=seed, period=period, sides=names)
+    except NotEnoughData as refusal:
+        return refusal
+
+
+def _list_guarded_records(found: Inference, side: Side) -> list[Record]:
+    """The records of one side, which the guard looks at."""
+    return [record for record in found.evidence.corpora[side.role] if record.id in side.scores]
+
+
+def _score_guarded_sides(found: Inference, above: Side, below: Side) -> tuple[Scores, Scores]:
+    """One score per user of both sides, to compare with the blind baseline, at the amounts compared."""
+    if set(above.scores.users) & set(below.scores.users):
+        return above.scores, below.scores
+    matching = found.comparer.match_users(above, below)
+    if matching.equal:
+        return above.scores.average_by_user(), below.scores.average_by_user()
+    return found.comparer.score_strata(matching, above, below)
+
+
+def play_placebo(comparer: Comparer, above: Side, below: Side, *, single: bool, alpha: float) -> Placebo:
+    """The placebo of membership: how often it accuses users of the second side, cut to what those of the first have.
+
+    Args:
+        comparer: Scores and matches.
+        above: Those who are audited.
+        below: Those who play them.
+        single: Whether users are tested one by one, too.
+        alpha: The significance level of the audit.
+    """
+    if not len(above.scores) or not len(below.scores):
+        return Placebo(status="not_run", reason="One side has no records.")
+    matching = comparer.match_users(above, below)
+    if set(above.scores.users) & set(below.scores.users):
+        return Placebo(status="not_run", reason="Users have records on both sides, so that nobody can play another.")
+    table = _Table(comparer, matching, above, below)
+    seed = comparer.evidence.seed
+
+    def decide(run: PlaceboRun) -> bool:
+        return table.accuse(run, single=single, alpha=alpha)
+
+    return run_placebo(matching, decide, seed=seed, alpha=alpha)
+
+
+class _Table:
+    """The score of every control at every amount at which somebody is compared: computed once, for all runs."""
+
+    def __init__(self, comparer: Comparer, matching: Matching, above: Side, below: Side) -> None:
+        self.matching = matching
+        self.index = {name: i for i, name in enumerate(matching.controls.units)}
+        self.rng = stream(comparer.evidence.seed, *labels.STREAM_MEMBERSHIP_PLACEBO)
+        self.scores, self.stratum_of = list[Floats](), dict[tuple[str, tuple[tuple[str, int], ...]], int]()
+        for number, stratum in enumerate(matching.strata):
+            cut = matching.cut(stratum)
+            found = np.full(len(matching.controls), np.nan)
+            found[cut.usable] = comparer.score_cut(matching, cut, above, below)[1][cut.usable]
+            self.scores.append(found)
+            kept = np.flatnonzero(cut.controls)
+            pieces = dict[int, list[tuple[str, int]]]()
+            for i in kept.tolist():
+                unit = int(matching.controls.unit_of[i])
+                pieces.setdefault(unit, []).append((matching.controls.pieces[i], int(cut.controls[i])))
+            for unit, own in pieces.items():
+                self.stratum_of.setdefault((matching.controls.units[unit], tuple(own)), number)
+
+    def accuse(self, run: PlaceboRun, *, single: bool, alpha: float) -> bool:
+        """Whether the controls of one run would be found to be members."""
+        places = {
+            self.index[unit.name]: self.stratum_of[unit.name, tuple((p.record, p.tokens) for p in unit.pieces)]
+            for unit in run.audited
+        }
+        free = np.ones(len(self.index), dtype=np.bool_)
+        free[list(places)] = False
+        strata, p = list[tuple[Floats, Floats]](), list[float]()
+        owner = self._assign(places, free)
+        for number, scores in enumerate(self.scores):
+            mine = np.array([scores[i] for i, place in places.items() if place == number])
+            others = scores[free & ~np.isnan(scores)]
+            if not len(mine):
+                continue
+            strata.append((mine, scores[free & (owner == number) & ~np.isnan(scores)]))
+            p += [(1 + int(np.count_nonzero(others >= value))) / (1 + len(others)) for value in mine]
+        tests = [float(benjamini_hochberg(p).min())] if single and p else []
+        if len(places) > 1 and any(len(one) and len(other) for one, other in strata):
+            tests.append(van_elteren(strata, rng=self.rng, draws=DRAWS).p)
+        return bool(tests) and len(tests) * min(tests) <= alpha
+
+    def _assign(self, places: dict[int, int], free: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:
+        """The stratum whose group test each other control takes part in: its own, or at random one that is played."""
+        played = np.array(sorted(set(places.values())), dtype=np.int64)
+        owner = np.full(len(free), -1.0)
+        for number in played:
+            owner[self.matching.strata[number].own_controls] = number
+        lost = np.flatnonzero(owner < 0)
+        owner[lost] = self.rng.choice(played, len(lost))
+        return owner
+
+
+def add_safeguards(builder: ResultBuilder, found: Inference, validity: Validity) -> None:
+    """Write the safeguards into a membership result, and withhold what they forbid."""
+    builder.power, builder.placebo = validity.power, validity.placebo
+    code = validity.conclusion.code
+    naming = ["identified", "training_p", "any_member_p", "auc_against_controls"]
+    naming += [f"flagged_at_fpr_{rate:g}" for rate in found.rates]
+    truth = [each.name for each in builder.findings if each.name not in naming and each.name != "epsilon_from_canaries"]
+    guard = validity.guard
+    if isinstance(guard, Comparability):
+        add_guard(builder, guard, withheld=(*naming, *truth) if found.by_truth else naming)
+    else:
+        builder.refuse("blind_auc", guard)
+    if code in _SPOILT:
+        builder.withhold(*naming, *(truth if found.by_truth else ()), code=code, reason=_SPOILT[code])
+    elif code is None and not validity.naming_is_valid and isinstance(validity.naming, Comparability):
+        builder.withhold(*naming, code=NOT_COMPARABLE, reason=validity.naming.reason)

@@ -1,0 +1,158 @@
+"""The safeguards of removal: the guard (are both sides comparable), the power of the design, and a placebo.
+
+In the placebo controls take the place of the audited, by the same test. With neighbours, controls that represent the
+audited records play them, each beside its own nearest other controls: so it shows whether being near to controls, or of
+another kind than most, suffices to be accused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from recollect import labels
+from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.common.guard import Comparability, add_guard, check_comparable
+from recollect.audits.common.placebo import judge_alarms
+from recollect.audits.removal.confidence_scores import Flags, UnitScores
+from recollect.audits.removal.mixture import Mean, Mixture, compare_means
+from recollect.audits.removal.neighbours import Neighbours
+from recollect.corpora.cohorts import Unit
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.digests import digest
+from recollect.errors import NotEnoughData
+from recollect.results.result import Guard, GuardCheck, Placebo, Power
+from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
+from recollect.signals.scores import Scores
+from recollect.stats.comparisons import permutation
+from recollect.stats.groups import Floats
+from recollect.stats.requirements import required_controls
+from recollect.streams import stream
+
+NOT_LIKE_ANY: Final = (
+    "No audited record is like any control: controls of the same kind are needed, with the same labels."
+)
+
+
+RUNS: Final = 100
+DRAWS: Final = 199
+"""Permutations of each run: enough to tell whether p is at most α."""
+MIN_CONTROLS: Final = 40
+"""Of fewer, half of them too few remain to play a set and to be compared with."""
+MAX_BLIND: Final = 200
+"""Records of either side by which it is told, where each has neighbours, how well content separates the two."""
+
+
+def play_placebo(controls: Scores, neighbours: Neighbours | None, *, size: int, seed: int, alpha: float) -> Placebo:
+    """The placebo of removal: how often controls are called still there.
+
+    Args:
+        controls: Member probabilities of the controls under the target.
+        neighbours: The controls that represent each audited record, and each control; None if all do alike.
+        size: Audited units.
+        seed: Of the draws.
+        alpha: The significance level.
+    """
+    weights = np.ones(len(controls)) if neighbours is None else neighbours.nearest_weights
+    usable = np.flatnonzero(weights > 0)
+    if len(usable) < max(MIN_CONTROLS, required_controls(alpha) + 2):
+        return Placebo(
+            status="not_run",
+            reason=f"{len(usable):,} controls can represent the audited units; a placebo needs {MIN_CONTROLS} of them.",
+        )
+    rng = stream(seed, *labels.STREAM_REMOVAL_PLACEBO)
+    count = min(size, len(usable) // 2)
+    played = np.zeros((RUNS, len(controls)), dtype=np.bool_)
+    shares = weights[usable] / weights[usable].sum()
+    for row in played:
+        row[rng.choice(usable, size=count, replace=False, p=shares)] = True
+    alarms = np.array([_is_accused(controls.values, row, neighbours, rng=rng, alpha=alpha) for row in played])
+    return judge_alarms(alarms, played, seed=seed, alpha=alpha)
+
+
+def _is_accused(
+    values: Floats, playing: Flags, neighbours: Neighbours | None, *, rng: np.random.Generator, alpha: float
+) -> bool:
+    """Whether the placebo of removal would call a draw of controls still there."""
+    if neighbours is None:
+        return permutation(values[playing], values[~playing], rng=rng, draws=DRAWS).p <= alpha
+    chosen = neighbours.controls[playing].ravel()
+    weights = np.bincount(chosen, minlength=len(values)) * ~playing
+    if not weights.any():
+        return False
+    ours = Mean.of(values[playing])
+    return compare_means(ours, Mean.of(values, weights / weights.sum())) <= alpha
+
+
+def sample_guarded_records(corpus: Corpus, wanted: frozenset[str] | None = None) -> list[Record]:
+    """The records of a corpus for the guard, in an order that is random and independent of theirs: by digest of the id.
+
+    Args:
+        corpus: The corpus.
+        wanted: The ids to choose from; None for all.
+    """
+    kept = [record for record in corpus if wanted is None or record.id in wanted]
+    return sorted(kept, key=lambda record: digest(labels.DIGEST_SHIFT, record.id))
+
+
+def check_sides(
+    evidence: Evidence, scores: UnitScores, unit: Unit, *, sampled: bool = False
+) -> Comparability | NotEnoughData:
+    """The guard of removal: how the audited compare with the controls without the model, or why it is not known."""
+    sides = []
+    for role, scored in ((AUDITED, scores.audited), (CONTROLS, scores.controls)):
+        kept, corpus = set(scored.records), evidence.corpora[role]
+        chosen = frozenset(r.id for r in corpus if (r.owner if unit == "user" else r.id) in kept)
+        sides.append(
+            sample_guarded_records(corpus, chosen)[:MAX_BLIND] if sampled else [r for r in corpus if r.id in chosen]
+        )
+    try:
+        return check_comparable(*sides, by=unit, seed=evidence.seed)
+    except NotEnoughData as refusal:
+        return refusal
+
+
+def state_power(mixture: Mixture) -> Power:
+    """The power of a removal audit: what its design could have found."""
+    enough = mixture.find_sufficient_size()
+    return Power(
+        minimum_detectable_effect=mixture.find_detectable_share(),
+        effect_unit="share still in",
+        needed={} if enough is None else {"audited": enough},
+    )
+
+
+def add_guard_of_removal(
+    builder: ResultBuilder,
+    found: Comparability | NotEnoughData,
+    neighbours: Neighbours | None,
+    *,
+    withheld: Sequence[str] = (),
+) -> None:
+    """Write the guard into a removal result: how the set compares with the controls, and what is withheld.
+
+    With neighbours, each audited record is compared with the controls nearest to it, so that controls of another kind
+    are no obstacle: only a set of which no record is like any control is not comparable.
+    """
+    if isinstance(found, NotEnoughData):
+        builder.refuse("blind_auc", found)
+        return
+    if neighbours is None:
+        add_guard(builder, found, withheld=withheld)
+        return
+    unlike = bool(neighbours.far.all())
+    nearest = (
+        NOT_LIKE_ANY
+        if unlike
+        else f"Each record is compared with the {neighbours.audited.shape[1]} controls nearest to it."
+    )
+    check = GuardCheck(name="content", effect=float(neighbours.far.mean()), comparable=not unlike, text=nearest)
+    add_guard(builder, replace(found, guard=Guard(comparable=not unlike, checks=(check,))), withheld=withheld)
+    if not found.comparable:
+        builder.note(
+            "controls_of_another_kind", f"{found.reason} Only the controls nearest to the audited records count."
+        )
