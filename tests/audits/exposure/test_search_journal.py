@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.audits.exposure import replay
+from recollect.audits.exposure import search_journal
 from recollect.audits.exposure.prefix_tree import PrefixTree
 from recollect.audits.exposure.search import search_shortest_paths
 from recollect.audits.exposure.search_journal import FILE, resume_stepper
@@ -36,13 +36,13 @@ def search(folder, *, until=None):
 
 @pytest.fixture(autouse=True)
 def short_segments(monkeypatch):
-    monkeypatch.setattr(replay, "SEGMENT", 32)
+    monkeypatch.setattr(search_journal, "SEGMENT", 32)
 
 
 @pytest.fixture(scope="module")
 def whole():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replay, "SEGMENT", 32)
+        patch.setattr(search_journal, "SEGMENT", 32)
         return search(None)
 
 
