@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -11,35 +10,12 @@ import time
 from pathlib import Path
 
 import pytest
-from workloads import NeedsTheKey, dies_at_first, slow_first, surroundings, troubled, who
+from workloads import surroundings, troubled, who
 
-from recollect.errors import ModelError, RecollectError
 from recollect.execution.backend import Done, Failure, attempt
 from recollect.execution.local import LocalBackend
 from recollect.execution.threads import divide_threads, set_environment, thread_variables, use_threads
-from recollect.execution.worker_pool import PREFETCH
 from recollect.testing.refusals import refused
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_outcomes_come_in_the_order_of_the_items_even_if_the_first_is_slowest(workers):
-    outcomes = list(LocalBackend(workers=workers).map(slow_first, range(8)))
-    assert outcomes == [Done(item) for item in range(8)]
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_no_items_give_no_outcomes(workers):
-    assert list(LocalBackend(workers=workers).map(troubled, [])) == []
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_error_is_a_value_and_the_others_continue(workers):
-    first, second, third = LocalBackend(workers=workers).map(troubled, ["a", "refuses", "b"])
-    assert (first, third) == (Done("a!"), Done("b!"))
-    assert isinstance(second, Failure)
-    assert isinstance(second.error, ModelError)
-    assert (second.error.code, second.error.do) == ("refused", "Take another.")
-    assert "in troubled" in second.traceback
 
 
 def test_a_worker_that_dies_is_a_failure_that_says_so_and_the_others_continue():
@@ -59,38 +35,6 @@ def test_a_worker_that_dies_on_the_last_item_is_a_failure_too():
     assert last.error.code == "worker_died"
 
 
-def test_what_cannot_travel_between_processes_is_a_failure_in_words():
-    confused, hoarded, unsendable, fine = LocalBackend(workers=2).map(
-        troubled, ["confuses", "hoards", lambda: None, "a"]
-    )
-    assert str(confused.error) == "UnportableError: 1 and 2"
-    assert "Can't pickle" in str(hoarded.error)
-    assert isinstance(unsendable.error, (pickle.PicklingError, AttributeError))
-    assert fine == Done("a!")
-
-
-def test_work_that_a_worker_cannot_load_fails_every_item_with_the_reason():
-    outcomes = list(LocalBackend(workers=2).map(NeedsTheKey(), [1, 2, 3]))
-    assert [outcome.error.code for outcome in outcomes] == ["no_key"] * 3
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_items_are_taken_as_they_are_needed(workers):
-    taken = 0
-
-    def endless():
-        nonlocal taken
-        while True:
-            taken += 1
-            yield taken
-
-    outcomes = LocalBackend(workers=workers).map(who, endless())
-    for seen in range(1, 20):
-        next(outcomes)
-        assert taken <= seen + PREFETCH * workers
-    outcomes.close()
-
-
 def test_one_worker_is_this_process_and_several_are_others_that_stay():
     assert {outcome.value for outcome in LocalBackend().map(who, range(3))} == {os.getpid()}
     pids = {outcome.value for outcome in LocalBackend(workers=2).map(who, range(20))}
@@ -104,12 +48,6 @@ def test_abandoning_the_outcomes_ends_the_workers():
     outcomes.close()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-
-
-def test_workers_have_their_threads_before_torch_is_loaded():
-    threads = min(2, len(os.sched_getaffinity(0)))
-    (outcome,) = LocalBackend(workers=2, threads=1).map(surroundings, [0], threads=threads)
-    assert outcome.value == (str(threads), threads, str(threads > 1).lower())
 
 
 def test_one_worker_computes_with_its_threads_for_the_time_of_the_work():
@@ -223,17 +161,3 @@ def test_a_script_that_starts_workers_without_a_guard_is_reported_so(tmp_path):
     assert "A worker process ended with status 1 before it could begin." in said
     assert "if __name__ == '__main__':" in said
     assert "process object is closed" not in said
-
-
-def test_an_error_in_the_items_themselves_is_the_callers(tmp_path):
-    def items():
-        yield "a"
-        raise RecollectError("The file is cut off.", code="cut_off")
-
-    with refused("cut_off"):
-        list(LocalBackend(workers=2).map(troubled, items()))
-
-
-def test_an_item_whose_worker_died_is_tried_once_more(tmp_path):
-    marks = [str(tmp_path / name) for name in "abcde"]
-    assert [outcome.value for outcome in LocalBackend(workers=2).map(dies_at_first, marks)] == marks

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from recollect.checks import check_at_least
 from recollect.execution.backend import Item, Outcome, Value, attempt
+from recollect.execution.pool import Pool
 from recollect.execution.threads import divide_threads, use_threads
-from recollect.execution.worker_pool import WorkerPool
+from recollect.execution.worker_pool import ProcessWorker, wait_for_workers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,16 +32,26 @@ class LocalBackend:
         check_at_least(0, threads=self.threads)
         object.__setattr__(self, "threads", self.threads or divide_threads(self.workers))
 
+    @property
+    def in_process(self) -> bool:
+        """With one worker, this process is it."""
+        return self.workers == 1
+
+    def hold(self, folder: Path, *, purpose: str) -> AbstractContextManager[None]:
+        """Nothing more: on one machine, the locks of files are enough."""
+        return nullcontext()
+
     def map(
         self, work: Callable[[Item], Value], items: Iterable[Item], *, threads: int | None = None
     ) -> Iterator[Outcome[Value]]:
         """One outcome per item, in order; see `Backend.map`.
 
-        A worker that dies, for want of memory or by a signal, costs the item it worked on and nothing else.
+        An item whose worker dies, for want of memory or by a signal, is tried once more by another.
         """
         threads = threads or self.threads
         if self.workers > 1:
-            with WorkerPool(work, workers=self.workers, threads=threads) as pool:
+            start = partial(ProcessWorker, work, threads)
+            with Pool[Item, Value](start, wait_for_workers, size=self.workers) as pool:
                 yield from pool.map(items)
             return
         for item in items:

@@ -23,7 +23,8 @@ from recollect.files.checksums import (
     write_folder_manifest,
 )
 from recollect.files.journal import Journal
-from recollect.files.locks import LOCK, hold_lock, is_locked, refuse_use, use_folder
+from recollect.files.leases import hold_lease
+from recollect.files.locks import LOCK, hold_lock, is_locked, leave_locks_to_driver, refuse_use, use_folder
 from recollect.files.ownership import refuse_foreign_folder
 from recollect.files.tracebacks import describe_fault, is_interruption
 
@@ -36,10 +37,12 @@ __all__ = [
     "describe_fault",
     "fill_folder",
     "find_faults",
+    "hold_lease",
     "hold_lock",
     "is_interruption",
     "is_leftover",
     "is_locked",
+    "leave_locks_to_driver",
     "make_private_folder",
     "make_scratch_folder",
     "read_checked_json",

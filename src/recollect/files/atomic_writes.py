@@ -157,7 +157,7 @@ def is_leftover(path: Path) -> bool:
         return False
     process, machine = found.groups()
     if process is None or machine == _MACHINE:
-        return process is None or not _is_alive(int(process))  # versions before 0.2.0 noted no process
+        return process is None or not is_process_alive(int(process))  # versions before 0.2.0 noted no process
     with suppress(FileNotFoundError):
         return time.time() - path.lstat().st_mtime > _ABANDONED_SECONDS
     return False
@@ -179,7 +179,7 @@ def read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _is_alive(process: int) -> bool:
+def is_process_alive(process: int) -> bool:
     """Whether a process of this number runs; another's counts, too."""
     try:
         os.kill(process, 0)

@@ -19,6 +19,7 @@ from typing import Final, Self
 
 from recollect.errors import StoreError
 from recollect.files.atomic_writes import is_disk_full, make_private_folder
+from recollect.files.locks import are_locks_left_to_driver
 
 _MAGIC: Final = b"recollect journal 1\n"
 _LENGTH: Final = struct.Struct("<Q")
@@ -141,6 +142,8 @@ class Journal:
 
     def _lock(self) -> None:
         """Refuse to write beside another writer."""
+        if are_locks_left_to_driver():
+            return
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

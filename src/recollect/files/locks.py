@@ -8,6 +8,7 @@ import stat
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,26 @@ from recollect.errors import RecollectWarning, StoreError
 from recollect.files.atomic_writes import make_private_folder, remove_leftovers
 
 LOCK: Final = ".lock"
+_DRIVER_HOLDS_LOCKS = ContextVar("driver_holds_locks", default=False)
+"""Whether this is a worker of a cluster, whose driver has locked what it works on."""
+
+
+@contextmanager
+def leave_locks_to_driver() -> Iterator[None]:
+    """While this lasts, locks are not taken: this is a worker of a cluster, and its driver holds a lease of the folder.
+
+    What machines share over a network need not know locks, and those of a machine that was lost may stay for long.
+    """
+    before = _DRIVER_HOLDS_LOCKS.set(True)
+    try:
+        yield
+    finally:
+        _DRIVER_HOLDS_LOCKS.reset(before)
+
+
+def are_locks_left_to_driver() -> bool:
+    """Whether locks are not taken here, because the driver of a cluster has done so."""
+    return _DRIVER_HOLDS_LOCKS.get()
 
 
 @contextmanager
@@ -32,6 +53,10 @@ def hold_lock(folder: Path, *, purpose: str = "writing into", temporary: bool = 
     Raises:
         StoreError: The lock file is a link, or no file at all.
     """
+    if are_locks_left_to_driver():
+        make_private_folder(folder)
+        yield False
+        return
     handle, waited = _lock_folder(folder, purpose)
     try:
         remove_leftovers(folder)
