@@ -133,6 +133,7 @@ QUESTION_MASKED = "masked"
 QUESTION_ONE_BY_ONE = "one_by_one"
 QUESTION_MASK_SEED = "mask_seed"
 QUESTION_PRECISION = "precision"
+QUESTION_SAMPLING = "sampling"
 QUESTION_CHAT_TEMPLATE = "chat_template"
 
 # Columns of a shard of answers that are not named like the field of `Answers`; its check hashes their names.

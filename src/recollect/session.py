@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from recollect.audits.registry import list_audits_by_verb
-from recollect.audits.workspace import Progress, ignore_progress
+from recollect.audits.workspace import Progress, add_notes, ignore_progress
 from recollect.checks import suggest_name
 from recollect.files import hold_lock, make_scratch_folder, refuse_foreign_folder, use_folder
 from recollect.pipeline.calls import Call, divide_options, refuse_unknown, to_path, to_seed
@@ -200,6 +200,7 @@ class Session:
             options: How the model is scored (`window=`, `patterns=` …) and the corpus read (`text_column=` …).
         """
         from recollect.execution.local import LocalBackend
+        from recollect.execution.threads import describe_threads
         from recollect.models.scoring import score_corpus
         from recollect.pipeline.work_limit import WorkLimit
 
@@ -213,7 +214,7 @@ class Session:
         name = getattr(source, "model", None) or getattr(source, "name", "model")
         alone = backend.workers == 1  # other processes load their own
         model = source.load if isinstance(source, ModelRef) and not alone else self._sources.load_model(source)
-        report = limit.watch(partial(self.progress, f"scoring {name}"))
+        report = limit.watch(add_notes(self.progress, f"scoring {name} ({describe_threads(backend.threads)})"))
         with use_folder(Path(self.work)):
             return score_corpus(model, texts, Path(self.work), backend=backend, progress=report)
 

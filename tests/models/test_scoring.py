@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from recollect.models.answers import Answers
 from recollect.models.limited import limited, weaken
 from recollect.models.model import Question
 from recollect.models.scoring import MAX_FAILURES_BEFORE_SUCCESS, score_corpus
+from recollect.models.shards import read_threads
 from recollect.testing.fakes import Null
 from recollect.testing.refusals import refused
 
@@ -109,7 +111,7 @@ def test_progress_counts_distinct_records_and_begins_where_the_last_run_ended(tm
     said: list[tuple[int, int]] = []
     score_corpus(Null(), Corpus.of(RECORDS[:30]), tmp_path, block=20)
     score_corpus(
-        Null(), Corpus.of([*RECORDS, *RECORDS]), tmp_path, progress=lambda done, total: said.append((done, total))
+        Null(), Corpus.of([*RECORDS, *RECORDS]), tmp_path, progress=lambda done, total, note: said.append((done, total))
     )
     assert said == [(30, 100), (50, 100), (70, 100), (90, 100), (100, 100)]
 
@@ -122,7 +124,7 @@ def test_every_block_has_the_budget_of_the_first_run(tmp_path):
     assert set(first.budgets + later.budgets) == {512}
 
 
-def test_every_run_has_the_threads_of_the_first(tmp_path):
+def test_every_run_has_the_threads_that_it_is_given_and_its_shards_note_them(tmp_path):
     import torch
 
     seen = []
@@ -133,9 +135,10 @@ def test_every_run_has_the_threads_of_the_first(tmp_path):
             return super().answer(records)
 
     score_corpus(Counting(), Corpus.of(RECORDS[:10]), tmp_path, backend=LocalBackend(threads=2), block=5)
-    score_corpus(Counting(), Corpus.of(RECORDS[:20]), tmp_path, backend=LocalBackend(threads=1))
-    assert set(seen) == {("2", 2)}
-    assert len(seen) == 4
+    store = score_corpus(Counting(), Corpus.of(RECORDS[:20]), tmp_path, backend=LocalBackend(threads=1))
+    assert seen == [("2", 2), ("2", 2), ("1", 1), ("1", 1)]
+    assert sorted(read_threads(path) for path in store.folder.glob("*.parquet")) == [(1,), (1,), (2,), (2,)]
+    assert "threads" not in json.loads((store.folder / "manifest.json").read_text())
 
 
 def test_a_model_that_has_learnt_to_step_keeps_its_store(tmp_path):

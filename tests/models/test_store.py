@@ -249,7 +249,7 @@ def test_a_damaged_manifest_is_said_to_be(store, damage, code):
     elif damage == "another number":
         path.write_text(path.read_text().replace('"block": ', '"block": 1'))
     else:
-        write_checked_json(path, {**written, "format": 2})
+        write_checked_json(path, {**written, "format": 1})
     with refused(code):
         AnswerStore.open(store.folder)
 

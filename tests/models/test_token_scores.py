@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from recollect.models import token_scores
+from recollect.models.model import Sampling
 from recollect.models.token_scores import TokenScorer, score_tokens
 from recollect.testing.refusals import refused
 from recollect.testing.tiny import build_tiny_model
@@ -168,3 +169,23 @@ def test_nothing_of_the_reader_stays_in_the_model():
     everything(network)
     assert torch.equal(network(input_ids=IDS).logits, whole)
     assert not network.lm_head._forward_pre_hooks
+
+
+@pytest.mark.parametrize("width", [3, 40, 41, 5_120, 5_121, 49_152, 60_001])
+@pytest.mark.parametrize(("top_k", "temperature"), [(40, 1.0), (1, 1.0), (40, 0.7), (5, 2.0)])
+def test_the_kept_mass_is_that_of_the_top_tokens(width, top_k, temperature):
+    rng = np.random.default_rng(width)
+    logits = rng.standard_normal((4, width)).astype(np.float32) * 3
+    logits[0] = np.round(logits[0])  # many ties
+    sampling = Sampling(top_k=top_k, temperature=temperature)
+    found = score_tokens(torch.from_numpy(logits), torch.zeros(4, dtype=torch.int64), sampling)
+    for row, kept in zip(logits.astype(np.float64), found.kept_mass, strict=True):
+        probabilities = np.exp(row - row.max()) / np.exp(row - row.max()).sum()
+        assert kept == pytest.approx(np.sort(probabilities ** (1 / temperature))[::-1][:top_k].sum(), rel=1e-5)
+
+
+def test_a_token_among_the_top_is_drawn_with_its_share_of_the_kept_mass():
+    logits = torch.tensor([[2.0, 1.0, 0.0, -1.0]])
+    found = score_tokens(logits, torch.tensor([1]), Sampling(top_k=2, temperature=0.5))
+    share = float(np.exp(found.logprob[0] / 0.5) / found.kept_mass[0])
+    assert share == pytest.approx(float(torch.softmax(logits[0, :2] / 0.5, 0)[1]), rel=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -12,6 +13,15 @@ class Progress(Protocol):
 
     def __call__(self, what: str, done: int, total: int | None, /) -> None:
         """Report that `done` of `total` steps are finished (None: the total is not known yet)."""
+
+
+NOTE_MARK: Final = " · "
+"""Divides what is being done from how fast it goes."""
+
+
+def add_notes(progress: Progress, what: str) -> Callable[[int, int, str], None]:
+    """A callback that also says how fast it goes: behind what is being done, because there is nowhere else."""
+    return lambda done, total, note: progress(f"{what}{NOTE_MARK}{note}" if note else what, done, total)
 
 
 def ignore_progress(what: str, done: int, total: int | None, /) -> None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from recollect.audits.workspace import NOTE_MARK
 from recollect.printable import PrintableStream, escape_json, escape_line, escape_message
 
 SECONDS_BEFORE_BAR = 2.0
@@ -106,10 +107,11 @@ class Stages:
 
     def __call__(self, what: str, done: int, total: int | None, /) -> None:
         """So much of this stage is done, of so much in all (None: not known yet)."""
-        if self.bar is None or what != self.task:
+        task, _, note = what.partition(NOTE_MARK)
+        if self.bar is None or task != self.task:
             self.close()
-            self.task, self.bar = what, _make_bar(what)
-        self.bar(done, total)
+            self.task, self.bar = task, _make_bar(task)
+        self.bar(done, total, note)
 
     def close(self) -> None:
         """Leave the last state of the bar on the screen."""
@@ -133,11 +135,11 @@ class _Lines:
 
     task: str
     began: float = field(default_factory=time.monotonic)
-    last: float = 0.0
+    last: float = float("-inf")
 
     def __call__(self, done: int, total: int | None, note: str = "") -> None:
         now = time.monotonic()
-        if now - self.began < SECONDS_BEFORE_BAR or now - max(self.last, self.began) < SECONDS_BETWEEN_LINES:
+        if now - self.began < SECONDS_BEFORE_BAR or now - self.last < SECONDS_BETWEEN_LINES:
             return
         self.last = now
         of = f" of {total:,} ({done / total:.0%})" if total else ""

@@ -28,6 +28,15 @@ def divide_threads(workers: int) -> int:
     return min(share, int(allowed)) if allowed.isdecimal() and int(allowed) > 0 else share
 
 
+def describe_threads(threads: int) -> str:
+    """A number of threads in words.
+
+    >>> describe_threads(1), describe_threads(8)
+    ('1 thread', '8 threads')
+    """
+    return f"{threads} thread{'s' * (threads > 1)}"
+
+
 def thread_variables(threads: int) -> dict[str, str]:
     """The environment variables that give a process this many threads, if set before torch is loaded.
 

@@ -1,4 +1,4 @@
-"""Answers: four numbers per predicted token, with its record and position."""
+"""Answers: the numbers of each predicted token, with its record and position."""
 
 from __future__ import annotations
 
@@ -44,6 +44,9 @@ class Answers:
     """Of the whole predictive distribution, in nats."""
     logprob_std: Floats | None
     """Standard deviation of log-probability under that distribution, in nats."""
+    kept_mass: Floats | None = None
+    """What the sampling scheme of the question keeps of that distribution: the sum of probability^(1/temperature) over
+    the top k tokens. A token among them is drawn with its own share of it."""
     logits: Floats | None = None
     """Classifiers only: one row of logits per record."""
 

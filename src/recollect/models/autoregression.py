@@ -14,6 +14,7 @@ from torch import Tensor
 from recollect.errors import ModelError
 from recollect.models.answers import Answers
 from recollect.models.batches import Indices, TokenBudget, pad
+from recollect.models.model import Question
 from recollect.models.token_scores import TokenScorer, TokenScores, build_not_finite_error
 from recollect.models.tokenization import EncodedText
 
@@ -43,17 +44,20 @@ class Pass:
 
 
 class PassScorer:
-    """Reads passes in batches and gives the four numbers of all that follows, pass after pass.
+    """Reads passes in batches and gives the numbers of all that follows, pass after pass.
 
     Shorter passes are filled up on the right, and no mask hides that: a model that predicts from left to right never
     looks there (which is made sure of), and without a mask it is faster.
     """
 
-    def __init__(self, network: Any, *, name: str, padding: int, encoder_inputs: Inputs | None = None) -> None:
+    def __init__(
+        self, network: Any, question: Question, *, name: str, padding: int, encoder_inputs: Inputs | None = None
+    ) -> None:
         """Find out how the network makes its logits.
 
         Args:
             network: A Hugging Face model, in evaluation mode.
+            question: The scoring options.
             name: How the user named it.
             padding: The token that passes are filled up with.
             encoder_inputs: Something small for an encoder to read while the decoder reads a pass.
@@ -67,7 +71,7 @@ class PassScorer:
         self._network, self._padding = network, padding
         probe = {**self._build_inputs(torch.tensor([[0, 1, 0, 1]])), **(encoder_inputs or {})}
         self._refuse_looking_ahead(probe, name)
-        self._reader = TokenScorer(network, probe)
+        self._reader = TokenScorer(network, probe, question.sampling)
         self.budget = TokenBudget.of(
             network, vocabulary=0 if self._reader.skips_full_logits else self._reader.vocabulary
         )
@@ -79,7 +83,7 @@ class PassScorer:
         encoder_inputs: Callable[[Indices], Inputs] | None = None,
         costs: Sequence[int] | None = None,
     ) -> TokenScores:
-        """The four numbers of all that follows, in the order of the passes.
+        """The numbers of all that follows, in the order of the passes.
 
         Args:
             passes: What is read.
@@ -90,7 +94,7 @@ class PassScorer:
         found = TokenScores.allocate(int(ends[-1]), double=self._network.dtype == torch.float64)
         lengths = [len(each.input_ids) for each in passes] if costs is None else costs
         for batch, scores in self.budget.map_batches(
-            lengths, lambda batch: self._score_batch(passes, batch, encoder_inputs)
+            lengths, lambda batch: self._score_batch(passes, batch, encoder_inputs), build=TokenScores
         ):
             found.put(np.concatenate([np.arange(ends[i], ends[i + 1]) for i in batch]), scores)
         return found

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from recollect.errors import ModelError
+from recollect.models.batch_journal import BatchJournal, flatten_arrays, rebuild
 
 Indices = NDArray[np.int64]
 Found = TypeVar("Found")
@@ -25,6 +26,8 @@ MEMORY_SHARE = 0.25
 """Of the memory that the weights leave free: the rest belongs to the corpus, the store and other processes."""
 MAX_CPU_BYTES = 2**27
 """The most bytes in flight on a processor: far beyond its caches, so that more at once only makes it slower."""
+MAX_CPU_WORK = 1.5e11
+"""The most multiplications and additions of one batch on a processor: seconds, so that a kill loses no more."""
 _CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
@@ -92,6 +95,8 @@ class TokenBudget:
     """A number of tokens that halves whenever memory runs out, and stays so."""
 
     tokens: int
+    journal: BatchJournal | None = None
+    """Where finished batches are kept, while a shard is computed."""
 
     @classmethod
     def of(cls, network: Any, *, vocabulary: int = 0) -> TokenBudget:
@@ -109,14 +114,27 @@ class TokenBudget:
         fitting = compute_token_budget(per_token=width * network.dtype.itemsize + 2 * 4 * vocabulary, room=room)
         if network.device.type != "cpu":
             return cls(fitting)
-        return cls(min(fitting, compute_token_budget(per_token=width * network.dtype.itemsize, room=MAX_CPU_BYTES)))
+        parameters = sum(each.numel() for each in network.parameters())
+        quick = compute_token_budget(per_token=2 * parameters, room=MAX_CPU_WORK)
+        return cls(
+            min(fitting, quick, compute_token_budget(per_token=width * network.dtype.itemsize, room=MAX_CPU_BYTES))
+        )
 
     def map_batches(
-        self, lengths: Sequence[int] | Indices, score: Callable[[Indices], Found]
+        self,
+        lengths: Sequence[int] | Indices,
+        score: Callable[[Indices], Found],
+        *,
+        build: Callable[..., Any] | Sequence[Callable[..., Any] | None] | None = None,
     ) -> Iterator[tuple[Indices, Found]]:
         """Score batch by batch; yields the indices of each batch with what was found for them.
 
-        A batch that does not fit into memory is split and scored again.
+        A batch that does not fit into memory is split and scored again. One that the journal holds is not scored.
+
+        Args:
+            lengths: The length of each item.
+            score: Scores some items.
+            build: Makes what `score` gives of the arrays that the journal holds; see `batch_journal.rebuild`.
 
         Raises:
             ModelError: Not even a single item fits into memory.
@@ -126,7 +144,7 @@ class TokenBudget:
         while waiting:
             batch = waiting.pop()
             try:
-                found = score(batch)
+                found = self._score(batch, sizes, score, build)
             except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
@@ -135,6 +153,19 @@ class TokenBudget:
                 waiting = [left[part] for part in plan_batches(sizes[left], self.tokens)][::-1]
             else:
                 yield batch, found
+
+    def _score(self, batch: Indices, sizes: Indices, score: Callable[[Indices], Found], build: Any) -> Found:
+        """What is found for a batch: in the journal, or else by scoring it."""
+        if self.journal is None:
+            return score(batch)
+        stored = self.journal.find(batch, sizes)
+        if stored is None:
+            found = score(batch)
+            self.journal.add(batch, sizes, flatten_arrays(found))
+        else:
+            found = rebuild(stored, build)
+        self.journal.report(batch, total=len(sizes), tokens=int(sizes[batch].sum()) if stored is None else 0)
+        return found
 
     def _shrink(self, sizes: Indices, error: BaseException) -> None:
         """Halve the budget until the batch that failed would be cut."""

@@ -13,6 +13,7 @@ from recollect.errors import ModelError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.autoregression import Pass, PassScorer, build_answers
+from recollect.models.batches import TokenBudget
 from recollect.models.chat_template import find_template
 from recollect.models.model import Kind, Question
 from recollect.models.pretrained import Pretrained
@@ -54,7 +55,12 @@ class Causal:
         self._before = self._encode_text.prefix_ids or get_start_token(pretrained.card, tokenizer)
         self._encode = RecordEncoder(tokenizer, name=self.name, template=template, before=self._before)
         self._width = get_window_width(network, question, name=self.name)
-        self._passes = PassScorer(network, name=self.name, padding=tokenizer.pad_token_id or 0)
+        self._passes = PassScorer(network, question, name=self.name, padding=tokenizer.pad_token_id or 0)
+
+    @property
+    def batches(self) -> TokenBudget:
+        """How tokens are batched."""
+        return self._passes.budget
 
     @property
     def budget(self) -> int:

@@ -108,4 +108,4 @@ def weaken(answers: Answers, access: Access, *, min_probability: float | None = 
         logprob = np.where(missing, np.nan, logprob).astype(logprob.dtype)
     if access.distribution:
         return replace(answers, rank=rank, logprob=logprob)
-    return replace(answers, rank=rank, logprob=logprob, entropy=None, logprob_std=None, logits=None)
+    return replace(answers, rank=rank, logprob=logprob, entropy=None, logprob_std=None, kept_mass=None, logits=None)

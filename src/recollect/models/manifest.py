@@ -12,13 +12,13 @@ from typing import Any
 from recollect.errors import RecollectError, StoreError
 from recollect.files import read_checked_json, write_checked_json
 from recollect.models.access import Access
-from recollect.models.model import SCORING_REVISION, Kind, Model, Question, compute_address
+from recollect.models.model import SCORING_REVISION, Kind, Model, Question, Sampling, compute_address
 
 MANIFEST = "manifest.json"
-FORMAT = 1
+FORMAT = 2
 """Raised when the layout of a store changes."""
 BLOCK_SIZE = 1024
-"""Records per shard: enough to sort by length within, few enough that a killed run loses little."""
+"""Records per shard: enough to sort by length within; a run that is killed loses no finished batch of one."""
 _NOTED_PACKAGES = ("recollect", "numpy", "pyarrow", "torch", "transformers", "tokenizers")
 
 
@@ -56,15 +56,13 @@ class Manifest:
     """Records per shard."""
     budget: int | None = None
     """Tokens read at once; None for models that have no such number."""
-    threads: int = 1
-    """Threads of each process that computes."""
     revision: int = SCORING_REVISION
     versions: Mapping[str, str] = field(default_factory=lambda: get_versions(_NOTED_PACKAGES))
     """What was installed; noted only, because a number that may change raises `SCORING_REVISION`."""
     format: int = FORMAT
 
     @classmethod
-    def of(cls, model: Model, *, threads: int, block: int = BLOCK_SIZE) -> Manifest:
+    def of(cls, model: Model, *, block: int = BLOCK_SIZE) -> Manifest:
         """The manifest of a store for this model."""
         return cls(
             address=compute_address(model),
@@ -76,7 +74,6 @@ class Manifest:
             access=replace(model.access, steps=False),
             block=block,
             budget=getattr(model, "budget", None),
-            threads=threads,
         )
 
     @property
@@ -119,4 +116,5 @@ class Manifest:
     @classmethod
     def _parse(cls, written: dict[str, Any]) -> Manifest:
         """A manifest from what `write` wrote."""
-        return cls(**{**written, "question": Question(**written["question"]), "access": Access(**written["access"])})
+        question = {**written["question"], "sampling": Sampling(**written["question"]["sampling"])}
+        return cls(**{**written, "question": Question(**question), "access": Access(**written["access"])})

@@ -69,7 +69,7 @@ class Masked:
         self._encode = Encoder(tokenizer)
         self._network, self._device = pretrained.network, pretrained.network.device
         probe = torch.tensor([[*self._encode.prefix_ids, self._mask, *self._encode.suffix_ids]], device=self._device)
-        self._reader = TokenScorer(pretrained.network, {"input_ids": probe})
+        self._reader = TokenScorer(pretrained.network, {"input_ids": probe}, question.sampling)
         self._ending = RowSelector(pretrained.network)
         self._width = self._get_room(
             get_window_width(pretrained.network, question, name=self.name, tokenizer=tokenizer)
@@ -84,6 +84,11 @@ class Masked:
             budget=TokenBudget.of(pretrained.network, vocabulary=self._reader.vocabulary),
             width=self._width,
         )
+
+    @property
+    def batches(self) -> TokenBudget:
+        """How tokens are batched."""
+        return self._budget
 
     @property
     def budget(self) -> int:
@@ -104,7 +109,9 @@ class Masked:
         reads = plan_reads(texts.digests, texts.sizes, self._width, self.question)
         rows = _Rows(texts, self.question)
         lengths = reads[:, END] - reads[:, BEGIN] + self._encode.special_token_count
-        for batch, found in self._budget.map_batches(lengths, lambda batch: self._score_batch(texts, reads[batch])):
+        for batch, found in self._budget.map_batches(
+            lengths, lambda batch: self._score_batch(texts, reads[batch]), build=(None, TokenScores)
+        ):
             rows.put(reads[batch], *found)
         return rows.build_answers()
 

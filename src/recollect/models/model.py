@@ -13,14 +13,32 @@ from recollect import labels
 from recollect.checks import check_at_least, check_between
 from recollect.corpora.record import Record
 from recollect.digests import Json, digest
+from recollect.errors import PlanError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.kinds import Kind as Kind  # noqa: PLC0414 - part of what this module offers
 from recollect.models.kinds import Precision as Precision  # noqa: PLC0414
 from recollect.models.token_spelling import Spelling
 
-SCORING_REVISION = 1
+SCORING_REVISION = 2
 """Increased by hand whenever a change may alter a number: old answers are then computed again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How a deployed model draws tokens: of which part of its distribution the mass is kept beside each score."""
+
+    top_k: int = 40
+    """It draws from so many of the likeliest tokens."""
+    temperature: float = 1.0
+    """It raises probabilities to the power of one over this before it draws."""
+
+    def __post_init__(self) -> None:
+        check_at_least(1, top_k=self.top_k)
+        if not 0 < self.temperature < float("inf"):
+            raise PlanError(
+                f"A temperature of sampling is {self.temperature!r}.", do="Give one above 0.", code="invalid_setting"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +58,8 @@ class Question:
     precision: Precision = "float32"
     chat_template: str | None = None
     """Causal models: the template (Jinja) by which conversations are rendered; None for the tokenizer's own."""
+    sampling: Sampling = Sampling()
+    """How the model is thought to be sampled from, once deployed."""
 
     def __post_init__(self) -> None:
         check_at_least(1, patterns=self.patterns)
@@ -93,6 +113,7 @@ def build_question_key(question: Question) -> dict[str, Json]:
         labels.QUESTION_ONE_BY_ONE: question.one_by_one,
         labels.QUESTION_MASK_SEED: question.mask_seed,
         labels.QUESTION_PRECISION: question.precision,
+        labels.QUESTION_SAMPLING: [question.sampling.top_k, question.sampling.temperature],
     }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
@@ -17,19 +18,21 @@ from recollect.errors import ModelError, RecollectError, StoreError
 from recollect.execution.backend import Backend, Failure
 from recollect.execution.local import LocalBackend
 from recollect.files import hold_lock
+from recollect.models.answers import Answers
+from recollect.models.batch_journal import BatchJournal, Report, TokenRate, keep_batches, remove_finished_journals
 from recollect.models.limited import Limited
 from recollect.models.loader import load_model
 from recollect.models.manifest import BLOCK_SIZE, MANIFEST, Manifest
 from recollect.models.model import Model
 from recollect.models.recordings import RecordedModel
-from recollect.models.shards import Digests, write_shard
+from recollect.models.shards import SUFFIX, Digests, build_shard_name, write_shard
 from recollect.models.soundness import refuse_unsound
 from recollect.models.store import AnswerStore, split_into_blocks
 
 Source = Model | str | Callable[[], Model]
 """A model, its name, or a function that loads it."""
-Progress = Callable[[int, int], None]
-"""Called with how many distinct records have been scored, and how many there are."""
+Progress = Callable[[int, int, str], None]
+"""Called with how many distinct records have been scored, how many there are, and how fast it goes."""
 MAX_FAILURES_BEFORE_SUCCESS = 8
 """Blocks that may fail before one succeeds: then the fault is not in the records."""
 
@@ -45,9 +48,10 @@ def score_corpus(
 ) -> AnswerStore:
     """The store that holds this model's answers to this corpus, once all that was not scored before has been.
 
-    Killed at any moment and called again on the same machine, it ends with the same bytes as if it had never been
-    killed. Records with the same content are scored once. A limited model is scored at its full access, and the
-    store that is returned shows what the limited one would have; a recorded model is its own store.
+    Killed at any moment and called again on the same machine with as many threads, it ends with the same bytes as if it
+    had never been killed; with another number of threads, numbers differ by rounding. Records with the same content are
+    scored once. A limited model is scored at its full access, and the store that is returned shows what the limited one
+    would have; a recorded model is its own store.
 
     Args:
         model: The model, its name, or how to load it: `partial(load_model, "hf:gpt2", question=…)`. With several
@@ -55,7 +59,7 @@ def score_corpus(
         corpus: The records to score.
         work: The work folder; the store is in `answers/<address>` there.
         backend: Where to compute; this process if not given.
-        progress: Told as blocks are done.
+        progress: Told as batches are done, or blocks where several workers compute.
         block: Records per shard, in a store that is new.
 
     Raises:
@@ -70,11 +74,12 @@ def score_corpus(
         unlimited.refuse_unknown(corpus)
         store = unlimited.store
     else:
-        manifest = Manifest.of(unlimited, threads=backend.threads, block=block)
+        manifest = Manifest.of(unlimited, block=block)
         source = unlimited if backend.workers == 1 else model
         # while workers have their own copies, this process can do without
         del loaded, unlimited
-        store = _fill_store(_Writer(source, work / "answers" / manifest.address, manifest), corpus, backend, progress)
+        writer = _Writer(source, work / "answers" / manifest.address, manifest, backend.threads)
+        store = _fill_store(writer, corpus, backend, progress)
     return store if limits is None else store.limited(limits[0], min_probability=limits[1])
 
 
@@ -85,6 +90,10 @@ class _Writer:
     source: Source
     folder: Path
     manifest: Manifest
+    threads: int
+    """How many threads compute."""
+    report: Report | None = None
+    """Told after each batch; only in this process."""
 
     @cached_property
     def model(self) -> Model:
@@ -96,16 +105,40 @@ class _Writer:
         if self.manifest.budget is not None:
             # also after memory ran out in an earlier block: what a block gives must not depend on those before it
             self.model.budget = self.manifest.budget  # type: ignore[attr-defined]
+        digests = tuple(record.digest for record in records)
+        shard = self.folder / build_shard_name(self.manifest.address, digests)
+        with self._keep_batches(shard) as journal:
+            answers = self._score(records, digests)
+            threads = (self.threads,) if journal is None else journal.threads
+            write_shard(self.folder, self.manifest.address, answers, double=self.manifest.is_double, threads=threads)
+        return len(records)
+
+    @contextmanager
+    def _keep_batches(self, shard: Path) -> Iterator[BatchJournal | None]:
+        """While this lasts, finished batches go to a journal, for models that work in batches."""
+        batches = getattr(self.model, "batches", None)
+        if batches is None:
+            yield None
+            return
+        owner = f"{shard.name} {self.manifest.budget}"
+        with keep_batches(shard, owner=owner, threads=self.threads, report=self.report) as journal:
+            batches.journal = journal
+            try:
+                yield journal
+            finally:
+                batches.journal = None
+
+    def _score(self, records: list[Record], digests: tuple[str, ...]) -> Answers:
+        """The answers about a block, which are refused if they cannot be right."""
         answers = self.model.answer(records)
         refuse_unsound(answers, self.manifest.access, model=self.manifest.name)
-        if answers.records != tuple(record.digest for record in records):
+        if answers.records != digests:
             raise ModelError(
                 f"Model {self.manifest.name!r} did not score the given records in their order.",
                 do="This is a bug in the code that wraps the model (an adapter, or code of your own).",
                 code="answers_out_of_order",
             )
-        write_shard(self.folder, self.manifest.address, answers, double=self.manifest.is_double)
-        return len(records)
+        return answers
 
 
 def _fill_store(writer: _Writer, corpus: Corpus, backend: Backend, progress: Progress | None) -> AnswerStore:
@@ -113,23 +146,53 @@ def _fill_store(writer: _Writer, corpus: Corpus, backend: Backend, progress: Pro
     with hold_lock(writer.folder, purpose="filling"):
         writer = replace(writer, manifest=_settle_manifest(writer))
         digests: Digests = np.fromiter((bytes.fromhex(record.digest) for record in corpus), dtype="S16")
+        remove_finished_journals(writer.folder, SUFFIX)
         missing, distinct = _find_unanswered(digests, AnswerStore.open(writer.folder))
         wanted = int(missing.sum())
-        report = progress or (lambda done, total: None)
-        report(distinct - wanted, distinct)
+        report = _Reporter(progress or (lambda done, total, note: None), distinct, wanted)
+        if backend.workers == 1:
+            writer = replace(writer, report=report.add_batch)
         done, failures = 0, list[Failure]()
-        todo = split_into_blocks(compress(corpus, missing), writer.manifest.block)
-        for outcome in backend.map(writer, todo, threads=writer.manifest.threads):
+        for outcome in backend.map(writer, report.watch(compress(corpus, missing), writer.manifest.block)):
             if isinstance(outcome, Failure):
                 failures.append(outcome)
                 if not done and len(failures) == MAX_FAILURES_BEFORE_SUCCESS:
                     break
             else:
                 done += outcome.value
-                report(distinct - wanted + done, distinct)
+                report.set_done(done)
     if failures:
         raise _build_failure(failures, writer.manifest.name, done, wanted) from failures[0].error
     return AnswerStore.open(writer.folder)
+
+
+class _Reporter:
+    """Tells how many records are scored: whole blocks, and the share of the one that is being computed."""
+
+    def __init__(self, progress: Progress, distinct: int, wanted: int) -> None:
+        self._progress, self._total, self._before = progress, distinct, distinct - wanted
+        self._done, self._block, self._rate = 0, 0, TokenRate()
+        self._tell(0)
+
+    def watch(self, records: Iterable[Record], size: int) -> Iterator[list[Record]]:
+        """The records in blocks; the last that was taken is the one that is being computed."""
+        for block in split_into_blocks(records, size):
+            self._block = len(block)
+            yield block
+
+    def add_batch(self, items: int, total: int, tokens: int) -> None:
+        """A batch is done: so many items of the block's total, so many tokens that were not stored before."""
+        self._rate.add(tokens)
+        self._tell(self._done + (self._block * items) // max(1, total))
+
+    def set_done(self, done: int) -> None:
+        """So many records of whole blocks are done."""
+        self._done = done
+        self._tell(done)
+
+    def _tell(self, done: int) -> None:
+        """Tell whoever draws the progress."""
+        self._progress(self._before + done, self._total, str(self._rate))
 
 
 def _settle_manifest(writer: _Writer) -> Manifest:

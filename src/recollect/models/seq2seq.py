@@ -13,7 +13,7 @@ from recollect.errors import CorpusError, ModelError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.autoregression import Inputs, Pass, PassScorer, build_answers
-from recollect.models.batches import Indices, pad
+from recollect.models.batches import Indices, TokenBudget, pad
 from recollect.models.model import Kind, Question
 from recollect.models.pretrained import Pretrained
 from recollect.models.token_spelling import get_spelling
@@ -52,7 +52,12 @@ class Seq2Seq:
         self._longest = get_context_length(network)
         self._padding: int = tokenizer.pad_token_id or 0
         source = {"input_ids": torch.tensor([[0, 1]], device=self._device)}
-        self._passes = PassScorer(network, name=self.name, padding=self._padding, encoder_inputs=source)
+        self._passes = PassScorer(network, question, name=self.name, padding=self._padding, encoder_inputs=source)
+
+    @property
+    def batches(self) -> TokenBudget:
+        """How tokens are batched."""
+        return self._passes.budget
 
     @property
     def budget(self) -> int:

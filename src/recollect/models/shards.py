@@ -22,10 +22,16 @@ Digests = NDArray[np.bytes_]
 """Record digests as 16 bytes each, which sort and compare without becoming Python objects."""
 
 _INTEGER_COLUMNS = ("pattern", "position", "start", "end")
-_FLOAT_COLUMNS = {"logprob": "logprob", "entropy": "entropy", "logprob_std": labels.COLUMN_LOGPROB_STD}
+_FLOAT_COLUMNS = {
+    "logprob": "logprob",
+    "entropy": "entropy",
+    "logprob_std": labels.COLUMN_LOGPROB_STD,
+    "kept_mass": "kept_mass",
+}
 """The columns of floating-point numbers, by their names in `Answers`."""
 _COLUMNS = (*_INTEGER_COLUMNS, "known", "rank", *_FLOAT_COLUMNS.values())
 _CHECKSUM_KEY = b"digest"
+_THREADS_KEY = b"threads"
 _READ_ERRORS = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError)
 """What Arrow raises, or what turns up later, when a file is not what it was."""
 
@@ -44,7 +50,9 @@ def build_shard_name(address: str, records: Sequence[str]) -> str:
     return digest_bytes(address.encode(), "".join(records).encode()) + SUFFIX
 
 
-def write_shard(folder: Path, address: str, answers: Answers, *, double: bool = False) -> Path:
+def write_shard(
+    folder: Path, address: str, answers: Answers, *, double: bool = False, threads: Sequence[int] = ()
+) -> Path:
     """Write the answers to one block of records, whole or not at all; the same answers make the same bytes.
 
     Args:
@@ -52,11 +60,16 @@ def write_shard(folder: Path, address: str, answers: Answers, *, double: bool = 
         address: The store's address, which is part of the shard's name.
         answers: The answers to all records of the block.
         double: Keep numbers in double precision.
+        threads: With how many threads they were computed; several numbers if a run was resumed with another.
     """
     path = folder / build_shard_name(address, answers.records)
     with write_atomically(path) as part:
         pq.write_table(
-            _build_table(answers, double), part, compression="zstd", use_dictionary=False, write_page_checksum=True
+            _build_table(answers, double, threads),
+            part,
+            compression="zstd",
+            use_dictionary=False,
+            write_page_checksum=True,
         )
     return path
 
@@ -89,10 +102,24 @@ def read_record_digests(path: Path, address: str) -> Digests:
         raise _build_damage_error(path, str(error)) from error
 
 
+def read_threads(path: Path) -> tuple[int, ...]:
+    """With how many threads a shard was computed; several numbers if a run was resumed with another, none if unknown.
+
+    Raises:
+        StoreError: It is damaged.
+    """
+    try:
+        noted = (pq.read_schema(path).metadata or {}).get(_THREADS_KEY, b"").decode()
+        return tuple(int(each) for each in noted.split(",") if each)
+    except _READ_ERRORS as error:
+        raise _build_damage_error(path, str(error)) from error
+
+
 def build_empty_answers(*, double: bool = False) -> Answers:
     """The answers to no records at all."""
     columns: dict[str, Any] = dict.fromkeys((*_INTEGER_COLUMNS, "rank"), np.zeros(0, np.int32))
-    columns |= dict.fromkeys(_FLOAT_COLUMNS, np.zeros(0, np.float64 if double else np.float32))
+    shown = [name for name in _FLOAT_COLUMNS if name != "kept_mass"]
+    columns |= dict.fromkeys(shown, np.zeros(0, np.float64 if double else np.float32))
     return Answers(records=(), offsets=np.zeros(1, np.int64), known=np.zeros(0, np.bool_), **columns)
 
 
@@ -102,7 +129,7 @@ def _read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
         return file.read(columns=columns, use_threads=False)
 
 
-def _build_table(answers: Answers, double: bool) -> pa.Table:
+def _build_table(answers: Answers, double: bool, threads: Sequence[int]) -> pa.Table:
     """The answers as a table with list columns; columns that the model does not show are left out."""
     offsets = pa.array(answers.offsets, pa.int32())
     real = np.float64 if double else np.float32
@@ -116,9 +143,10 @@ def _build_table(answers: Answers, double: bool) -> pa.Table:
         rows = pa.FixedSizeListArray.from_arrays(pa.array(columns["logits"].reshape(-1)), answers.logits.shape[1])
         lists["logits"] = pa.ListArray.from_arrays(offsets, rows)
     records = pa.array(answers.records, pa.string())
+    noted = {_THREADS_KEY: ",".join(map(str, threads)).encode()} if threads else {}
     return pa.table(
         {"record": records, **lists},
-        metadata={_CHECKSUM_KEY: _compute_checksum(answers.records, answers.offsets, columns)},
+        metadata={_CHECKSUM_KEY: _compute_checksum(answers.records, answers.offsets, columns), **noted},
     )
 
 

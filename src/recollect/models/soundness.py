@@ -27,6 +27,7 @@ def refuse_unsound(answers: Answers, access: Access, *, model: str) -> None:
     faults = [*_find_shape_faults(answers)] or [
         *_find_access_faults(answers, access),
         *_find_number_faults(answers, access),
+        *_find_mass_faults(answers),
     ]
     if faults:
         raise ModelError(
@@ -46,7 +47,19 @@ def _find_shape_faults(answers: Answers) -> Iterator[_Fault]:
     if len(offsets) != len(answers.records) + 1 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
         yield "offsets_misfit", "the offsets do not divide the rows among the records"
         return
-    for name in ("pattern", "position", "start", "end", "known", "rank", "logprob", "entropy", "logprob_std", "logits"):
+    for name in (
+        "pattern",
+        "position",
+        "start",
+        "end",
+        "known",
+        "rank",
+        "logprob",
+        "entropy",
+        "logprob_std",
+        "kept_mass",
+        "logits",
+    ):
         column = getattr(answers, name)
         if column is not None and len(column) != offsets[-1]:
             yield "column_length", f"{name} has {len(column)} rows instead of {offsets[-1]}"
@@ -59,8 +72,9 @@ def _find_access_faults(answers: Answers, access: Access) -> Iterator[_Fault]:
         if (getattr(answers, name) is not None) != due:
             code, is_there = ("column_missing", "missing") if due else ("column_not_shown", "there")
             yield code, f"{name} is {is_there} though the model shows {access}"
-    if answers.logits is not None and not access.distribution:
-        yield "column_not_shown", f"logits are there though the model shows {access}"
+    for name in ("kept_mass", "logits"):
+        if getattr(answers, name) is not None and not access.distribution:
+            yield "column_not_shown", f"{name} is there though the model shows {access}"
 
 
 def _find_number_faults(answers: Answers, access: Access) -> Iterator[_Fault]:
@@ -79,3 +93,9 @@ def _find_number_faults(answers: Answers, access: Access) -> Iterator[_Fault]:
         both = np.concatenate([answers.entropy, answers.logprob_std])
         if not (both > -_ROUNDING).all():
             yield "entropy_negative", "an entropy or a logprob_std is negative or missing"
+
+
+def _find_mass_faults(answers: Answers) -> Iterator[_Fault]:
+    """Masses that no sampling could keep."""
+    if answers.kept_mass is not None and not (answers.kept_mass > 0).all():
+        yield "kept_mass_not_positive", "a mass that sampling keeps is not above 0"

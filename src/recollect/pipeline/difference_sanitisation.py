@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from recollect import labels
+from recollect.audits.workspace import add_notes
 from recollect.checks import check_between, check_one_of
 from recollect.corpora.cohorts import Unit
 from recollect.corpora.corpus import Corpus
@@ -29,7 +30,7 @@ from recollect.recipes.layout_trial import WorkerLayout
 from recollect.recipes.recipe import Recipe
 from recollect.recipes.vocabulary import add_corpus_to_vocabulary
 
-Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int | None], None]
 """Told what is being done, how far it is, and how much there is."""
 REASON = "is among the largest log-perplexity differences of two models trained on the halves"
 
@@ -84,7 +85,7 @@ class DifferenceSanitiser:
         for failure in trained.failures.values():
             raise failure.error
         first, second = (
-            score_corpus(str(folder), corpus, work, progress=partial(report, f"scoring with model {name}"))
+            score_corpus(str(folder), corpus, work, progress=add_notes(report, f"scoring with model {name}"))
             for name, folder in trained.folders.items()
         )
         found: dict[str, float] = {}

@@ -50,6 +50,10 @@ class ModelRef(_Reference):
     """Masked models: the seed of the patterns."""
     precision: Precision = "float32"
     """What the model computes in."""
+    sampling_top_k: Annotated[int, Field(ge=1)] = 40
+    """The deployed model is thought to draw from so many top tokens; their probability mass is kept with each score."""
+    sampling_temperature: Annotated[float, Field(gt=0)] = 1.0
+    """The temperature at which it is thought to draw."""
     chat_template: str | None = None
     """A file with the chat template that renders conversations, or the template itself; the tokenizer's by default."""
     shows_top_k: Annotated[int, Field(ge=1)] | None = None
@@ -58,16 +62,19 @@ class ModelRef(_Reference):
     @classmethod
     def from_question(cls, model: str, question: Question | None, *, device: str | None = None) -> Self:
         """A model that is scored as another one is."""
-        fields = {} if question is None else {name: getattr(question, name) for name in QUESTION}
-        return cls(model=model, device=device, **fields)
+        if question is None:
+            return cls(model=model, device=device)
+        sampling = {f"sampling_{name}": value for name, value in vars(question.sampling).items()}
+        return cls(model=model, device=device, **{name: getattr(question, name) for name in QUESTION}, **sampling)
 
     @property
     def question(self) -> Question:
         """How it is scored."""
-        from recollect.models.model import Question
+        from recollect.models.model import Question, Sampling
 
         fields = {name: getattr(self, name) for name in QUESTION}
-        return Question(**{**fields, "chat_template": _read_template(self.chat_template)})
+        sampling = Sampling(top_k=self.sampling_top_k, temperature=self.sampling_temperature)
+        return Question(**{**fields, "chat_template": _read_template(self.chat_template), "sampling": sampling})
 
     def load(self) -> Model:
         """The model itself, or as much of it as is to be seen."""

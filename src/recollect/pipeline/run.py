@@ -17,12 +17,12 @@ from pathlib import Path
 
 from recollect.audits.audit import Needs
 from recollect.audits.rounds import collect_evidence
-from recollect.audits.workspace import Progress, Workspace, ignore_progress
+from recollect.audits.workspace import Progress, Workspace, add_notes, ignore_progress
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.errors import ModelError, PlanError, RecollectError
 from recollect.execution.local import LocalBackend
-from recollect.execution.threads import divide_threads
+from recollect.execution.threads import describe_threads, divide_threads
 from recollect.files import hold_lock, refuse_foreign_folder, use_folder, write_atomically, write_text
 from recollect.models.model import Model, Question
 from recollect.models.scoring import Source, score_corpus
@@ -167,14 +167,13 @@ class _Executor:
         role, source = self.known[id(model)]
         self.limit.refuse_exceeded()
         backend = LocalBackend(workers=self.plan.workers or 1, threads=self.plan.threads or 0)
+        task = f"scoring with the {role}: {corpus.name.rpartition('/')[2]} ({describe_threads(backend.threads)})"
         return score_corpus(
             model if backend.workers == 1 else source,
             corpus,
             self.plan.work,
             backend=backend,
-            progress=self.limit.watch(
-                partial(self.progress, f"scoring with the {role}: {corpus.name.rpartition('/')[2]}")
-            ),
+            progress=self.limit.watch(add_notes(self.progress, task)),
         )
 
     def train(self, cohorts: Cohorts, corpus: Corpus) -> Mapping[str, Model]:

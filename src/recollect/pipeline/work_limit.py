@@ -42,11 +42,11 @@ class WorkLimit:
                 code="work_limit_reached",
             )
 
-    def watch(self, progress: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    def watch(self, progress: Callable[[int, int, str], None]) -> Callable[[int, int, str], None]:
         """The same callback, which also measures the folder now and then, and stops the work at the limit."""
 
-        def watched(done: int, total: int) -> None:
-            progress(done, total)
+        def watched(done: int, total: int, note: str) -> None:
+            progress(done, total, note)
             if done < total and time.monotonic() - self.measured >= LOOK_SECONDS:
                 self.refuse_exceeded()
                 self.measured = time.monotonic()

@@ -1,0 +1,154 @@
+"""Finished batches in a journal until their shard is whole: whoever is killed repeats one batch, not a block."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.digests import digest_bytes
+from recollect.files import Journal
+
+JOURNAL_SUFFIX: Final = ".journal"
+FLUSH_SECONDS: Final = 10.0
+"""How long a finished batch may wait to reach the disk; a kill of the process loses none that is finished."""
+_KEY: Final = "batch"
+_THREADS: Final = "threads"
+
+Arrays = dict[str, NDArray[Any]]
+Report = Callable[[int, int, int], None]
+"""Called with how many items of how many are done, and how many tokens this batch computed (0 if it was stored)."""
+
+
+class BatchJournal:
+    """The batches of one block that are finished, by the items in them."""
+
+    def __init__(self, journal: Journal, *, threads: int, report: Report | None = None) -> None:
+        """Read what an earlier run has finished.
+
+        Args:
+            journal: Of this block alone.
+            threads: How many threads compute.
+            report: Told after each batch.
+        """
+        self._journal, self._threads, self._report = journal, threads, report
+        self._found: dict[str, Arrays] = {}
+        self._used: set[int] = set()
+        self._done = 0
+        for payload in journal:
+            entry = _unpack(payload)
+            self._found[str(entry.pop(_KEY))] = entry
+
+    @property
+    def threads(self) -> tuple[int, ...]:
+        """The numbers of threads that the batches were computed with."""
+        return tuple(sorted(self._used))
+
+    def find(self, batch: NDArray[np.int64], lengths: NDArray[np.int64]) -> Arrays | None:
+        """What was found for a batch in an earlier run."""
+        found = self._found.pop(_build_key(batch, lengths), None)
+        if found is not None:
+            self._used.add(int(found.pop(_THREADS)))
+        return found
+
+    def add(self, batch: NDArray[np.int64], lengths: NDArray[np.int64], found: Arrays) -> None:
+        """Keep what was found for a batch."""
+        key = np.array(_build_key(batch, lengths))
+        self._journal.append(_pack({**found, _KEY: key, _THREADS: np.array(self._threads)}))
+        self._used.add(self._threads)
+
+    def report(self, batch: NDArray[np.int64], *, total: int, tokens: int) -> None:
+        """Tell that a batch is done, of so many items in all."""
+        self._done += len(batch)
+        if self._report is not None:
+            self._report(self._done, total, tokens)
+
+
+@contextmanager
+def keep_batches(shard: Path, *, owner: str, threads: int, report: Report | None = None) -> Iterator[BatchJournal]:
+    """The journal beside a shard that is being computed; it goes once the shard is there.
+
+    Args:
+        shard: Where the shard will be.
+        owner: What the batches depend on.
+        threads: How many threads compute.
+        report: Told after each batch.
+    """
+    path = shard.with_suffix(JOURNAL_SUFFIX)
+    with Journal.open(path, owner=owner, flush_seconds=FLUSH_SECONDS) as journal:
+        yield BatchJournal(journal, threads=threads, report=report)
+    path.unlink(missing_ok=True)
+
+
+def remove_finished_journals(folder: Path, suffix: str) -> None:
+    """Remove journals whose shard is there: a run was killed between writing the one and removing the other."""
+    for path in folder.glob(f"*{JOURNAL_SUFFIX}"):
+        if path.with_suffix(suffix).exists():
+            path.unlink(missing_ok=True)
+
+
+class TokenRate:
+    """How many tokens are scored in a second, from the first batch on."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._tokens = 0
+
+    def add(self, tokens: int) -> None:
+        """So many more were scored."""
+        self._tokens += tokens
+
+    def __str__(self) -> str:
+        seconds = time.monotonic() - self._began
+        return f"{self._tokens / seconds:,.0f} tokens/s" if self._tokens and seconds > 0 else ""
+
+
+def flatten_arrays(found: Any) -> Arrays:
+    """What a batch gave as named arrays: an array, an object of arrays, or several of these."""
+    if isinstance(found, np.ndarray):
+        return {"0": found}
+    if isinstance(found, tuple):
+        return {f"{i}.{name}": array for i, part in enumerate(found) for name, array in flatten_arrays(part).items()}
+    return {name: array for name, array in vars(found).items() if array is not None}
+
+
+def rebuild(arrays: Arrays, build: Callable[..., Any] | Sequence[Callable[..., Any] | None] | None) -> Any:
+    """What `flatten_arrays` took apart.
+
+    Args:
+        arrays: By name.
+        build: What makes the object of its arrays; None for an array; several for a tuple.
+    """
+    if build is None:
+        return arrays["0"]
+    if callable(build):
+        return build(**arrays)
+    parts = []
+    for i, each in enumerate(build):
+        mine = {name.partition(".")[2]: array for name, array in arrays.items() if name.partition(".")[0] == str(i)}
+        parts.append(rebuild(mine, each))
+    return tuple(parts)
+
+
+def _build_key(batch: NDArray[np.int64], lengths: NDArray[np.int64]) -> str:
+    """The address of a batch: which items of a block are in it, and how long they are."""
+    return digest_bytes(np.ascontiguousarray(batch, np.int64).data, np.ascontiguousarray(lengths[batch], np.int64).data)
+
+
+def _pack(arrays: Arrays) -> bytes:
+    """Arrays as bytes."""
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **arrays)
+    return file.getvalue()
+
+
+def _unpack(payload: bytes) -> Arrays:
+    """The arrays that `_pack` packed."""
+    with np.load(io.BytesIO(payload), allow_pickle=False) as held:
+        return {name: held[name] for name in held.files}
