@@ -86,13 +86,15 @@ class Causal:
 
     def stepper(self, *, memory: int | None = None) -> TreeStepper:
         """The model queried token by token, keeping at most so many bytes of what it remembers between steps."""
-        return TreeStepper(
+        stepper = TreeStepper(
             self._network,
             lambda text: [*self._before, *self._encode_text([text])[0].ids],
             spelling=lambda: get_spelling(self.tokenizer),
             longest=self._width,
             memory=memory,
         )
+        stepper.encode_reply = self._encode.encode_reply
+        return stepper
 
     def _plan_passes(self, sequence: TokenSequence) -> Iterator[Pass]:
         """The passes in which one record is read: up to its last scored token, which is predicted but need not be."""

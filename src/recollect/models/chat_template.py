@@ -91,15 +91,7 @@ class ChatTemplate:
             )
         return Rendered(text=text, contents=contents, skipped=skipped, trained=tuple(trained))
 
-    def render_prompt(self, turns: Sequence[Message]) -> str:
-        """The text after which the assistant speaks.
-
-        Raises:
-            CorpusError: The template refuses these turns.
-        """
-        return self._render(turns, None, prompt=True)[0]
-
-    def _render(self, messages: Iterable[Message], record: Record | None, *, prompt: bool = False) -> tuple[str, Any]:
+    def _render(self, messages: Iterable[Message], record: Record, *, prompt: bool = False) -> tuple[str, Any]:
         """The text, and what of it is generated."""
         turns = [{"role": each.role, "content": each.content} for each in messages]
         options: dict[str, Any] = {
@@ -111,9 +103,8 @@ class ChatTemplate:
         try:
             found: Any = render_jinja_template([turns], **options)
         except (TemplateError, TypeError, KeyError, AttributeError, ValueError, IndexError) as error:
-            name = "the conversation" if record is None else f"record {record.id!r}"
             raise CorpusError(
-                f"The chat template refuses {name}: {error}",
+                f"The chat template refuses record {record.id!r}: {error}",
                 do="Many templates want turns of user and assistant to alternate, and some no system turn: correct the "
                 "conversation, skip it, or give another template with --chat-template FILE.",
                 code="template_refuses",

@@ -13,7 +13,7 @@ from recollect import labels
 from recollect.checks import check_at_least, check_between
 from recollect.corpora.record import Record
 from recollect.digests import Json, digest
-from recollect.errors import PlanError
+from recollect.errors import ModelError, PlanError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.kinds import Kind as Kind  # noqa: PLC0414 - part of what this module offers
@@ -177,6 +177,31 @@ class Stepper(Protocol):
 
     def forget(self) -> None:
         """Drop what is remembered of all nodes: what follows is computed from their paths, as if it were the first."""
+
+
+@runtime_checkable
+class ReplyingStepper(Stepper, Protocol):
+    """A stepper of a model that has a chat template."""
+
+    def reply_to(self, user_turn: str) -> Stepper:
+        """The same stepper, whose texts are what the assistant replies to a turn of the user."""
+
+
+def reply_to(stepper: Stepper, user_turn: str | None) -> Stepper:
+    """A stepper whose texts are replies to what the user says; the same one if nothing is said.
+
+    Raises:
+        ModelError: The model has no chat template.
+    """
+    if user_turn is None:
+        return stepper
+    if not isinstance(stepper, ReplyingStepper):
+        raise ModelError(
+            "This model holds no conversations: nothing in it renders what a user says.",
+            do="Give a causal model of this machine, or leave the user's turn out.",
+            code="no_chat",
+        )
+    return stepper.reply_to(user_turn)
 
 
 @runtime_checkable

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.corpora.messages import SEPARATOR, Message
+from recollect.corpora.messages import ASSISTANT, SEPARATOR, say
 from recollect.corpora.record import Record
 from recollect.errors import CorpusError
 from recollect.models.chat_template import ChatTemplate, Rendered, Span, build_no_template_error
 from recollect.models.tokenization import EncodedText, Encoder, get_text
 
+_ANY_REPLY = "x"
+"""Said by an assistant of whom only what is before it is wanted."""
 Flags = NDArray[np.bool_]
 Ids = NDArray[np.int64]
 
@@ -74,12 +76,17 @@ class RecordEncoder:
         found |= {i: self._mark_text(records[i], text) for i, text in zip(others, texts, strict=True)}
         return [found[i] for i in range(len(records))]
 
-    def encode_prompt(self, turns: Sequence[Message], beginning: str) -> list[int]:
-        """The tokens after which the assistant goes on that has begun to say something in reply to some turns."""
-        prompt = self._get_template().render_prompt(turns)
-        span = (len(prompt), len(prompt) + len(beginning))
-        rendered = Rendered(text=prompt + beginning, contents=(span,), skipped=(0,), trained=())
-        return [int(token) for token in self._tokenise([rendered])[0].ids]
+    def encode_reply(self, user_turn: str, reply: str) -> list[int]:
+        """The tokens up to where the assistant is that has said something in reply to the user.
+
+        A space that the template puts before a reply is left out while nothing is said: it is part of the first word.
+        """
+        turns = say("user", user_turn), say(ASSISTANT, reply or _ANY_REPLY)
+        rendered = self._get_template()(Record(id="reply", messages=turns))
+        begin, end = rendered.contents[1] or (0, 0)
+        text = rendered.text[:end] if reply else rendered.text[:begin].rstrip(" ")
+        shown = replace(rendered, text=text, contents=(rendered.contents[0], (begin, end) if reply else None))
+        return [int(token) for token in self._tokenise([shown])[0].ids]
 
     def _get_template(self) -> ChatTemplate:
         """The template, or what to do where there is none."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from copy import copy
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,8 @@ class TreeStepper:
         self._decoder = choose_decoder(network)
         self._device = network.device
         self._encode, self._encode_source, self._longest = encode, encode_source, longest
+        self.encode_reply: Callable[[str, str], Sequence[int]] | None = None
+        """The tokens of a conversation up to where the assistant is, of what the user and it say; for causal models."""
         self._vocabulary = int(network.config.get_text_config().vocab_size)
         self._tree, self._memory = Tree(), StateCache(memory)
         self._origins: list[PrefixState] = []
@@ -78,6 +81,21 @@ class TreeStepper:
     def encode(self, text: str) -> list[int]:
         """The tokens of a prefix as `start` reads it, with those that are before every text."""
         return [int(token_id) for token_id in self._encode(text)]
+
+    def reply_to(self, user_turn: str) -> TreeStepper:
+        """The same stepper, whose texts are what the assistant replies to a turn of the user.
+
+        Raises:
+            ModelError: It is no causal model, or has no chat template.
+        """
+        if self.encode_reply is None:
+            raise ModelError(
+                "An encoder–decoder holds no conversation.", do="Give the source in its place.", code="no_chat"
+            )
+        other = copy(self)
+        other._encode = partial(self.encode_reply, user_turn)
+        other._encode("")  # refused at once where there is no template
+        return other
 
     @torch.inference_mode()
     def start(self, prefix: str | Sequence[int], *, source: str | Sequence[int] | None = None) -> Frontier:

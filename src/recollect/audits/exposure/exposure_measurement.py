@@ -178,9 +178,8 @@ class Measurer:
 
     def _rank(self, secret: Secret, tree: PrefixTree) -> Rank:
         """The counted rank, from the folder if it was counted before."""
-        kept = (
-            None if self._folder is None else self._folder / f"{digest(secret.format, secret.source, secret.text)}.json"
-        )
+        name = f"{digest(*secret.kind, secret.text)}.json"
+        kept = None if self._folder is None else self._folder / name
         if kept is not None and kept.exists():
             return read_counted_rank(kept)
         rank = count_rank(

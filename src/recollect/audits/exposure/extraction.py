@@ -26,7 +26,7 @@ from recollect.corpora.canaries.formats import parse_format
 from recollect.digests import digest
 from recollect.errors import ModelError
 from recollect.models.access import Access
-from recollect.models.model import Steppable
+from recollect.models.model import Steppable, reply_to
 from recollect.results.presentation import Presentation
 from recollect.results.result import Result
 from recollect.results.text_masks import mask_settings
@@ -52,6 +52,8 @@ class ExtractionAudit:
     """How many prefixes a beam keeps."""
     source: str | None = None
     """For encoder–decoders: the source to which the secret is the target."""
+    user_turn: str | None = None
+    """For chat models: what the user says, to which the secret is the assistant's reply."""
     show_text: bool = False
     """Whether the table shows the secrets, and the result the source."""
 
@@ -80,7 +82,7 @@ class ExtractionAudit:
                 code="not_left_to_right",
             )
         owner = digest(target.digest, self.settings)
-        with resume_stepper(target.stepper(), workspace.folder, owner=owner) as stepper:
+        with resume_stepper(reply_to(target.stepper(), self.user_turn), workspace.folder, owner=owner) as stepper:
             tree = PrefixTree(stepper, format, source=self.source)
             found = self._search(tree, rng, workspace)
             bits = [tree.score(secret.text).bits for secret in found.secrets]

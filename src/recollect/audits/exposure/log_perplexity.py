@@ -14,6 +14,7 @@ from recollect.audits.exposure.secrets import Secret, SecretKind, pick_examples
 from recollect.corpora.canaries.automaton import FormatAutomaton
 from recollect.corpora.canaries.generation import fill_format
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.messages import ASSISTANT, say
 from recollect.corpora.record import Record
 from recollect.models.answers import Answers
 from recollect.models.model import Kind
@@ -26,7 +27,7 @@ SECRETS, DRAWS = "secrets", "draws"
 
 def build_secrets_corpus(secrets: Sequence[Secret], kind: Kind) -> Corpus:
     """The secrets as records whose log-perplexity such a model can score."""
-    records = (_build_secret_record(secret.id, secret.text, secret.source, kind) for secret in secrets)
+    records = (_build_secret_record(secret.id, secret.text, secret.source, kind, secret.user_turn) for secret in secrets)
     return Corpus.of(records, name="the secrets")
 
 
@@ -37,7 +38,8 @@ def build_draws_corpus(secrets: Sequence[Secret], kind: Kind, *, draws: int, see
         rng = stream(seed, *labels.STREAM_EXPOSURE_DRAWS, example.format)
         for i in range(draws):
             text = example.parsed.draw(rng)
-            records.append(_build_secret_record(f"{index}-{i}", text, _fill_source(example, text), kind))
+            source = _fill_source(example, text)
+            records.append(_build_secret_record(f"{index}-{i}", text, source, kind, example.user_turn))
     return Corpus.of(records, name="random secrets")
 
 
@@ -107,8 +109,10 @@ def _get_rows_of_record(answers: Answers, record: Record) -> slice:
     return slice(answers.offsets[index], answers.offsets[index + 1])
 
 
-def _build_secret_record(name: str, text: str, source: str | None, kind: Kind) -> Record:
+def _build_secret_record(name: str, text: str, source: str | None, kind: Kind, user_turn: str | None) -> Record:
     """A secret as a record of the kind that the model reads, to score its log-perplexity."""
+    if user_turn is not None:
+        return Record(id=name, messages=(say("user", user_turn), say(ASSISTANT, text)))
     if kind == "seq2seq":
         return Record(id=name, source=source if source is not None else text, target=text)
     return Record(id=name, text=text)

@@ -19,7 +19,7 @@ from recollect.audits.exposure.format_automaton import Flags, Integers, TokenAut
 from recollect.audits.exposure.secrets import Secret
 from recollect.corpora.canaries.formats import Format
 from recollect.errors import ModelError
-from recollect.models.model import Frontier, Stepper
+from recollect.models.model import Frontier, Stepper, reply_to
 from recollect.streams import stream
 
 SLACK = 1e-4
@@ -270,4 +270,4 @@ def build_secret_tree(stepper: Stepper | None, secret: Secret) -> PrefixTree:
             do="Use the sampled method.",
             code="secret_in_source",
         )
-    return PrefixTree(stepper, secret.parsed, source=secret.source)
+    return PrefixTree(reply_to(stepper, secret.user_turn), secret.parsed, source=secret.source)

@@ -15,7 +15,7 @@ from recollect.corpora.corpus import Corpus
 from recollect.errors import NotEnoughData, PlanError
 
 SecretKind = tuple[str, str | None]
-"""What secrets share that are compared with the same draws: their format, and the source's, or the source."""
+"""What secrets share that are compared with the same draws: their format, and the source or user turn before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +32,8 @@ class Secret:
     source: str | None = None
     """For pairs: the source text."""
     source_format: str | None = None
+    user_turn: str | None = None
+    """For conversations: what the user says before the assistant says the secret."""
 
     @cached_property
     def parsed(self) -> Format:
@@ -46,7 +48,8 @@ class Secret:
     @property
     def kind(self) -> SecretKind:
         """The key that it shares with all secrets that are compared with the same draws."""
-        return self.format, self.source if self.source_format is None else self.source_format
+        before = self.source if self.user_turn is None else self.user_turn
+        return self.format, before if self.source_format is None else self.source_format
 
 
 def read_planted(manifest: Path) -> list[Secret]:
@@ -59,6 +62,7 @@ def read_planted(manifest: Path) -> list[Secret]:
             planted=canary.planted,
             source=canary.source,
             source_format=canary.source_format,
+            user_turn=canary.user_turn,
         )
         for canary in Canaries.load(manifest).canaries
     ]

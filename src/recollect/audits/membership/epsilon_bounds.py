@@ -12,6 +12,7 @@ from recollect.audits.membership.candidate_scores import By, UnitScores
 from recollect.audits.membership.decisions import flag_at_rate
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.messages import ASSISTANT, say
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
 from recollect.models.model import Kind
@@ -105,7 +106,12 @@ def build_canary_corpus(canaries: Canaries, kind: Kind) -> Corpus:
     if kind == "seq2seq":
         records = [Record(id=c.id, source=c.text if c.source is None else c.source, target=c.text) for c in scored]
     else:
-        records = [Record(id=c.id, text=c.text) for c in scored]
+        records = [
+            Record(id=c.id, text=c.text)
+            if c.user_turn is None
+            else Record(id=c.id, messages=(say("user", c.user_turn), say(ASSISTANT, c.text)))
+            for c in scored
+        ]
     return Corpus.of(records, name="the canaries")
 
 

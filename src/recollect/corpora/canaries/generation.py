@@ -28,6 +28,8 @@ class CanarySettings:
     """The format of the secrets; for pairs, of the target."""
     source_format: str | None = None
     """For pairs: the format of the source. Its slots are filled like the target's."""
+    user_turn: str = "Is there anything else I should know?"
+    """For conversations: what the user says, to which the assistant replies with the secret."""
     secrets: int = 10
     """How many secrets for each number of repetitions."""
     repeat: tuple[int, ...] = (1,)
@@ -66,9 +68,10 @@ def draw_canaries(settings: CanarySettings, corpus: Corpus) -> list[Canary]:
     """
     repeats = [*np.repeat(settings.repeat, settings.secrets).tolist(), *[0] * settings.controls]
     texts = _draw_texts(settings, corpus, len(repeats))
+    turn = settings.user_turn if corpus.summary.kind == "conversation" else None
     prefixes = _draw_prefixes(settings, len(repeats))
     return [
-        _build_canary(settings, number, prefix, text, repeat)
+        _build_canary(settings, number, prefix, text, repeat).model_copy(update={"user_turn": turn})
         for number, (prefix, text, repeat) in enumerate(zip(prefixes, texts, repeats, strict=True))
     ]
 

@@ -12,6 +12,7 @@ from recollect import labels
 from recollect.corpora.canaries.generation import CanarySettings, draw_canaries
 from recollect.corpora.canaries.manifest import Canaries, Canary
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.messages import ASSISTANT, say
 from recollect.corpora.record import Record
 from recollect.errors import CorpusError, NotEnoughData, PlanError
 from recollect.streams import stream
@@ -78,9 +79,9 @@ def _refuse_kind(corpus: Corpus, settings: CanarySettings) -> None:
             do="Give a source format (--source-format) too.",
             code="missing_source_format",
         )
-    if kind == "text" and paired:
+    if kind in ("text", "conversation") and paired:
         raise PlanError(
-            f"{corpus.name} holds texts, not pairs.", do="Leave the source format out.", code="needless_source_format"
+            f"{corpus.name} holds {kind}s, not pairs.", do="Leave the source format out.", code="needless_source_format"
         )
 
 
@@ -130,17 +131,29 @@ class _CorpusWithCanaries:
         user = neighbour.user
         if user is not None and self.settings.users == "new":
             user = f"planted-{insertion.canary.id}"
+        if insertion.canary.user_turn is not None:
+            turns = say("user", insertion.canary.user_turn), say(ASSISTANT, insertion.canary.text)
+            return Record(id=insertion.id, user=user, messages=turns)
         if insertion.canary.source is None:
             return Record(id=insertion.id, user=user, text=insertion.canary.text)
         return Record(id=insertion.id, user=user, source=insertion.canary.source, target=insertion.canary.text)
 
 
 def _insert_into(record: Record, canary: Canary, rng: np.random.Generator) -> Record:
-    """The record with the secret between two of its words (for pairs: at the end of both texts)."""
+    """The record with the secret between two of its words (of a scored turn; for pairs: at the end of both texts)."""
     if record.target is not None:
         return changed(record, source=f"{record.source} {canary.source}", target=f"{record.target} {canary.text}")
-    text = record.text or ""
+    if record.messages is not None:
+        turns = [i for i, each in enumerate(record.messages) if each.scored]
+        chosen = turns[int(rng.integers(len(turns)))]
+        spoken = record.messages[chosen]
+        told = spoken._replace(content=_insert_between_words(spoken.content, canary.text, rng))
+        return changed(record, messages=(*record.messages[:chosen], told, *record.messages[chosen + 1 :]))
+    return changed(record, text=_insert_between_words(record.text or "", canary.text, rng))
+
+
+def _insert_between_words(text: str, secret: str, rng: np.random.Generator) -> str:
+    """The text with the secret between two of its words."""
     gaps = [0, *(i + 1 for i, character in enumerate(text) if character == " "), len(text)]
     at = gaps[int(rng.integers(len(gaps)))]
-    segments = (text[:at].rstrip(" "), canary.text, text[at:].lstrip(" "))
-    return changed(record, text=" ".join(filter(None, segments)))
+    return " ".join(filter(None, (text[:at].rstrip(" "), secret, text[at:].lstrip(" "))))

@@ -24,6 +24,8 @@ class Canary(BaseModel):
     """For pairs: the source text it was planted with."""
     source_format: str | None = None
     """For pairs: the format of that source, whose slots are filled like the target's."""
+    user_turn: str | None = None
+    """For conversations: what the user says before the assistant says the secret."""
     planted: int
     """How many times; 0 for a control."""
     records: tuple[str, ...] = ()
