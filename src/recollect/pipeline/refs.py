@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from recollect.errors import PlanError
 from recollect.models.kinds import Kind, Precision
+from recollect.models.template_files import is_template, read_template
 
 if TYPE_CHECKING:
     # a reference only describes: what it takes to load a model or read a corpus is imported when that is done
@@ -74,7 +75,7 @@ class ModelRef(_Reference):
 
         fields = {name: getattr(self, name) for name in QUESTION}
         sampling = Sampling(top_k=self.sampling_top_k, temperature=self.sampling_temperature)
-        return Question(**{**fields, "chat_template": _read_template(self.chat_template), "sampling": sampling})
+        return Question(**{**fields, "chat_template": read_template(self.chat_template), "sampling": sampling})
 
     def load(self) -> Model:
         """The model itself, or as much of it as is to be seen."""
@@ -95,36 +96,6 @@ class ModelRef(_Reference):
         template = self.chat_template
         placed = template if template is None or is_template(template) else _resolve_path(template, home)
         return self.model_copy(update={"model": resolve_name(self.model, home), "chat_template": placed})
-
-
-def is_template(text: str) -> bool:
-    """Whether this is a chat template itself, and not the name of a file with one.
-
-    >>> is_template("{{ messages }}"), is_template("chat_template.jinja")
-    (True, False)
-    """
-    return "{{" in text or "{%" in text
-
-
-def _read_template(given: str | None) -> str | None:
-    """The chat template that is given, or is in the file that is given."""
-    if given is None or is_template(given):
-        return given
-    try:
-        text = Path(given).expanduser().read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise PlanError(
-            f"The chat template '{given}' cannot be read: {error}.",
-            do="Give a file with a Jinja template, such as the chat_template.jinja beside a model.",
-            code="template_unreadable",
-        ) from error
-    if not is_template(text):
-        raise PlanError(
-            f"'{given}' is no chat template: nothing in it is Jinja.",
-            do="Give a file with a Jinja template, such as the chat_template.jinja beside a model.",
-            code="not_a_template",
-        )
-    return text
 
 
 class CorpusRef(_Reference):

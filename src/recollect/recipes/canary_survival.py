@@ -14,6 +14,7 @@ from recollect.corpora.canaries.manifest import Canaries, Canary
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import CorpusError, PlanError
+from recollect.models.reading import TokenSequence
 from recollect.recipes.job import Job
 from recollect.recipes.layouts import CausalSequences, MaskedSequences
 from recollect.recipes.model_builder import DataFacts, build_tokenizer
@@ -152,6 +153,19 @@ class _Span:
         begin, secret = (int((offsets[:, 1] <= position).sum()) for position in (start, start + known))
         return cls(begin, secret, int((offsets[:, 0] < start + len(filled)).sum()))
 
+    @classmethod
+    def of_reply(cls, sequence: TokenSequence, start: int, size: int, known: int) -> _Span | None:
+        """The tokens of a secret in a completion, or in what an assistant says; None if some are not trained on."""
+        places, ends, starts = np.flatnonzero(sequence.scored), sequence.text.end, sequence.text.start
+        inside = (ends > start) & (starts < start + size)
+        covered = np.zeros(size, np.bool_)
+        for first, last in zip(starts[inside].tolist(), ends[inside].tolist(), strict=True):
+            covered[max(first - start, 0) : last - start] = True
+        if not covered.all():
+            return None
+        begin, secret = (int(places[ends > position][0]) for position in (start, start + known))
+        return cls(begin, secret, int(places[inside][-1]) + 1)
+
     def shift(self, positions: int) -> _Span:
         """The same tokens where the text is among others."""
         return _Span(self.begin + positions, self.secret + positions, self.end + positions)
@@ -186,9 +200,13 @@ def _iter_text_fates(
     )
     before = len(preparer.layout_special_tokens.before)
     for i, record, canary in _iter_holding_records(corpus, holding):
-        span = _Span.of(
-            preparer.tokenizer, record.scored_text, canary.text, len(parse_format(canary.format).known_prefix)
-        )
+        known = len(parse_format(canary.format).known_prefix)
+        if record.text is None:
+            (sequence,) = preparer.reply_encoder([record], training=True)
+            reply = _Span.of_reply(sequence, record.scored_text.index(canary.text), len(canary.text), known)
+            yield canary, "lost" if reply is None else laid.get_fate(reply.shift(int(tokens.offsets[i])))
+            continue
+        span = _Span.of(preparer.tokenizer, record.scored_text, canary.text, known)
         yield canary, laid.get_fate(span.shift(int(tokens.offsets[i]) + before))
 
 

@@ -32,6 +32,8 @@ class CausalSequences:
     """How many tokens each piece predicts: one fewer than it has."""
     users: Integers
     special_tokens: SpecialTokens
+    trained: NDArray[np.bool_] | None = None
+    """Which tokens of `flat` are trained on; all if None."""
 
     @property
     def unpredicted_ids(self) -> tuple[int, ...]:
@@ -45,6 +47,9 @@ class CausalSequences:
         )
         # where texts are joined, that one begins after another ended is no news: it would flatter the loss
         wanted = filled[:, 1:] & ~np.isin(token_ids[:, 1:], self.unpredicted_ids)
+        if self.trained is not None:
+            places = self.starts[indices][:, None] + np.arange(1, token_ids.shape[1])
+            wanted = filled[:, 1:] & self.trained[np.minimum(places, len(self.trained) - 1)]
         targets = np.where(wanted, token_ids[:, 1:], IGNORED)
         inputs = {"input_ids": torch.from_numpy(np.ascontiguousarray(token_ids[:, :-1]))}
         return Batch(inputs=inputs, targets=torch.from_numpy(targets), token_count=int(wanted.sum()))
@@ -70,15 +75,27 @@ def lay_out_records(
 ) -> CausalSequences:
     """Each text by itself; longer ones are split so that every token is predicted exactly once, or cut off."""
     text, starts, lengths = split_texts(tokens, np.maximum(tokens.lengths - 1, 0), length=length, split=split)
-    return CausalSequences(flat=tokens.flat, starts=starts, lengths=lengths, users=users[text], special_tokens=marks)
+    return _drop_untrained(tokens, starts, lengths, users[text], marks)
 
 
 def lay_out_windows(tokens: TokenTable, marks: SpecialTokens, *, length: int) -> CausalSequences:
     """All texts joined and cut into windows of equal length."""
     starts = np.arange(0, len(tokens.flat) - 1, length, dtype=np.int64)
     lengths = np.minimum(len(tokens.flat) - 1 - starts, length).astype(np.int32)
+    return _drop_untrained(tokens, starts, lengths, _build_unknown_users(starts), marks)
+
+
+def _drop_untrained(
+    tokens: TokenTable, starts: Indices, lengths: Integers, users: Integers, marks: SpecialTokens
+) -> CausalSequences:
+    """The pieces in which something is trained on: one that is nothing but context has no loss."""
+    trained = tokens.trained
+    if trained is not None:
+        before = np.concatenate([[0], np.cumsum(trained)])
+        kept = before[starts + lengths + 1] > before[starts + 1]
+        starts, lengths, users = starts[kept], lengths[kept], users[kept]
     return CausalSequences(
-        flat=tokens.flat, starts=starts, lengths=lengths, users=_build_unknown_users(starts), special_tokens=marks
+        flat=tokens.flat, starts=starts, lengths=lengths, users=users, special_tokens=marks, trained=trained
     )
 
 

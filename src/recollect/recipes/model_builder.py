@@ -55,8 +55,17 @@ def build_tokenizer(recipe: Recipe, texts: Iterable[str]) -> Any:
     """The tokenizer of a recipe: its checkpoint's own, or one made from the texts; None for models of arrays."""
     if recipe.tokenizer is None:
         return None
+    tokenizer = _build_tokenizer(recipe, texts)
+    if recipe.sequences.chat_template is not None:
+        tokenizer.chat_template = recipe.sequences.chat_template
+    return tokenizer
+
+
+def _build_tokenizer(recipe: Recipe, texts: Iterable[str]) -> Any:
+    """The tokenizer of a checkpoint, or one made from the texts."""
     if recipe.model.start is not None:
         return read_tokenizer(find_checkpoint_folder(recipe.model.start), recipe.model.start)
+    assert recipe.tokenizer is not None  # noqa: S101 - models of arrays have none
     # a causal model ends a text itself, and a decoder begins with a token of its own
     special_tokens = {"begin": recipe.task != "seq2seq", "end": recipe.task != "causal"}
     tokenizer = _train_tokenizer(recipe.tokenizer, texts, special_tokens)

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
 
 from recollect import labels
 from recollect.digests import digest
+from recollect.models.template_files import read_template
 
+_LATER_KEYS = frozenset({"sequences.chat_template"})
+"""Keys that recipes did not always have: they are hashed only where they are set, so that older models are found."""
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -131,6 +143,8 @@ class Sequences(Section):
     """Records that are longer: split into several training sequences, or cut off."""
     masked: Annotated[float, Field(gt=0, lt=1)] = 0.15
     """Masked models: the share of tokens to predict (80 % hidden, 10 % replaced at random, 10 % left)."""
+    chat_template: Annotated[str | None, AfterValidator(read_template)] = None
+    """Causal models: the template that renders conversations, or a file with it; that of the checkpoint by default."""
 
 
 class Schedule(Section):
@@ -246,5 +260,7 @@ def _relabel(settings: Any, at: str = "") -> Any:
     if not isinstance(settings, dict):
         return settings
     return {
-        labels.RECIPE_KEYS.get(f"{at}{key}", key): _relabel(value, f"{at}{key}.") for key, value in settings.items()
+        labels.RECIPE_KEYS.get(f"{at}{key}", key): _relabel(value, f"{at}{key}.")
+        for key, value in settings.items()
+        if value is not None or f"{at}{key}" not in _LATER_KEYS
     }

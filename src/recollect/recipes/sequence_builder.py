@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from recollect.checks import suggest_name
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
-from recollect.errors import CorpusError
+from recollect.errors import CorpusError, PlanError
+from recollect.models.chat_template import find_template
+from recollect.models.reading import RecordEncoder
 from recollect.recipes.layouts import (
     CausalSequences,
     LabelledArraySequences,
@@ -28,7 +31,7 @@ from recollect.recipes.layouts import (
 )
 from recollect.recipes.model_builder import DataFacts, get_special_tokens
 from recollect.recipes.recipe import Recipe
-from recollect.recipes.sequences import Integers, Sequences, SpecialTokens, TokenTable, tokenise
+from recollect.recipes.sequences import BLOCK_SIZE, Integers, Sequences, SpecialTokens, TokenTable, tokenise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,8 +125,45 @@ class SequenceBuilder:
         return replace(special_tokens, before=()) if joined else special_tokens
 
     def tokenise(self, records: Iterable[Record]) -> TokenTable:
-        """The texts of a language model as tokens."""
-        return tokenise((_get_text(record) for record in records), self.tokenizer, self.layout_special_tokens)
+        """The records of a language model as tokens."""
+        remaining = iter(records)
+        first = next(remaining, None)
+        every = remaining if first is None else chain([first], remaining)
+        if self.recipe.task == "causal" and first is not None and first.text is None:
+            return self._tokenise_replies(every)
+        return tokenise((_get_text(record) for record in every), self.tokenizer, self.layout_special_tokens)
+
+    @cached_property
+    def reply_encoder(self) -> RecordEncoder:
+        """Turns pairs and conversations into tokens as the model's scoring reads them."""
+        template = find_template(self.tokenizer, self.recipe.sequences.chat_template)
+        before = self.layout_special_tokens.before
+        return RecordEncoder(self.tokenizer, name=self.recipe.name, template=template, before=before)
+
+    def _tokenise_replies(self, records: Iterable[Record]) -> TokenTable:
+        """Pairs and conversations, of which only the completion, or what the assistant says, is trained on.
+
+        A completion ends as a text does; a conversation ends as its template ends it.
+        """
+        if self.recipe.sequences.layout == "stream":
+            raise PlanError(
+                f"Recipe {self.recipe.name!r} reads all records as one stream, in which replies have no context.",
+                do="Choose sequences.layout=records.",
+                code="stream_of_replies",
+            )
+        flat, trained, lengths, remaining = array("i"), array("b"), [0], iter(records)
+        after = self.layout_special_tokens.after
+        while block := list(islice(remaining, BLOCK_SIZE)):
+            for record, sequence in zip(block, self.reply_encoder(block, training=True), strict=True):
+                end = after if record.messages is None else ()
+                flat.extend([*sequence.ids.tolist(), *end])
+                trained.extend([*sequence.trained.tolist(), *(True for _ in end)])
+                lengths.append(len(sequence.ids) + len(end))
+        return TokenTable(
+            flat=np.array(flat, dtype=np.int32),
+            offsets=np.cumsum(lengths, dtype=np.int64),
+            trained=np.array(trained, dtype=np.bool_),
+        )
 
     def lay_out(self, tokens: TokenTable, users: Integers) -> CausalSequences | MaskedSequences:
         """The training sequences of a language model, whose texts are these, of these users."""

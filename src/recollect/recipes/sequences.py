@@ -22,7 +22,7 @@ RngFactory = Callable[[], np.random.Generator]
 """Makes the random stream of a batch: called only where something is random, because making one takes time."""
 IGNORED = -100
 """The target that is where nothing is predicted."""
-_BLOCK_SIZE = 1000
+BLOCK_SIZE = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +84,8 @@ class TokenTable:
 
     flat: Integers
     offsets: Indices
+    trained: NDArray[np.bool_] | None = None
+    """Which tokens are trained on, one flag per token; all if None."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -106,7 +108,7 @@ def tokenise(
         max_tokens: Keep only so many tokens of a text, not counting the marks.
     """
     flat, lengths, source = array("i"), [0], iter(texts)
-    while block := list(islice(source, _BLOCK_SIZE)):
+    while block := list(islice(source, BLOCK_SIZE)):
         found = tokenizer(
             block, add_special_tokens=False, split_special_tokens=True, return_attention_mask=False, verbose=False
         )
