@@ -1,19 +1,16 @@
-"""Exposure during training: in our loop, and in the Trainer of transformers."""
+"""Exposure during training in our loop; `tests/test_callbacks.py` has the Trainer of transformers."""
 
 import json
 
 import pytest
-import torch
-import transformers
 
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.corpora import synthetic
 from recollect.corpora.canaries.insertion import CanarySettings, plant
-from recollect.pipeline.exposure_tracking import ExposureCallback, ExposureFollower
+from recollect.pipeline.exposure_tracking import ExposureFollower
 from recollect.recipes.recipe_file import load_recipe
 from recollect.recipes.trainer import train
 from recollect.recipes.vocabulary import add_canaries_to_vocabulary
-from recollect.testing.tiny import build_tiny_model
 
 QUICK = ["units=32", "embedding=16", "training.epochs=3", "training.learning_rate=0.01", "training.batch_size=16"]
 AUDIT = ExposureAudit(draws=100, max_steps=500)
@@ -53,32 +50,3 @@ def test_only_some_epochs_and_controls_if_so_wished(planted, tmp_path):
     written = json.loads((tmp_path / "exposure.json").read_text())
     assert [row["epoch"] for row in written] == [2]
     assert len(written[0]["secrets"]) == len(canaries.canaries)
-
-
-def test_the_trainer_of_transformers_can_be_followed(planted, tmp_path):
-    corpus, canaries, manifest = planted
-    tiny = build_tiny_model("gpt2")
-    texts = [record.text for record in corpus][:16]
-    rows = [tiny.tokenizer(text, truncation=True, max_length=32) for text in texts]
-    rows = [{"input_ids": row["input_ids"], "labels": row["input_ids"]} for row in rows]
-    network = tiny.network.requires_grad_(True)
-    options = transformers.TrainingArguments(
-        output_dir=str(tmp_path / "out"),
-        num_train_epochs=2,
-        per_device_train_batch_size=1,
-        report_to=[],
-        use_cpu=True,
-        save_strategy="no",
-        disable_tqdm=True,
-        logging_steps=4,
-    )
-    callback = ExposureCallback(manifest, tmp_path / "exposure.json", audit=AUDIT)
-    trainer = transformers.Trainer(
-        model=network, args=options, train_dataset=rows, processing_class=tiny.tokenizer, callbacks=[callback]
-    )
-    trainer.train()
-    assert [row["epoch"] for row in json.loads((tmp_path / "exposure.json").read_text())] == [1, 2]
-    logged = [row for row in trainer.state.log_history if "exposure_bits_planted_4" in row]
-    assert len(logged) == 2
-    assert all(torch.isfinite(torch.tensor(row["exposure_bits_planted_1"])) for row in logged)
-    assert len(canaries.planted) == 4

@@ -1,12 +1,10 @@
-"""Exposure during training, as in the paper's Figure 4: a hook for our loop, a callback for the Trainer."""
+"""Exposure during training, as in the paper's Figure 4: a hook for our loop, and what `recollect.callbacks` uses."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
-
-from transformers import TrainerCallback
 
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.audits.exposure.view import CANARIES
@@ -26,8 +24,9 @@ Row = dict[str, Any]
 class ExposureFollower:
     """Measures the canaries at the end of each epoch.
 
-    As a hook of `recollect.recipes.trainer.train` it adds `exposure_bits_planted_1` and so on, the mean exposure by
-    number of repetitions, to the learning curve. Every secret of every epoch goes into the file.
+    As a hook of `recollect.recipes.trainer.train` it adds `exposure_bits`, the highest of any planted secret, and
+    `exposure_bits_planted_1` and so on, the mean by number of repetitions, to the learning curve. Every secret of every
+    epoch goes into the file.
     """
 
     def __init__(
@@ -62,8 +61,8 @@ class ExposureFollower:
         losses = {name: end.curve[-1][name] for name in ("training_loss", "validation_loss")}
         return self.measure(load_from_memory(end.model, end.tokenizer, card=end.card_entries), end.epoch, losses)
 
-    def measure(self, model: Model, epoch: int, losses: Row) -> dict[str, float]:
-        """Measure a model and write it down: the mean exposure by number of repetitions."""
+    def measure(self, model: Model, epoch: float, losses: Row) -> dict[str, float]:
+        """Measure a model and write it down: the highest exposure, and the mean by number of repetitions."""
         with make_scratch_folder(self._file.parent) as folder:
             plan = Plan(
                 audit=self._audit,
@@ -79,7 +78,8 @@ class ExposureFollower:
         ]
         earlier = [add_checksum(row) for row in self._read_history() if row["epoch"] < epoch]
         write_json(self._file, [*earlier, add_checksum({"epoch": epoch, **losses, "secrets": rows})])
-        return _average_by_repetitions(rows)
+        highest = max((row["exposure_bits"] for row in rows if row["planted"]), default=0.0)
+        return {"exposure_bits": highest, **_average_by_repetitions(rows)}
 
     def _read_history(self) -> list[Row]:
         """What was written down before."""
@@ -95,41 +95,9 @@ class ExposureFollower:
             ) from error
 
 
-class ExposureCallback(TrainerCallback):
-    """The same for the `transformers` Trainer: `Trainer(..., callbacks=[ExposureCallback(canaries, file)])`."""
-
-    def __init__(self, canaries: Path, file: Path, **options: Any) -> None:
-        """Follow the canaries of a manifest; the options are those of `ExposureFollower`."""
-        self._every = int(options.pop("every", 1))
-        self._follower = ExposureFollower(canaries, file, **options)
-
-    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Measure, and put the means into the Trainer's log history."""
-        epoch = round(state.epoch)
-        if epoch % self._every:
-            return
-        network, tokenizer = kwargs["model"], kwargs.get("processing_class") or kwargs.get("tokenizer")
-        training = network.training
-        network.eval()
-        try:
-            losses = {
-                "training_loss": _get_last_logged(state, "loss"),
-                "validation_loss": _get_last_logged(state, "eval_loss"),
-            }
-            means = self._follower.measure(load_from_memory(network, tokenizer, card={}), epoch, losses)
-        finally:
-            network.train(training)
-        state.log_history.append({"epoch": epoch, "step": state.global_step, **means})
-
-
 def _average_by_repetitions(rows: list[Row]) -> dict[str, float]:
     """The mean exposure by number of repetitions."""
     found: dict[int, list[float]] = defaultdict(list)
     for row in rows:
         found[row["planted"]].append(row["exposure_bits"])
     return {f"exposure_bits_planted_{times}": sum(bits) / len(bits) for times, bits in sorted(found.items())}
-
-
-def _get_last_logged(state: Any, name: str) -> float | None:
-    """The last value that the Trainer logged under a name."""
-    return next((row[name] for row in reversed(state.log_history) if name in row), None)

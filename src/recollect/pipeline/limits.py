@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from recollect.checks import suggest_name
@@ -68,6 +68,10 @@ class Limit:
         exceeded = _SIGNS[self.sign](value, self.bound)
         finite = value if math.isfinite(value) else None
         return LimitCheck(limit=str(self), status="exceeded" if exceeded else "kept", value=finite)
+
+    def is_passed_by(self, figures: Mapping[str, float]) -> bool:
+        """Whether a figure of this name is beyond the bound; one that is not there has not passed it."""
+        return self.name in figures and bool(_SIGNS[self.sign](figures[self.name], self.bound))
 
     def _get_finding(self, result: Result) -> Finding:
         """The finding that is meant."""

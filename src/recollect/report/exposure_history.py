@@ -21,7 +21,8 @@ class _Secret(BaseModel):
 class _Epoch(BaseModel):
     """One epoch."""
 
-    epoch: int
+    epoch: Annotated[float, Field(allow_inf_nan=False)]
+    """A fraction where it was measured within an epoch."""
     training_loss: Annotated[float, Field(allow_inf_nan=False)] | None = None
     validation_loss: Annotated[float, Field(allow_inf_nan=False)] | None = None
     secrets: list[_Secret]
@@ -44,7 +45,7 @@ def read_exposure_history(path: Path) -> pa.Table:
     rows = [(epoch, secret) for epoch in epochs for secret in epoch.secrets]
     return pa.table(
         {
-            "epoch": pa.array([epoch.epoch for epoch, _ in rows], pa.int64()),
+            "epoch": pa.array([epoch.epoch for epoch, _ in rows], pa.float64()),
             "training_loss": pa.array([epoch.training_loss for epoch, _ in rows], pa.float64()),
             "validation_loss": pa.array([epoch.validation_loss for epoch, _ in rows], pa.float64()),
             "planted": pa.array([secret.planted for _, secret in rows], pa.int64()),

@@ -27,7 +27,7 @@ SECRETS, DRAWS = "secrets", "draws"
 
 def build_secrets_corpus(secrets: Sequence[Secret], kind: Kind) -> Corpus:
     """The secrets as records whose log-perplexity such a model can score."""
-    records = (_build_secret_record(secret.id, secret.text, secret.source, kind, secret.user_turn) for secret in secrets)
+    records = (_build_secret_record(each.id, each.text, each.source, kind, each.user_turn) for each in secrets)
     return Corpus.of(records, name="the secrets")
 
 
