@@ -113,7 +113,7 @@ class AuditResult:
 
     def __repr__(self) -> str:
         from recollect.results.result import render_text
-        from recollect.results.summary import build_summary_rows
+        from recollect.results.summary_rows import build_summary_rows
 
         rows = [f"  {row.name}: {row.value} ({row.interval})" for row in build_summary_rows(self.result)]
         return "\n".join(

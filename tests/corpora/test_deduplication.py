@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.corpora import Corpus, Record
-from recollect.corpora.deduplication import normalise, sanitise_by_duplicates
+from recollect.corpora.deduplication import normalise_duplicate, sanitise_by_duplicates
 from recollect.errors import PlanError
 from recollect.testing.refusals import refused
 
@@ -18,7 +18,7 @@ def texts(*written: str) -> Corpus:
 
 
 def passages(text: str, count: int) -> set[tuple[str, ...]]:
-    words = normalise(text).split(" ")
+    words = normalise_duplicate(text).split(" ")
     return {tuple(words[i : i + count]) for i in range(len(words) - count + 1)}
 
 
@@ -27,7 +27,7 @@ def passages(text: str, count: int) -> set[tuple[str, ...]]:
 def test_it_keeps_what_a_slow_comparison_keeps(lines, passage):
     kept: list[int] = []
     for i, line in enumerate(lines):
-        same = [j for j in kept if normalise(lines[j]) == normalise(line)]
+        same = [j for j in kept if normalise_duplicate(lines[j]) == normalise_duplicate(line)]
         near = [j for j in kept if passage and passages(lines[j], passage) & passages(line, passage)]
         if not same and not near:
             kept.append(i)

@@ -10,9 +10,9 @@ import pytest
 
 from recollect.corpora.columns import Columns
 from recollect.corpora.corpus_reader import read_corpus
-from recollect.corpora.periods import period_of
 from recollect.corpora.record import Record
 from recollect.corpora.segmentation import Split
+from recollect.corpora.times import period_of
 from recollect.errors import CorpusError
 from recollect.pipeline.refs import CorpusRef
 from recollect.testing.refusals import refused

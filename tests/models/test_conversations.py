@@ -16,7 +16,7 @@ from recollect.models.causal import Causal
 from recollect.models.chat_template import ChatTemplate
 from recollect.models.model import Question, compute_address
 from recollect.models.reading import RecordEncoder
-from recollect.testing.chats import CHATML, CHATML_GENERATION, CHATS, LLAMA, MISTRAL, TEMPLATES, build_records
+from recollect.testing.chats import CHATML, CHATML_GENERATION, CHATS, LLAMA, MISTRAL, TEMPLATES, build_chat_records
 from recollect.testing.tiny import build_tiny_model, build_tiny_tokenizer
 
 
@@ -79,7 +79,7 @@ def score_slowly(network: Any, tokenizer: Any, record: Record, template: str) ->
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_exactly_what_the_slow_twin_scores_is_scored(name: str) -> None:
     model, network, tokenizer = build_chat_model(TEMPLATES[name])
-    records = build_records()
+    records = build_chat_records()
     answers = model.answer(records)
     for record in records:
         rows = answers.get_rows(record.digest)
@@ -97,7 +97,7 @@ def test_exactly_what_the_slow_twin_scores_is_scored(name: str) -> None:
 def test_a_generation_mask_and_the_difference_of_prefixes_score_the_same_tokens() -> None:
     one, _, _ = build_chat_model(CHATML)
     other, _, _ = build_chat_model(CHATML_GENERATION)
-    a, b = one.answer(build_records()), other.answer(build_records())
+    a, b = one.answer(build_chat_records()), other.answer(build_chat_records())
     np.testing.assert_array_equal(a.start, b.start)
     np.testing.assert_allclose(a.logprob, b.logprob, atol=1e-12)
     assert compute_address(one) != compute_address(other)
@@ -107,7 +107,7 @@ def test_a_generation_mask_and_the_difference_of_prefixes_score_the_same_tokens(
 def test_the_marks_that_end_a_turn_are_trained_on_and_not_scored(template: str) -> None:
     _, _, tokenizer = build_chat_model(template)
     encode = RecordEncoder(tokenizer, name="tiny", template=template, before=())
-    (sequence,) = encode([build_records()[0]], training=True)
+    (sequence,) = encode([build_chat_records()[0]], training=True)
     ends = sequence.ids == tokenizer.convert_tokens_to_ids("<|im_end|>")
     assert ends.tolist().count(True) == 2
     assert sequence.trained[np.flatnonzero(ends)].tolist() == [False, True]
@@ -118,7 +118,7 @@ def test_the_marks_that_end_a_turn_are_trained_on_and_not_scored(template: str) 
 def test_scores_do_not_depend_on_the_window_while_a_conversation_fits_and_windows_score_every_token_once() -> None:
     wide, _, _ = build_chat_model(CHATML, window=512)
     narrow, _, _ = build_chat_model(CHATML, window=48)
-    records = build_records()
+    records = build_chat_records()
     a, b = wide.answer(records), narrow.answer(records)
     np.testing.assert_array_equal(a.offsets, b.offsets)
     np.testing.assert_array_equal(a.start, b.start)
@@ -171,7 +171,7 @@ def test_a_pair_is_read_as_one_text_of_which_the_completion_is_scored() -> None:
 def test_a_tokenizer_without_a_template_is_refused_with_the_way_out() -> None:
     model, _, _ = build_chat_model(None)
     with pytest.raises(ModelError, match="no chat template") as refused:
-        model.answer(build_records())
+        model.answer(build_chat_records())
     assert "--chat-template" in str(refused.value)
 
 
@@ -205,12 +205,12 @@ def test_a_given_template_overrides_the_tokenizers_and_is_part_of_the_address() 
 
 def test_the_date_of_today_is_not_rendered() -> None:
     template = ChatTemplate(build_tiny_tokenizer(), "{{ strftime_now('%d %b %Y') }} " + CHATML)
-    assert template(build_records()[0]).text.startswith("26 Jul 2024 <|im_start|>")
+    assert template(build_chat_records()[0]).text.startswith("26 Jul 2024 <|im_start|>")
 
 
 def test_a_template_whose_beginning_depends_on_what_follows_cannot_be_trained_on() -> None:
     template = ChatTemplate(build_tiny_tokenizer(), "{{ messages | length }}" + CHATML)
-    record = build_records()[1]
+    record = build_chat_records()[1]
     assert template(record).trained  # scoring needs only where the turns are
     with pytest.raises(CorpusError, match="another way when more follows"):
         template(record, training=True)
@@ -218,7 +218,7 @@ def test_a_template_whose_beginning_depends_on_what_follows_cannot_be_trained_on
 
 def test_a_turn_that_is_not_scored_is_not_trained_on_though_the_template_marks_it() -> None:
     template = ChatTemplate(build_tiny_tokenizer(), CHATML_GENERATION)
-    record = build_records()[1]
+    record = build_chat_records()[1]
     messages = tuple(
         each._replace(scored=False) if each.content.startswith("этих") else each for each in record.messages or ()
     )

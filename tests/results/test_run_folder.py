@@ -12,7 +12,7 @@ import pytest
 
 from recollect.errors import StoreError
 from recollect.results import Finding, Provenance, Result, RunFolder
-from recollect.results.schema import SCHEMA_PATH, build_schema
+from recollect.results.schema import SCHEMA_PATH, build_result_schema
 from recollect.stats import proportion
 
 TABLE = pa.table({"user": ["ann", "bob"], "leaks": [3, 0]})
@@ -182,12 +182,14 @@ def test_the_folder_repeats_the_reading_line(tmp_path):
 
 def test_the_published_schema_is_the_generated_one():
     published = json.loads(Path(SCHEMA_PATH).read_text(encoding="utf-8"))
-    assert published == build_schema(), "run recollect.results.schema.publish() after a change of the models"
+    assert published == build_result_schema(), (
+        "run recollect.results.schema.publish_result_schema() after a change of the models"
+    )
 
 
 def test_the_schema_describes_what_is_written(tmp_path):
     """A small checker of required and known keys, so that no package is needed for it."""
-    described, folder = build_schema(), RunFolder(tmp_path)
+    described, folder = build_result_schema(), RunFolder(tmp_path)
     document = json.loads(folder.write_result(finished()).read_text())
     parts = described["$defs"]
     pairs = [(described, document), (parts["Finding"], document["findings"][0])]

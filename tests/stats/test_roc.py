@@ -13,7 +13,7 @@ from scipy.stats import binom, norm
 
 from recollect.stats import OwnedValues, auc, best_threshold, binomial_p, roc_curve, threshold_at, tpr_at_fpr
 from recollect.stats.groups import make_group
-from recollect.stats.roc import _threshold_limits
+from recollect.stats.roc import _compute_threshold_limits
 
 scores = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=20)
 others_for_a_tenth = st.lists(st.integers(-5, 5).map(float), min_size=10, max_size=25)
@@ -190,7 +190,7 @@ def test_interval_pays_for_the_threshold_and_covers_as_often_as_it_claims(shift,
 
 @pytest.mark.parametrize(("n_others", "fpr"), [(100, 0.1), (100, 0.01), (1000, 0.01), (57, 0.3)])
 def test_limits_of_the_threshold_are_the_nearest_order_statistics_that_hold(n_others, fpr):
-    high, low = _threshold_limits(make_group(np.arange(float(n_others))), n_others * (1 - fpr), fpr, 0.95)
+    high, low = _compute_threshold_limits(make_group(np.arange(float(n_others))), n_others * (1 - fpr), fpr, 0.95)
     # How many others are at or above each limit; the number above the true threshold is binomial.
     above_high = 0 if np.isinf(high) else n_others - int(high)
     above_low = n_others + 1 if np.isinf(low) else n_others - int(low)

@@ -12,8 +12,15 @@ from recollect.errors import ModelError
 from recollect.models.access import Access
 from recollect.models.model import Model, Question
 from recollect.models.soundness import refuse_unsound
-from recollect.testing.fakes import Memoriser, Null, Scripted, Uniform
-from recollect.testing.predictive_distributions import predict_by_zipf, predict_label, predict_uniformly
+from recollect.testing.fakes import (
+    Memoriser,
+    Null,
+    Scripted,
+    Uniform,
+    predict_by_zipf,
+    predict_label,
+    predict_uniformly,
+)
 
 TEXTS = [Record(id=str(i), user=str(i % 3), text=f"the {i} cats of house {i} are out {i * i}") for i in range(20)]
 PAIRS = [Record(id=str(i), source=f"où est {i}", target=f"where is {i}") for i in range(20)]

@@ -45,7 +45,7 @@ def list_audits_by_verb() -> dict[str, str]:
 
 
 def find_verb(audit: str) -> Verb:
-    """How users call an audit.
+    """How users call a registered audit.
 
     Raises:
         PlanError: There is no such audit; or a plug-in offers it under another name than its own, or without a verb.
@@ -68,7 +68,7 @@ def find_verb(audit: str) -> Verb:
 
 
 def build_audit(name: str, **settings: Any) -> Audit:
-    """The audit of that name with these settings.
+    """The registered audit of that name with these settings.
 
     Raises:
         PlanError: There is no such audit or setting; the nearest is suggested.

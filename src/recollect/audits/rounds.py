@@ -46,7 +46,7 @@ def refuse_missing(
         PlanError: A model, corpus or file is missing: code `missing_` and its role, or `missing_roles` for several.
     """
     needs = audit.needs(Evidence(files=files or {}, trainable=trainable))
-    _check_given(audit, needs, roles, members=members)
+    _check_roles_given(audit, needs, roles, members=members)
     return needs
 
 
@@ -64,7 +64,7 @@ def refuse_impossible(audit: Audit, evidence: Evidence, first: Needs | None = No
     """
     needs = first or audit.needs(Evidence(files=evidence.files, trainable=evidence.trainable))
     members = bool(needs.unless_members) and has_both(find_members(evidence))
-    _check_given(audit, needs, evidence.roles, members=members)
+    _check_roles_given(audit, needs, evidence.roles, members=members)
     require_access(audit.name, needs.access, evidence)
     return needs
 
@@ -72,7 +72,7 @@ def refuse_impossible(audit: Audit, evidence: Evidence, first: Needs | None = No
 def collect_evidence(
     audit: Audit, evidence: Evidence, *, score: ScoreCorpus, train: TrainCohorts, first: Needs | None = None
 ) -> Evidence:
-    """All evidence that the audit needs.
+    """All evidence that the audit needs, collected round by round.
 
     Args:
         audit: The audit.
@@ -89,9 +89,9 @@ def collect_evidence(
     for _ in range(MAX_ROUNDS):
         needs = audit.needs(evidence)
         require_access(audit.name, needs.access, evidence)
-        more = _add_derived(evidence, needs)
-        more = _train_missing(more, needs, train)
-        more = _score_missing(audit.name, more, needs, score)
+        more = _add_derived_corpora(evidence, needs)
+        more = _train_missing_models(more, needs, train)
+        more = _score_missing_answers(audit.name, more, needs, score)
         if more is evidence:
             return evidence
         evidence = more
@@ -102,14 +102,14 @@ def collect_evidence(
     )
 
 
-def _add_derived(evidence: Evidence, needs: Needs) -> Evidence:
-    """The evidence with the corpora that are derived from others."""
+def _add_derived_corpora(evidence: Evidence, needs: Needs) -> Evidence:
+    """The evidence of a round with the corpora that are derived from others."""
     new = {role: corpus for role, corpus in needs.corpora.items() if role not in evidence.corpora}
     return replace(evidence, corpora={**evidence.corpora, **new}) if new else evidence
 
 
-def _train_missing(evidence: Evidence, needs: Needs, train: TrainCohorts) -> Evidence:
-    """The evidence with the models that had to be trained, and with their members."""
+def _train_missing_models(evidence: Evidence, needs: Needs, train: TrainCohorts) -> Evidence:
+    """The evidence of a round with the models that had to be trained, and with their members."""
     for role, wanted in needs.train.items():
         new = {name: wanted.members(name) for name in wanted.models if name not in evidence.models}
         if not new:
@@ -124,8 +124,8 @@ def _train_missing(evidence: Evidence, needs: Needs, train: TrainCohorts) -> Evi
     return evidence
 
 
-def _score_missing(audit: str, evidence: Evidence, needs: Needs, score: ScoreCorpus) -> Evidence:
-    """The evidence with the answers that were missing, scored in a deterministic order."""
+def _score_missing_answers(audit: str, evidence: Evidence, needs: Needs, score: ScoreCorpus) -> Evidence:
+    """The evidence of a round with the answers that were missing, scored in a deterministic order."""
     new = sorted(needs.score - evidence.answers.keys())
     if not new:
         return evidence
@@ -137,7 +137,7 @@ def _score_missing(audit: str, evidence: Evidence, needs: Needs, score: ScoreCor
     return replace(evidence, answers={**evidence.answers, **found})
 
 
-def _check_given(audit: Audit, needs: Needs, roles: Collection[str], *, members: bool) -> None:
+def _check_roles_given(audit: Audit, needs: Needs, roles: Collection[str], *, members: bool) -> None:
     """Refuse if a role is not given, unless known members and non-members replace it."""
     missing = needs.given.difference(roles, needs.unless_members if members else ())
     if missing:
@@ -147,11 +147,11 @@ def _check_given(audit: Audit, needs: Needs, roles: Collection[str], *, members:
 def _build_missing_error(audit: str, roles: Collection[str], needs: Needs) -> PlanError:
     """The error about models, corpora and files that are needed and not given."""
     ordered = sorted(roles, key=lambda role: (role != TARGET, role != AUDITED, role))
-    do = needs.advice or f"Give {_enumerate(map(_describe_option, ordered))}."
+    do = needs.advice or f"Give {_enumerate_roles(map(_describe_role_option, ordered))}."
     if needs.unless_members.issuperset(roles):
         do = f"{do[:-1]}, or name the members and non-members: --members with --non-members or --others non-members."
     return PlanError(
-        f"The {audit} audit needs {_enumerate(_NAMES.get(role, role) for role in ordered)}.",
+        f"The {audit} audit needs {_enumerate_roles(_NAMES.get(role, role) for role in ordered)}.",
         do=do,
         code=f"missing_{ordered[0].replace('-', '_')}" if len(ordered) == 1 else "missing_roles",
     )
@@ -160,15 +160,15 @@ def _build_missing_error(audit: str, roles: Collection[str], needs: Needs) -> Pl
 _NAMES = {TARGET: "a model", AUDITED: "a corpus"}
 
 
-def _describe_option(role: str) -> str:
+def _describe_role_option(role: str) -> str:
     """How a role is given on the command line and in Python."""
     return {TARGET: "MODEL", AUDITED: "CORPUS"}.get(role, f"--{role} (in Python {role.replace('-', '_')}=)")
 
 
-def _enumerate(names: Iterable[str]) -> str:
-    """Names as a sentence lists them.
+def _enumerate_roles(names: Iterable[str]) -> str:
+    """Names of roles as a sentence lists them.
 
-    >>> _enumerate(["a model"]), _enumerate(["a model", "a corpus", "controls"])
+    >>> _enumerate_roles(["a model"]), _enumerate_roles(["a model", "a corpus", "controls"])
     ('a model', 'a model, a corpus and controls')
     """
     *first, last = names

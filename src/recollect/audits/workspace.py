@@ -25,7 +25,7 @@ def add_notes(progress: Progress, what: str) -> Callable[[int, int, str], None]:
 
 
 def ignore_progress(what: str, done: int, total: int | None, /) -> None:
-    """Report nothing."""
+    """Report no progress of an audit."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ def _run() -> int:
     """Run the command that was typed; its status."""
     from pathlib import Path
 
-    from recollect.cli.verbs import COULD_NOT, INTERRUPTED, complain
+    from recollect.cli.verbs import COULD_NOT, INTERRUPTED, print_error
     from recollect.files import describe_fault
 
     try:
@@ -35,6 +35,6 @@ def _run() -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BaseException as error:  # before a verb could begin: an installed plug-in cannot be used
-        complain(str(describe_fault(error, [Path()])))
+        print_error(str(describe_fault(error, [Path()])))
         return COULD_NOT
     return 0

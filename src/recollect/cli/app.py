@@ -70,7 +70,7 @@ class _LazyCommand(TyperCommand):
     def __init__(self, verb: str) -> None:
         if verb in VERBS:
             location, panel = VERBS[verb]
-            about = _read_first_line(location)
+            about = _read_verb_summary(location)
         else:
             about, panel = AUDITS.describe(list_audits_by_verb()[verb]), AUDIT_PANEL
         super().__init__(name=verb, help=about, rich_help_panel=panel)
@@ -110,8 +110,8 @@ def build_command(verb: str) -> Any:
     return typer.main.get_command(alone)
 
 
-def _read_first_line(location: str) -> str:
-    """The first line of a function's docstring, read from its file without importing it."""
+def _read_verb_summary(location: str) -> str:
+    """The first line of the docstring of a verb's function, read from its file without importing it."""
     module, _, name = location.partition(":")
     spec = find_spec(module)
     source = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""

@@ -30,7 +30,7 @@ from recollect.cli.options import (
     Workers,
     WorkLimitGb,
 )
-from recollect.cli.verbs import list_folders, run_with_status, unwrap
+from recollect.cli.verbs import list_folders, run_with_status, unwrap_help
 
 if TYPE_CHECKING:
     from recollect.audits.verb import Role, Verb
@@ -48,17 +48,21 @@ def build_audit_command(audit: str) -> Callable[..., None]:
     fields = [*own, *shared]
 
     def command(**options: Any) -> None:
-        run_with_status(partial(_run, audit, fields, options), list_folders(options))
+        run_with_status(partial(_run_audit_verb, audit, fields, options), list_folders(options))
 
-    command.__doc__ = unwrap(f"{declared.summary}\n\n{declared.guide}")
-    parameters = [*_build_arguments(declared), *(each.build_parameter() for each in own), *_build_run_parameters()]
+    command.__doc__ = unwrap_help(f"{declared.summary}\n\n{declared.guide}")
+    parameters = [
+        *_build_audit_arguments(declared),
+        *(each.build_parameter() for each in own),
+        *_build_run_parameters(),
+    ]
     parameters += [each.build_parameter() for each in shared]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return command
 
 
-def _run(audit: str, fields: list[DeclaredField], options: Mapping[str, Any]) -> None:
-    """Run the audit, show how far it is and what was found, and end with the status that CI needs.
+def _run_audit_verb(audit: str, fields: list[DeclaredField], options: Mapping[str, Any]) -> None:
+    """Run the audit of a verb, show how far it is and what was found, and end with the status that CI needs.
 
     Status 1: a limit was exceeded. Status 2: something of the audit failed, or a limit cannot be checked. The result is
     shown and kept in either case.
@@ -84,7 +88,7 @@ def _run(audit: str, fields: list[DeclaredField], options: Mapping[str, Any]) ->
 
 
 def _parse_about(written: Sequence[str] | None) -> dict[str, str] | None:
-    """What the audit is about, by field; values are texts, whatever they look like.
+    """What the audit is about (--about), by field; values are texts, whatever they look like.
 
     >>> _parse_about(["system=shop-bot", "version=1.10"])
     {'system': 'shop-bot', 'version': '1.10'}
@@ -102,8 +106,8 @@ def _parse_about(written: Sequence[str] | None) -> dict[str, str] | None:
     return dict(each.split("=", 1) for each in written) if written else None
 
 
-def _build_arguments(verb: Verb) -> list[inspect.Parameter]:
-    """MODEL and, if the audit reads one, CORPUS."""
+def _build_audit_arguments(verb: Verb) -> list[inspect.Parameter]:
+    """MODEL and, if the audit reads one, CORPUS: the arguments of its verb."""
     from recollect.signals.evidence import AUDITED
 
     model = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP, show_default=False)]
@@ -129,9 +133,9 @@ def _build_role_fields(verb: Verb) -> list[DeclaredField]:
     found = [
         DeclaredField(
             name=role,
-            hint=_get_hint(declared),
+            hint=_get_role_hint(declared),
             default=None,
-            help=_build_help(declared),
+            help=_build_role_help(declared),
             panel=_GIVEN,
             metavar=declared.kind.upper(),
         )
@@ -139,7 +143,7 @@ def _build_role_fields(verb: Verb) -> list[DeclaredField]:
         if role not in (TARGET, AUDITED)
     ]
     if verb.members:
-        found += [_narrow_to_path(each) for each in list_fields(MembersRef, panel=_GIVEN)]
+        found += [_narrow_ids_to_path(each) for each in list_fields(MembersRef, panel=_GIVEN)]
     if verb.trains:
         text = "Trains what is missing: a built-in recipe or a YAML file."
         found.append(DeclaredField(name="recipe", hint=str, default=None, help=text, panel=_GIVEN))
@@ -148,20 +152,20 @@ def _build_role_fields(verb: Verb) -> list[DeclaredField]:
     return found
 
 
-def _narrow_to_path(declared: DeclaredField) -> DeclaredField:
+def _narrow_ids_to_path(declared: DeclaredField) -> DeclaredField:
     """On a command line ids are named by where they are."""
     if declared.name == "others":
         return declared
     return DeclaredField(name=declared.name, hint=str, default=None, help=declared.help, panel=declared.panel)
 
 
-def _get_hint(role: Role) -> Any:
-    """The type of what plays a role."""
+def _get_role_hint(role: Role) -> Any:
+    """The type of what plays a role of an audit."""
     return tuple[str, ...] if role.many else str
 
 
-def _build_help(role: Role) -> str:
-    """What plays a role; several may."""
+def _build_role_help(role: Role) -> str:
+    """What plays a role, as the help of its option; several may."""
     return f"{role.help} May be repeated." if role.many else role.help
 
 

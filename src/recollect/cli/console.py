@@ -47,11 +47,11 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=_build_text(title, style="bold"), title_justify="left")
+    table = Table(title=_build_printed_text(title, style="bold"), title_justify="left")
     for i, column in enumerate(columns):
-        table.add_column(_build_text(column), overflow="fold", style="bold" if i == 0 else None)
+        table.add_column(_build_printed_text(column), overflow="fold", style="bold" if i == 0 else None)
     for row in rows:
-        table.add_row(*map(_build_text, row))
+        table.add_row(*map(_build_printed_text, row))
     Console().print(table)
 
 
@@ -61,17 +61,17 @@ def print_grid(title: str, rows: Sequence[Sequence[str]], *, headings: Sequence[
     from rich.table import Table
 
     screen = Console()
-    screen.print(_build_text(title, style="bold"), soft_wrap=False)
+    screen.print(_build_printed_text(title, style="bold"), soft_wrap=False)
     table = Table(box=None, show_header=bool(headings), pad_edge=False, padding=(0, 2, 0, 0))
     for heading in headings or [""] * max(map(len, rows), default=0):
-        table.add_column(_build_text(heading, style="dim"), overflow="fold")
+        table.add_column(_build_printed_text(heading, style="dim"), overflow="fold")
     for row in rows:
-        table.add_row(*map(_build_text, row))
+        table.add_row(*map(_build_printed_text, row))
     if rows:
         screen.print(table)
 
 
-def _build_text(text: str, *, style: str = "") -> Any:
+def _build_printed_text(text: str, *, style: str = "") -> Any:
     """A text as Rich prints it: brackets and colons in a name are no markup, and control characters are spelt out."""
     from rich.text import Text
 
@@ -81,7 +81,7 @@ def _build_text(text: str, *, style: str = "") -> Any:
 @contextmanager
 def show_progress(task: str) -> Iterator[Progress]:
     """A bar with the time left after two seconds; plain lines where standard error is no terminal."""
-    bar = _make_bar(task)
+    bar = _make_progress_bar(task)
     try:
         yield bar
     finally:
@@ -110,7 +110,7 @@ class Stages:
         task, _, note = what.partition(NOTE_MARK)
         if self.bar is None or task != self.task:
             self.close()
-            self.task, self.bar = task, _make_bar(task)
+            self.task, self.bar = task, _make_progress_bar(task)
         self.bar(done, total, note)
 
     def close(self) -> None:
@@ -119,7 +119,7 @@ class Stages:
             self.bar.close()
 
 
-def _make_bar(task: str) -> _Bar | _Lines:
+def _make_progress_bar(task: str) -> _Bar | _Lines:
     """A bar, or lines where standard error is no terminal."""
     return _Bar(escape_line(task)) if _find_terminal().isatty() else _Lines(task)
 
@@ -143,7 +143,7 @@ class _Lines:
             return
         self.last = now
         of = f" of {total:,} ({done / total:.0%})" if total else ""
-        left = f", {_format_clock((now - self.began) * (total - done) / done)} left" if total and done else ""
+        left = f", {_format_time_left((now - self.began) * (total - done) / done)} left" if total and done else ""
         say(f"{self.task}: {done:,}{of}{left}{', ' + note if note else ''}")
 
     def close(self) -> None:
@@ -191,10 +191,10 @@ class _Bar:
             self.drawn.stop()
 
 
-def _format_clock(seconds: float) -> str:
-    """Seconds as people say them.
+def _format_time_left(seconds: float) -> str:
+    """Seconds beside a progress bar as people say them.
 
-    >>> _format_clock(75), _format_clock(4000)
+    >>> _format_time_left(75), _format_time_left(4000)
     ('1:15', '1:06:40')
     """
     minutes, rest = divmod(round(seconds), 60)

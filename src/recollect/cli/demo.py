@@ -9,7 +9,7 @@ import typer
 
 from recollect.cli import console
 from recollect.cli.options import AsJson, Seed
-from recollect.cli.verbs import COULD_NOT, complain
+from recollect.cli.verbs import COULD_NOT, print_error
 
 if TYPE_CHECKING:
     from recollect.pipeline.demo.demonstration import CheckedVerdict
@@ -41,22 +41,22 @@ def demo(
         console.print_table(
             "What the audits say, and what is true",
             ["model", "audit", "verdict", "ground truth", "correct"],
-            [[*_build_cells(each)] for each in shown],
+            [[*_build_demo_cells(each)] for each in shown],
         )
-    _write_pages(out, list(dict.fromkeys(each.plan for each in shown)))
+    _write_demo_pages(out, list(dict.fromkeys(each.plan for each in shown)))
     if wrong := [f"{each.result.audit} of the {each.truth.model}" for each in shown if not each.is_right]:
-        complain(f"Not the right verdict: {', '.join(wrong)}.")
+        print_error(f"Not the right verdict: {', '.join(wrong)}.")
         raise typer.Exit(COULD_NOT)
 
 
-def _build_cells(shown: CheckedVerdict) -> list[str]:
-    """A row of the table."""
+def _build_demo_cells(shown: CheckedVerdict) -> list[str]:
+    """A row of the table of the demonstration."""
     light = shown.result.outcome.replace("_", " ").capitalize()
     verdict = f"{light}. {shown.result.verdict_text}"
     return [shown.truth.model, shown.result.audit, verdict, shown.truth.known, "yes" if shown.is_right else "NO"]
 
 
-def _write_pages(out: Path, plans: list[str]) -> None:
+def _write_demo_pages(out: Path, plans: list[str]) -> None:
     """Write a report for each plan and a comparison of both, and say where they are."""
     from recollect.files import write_text
     from recollect.report.comparison import render_comparison_page

@@ -26,7 +26,7 @@ def doctor(
         "recollect": __version__,
         "python": platform.python_version(),
         "packages": {name: _get_version(name) for name in PACKAGES},
-        "device": _get_device(),
+        "device": _get_default_device(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "free_disk_gb": round(shutil.disk_usage(Path.cwd()).free / 1e9, 1),
         "missing_extras": {name: f"pip install 'recollect[{name}]'" for name in EXTRAS if not _is_importable(name)},
@@ -34,11 +34,11 @@ def doctor(
     if json:
         console.print_json(found)
         return
-    console.print_table("This machine", ["what", "found"], _build_rows(found))
+    console.print_table("This machine", ["what", "found"], _build_machine_rows(found))
 
 
-def _build_rows(found: dict[str, Any]) -> list[list[str]]:
-    """The findings as lines of a table."""
+def _build_machine_rows(found: dict[str, Any]) -> list[list[str]]:
+    """What this machine has, as lines of a table."""
     plain = {name: value for name, value in found.items() if not isinstance(value, dict)}
     rows = [[name.replace("_", " "), str(value)] for name, value in plain.items()]
     rows += [[name, version] for name, version in found["packages"].items()]
@@ -67,8 +67,8 @@ def _is_importable(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-def _get_device() -> str:
-    """Where models run unless set otherwise."""
+def _get_default_device() -> str:
+    """Where models run on this machine unless set otherwise."""
     from recollect.models.devices import describe_device
 
     return describe_device()

@@ -65,10 +65,10 @@ def evaluate(
         )
         found = session.evaluate(model, texts, **scoring)
     if json:
-        console.print_json({name: _to_json(estimate) for name, estimate in found.items()})
+        console.print_json({name: _evaluation_to_json(estimate) for name, estimate in found.items()})
         return
     rows = [
-        [name.replace("_", " "), f"{estimate.value:.4f}", _format_interval(estimate), READINGS[name]]
+        [name.replace("_", " "), f"{estimate.value:.4f}", _format_evaluation_interval(estimate), READINGS[name]]
         for name, estimate in found.items()
     ]
     counts = next(iter(found.values())).n
@@ -76,15 +76,15 @@ def evaluate(
     console.print_table(title, ["number", "value", "95 % interval", "what it means"], rows)
 
 
-def _format_interval(estimate: Estimate) -> str:
-    """The interval in words, or why there is none."""
+def _format_evaluation_interval(estimate: Estimate) -> str:
+    """The interval of an evaluation in words, or why there is none."""
     if estimate.interval is None:
         return f"none: {estimate.why_no_interval}"
     return f"{estimate.interval.low:.4f} – {estimate.interval.high:.4f}"
 
 
-def _to_json(estimate: Estimate) -> dict[str, Any]:
-    """The estimate for programs."""
+def _evaluation_to_json(estimate: Estimate) -> dict[str, Any]:
+    """The estimates of an evaluation for programs."""
     interval = estimate.interval
     return {
         "value": estimate.value,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from recollect.cli.verbs import COULD_NOT, LIMIT_PASSED, complain
+from recollect.cli.verbs import COULD_NOT, LIMIT_PASSED, print_error
 
 if TYPE_CHECKING:
     from recollect.results.result import Result
@@ -59,5 +59,5 @@ def exit_with_status(statuses: Iterable[AuditStatus]) -> None:
             causes.setdefault(each.message, []).append(each)
     if causes:
         lines = [f"{', '.join(each.audit for each in alike)}: {message}" for message, alike in causes.items()]
-        complain("\n".join(lines).replace("\n", "\n  "))
+        print_error("\n".join(lines).replace("\n", "\n  "))
         raise typer.Exit(max(each.status for alike in causes.values() for each in alike))

@@ -76,15 +76,15 @@ class DeclaredField:
         """
         if isinstance(written, bool):
             return written
-        if _is_mapping(self.hint):
+        if _is_mapping_field(self.hint):
             from recollect.documents import parse_overrides
 
             return dict(parse_overrides(written))
-        if _is_many(self.hint):
+        if _holds_many(self.hint):
             return self._validate(
-                [_parse_scalar(item, self.hint) for each in written for item in self._split_items(each)]
+                [_parse_field_value(item, self.hint) for each in written for item in self._split_items(each)]
             )
-        return self._validate(_parse_scalar(written, self.hint))
+        return self._validate(_parse_field_value(written, self.hint))
 
     def _split_items(self, written: str) -> list[str]:
         """Several numbers may be between commas; texts may hold commas of their own."""
@@ -109,7 +109,7 @@ def list_fields(kind: Any, *, skip: frozenset[str] = frozenset(), panel: str | N
 
     hints, docs = typing.get_type_hints(kind, include_extras=True), field_docs(kind)
     if dataclasses.is_dataclass(kind):
-        defaults = {each.name: _get_default(each) for each in dataclasses.fields(kind)}
+        defaults = {each.name: _get_field_default(each) for each in dataclasses.fields(kind)}
     else:
         defaults = {name: each.get_default(call_default_factory=True) for name, each in kind.model_fields.items()}
     return [
@@ -124,7 +124,7 @@ def parse_given(fields: list[DeclaredField], options: Mapping[str, Any]) -> dict
     return {each.name: each.parse(options[each.name]) for each in fields if each.is_given(options.get(each.name))}
 
 
-def _get_default(setting: dataclasses.Field[Any]) -> Any:
+def _get_field_default(setting: dataclasses.Field[Any]) -> Any:
     """The default of a dataclass field."""
     if setting.default is not dataclasses.MISSING:
         return setting.default
@@ -132,7 +132,7 @@ def _get_default(setting: dataclasses.Field[Any]) -> Any:
 
 
 def _unwrap_hint(hint: Any) -> tuple[Any, ...]:
-    """The types that a hint allows besides None, without annotations."""
+    """The types that a field's hint allows besides None, without annotations."""
     if typing.get_origin(hint) is Annotated:
         return _unwrap_hint(typing.get_args(hint)[0])
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
@@ -145,9 +145,9 @@ def _choose_typer_type(hint: Any) -> tuple[Any, str | None]:
     kinds = _unwrap_hint(hint)
     if kinds == (bool,):
         return bool, None
-    if _is_mapping(hint):
+    if _is_mapping_field(hint):
         return list[str], "SETTING=VALUE"
-    if _is_many(hint):
+    if _holds_many(hint):
         return list[str], "VALUE"
     if len(kinds) == 1 and typing.get_origin(kinds[0]) is Literal:
         return kinds[0], None
@@ -155,31 +155,34 @@ def _choose_typer_type(hint: Any) -> tuple[Any, str | None]:
     return str, names.get(kinds[0], "VALUE")
 
 
-def _is_mapping(hint: Any) -> bool:
-    """Whether it holds settings of its own."""
-    return any(_get_origin(kind) is not None and issubclass(_get_origin(kind), Mapping) for kind in _unwrap_hint(hint))
+def _is_mapping_field(hint: Any) -> bool:
+    """Whether a field holds settings of its own."""
+    return any(
+        _get_generic_class(kind) is not None and issubclass(_get_generic_class(kind), Mapping)
+        for kind in _unwrap_hint(hint)
+    )
 
 
-def _is_many(hint: Any) -> bool:
-    """Whether it holds several values."""
-    return any(_get_origin(kind) in (tuple, list, set, frozenset) for kind in _unwrap_hint(hint))
+def _holds_many(hint: Any) -> bool:
+    """Whether a field holds several values."""
+    return any(_get_generic_class(kind) in (tuple, list, set, frozenset) for kind in _unwrap_hint(hint))
 
 
 def _takes_text(hint: Any) -> bool:
-    """Whether its values are texts."""
+    """Whether the values of a field are texts."""
     return str in (
         each for kind in _unwrap_hint(hint) for one in (typing.get_args(kind) or (kind,)) for each in _unwrap_hint(one)
     )
 
 
-def _get_origin(kind: Any) -> Any:
-    """The class behind a generic type, if it is one."""
+def _get_generic_class(kind: Any) -> Any:
+    """The class behind the generic type of a field, if it is one."""
     origin = typing.get_origin(kind)
     return origin if isinstance(origin, type) else None
 
 
-def _parse_scalar(written: str, hint: Any) -> Any:
-    """A value as YAML reads it: numbers, none; texts as they are."""
+def _parse_field_value(written: str, hint: Any) -> Any:
+    """The value of a field as YAML reads it: numbers, none; texts as they are."""
     if written.lower() == "none":
         return None
     if _takes_text(hint) or any(typing.get_origin(kind) is Literal for kind in _unwrap_hint(hint)):

@@ -82,7 +82,9 @@ def check(plan: PlanPath, only: Only = None, changes: Changes = None, json: AsJs
     if json:
         console.print_json([asdict(each) for each in found])
     elif found:
-        _show(found, f"{plan.name} can be run" if len(found) == len(checked) else f"What can be run of {plan.name}")
+        _show_forecast(
+            found, f"{plan.name} can be run" if len(found) == len(checked) else f"What can be run of {plan.name}"
+        )
     exit_with_status(
         AuditStatus(
             audit=each.audit, status=COULD_NOT, message=f"cannot be run. {each.error.found} {each.error.do}".strip()
@@ -92,12 +94,12 @@ def check(plan: PlanPath, only: Only = None, changes: Changes = None, json: AsJs
     )
 
 
-def _show(found: Sequence[Forecast], title: str) -> None:
-    """What audits will cost, as a table."""
+def _show_forecast(found: Sequence[Forecast], title: str) -> None:
+    """What the audits of a plan will cost, as a table."""
     rows = [
         [
             each.audit,
-            ", ".join(_describe_training(each)) or "–",
+            ", ".join(_describe_planned_training(each)) or "–",
             f"{each.records_scored:,}",
             f"{each.queries:,}",
             _format_duration(each.seconds) + (" or more" if each.models_possibly_needed else ""),
@@ -108,14 +110,14 @@ def _show(found: Sequence[Forecast], title: str) -> None:
     console.print_table(title, headings, rows)
 
 
-def _describe_training(found: Forecast) -> list[str]:
+def _describe_planned_training(found: Forecast) -> list[str]:
     """The models that are trained, and those that may be."""
     sure = [f"{count} on the {role} corpus" for role, count in found.models_to_train.items()]
     return sure + [f"perhaps {count} ({role})" for role, count in found.models_possibly_needed.items()]
 
 
 def _format_duration(seconds: float) -> str:
-    """So many seconds, in words.
+    """So many seconds that a plan takes, in words.
 
     >>> _format_duration(5), _format_duration(300), _format_duration(9000)
     ('10 seconds', '5 minutes', '2.5 hours')

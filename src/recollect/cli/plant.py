@@ -78,10 +78,12 @@ def plant(
         "plantings": planted.plantings,
         "controls": len(planted.canaries.controls),
     }
-    _report(facts, _build_rows(planted.canaries, planted.check, show_text=show_text), planted.check, as_json=json)
+    _report_planting(
+        facts, _build_canary_rows(planted.canaries, planted.check, show_text=show_text), planted.check, as_json=json
+    )
 
 
-def _build_rows(manifest: Canaries, check: SurvivalCheck | None, *, show_text: bool) -> list[dict[str, Any]]:
+def _build_canary_rows(manifest: Canaries, check: SurvivalCheck | None, *, show_text: bool) -> list[dict[str, Any]]:
     """What is said of each planted secret."""
     from recollect.results.text_masks import mask_unless_shown
 
@@ -93,12 +95,12 @@ def _build_rows(manifest: Canaries, check: SurvivalCheck | None, *, show_text: b
             "planted": canary.planted,
             "text": mask_unless_shown(canary.text, show_text=show_text),
         }
-        rows.append({**row, "training": _build_facts(fates[canary.id])} if fates else row)
+        rows.append({**row, "training": _build_survival_facts(fates[canary.id])} if fates else row)
     return rows
 
 
-def _build_facts(survival: Survival) -> dict[str, Any]:
-    """What becomes of a secret in training."""
+def _build_survival_facts(survival: Survival) -> dict[str, Any]:
+    """What becomes of a planted secret in training."""
     counts = {
         "unknown": survival.unknown_tokens,
         "whole": survival.kept_whole,
@@ -109,7 +111,9 @@ def _build_facts(survival: Survival) -> dict[str, Any]:
     return {"verdict": survival.verdict, **counts}
 
 
-def _report(facts: dict[str, Any], rows: list[dict[str, Any]], check: SurvivalCheck | None, *, as_json: bool) -> None:
+def _report_planting(
+    facts: dict[str, Any], rows: list[dict[str, Any]], check: SurvivalCheck | None, *, as_json: bool
+) -> None:
     """Say what was planted, and what would become of it."""
     if as_json:
         unknown = {} if check is None else {"unknown_controls": list(check.unknown_controls)}
@@ -117,16 +121,16 @@ def _report(facts: dict[str, Any], rows: list[dict[str, Any]], check: SurvivalCh
     else:
         title = f"{len(rows)} secrets planted {facts['plantings']} times, {facts['controls']} controls never"
         columns = ["secret", "planted", "text", *(["in training"] if check else [])]
-        console.print_table(title, columns, [_build_cells(row) for row in rows[:MAX_ROWS]])
+        console.print_table(title, columns, [_build_canary_cells(row) for row in rows[:MAX_ROWS]])
         if len(rows) > MAX_ROWS:
             console.say(f"… and {len(rows) - MAX_ROWS} more.")
-    for line in _iter_warnings(rows, check):
+    for line in _iter_planting_warnings(rows, check):
         console.say(line)
     console.say(f"One of {facts['space']:,} each. Planted corpus: {facts['corpus']}. Secrets: {facts['canaries']}.")
 
 
-def _build_cells(row: dict[str, Any]) -> list[str]:
-    """A row of the table."""
+def _build_canary_cells(row: dict[str, Any]) -> list[str]:
+    """A row of the table of planted canaries."""
     cells = [row["secret"], str(row["planted"]), row["text"]]
     if "training" not in row:
         return cells
@@ -135,8 +139,8 @@ def _build_cells(row: dict[str, Any]) -> list[str]:
     return [*cells, f"{row['training']['verdict']}: {', '.join(found)}"]
 
 
-def _iter_warnings(rows: list[dict[str, Any]], check: SurvivalCheck | None) -> Iterator[str]:
-    """What a reader should know before training."""
+def _iter_planting_warnings(rows: list[dict[str, Any]], check: SurvivalCheck | None) -> Iterator[str]:
+    """What a reader should know of planted secrets before training."""
     if check is None:
         return
     weak = [row for row in rows if row["training"]["verdict"] != "survives"]

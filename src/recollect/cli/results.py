@@ -38,7 +38,7 @@ def _print_verdict(result: Result, naming: Naming) -> None:
     from recollect.report.presentations import find_presentation
     from recollect.report.questions import choose_light
     from recollect.results.result import render_text
-    from recollect.results.summary import build_summary_rows
+    from recollect.results.summary_rows import build_summary_rows
 
     declared = find_presentation(result.audit)
     findings = sorted(result.findings, key=lambda finding: finding.name not in declared.key_findings)
@@ -77,7 +77,7 @@ def say_where(folder: Path) -> None:
 def _list_remarks(result: Result, naming: Naming, *, kept: bool) -> Sequence[str]:
     """The first note, what is missing from the numbers, other notes; and how much else there is to read."""
     from recollect.results.result import render_text
-    from recollect.results.summary import describe_count, group_withheld
+    from recollect.results.summary_rows import describe_count, group_withheld
 
     missing = [f"Withheld: {each.names}: {each.reason}" for each in group_withheld(result)]
     missing += [f"Skipped: {each.finding}: {each.reason}" for each in result.skipped if each.finding is not None]

@@ -88,11 +88,11 @@ def sanitise(
             set=changes,
             seed=seed,
         )
-    _report(found, out, as_json=json)
+    _report_sanitising(found, out, as_json=json)
 
 
-def _report(found: Sanitisation, out: Path, *, as_json: bool) -> None:
-    """Say what was changed and why."""
+def _report_sanitising(found: Sanitisation, out: Path, *, as_json: bool) -> None:
+    """Say what was changed in a sanitised corpus and why."""
     from recollect.pipeline.preparation import get_sibling_path
 
     records, beside = len(found.corpus) + found.removed, get_sibling_path(out, "changes.json")

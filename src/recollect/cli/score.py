@@ -66,7 +66,7 @@ def score(
     if json:
         console.print_json(summary)
     else:
-        rows = [[name.replace("_", " "), _format_cell(value)] for name, value in summary.items()]
+        rows = [[name.replace("_", " "), _format_score(value)] for name, value in summary.items()]
         console.print_table(f"Scores of {model}", ["what", "found"], rows)
 
 
@@ -110,7 +110,7 @@ class _Summary:
         }
 
 
-def _format_cell(value: object) -> str:
+def _format_score(value: object) -> str:
     """A value as people read it."""
     if isinstance(value, dict):
         from recollect.corpora.faults import describe_reason

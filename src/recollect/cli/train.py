@@ -81,7 +81,7 @@ def train(
             validation=None if validation is None else reading.read(validation),
             **options,
         )
-    _report(name, out)
+    _report_training(name, out)
 
 
 def _format_note(moment: TrainingProgress) -> str:
@@ -89,7 +89,7 @@ def _format_note(moment: TrainingProgress) -> str:
     return f"epoch {moment.epoch} of {moment.epochs}, loss {moment.loss:.3f}"
 
 
-def _report(name: str, out: Path) -> None:
+def _report_training(name: str, out: Path) -> None:
     """Say what was trained."""
     from recollect.files import read_json
 

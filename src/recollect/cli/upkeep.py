@@ -31,9 +31,11 @@ def clean(work: Work = Path(".recollect"), delete: Delete = False, json: AsJson 
 
     found = clean_folder(work, delete=delete)
     if json:
-        console.print_json({"work": str(work), "deleted": delete, "size": found.size, "items": _to_json(found.items)})
+        console.print_json(
+            {"work": str(work), "deleted": delete, "size": found.size, "items": _items_to_json(found.items)}
+        )
     else:
-        _show(f"What no run needs any more of '{work}'", found.items)
+        _show_items(f"What no run needs any more of '{work}'", found.items)
     done = "deleted" if delete else "would be deleted (--delete deletes it)"
     console.say(f"{len(found.items):,} items, {format_size(found.size)}: {done}. Kept for runs: {found.kept:,}.")
 
@@ -62,23 +64,23 @@ def forget(
     found = forget_person(user, work=work, corpus=texts, delete=delete)
     if json:
         named = [str(path) for path in found.still_named]
-        items = _to_json(found.items)
+        items = _items_to_json(found.items)
         console.print_json({"user": user, "work": str(work), "deleted": delete, "items": items, "still_named": named})
     else:
-        _show(f"What rests on the user's records in '{work}'", found.items)
+        _show_items(f"What rests on the user's records in '{work}'", found.items)
     console.say(f"{len(found.items):,} items: {'deleted' if delete else 'would be deleted (--delete deletes them)'}.")
     for path in found.still_named:
         console.say(f"Still names the user, and stays: {path}")
 
 
-def _show(title: str, items: Sequence[WorkItem]) -> None:
-    """Items as a table."""
+def _show_items(title: str, items: Sequence[WorkItem]) -> None:
+    """Items that may leave a work folder, as a table."""
     from recollect.pipeline.work_entries import format_size
 
     rows = [[format_size(x.size), str(x.path), x.reason + (" (in use: left alone)" if x.in_use else "")] for x in items]
     console.print_table(title, ["size", "path", "why"], rows)
 
 
-def _to_json(items: Sequence[WorkItem]) -> list[dict[str, Any]]:
-    """Items for programs."""
+def _items_to_json(items: Sequence[WorkItem]) -> list[dict[str, Any]]:
+    """Items that may leave a work folder, for programs."""
     return [{"path": str(x.path), "reason": x.reason, "size": x.size, "in_use": x.in_use} for x in items]

@@ -38,15 +38,15 @@ def wrap_verb(function: Callable[..., None]) -> Callable[..., None]:
     """
     groups = {
         name: kind
-        for name, kind in _get_hints(function).items()
+        for name, kind in _get_verb_hints(function).items()
         if isinstance(kind, type) and issubclass(kind, OptionGroup)
     }
 
     @functools.wraps(function)
     def command(**options: Any) -> None:
-        run_with_status(functools.partial(_call, function, groups, options), list_folders(options))
+        run_with_status(functools.partial(_call_verb, function, groups, options), list_folders(options))
 
-    command.__doc__ = unwrap(inspect.getdoc(function) or "")
+    command.__doc__ = unwrap_help(inspect.getdoc(function) or "")
     command.__signature__ = inspect.Signature(_expand_groups(function, groups))  # type: ignore[attr-defined]
     return command
 
@@ -63,10 +63,10 @@ def run_with_status(work: Callable[[], None], folders: Sequence[Path] = (Path(),
     except typer.Exit:
         raise
     except KeyboardInterrupt:
-        complain("Interrupted. Run the same command again to resume.")
+        print_error("Interrupted. Run the same command again to resume.")
         raise typer.Exit(INTERRUPTED) from None
     except BaseException as error:  # a model's own code may call sys.exit, and a native library may panic
-        complain(str(describe_fault(error, folders)))
+        print_error(str(describe_fault(error, folders)))
         raise typer.Exit(COULD_NOT) from None
 
 
@@ -75,24 +75,24 @@ def list_folders(options: Mapping[str, Any]) -> list[Path]:
     return [*(Path(options[name]) for name in ("out", "work") if options.get(name)), Path()]
 
 
-def unwrap(text: str) -> str:
+def unwrap_help(text: str) -> str:
     """A text for `--help`: a line break of the source is none of the help's; a blank line is."""
     return re.sub(r"(?<!\n)\n(?!\n)", " ", text)
 
 
-def complain(message: str) -> None:
+def print_error(message: str) -> None:
     """Say on standard error what went wrong."""
     say(f"recollect: {message}")
 
 
-def _get_hints(function: Any) -> dict[str, Any]:
-    """The annotations of a function, resolved, `Annotated` kept."""
+def _get_verb_hints(function: Any) -> dict[str, Any]:
+    """The annotations of the function of a verb, resolved, `Annotated` kept."""
     return typing.get_type_hints(function, include_extras=True)
 
 
 def _expand_groups(function: Callable[..., None], groups: Mapping[str, type[OptionGroup]]) -> list[inspect.Parameter]:
     """The parameters of the command: those of the function, each group replaced by its fields."""
-    hints, parameters = _get_hints(function), list[inspect.Parameter]()
+    hints, parameters = _get_verb_hints(function), list[inspect.Parameter]()
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name in groups:
             parameters += [each.build_parameter() for each in groups[parameter.name].list_fields()]
@@ -101,8 +101,8 @@ def _expand_groups(function: Callable[..., None], groups: Mapping[str, type[Opti
     return parameters
 
 
-def _call(function: Callable[..., None], groups: Mapping[str, type[OptionGroup]], options: dict[str, Any]) -> None:
-    """Call the function with each group's options put together again."""
+def _call_verb(function: Callable[..., None], groups: Mapping[str, type[OptionGroup]], options: dict[str, Any]) -> None:
+    """Call the function of a verb with each group's options put together again."""
     given = dict(options)
     for name, group in groups.items():
         fields = group.list_fields()

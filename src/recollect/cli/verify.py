@@ -9,7 +9,7 @@ import typer
 
 from recollect.cli import console
 from recollect.cli.options import AsJson
-from recollect.cli.verbs import COULD_NOT, complain
+from recollect.cli.verbs import COULD_NOT, print_error
 
 
 def verify(
@@ -50,5 +50,5 @@ def verify(
     if found.manifest_sha256 is not None:
         console.say(f"SHA-256 of manifest.json: {found.manifest_sha256}")
     if found.faults:
-        complain(f"{len(found.faults):,} files of '{folder}' are not as they were written.")
+        print_error(f"{len(found.faults):,} files of '{folder}' are not as they were written.")
         raise typer.Exit(COULD_NOT)

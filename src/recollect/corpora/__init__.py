@@ -6,11 +6,11 @@ from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.columns import Columns
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.corpus_reader import read_corpus
+from recollect.corpora.corpus_summary import Summary
 from recollect.corpora.members import Members, read_members
 from recollect.corpora.partitions import build_cohorts, draw_folds, draw_groups, draw_halves, list_units
 from recollect.corpora.record import Kind, Record
 from recollect.corpora.segmentation import Split
-from recollect.corpora.summary import Summary
 from recollect.corpora.user_assignment import assign_artificial_users
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 
 from recollect.checks import check_one_of, suggest_name
-from recollect.corpora.faults import list_names
+from recollect.corpora.faults import list_column_names
 from recollect.corpora.message_parser import ROLES
 from recollect.corpora.messages import ASSISTANT
 from recollect.corpora.record import Kind
@@ -61,7 +61,7 @@ class Columns:
     def given_names(self) -> list[str]:
         """The names that were given."""
         names = (getattr(self, field.name) for field in fields(self) if field.name != "scored_roles")
-        return [name for name in names if _is_given(name)]
+        return [name for name in names if _is_given_column(name)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,17 +111,17 @@ def infer_layout(names: Collection[str], columns: Columns, *, location: str) -> 
     for name in columns.given_names:
         if name not in names:
             raise build_missing_column_error(name, names, location)
-    kind, columns = _choose_kind(names, columns)
-    _refuse_contradictions(names, columns, kind=kind, location=location)
-    user, identity, time = (_get_optional(name, names) for name in (columns.user, columns.id, columns.time))
+    kind, columns = _choose_kind_by_columns(names, columns)
+    _refuse_contradictory_columns(names, columns, kind=kind, location=location)
+    user, identity, time = (_get_optional_column(name, names) for name in (columns.user, columns.id, columns.time))
     if kind != "text":
-        absent = _find_absent((columns.user, columns.id), names)
+        absent = _find_absent_columns((columns.user, columns.id), names)
         found = Layout(kind=kind, user=user, id=identity, time=time, absent=absent, scored_roles=columns.scored_roles)
         if kind == "conversation":
             return replace(found, messages=columns.messages)
         return replace(found, source=columns.source, target=columns.target)
-    label = _get_optional(columns.label, names)
-    absent = _find_absent((columns.user, columns.id, columns.label), names)
+    label = _get_optional_column(columns.label, names)
+    absent = _find_absent_columns((columns.user, columns.id, columns.label), names)
     kind = "labelled" if label else "text"
     return Layout(kind=kind, user=user, id=identity, text=columns.text, label=label, time=time, absent=absent)
 
@@ -134,43 +134,47 @@ def infer_array_layout(names: Collection[str], columns: Columns, *, location: st
         columns: The columns requested; a text, source or target cannot be among them.
         location: The file, for messages.
     """
-    if any(map(_is_given, (columns.text, columns.source, columns.target, columns.messages))):
+    if any(map(_is_given_column, (columns.text, columns.source, columns.target, columns.messages))):
         raise CorpusError(
             f"{location} holds arrays, not texts.",
             do="Leave the text, source, target and messages columns out.",
             code="not_texts",
         )
-    label = columns.label if _is_given(columns.label) else "y"
+    label = columns.label if _is_given_column(columns.label) else "y"
     for name in [*columns.given_names, "x", label]:
         if name not in names:
             raise build_missing_column_error(name, names, location)
-    user, identity, time = (_get_optional(name, names) for name in (columns.user, columns.id, columns.time))
-    absent = _find_absent((columns.user, columns.id), names)
+    user, identity, time = (_get_optional_column(name, names) for name in (columns.user, columns.id, columns.time))
+    absent = _find_absent_columns((columns.user, columns.id), names)
     return Layout(kind="labelled", array="x", label=label, user=user, id=identity, time=time, absent=absent)
 
 
-def _is_given(name: str) -> bool:
-    """Whether somebody gave this name."""
+def _is_given_column(name: str) -> bool:
+    """Whether somebody gave this name of a column."""
     return bool(name) and not isinstance(name, DefaultName)
 
 
-def _get_optional(name: str, names: Collection[str]) -> str | None:
+def _get_optional_column(name: str, names: Collection[str]) -> str | None:
     """The column, if there is one and it is wanted."""
     return name if name and name in names else None
 
 
-def _find_absent(wanted: Collection[str], names: Collection[str]) -> frozenset[str]:
+def _find_absent_columns(wanted: Collection[str], names: Collection[str]) -> frozenset[str]:
     """The wanted columns that do not exist."""
     return frozenset(name for name in wanted if name and name not in names)
 
 
-def _choose_kind(names: Collection[str], columns: Columns) -> tuple[Kind, Columns]:
+def _choose_kind_by_columns(names: Collection[str], columns: Columns) -> tuple[Kind, Columns]:
     """What records hold, and the columns under the names that they have here."""
-    if _is_given(columns.messages):
+    if _is_given_column(columns.messages):
         return "conversation", columns
-    if _is_given(columns.text):
+    if _is_given_column(columns.text):
         return "text", columns
-    if _is_given(columns.source) or _is_given(columns.target) or {columns.source, columns.target} <= set(names):
+    if (
+        _is_given_column(columns.source)
+        or _is_given_column(columns.target)
+        or {columns.source, columns.target} <= set(names)
+    ):
         return "pair", columns
     for name in CHAT_COLUMNS:
         if name in names:
@@ -181,16 +185,16 @@ def _choose_kind(names: Collection[str], columns: Columns) -> tuple[Kind, Column
     return "text", columns
 
 
-def _refuse_contradictions(names: Collection[str], columns: Columns, *, kind: Kind, location: str) -> None:
-    """Refuse what no record can be made of."""
-    pair = _is_given(columns.source) or _is_given(columns.target)
-    if _is_given(columns.text) + _is_given(columns.messages) + pair > 1:
+def _refuse_contradictory_columns(names: Collection[str], columns: Columns, *, kind: Kind, location: str) -> None:
+    """Refuse columns that no record can be made of."""
+    pair = _is_given_column(columns.source) or _is_given_column(columns.target)
+    if _is_given_column(columns.text) + _is_given_column(columns.messages) + pair > 1:
         raise CorpusError(
             f"{location}: columns of several kinds of records are given at once.",
             do="Name either the text column, or the source and target columns, or the messages column.",
             code="texts_and_pairs",
         )
-    if kind != "text" and _is_given(columns.label):
+    if kind != "text" and _is_given_column(columns.label):
         raise CorpusError(
             f"{location} holds {kind}s, and a {kind} has no label.",
             do="Name a text column, or leave the label column out.",
@@ -204,7 +208,7 @@ def _refuse_contradictions(names: Collection[str], columns: Columns, *, kind: Ki
             f"{location} has neither a column {columns.text!r} nor columns {columns.source!r} and {columns.target!r}, "
             f"{PROMPT_COLUMNS[0]!r} and {PROMPT_COLUMNS[1]!r}, or {columns.messages!r}.",
             do=f"{suggest_name(columns.text, names)}Name the column with --text-column (columns=Columns(text=…)), or "
-            f"one of turns with --messages-column. It has: {list_names(names)}.",
+            f"one of turns with --messages-column. It has: {list_column_names(names)}.",
             code="missing_column",
         )
 
@@ -223,6 +227,6 @@ def build_missing_column_error(name: str, names: Collection[str], location: str)
     """The error for a column that does not exist; it names those that do."""
     return CorpusError(
         f"{location} has no column {name!r}.",
-        do=f"{suggest_name(name, names)}It has: {list_names(names)}.",
+        do=f"{suggest_name(name, names)}It has: {list_column_names(names)}.",
         code="missing_column",
     )

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
-from recollect.corpora.batches import iter_batches
+from recollect.corpora.arrow_batches import iter_batches
+from recollect.corpora.corpus_summary import Summary, summarise_corpus
 from recollect.corpora.record import Record
-from recollect.corpora.summary import Summary, summarise
 from recollect.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Corpus:
     @cached_property
     def summary(self) -> Summary:
         """Size, users, kind and digest, found in one pass and then remembered."""
-        return self.known_summary or summarise(self)
+        return self.known_summary or summarise_corpus(self)
 
     @property
     def digest(self) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 from recollect.checks import check_one_of
 from recollect.corpora.columns import Columns, Layout, infer_array_layout, infer_layout
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.corpus_shards import FORMATS, Shard, find_shards
+from recollect.corpora.corpus_summary import summarise_corpus
 from recollect.corpora.duplicate_ids import find_duplicate_ids
 from recollect.corpora.faults import Fault, describe_reason
 from recollect.corpora.read_limits import ReadLimits
@@ -20,9 +22,7 @@ from recollect.corpora.readers.memory import Source
 from recollect.corpora.record_reader import RecordReader, describe_location
 from recollect.corpora.row_parser import to_integer
 from recollect.corpora.segmentation import Split
-from recollect.corpora.shards import FORMATS, Shard, find_shards
 from recollect.corpora.spill import Spill
-from recollect.corpora.summary import summarise
 from recollect.errors import CorpusError, PlanError
 
 
@@ -64,9 +64,9 @@ def read_corpus(  # noqa: PLR0913 - one argument for each way in which a corpus 
         running_text: A text file is one running text, in place of a record per line.
         limits: How long a record may be, and how far a compressed file may expand.
     """
-    shards = _find_shards(source, format, running_text, limits)
+    shards = _find_source_shards(source, format, running_text, limits)
     name = shards[0].path if shards[0].content is not None else str(source)
-    layout = _infer_layout(shards, columns, skip_bad=skip_bad)
+    layout = _infer_corpus_layout(shards, columns, skip_bad=skip_bad)
     if split is not None and layout.text is None:
         raise CorpusError(
             f"{name} does not hold texts, and only texts can be split.", do="Read it without --split.", code="not_texts"
@@ -75,8 +75,10 @@ def read_corpus(  # noqa: PLR0913 - one argument for each way in which a corpus 
     return _check_corpus(name, reader)
 
 
-def _find_shards(source: Source, format: str | None, running_text: bool, limits: ReadLimits) -> tuple[Shard, ...]:
-    """The files of the corpus, or what is in memory."""
+def _find_source_shards(
+    source: Source, format: str | None, running_text: bool, limits: ReadLimits
+) -> tuple[Shard, ...]:
+    """The files of the corpus that is read, or what is in memory."""
     if format is not None:
         check_one_of(FORMATS, format=format)
     if not isinstance(source, str | Path):
@@ -93,19 +95,19 @@ def _find_shards(source: Source, format: str | None, running_text: bool, limits:
     return (saved,) if saved else find_shards(source, format=format, running_text=running_text, limits=limits)
 
 
-def _infer_layout(shards: tuple[Shard, ...], columns: Columns, *, skip_bad: bool) -> Layout:
-    """How the columns of the first file that has any make up a record."""
+def _infer_corpus_layout(shards: tuple[Shard, ...], columns: Columns, *, skip_bad: bool) -> Layout:
+    """How the columns of the first file of a corpus that has any make up a record."""
     for shard in shards:
         names = READERS[shard.format].read_columns(shard)
         if names:
             found = infer_array_layout if shard.format == "npz" else infer_layout
             layout = found(names, columns, location=shard.path)
             return replace(layout, integer_labels=_has_integer_labels(shard, layout))
-    raise _build_empty_error(shards[0].path, _count_faults(shards, skip_bad=skip_bad))
+    raise _build_empty_corpus_error(shards[0].path, _explain_unreadable(shards, skip_bad=skip_bad))
 
 
-def _count_faults(shards: tuple[Shard, ...], *, skip_bad: bool) -> Counter[str]:
-    """Why no record of these files can be used; the first bad one is an error, where they are not skipped."""
+def _explain_unreadable(shards: tuple[Shard, ...], *, skip_bad: bool) -> Counter[str]:
+    """Why no record of the files of a corpus can be read; the first bad one is an error, where they are not skipped."""
     dropped = Counter[str]()
     for shard in shards:
         for number, row in READERS[shard.format].iter_rows(shard, frozenset()):
@@ -131,18 +133,18 @@ def _check_corpus(name: str, reader: RecordReader) -> Corpus:
     """The corpus after the one pass that finds its faults, its size and its digest."""
     ids: Spill | None = Spill() if reader.layout.id else None
     dropped: Counter[str] = Counter()
-    summary = summarise(reader.iter_records(dropped, None if ids is None else ids.add))
+    summary = summarise_corpus(reader.iter_records(dropped, None if ids is None else ids.add))
     duplicates = None if ids is None else find_duplicate_ids(reader, ids)
     if duplicates is not None:
         reader = replace(reader, duplicates=duplicates)
         dropped = Counter()
-        summary = summarise(reader.iter_records(dropped))
+        summary = summarise_corpus(reader.iter_records(dropped))
     if not summary.size:
-        raise _build_empty_error(name, dropped)
+        raise _build_empty_corpus_error(name, dropped)
     return Corpus(name, reader, dict(sorted(dropped.items())), summary)
 
 
-def _build_empty_error(name: str, dropped: Counter[str]) -> CorpusError:
+def _build_empty_corpus_error(name: str, dropped: Counter[str]) -> CorpusError:
     """The error for a corpus in which no record is left."""
     if not dropped:
         return CorpusError(f"{name} holds no records.", do="Give at least one record.", code="empty_corpus")

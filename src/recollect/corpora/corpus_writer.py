@@ -20,18 +20,18 @@ def write_corpus(records: Iterable[Record], path: Path) -> None:
     Raises:
         CorpusError: The name has another suffix, or a record holds an array.
     """
-    check_file_name(path)
+    check_corpus_name(path)
     compressed = path.name.endswith(".jsonl.gz")
     with write_atomically(path) as temporary, temporary.open("wb") as raw:
         if not compressed:
-            _write_lines(records, raw)
+            _write_corpus_lines(records, raw)
             return
         # no name and no time in the header: the same records give the same bytes
         with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as stream:
-            _write_lines(records, stream)
+            _write_corpus_lines(records, stream)
 
 
-def check_file_name(path: Path) -> None:
+def check_corpus_name(path: Path) -> None:
     """Refuse a name that `write_corpus` would refuse: for whoever works long before they write."""
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
         raise CorpusError(
@@ -41,8 +41,8 @@ def check_file_name(path: Path) -> None:
         raise CorpusError(f"{path} is a folder.", do="Name a file that ends in .jsonl or .jsonl.gz.", code="not_a_file")
 
 
-def _write_lines(records: Iterable[Record], stream: IO[bytes] | gzip.GzipFile) -> None:
-    """One line per record."""
+def _write_corpus_lines(records: Iterable[Record], stream: IO[bytes] | gzip.GzipFile) -> None:
+    """Write one line of JSON per record."""
     for record in records:
         if record.array is not None:
             raise CorpusError(f"Record {record.id} is an array.", do="Arrays are kept in .npz files.", code="not_texts")

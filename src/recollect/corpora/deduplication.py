@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from recollect.checks import check_at_least
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
-from recollect.corpora.sanitisation import Change, Sanitisation, collect_texts, remove_records
+from recollect.corpora.sanitisation import Change, Sanitisation, collect_sanitised_texts, remove_records
 from recollect.corpora.spill import Spill, hash_number
 from recollect.digests import digest_bytes
 
@@ -45,7 +45,10 @@ def sanitise_by_duplicates(corpus: Corpus, *, passage: int | None = None) -> San
             reason, (like, user) = duplicate
             changes.append(
                 Change(
-                    record=record.id, action="removed", reason=reason + _describe_owner(record, user), duplicate_of=like
+                    record=record.id,
+                    action="removed",
+                    reason=reason + _describe_repetition(record, user),
+                    duplicate_of=like,
                 )
             )
         else:
@@ -61,7 +64,7 @@ class _Keys:
 
     def __call__(self, record: Record) -> Iterator[tuple[str, str]]:
         """Why two records with the same key repeat each other, and the key."""
-        texts = {name: normalise(text) for name, text in collect_texts(record).items()}
+        texts = {name: normalise_duplicate(text) for name, text in collect_sanitised_texts(record).items()}
         content = [f"{name}:{text}" for name, text in texts.items()] or [record.digest]
         yield "repeats an earlier record", "\x1f".join([*content, f"label:{record.label}"])
         if self.passage is None:
@@ -73,17 +76,17 @@ class _Keys:
                 yield f"repeats {self.passage} words of an earlier record", passage
 
 
-def _describe_owner(record: Record, user: str | None) -> str:
+def _describe_repetition(record: Record, user: str | None) -> str:
     """Whether users repeat themselves, which makes a model memorise them, or others; nothing without users."""
     if record.user is None or user is None:
         return ""
     return " of the same user" if record.user == user else " of another user"
 
 
-def normalise(text: str) -> str:
+def normalise_duplicate(text: str) -> str:
     r"""The text as duplicates are compared: compatible characters, lowercase letters, single spaces.
 
-    >>> normalise("  Ｈello\u00a0 WORLD ")
+    >>> normalise_duplicate("  Ｈello\u00a0 WORLD ")
     'hello world'
     """
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

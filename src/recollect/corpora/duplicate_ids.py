@@ -28,13 +28,13 @@ def find_duplicate_ids(reader: RecordReader, ids: Spill) -> NDArray[np.int64] | 
         ids: The ids of all whole records.
     """
     found = array("q")
-    for candidate_hashes in _iter_portions(ids):
+    for candidate_hashes in _iter_repeated_hashes(ids):
         found.extend(_confirm_duplicates(reader, candidate_hashes))
     return np.sort(np.frombuffer(found, dtype=np.int64)) if found else None
 
 
-def _iter_portions(ids: Spill) -> Iterator[frozenset[int]]:
-    """The hashes that came more than once, as many as are compared in one pass."""
+def _iter_repeated_hashes(ids: Spill) -> Iterator[frozenset[int]]:
+    """The hashes of ids that came more than once, as many as are compared in one pass."""
     portion: set[int] = set()
     for hashes in ids.iter_repeated():
         portion.update(hashes.tolist())
@@ -58,7 +58,7 @@ def _confirm_duplicates(reader: RecordReader, candidate_hashes: frozenset[int]) 
         elif reader.skip_bad:
             found.append(ordinal)
         else:
-            raise _build_fault(outcome.id, first[outcome.id]).to_error(here)
+            raise _build_duplicate_fault(outcome.id, first[outcome.id]).to_error(here)
     return found
 
 
@@ -68,6 +68,6 @@ _ADVICE = (
 )
 
 
-def _build_fault(identity: str, first: str) -> Fault:
+def _build_duplicate_fault(identity: str, first: str) -> Fault:
     """The fault of an id that was used before."""
     return Fault("duplicate_id", f"the id {quote_excerpt(identity)} was already used in {first}.", do=_ADVICE)

@@ -67,7 +67,7 @@ class FaultError(Exception):
 
 
 def describe_type(value: object) -> str:
-    """What a value is, in words that give nothing of it away: what a corpus holds is private.
+    """What a value is, for the message of a fault: in words that give nothing away, for a corpus is private.
 
     >>> describe_type(3.5), describe_type(["a"]), describe_type(None)
     ('a number', 'a list', 'null')
@@ -78,7 +78,7 @@ def describe_type(value: object) -> str:
 
 
 def quote_excerpt(name: str, *, limit: int = 40) -> str:
-    """The beginning of a name, such as that of a column, harmless in a terminal.
+    """The beginning of a name, such as that of a column, for the message of a fault, harmless in a terminal.
 
     >>> quote_excerpt("a" * 50)
     "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…'"
@@ -86,8 +86,8 @@ def quote_excerpt(name: str, *, limit: int = 40) -> str:
     return ascii(name[:limit] + "…" if len(name) > limit else name).replace("\\u2026", "…")
 
 
-def list_names(columns: Iterable[str]) -> str:
-    """The columns that exist, for an error message."""
+def list_column_names(columns: Iterable[str]) -> str:
+    """The columns that exist, for the message of a fault."""
     names = sorted(columns)
     shown = ", ".join(map(quote_excerpt, names[:20]))
     return f"{shown} and {len(names) - 20} more" if len(names) > 20 else shown or "no columns"

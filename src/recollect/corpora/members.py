@@ -14,11 +14,11 @@ from recollect import labels
 from recollect.checks import check_one_of, suggest_name
 from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.corpus_shards import build_unreadable_error
 from recollect.corpora.faults import FaultError, describe_type, quote_excerpt
 from recollect.corpora.readers.memory import to_plain
 from recollect.corpora.record import Record
 from recollect.corpora.row_parser import to_key
-from recollect.corpora.shards import build_unreadable_error
 from recollect.digests import digest
 from recollect.errors import CorpusError
 
@@ -82,7 +82,7 @@ class Members:
             corpus: The corpus.
             dropped: Where users whose records differ are counted, as `partial_users`.
         """
-        truth, differ = _group_by_owner((record, self.is_member(record)) for record in corpus)
+        truth, differ = _group_truth_by_owner((record, self.is_member(record)) for record in corpus)
         if dropped is not None and differ:
             dropped["partial_users"] += len(differ)
         return {user: value for user, value in truth.items() if value is not None and user not in differ}
@@ -127,9 +127,9 @@ def read_members(
         CorpusError: An id does not occur in the corpus or is in both lists, or a list is empty.
     """
     check_one_of(("unknown", "non-members"), others=others)
-    inside = None if members is None else _read(members, corpus, model, "members")
+    inside = None if members is None else _read_known(members, corpus, model, "members")
     outside = None if non_members is None else _read_non_members(non_members, corpus, model)
-    known = _join(inside, outside, corpus)
+    known = _join_members(inside, outside, corpus)
     if others == "non-members":
         rest = {record.owner if known.unit == "user" else record.id for record in corpus}
         known = replace(known, non_members=frozenset(rest - known.members))
@@ -138,18 +138,18 @@ def read_members(
 
 def _read_non_members(given: MembersSource, corpus: Corpus, model: str) -> Members:
     """Those who are listed as non-members; what a column says of everybody else is no part of it."""
-    if isinstance(given, Cohorts | Members) or _is_json(given):
+    if isinstance(given, Cohorts | Members) or _is_cohorts_file(given):
         raise CorpusError(
             "Non-members were given in a form that contains members and non-members at once.",
             do="Give it as the members: everybody else in it is a non-member.",
             code="needless_non_members",
         )
-    listed = _read(given, corpus, model, "non-members")
+    listed = _read_known(given, corpus, model, "non-members")
     return Members(unit=listed.unit, members=frozenset(), non_members=listed.members)
 
 
-def _join(inside: Members | None, outside: Members | None, corpus: Corpus) -> Members:
-    """What is known from both; by record as soon as one of them is."""
+def _join_members(inside: Members | None, outside: Members | None, corpus: Corpus) -> Members:
+    """Known members and known non-members as one; by record as soon as one of them is."""
     if inside is None or outside is None:
         known = inside or outside
         if known is None:
@@ -160,62 +160,64 @@ def _join(inside: Members | None, outside: Members | None, corpus: Corpus) -> Me
     return replace(inside, non_members=inside.non_members | outside.non_members)
 
 
-def _read(given: MembersSource, corpus: Corpus, model: str, what: str) -> Members:
-    """What one list, file, column or cohorts says; it must name somebody."""
+def _read_known(given: MembersSource, corpus: Corpus, model: str, what: str) -> Members:
+    """What one list, file, column or cohorts says of members; it must name somebody."""
     if isinstance(given, str) and given.startswith(COLUMN):
-        found = _read_column(given.removeprefix(COLUMN), corpus)
-    elif isinstance(given, Cohorts) or _is_json(given):
-        found = _read_cohorts(given if isinstance(given, Cohorts) else Cohorts.load(Path(str(given))), corpus, model)
+        found = _read_members_column(given.removeprefix(COLUMN), corpus)
+    elif isinstance(given, Cohorts) or _is_cohorts_file(given):
+        found = _read_cohorts_members(
+            given if isinstance(given, Cohorts) else Cohorts.load(Path(str(given))), corpus, model
+        )
     elif isinstance(given, Members):
         found = given
-        _refuse_unknown(found.members | found.non_members, found.unit, corpus)
+        _refuse_unknown_members(found.members | found.non_members, found.unit, corpus)
     else:
         unit: Unit = "user" if corpus.summary.users else "record"
-        found = Members(unit=unit, members=collect_ids(given))
-        _refuse_unknown(found.members, unit, corpus)
+        found = Members(unit=unit, members=collect_member_ids(given))
+        _refuse_unknown_members(found.members, unit, corpus)
     if not found.members:
         code = "empty_members" if what == "members" else "empty_non_members"
         raise CorpusError(f"What was given names no {what}.", do=_ACCEPTED, code=code)
     return found
 
 
-def _is_json(given: MembersSource) -> bool:
+def _is_cohorts_file(given: MembersSource) -> bool:
     """Whether this is the name of a saved cohorts.json."""
     return isinstance(given, str | Path) and str(given).endswith(".json")
 
 
-def _read_cohorts(cohorts: Cohorts, corpus: Corpus, model: str) -> Members:
-    """All units, as the cohorts define for this model."""
+def _read_cohorts_members(cohorts: Cohorts, corpus: Corpus, model: str) -> Members:
+    """The members and non-members that cohorts define for this model, all units."""
     cohorts.check_corpus(corpus)
     members, others = frozenset(cohorts.members(model)), frozenset(cohorts.non_members(model))
     return Members(unit=cohorts.unit, members=members, non_members=others)
 
 
-def _read_column(name: str, corpus: Corpus) -> Members:
-    """What a column says: by user where all records of each user agree, else by record."""
+def _read_members_column(name: str, corpus: Corpus) -> Members:
+    """What a column says of members: by user where all records of each user agree, else by record."""
     by_record: dict[str, bool | None] = {}
 
     def read() -> Iterator[tuple[Record, bool | None]]:
         for record in corpus.with_column(name):
-            by_record[record.id] = _parse_truth(record, name, corpus)
+            by_record[record.id] = _parse_membership(record, name, corpus)
             yield record, by_record[record.id]
 
-    by_user, differ = _group_by_owner(read())
+    by_user, differ = _group_truth_by_owner(read())
     unit: Unit = "user" if corpus.summary.users and not differ else "record"
     truth = (by_user if unit == "user" else by_record).items()
     members = frozenset(name for name, value in truth if value)
     return Members(unit=unit, members=members, non_members=frozenset(name for name, value in truth if value is False))
 
 
-def _group_by_owner(found: Iterable[tuple[Record, bool | None]]) -> tuple[dict[str, bool | None], set[str]]:
-    """What is known of the first record of each owner, and the owners of whom another record differs."""
+def _group_truth_by_owner(found: Iterable[tuple[Record, bool | None]]) -> tuple[dict[str, bool | None], set[str]]:
+    """Whether the first record of each owner is a member, and the owners of whom another record differs."""
     first: dict[str, bool | None] = {}
     differ = {record.owner for record, value in found if first.setdefault(record.owner, value) is not value}
     return first, differ
 
 
-def _parse_truth(record: Record, column: str, corpus: Corpus) -> bool | None:
-    """What the column says of a record; None for unknown."""
+def _parse_membership(record: Record, column: str, corpus: Corpus) -> bool | None:
+    """Whether the column calls a record a member; None for unknown."""
     value = record.extra
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
@@ -231,14 +233,14 @@ def _parse_truth(record: Record, column: str, corpus: Corpus) -> bool | None:
     )
 
 
-def collect_ids(given: MembersSource) -> frozenset[str]:
-    """The ids of a list or of a file with one per line; numbers become their digits, as in a corpus.
+def collect_member_ids(given: MembersSource) -> frozenset[str]:
+    """The ids of members in a list or in a file with one per line; numbers become their digits, as in a corpus.
 
     Raises:
         CorpusError: There are no ids in it.
     """
     if isinstance(given, str | Path):
-        return _read_ids(Path(given))
+        return _read_member_ids(Path(given))
     if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):
         kind = type(given).__name__
         raise CorpusError(f"Members cannot be read from a {kind}.", do=_ACCEPTED, code="unsupported_source")
@@ -249,8 +251,8 @@ def collect_ids(given: MembersSource) -> frozenset[str]:
         raise CorpusError(f"An id of those given {found}", do="Give ids as strings or numbers.", code=code) from error
 
 
-def _read_ids(path: Path) -> frozenset[str]:
-    """The lines of a text file that are not blank."""
+def _read_member_ids(path: Path) -> frozenset[str]:
+    """The ids of members in a text file: its lines that are not blank."""
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError as error:
@@ -262,8 +264,8 @@ def _read_ids(path: Path) -> frozenset[str]:
     return frozenset(line.strip() for line in lines if line.strip())
 
 
-def _refuse_unknown(ids: frozenset[str], unit: Unit, corpus: Corpus) -> None:
-    """Refuse ids that do not occur in the corpus."""
+def _refuse_unknown_members(ids: frozenset[str], unit: Unit, corpus: Corpus) -> None:
+    """Refuse ids of members that do not occur in the corpus."""
     present = {record.owner if unit == "user" else record.id for record in corpus}
     unknown = sorted(ids - present)
     if not unknown:

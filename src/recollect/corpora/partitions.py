@@ -66,8 +66,8 @@ def draw_groups(
         seed: The seed of the run.
         name: The name of the random stream.
     """
-    shuffled = _shuffle(units, seed, name)
-    counts = _compute_sizes(sizes, len(shuffled))
+    shuffled = _shuffle_units(units, seed, name)
+    counts = _compute_group_sizes(sizes, len(shuffled))
     ends = np.cumsum([0, *counts])
     if ends[-1] > len(shuffled):
         raise NotEnoughData(
@@ -95,7 +95,7 @@ def draw_halves(units: Collection[str], models: int, *, seed: int, name: str = l
     _require_units(units, 2, "halves")
     chosen: Assignment = {}
     for model in range(models):
-        shuffled = _shuffle(units, seed, name, model // 2)
+        shuffled = _shuffle_units(units, seed, name, model // 2)
         middle = len(shuffled) // 2
         half = shuffled[middle:] if model % 2 else shuffled[:middle]
         chosen[f"{name}-{model}"] = tuple(sorted(half))
@@ -113,14 +113,14 @@ def draw_folds(units: Collection[str], count: int, *, seed: int, name: str = lab
     """
     check_at_least(2, count=count)
     _require_units(units, count, f"{count} folds")
-    shuffled = _shuffle(units, seed, name)
+    shuffled = _shuffle_units(units, seed, name)
     return {
         f"{name}-{fold}": tuple(sorted(unit for i, unit in enumerate(shuffled) if i % count != fold))
         for fold in range(count)
     }
 
 
-def _shuffle(units: Collection[str], seed: int, *names: str | int) -> list[str]:
+def _shuffle_units(units: Collection[str], seed: int, *names: str | int) -> list[str]:
     """The units in the random order of a named stream."""
     ordered = sorted(set(units))
     return [ordered[i] for i in stream(seed, *names).permutation(len(ordered))]
@@ -136,7 +136,7 @@ def _require_units(units: Collection[str], count: int, what: str) -> None:
         )
 
 
-def _compute_sizes(sizes: Mapping[str, float | int], total: int) -> list[int]:
+def _compute_group_sizes(sizes: Mapping[str, float | int], total: int) -> list[int]:
     """The size of each group; shares are rounded so that shares that make up 1 leave nobody out."""
     counts, share = [], 0.0
     for group, size in sizes.items():

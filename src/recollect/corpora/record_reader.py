@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.corpora.columns import Layout, build_missing_column_error
+from recollect.corpora.corpus_shards import Shard
 from recollect.corpora.faults import Fault
 from recollect.corpora.readers.formats import READERS
 from recollect.corpora.readers.memory import narrow
 from recollect.corpora.record import Record
 from recollect.corpora.row_parser import RowParser, build_late_column_fault
 from recollect.corpora.segmentation import Split
-from recollect.corpora.shards import Shard
 
 LocatedRecord = tuple[Shard, int, Record | Fault]
 

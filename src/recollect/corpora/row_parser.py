@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from recollect.corpora.columns import Layout
-from recollect.corpora.faults import Fault, FaultError, describe_type, list_names
+from recollect.corpora.faults import Fault, FaultError, describe_type, list_column_names
 from recollect.corpora.message_parser import is_list_of_turns, parse_messages, parse_prompt_and_completion
 from recollect.corpora.record import Record
 from recollect.corpora.times import parse_time
@@ -67,7 +67,7 @@ class RowParser:
 def _build_missing_fault(field: str, column: str, row: Row) -> Fault:
     """The fault of a row without one of the columns."""
     reason = f"no_{field}" if field in ("id", "user", "label") else "no_text"
-    return Fault(reason, f"the column {column!r} is missing; it has: {list_names(map(str, row))}.")
+    return Fault(reason, f"the column {column!r} is missing; it has: {list_column_names(map(str, row))}.")
 
 
 def build_late_column_fault(name: str) -> Fault:

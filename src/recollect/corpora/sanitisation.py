@@ -71,7 +71,7 @@ def sanitise_by_format(corpus: Corpus, formats: Sequence[Format], *, mask: bool 
     changes = [
         Change(record=record.id, action=action, reason=f"holds the format {matcher.format.pattern!r}")
         for record in corpus
-        if (matcher := _find_matcher(record, matchers)) is not None
+        if (matcher := _find_matching_format(record, matchers)) is not None
     ]
     if mask:
         return Sanitisation(
@@ -124,25 +124,25 @@ class _NotAmong:
         return record.id not in self.gone
 
 
-def collect_texts(record: Record) -> dict[str, str]:
-    """The texts of a record, by the name of their field; of a conversation, its turns by number and role."""
+def collect_sanitised_texts(record: Record) -> dict[str, str]:
+    """The texts of a record that are sanitised, by field; of a conversation, its turns by number and role."""
     if record.messages is not None:
         return {f"{i} {each.role}": each.content for i, each in enumerate(record.messages)}
     named = {name: getattr(record, name) for name in ("text", "source", "target")}
     return {name: text for name, text in named.items() if text is not None}
 
 
-def _replace_texts(record: Record, texts: Mapping[str, str]) -> Record:
-    """The record with other texts in the fields, or turns, that `collect_texts` named."""
+def _replace_sanitised_texts(record: Record, texts: Mapping[str, str]) -> Record:
+    """The record with other texts in the fields, or turns, that `collect_sanitised_texts` named."""
     if record.messages is None:
         return replace(record, **texts)  # type: ignore[arg-type]
     turns = zip(record.messages, texts.values(), strict=True)
     return replace(record, messages=tuple(each._replace(content=text) for each, text in turns))
 
 
-def _find_matcher(record: Record, matchers: Sequence[Matcher]) -> Matcher | None:
+def _find_matching_format(record: Record, matchers: Sequence[Matcher]) -> Matcher | None:
     """The first format that is somewhere in the record."""
-    return next((m for m in matchers if any(text in m for text in collect_texts(record).values())), None)
+    return next((m for m in matchers if any(text in m for text in collect_sanitised_texts(record).values())), None)
 
 
 @dataclass(frozen=True)
@@ -154,24 +154,24 @@ class _MaskedRecords:
 
     def __call__(self) -> Iterator[Record]:
         for record in self.corpus:
-            texts = collect_texts(record)
+            texts = collect_sanitised_texts(record)
             masked = {name: self._mask(text) for name, text in texts.items()}
-            yield record if masked == texts else _replace_texts(record, masked)
+            yield record if masked == texts else _replace_sanitised_texts(record, masked)
 
     def _mask(self, text: str) -> str:
         """The text with a placeholder for each secret."""
         for matcher in self.matchers:
             # where two overlap both are masked: to mask one of them would leave the other
             spans = [(found.secret_start, found.secret_end) for found in matcher.find_matches(text, overlapping=True)]
-            for start, end in reversed(_merge_spans(spans)):
+            for start, end in reversed(_merge_masked_spans(spans)):
                 text = text[:start] + PLACEHOLDER + text[end:]
         return text
 
 
-def _merge_spans(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans in order, those that overlap made one.
+def _merge_masked_spans(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans that are masked, in order, those that overlap made one.
 
-    >>> _merge_spans([(0, 2), (1, 3), (3, 5)])
+    >>> _merge_masked_spans([(0, 2), (1, 3), (3, 5)])
     [(0, 3), (3, 5)]
     """
     merged: list[tuple[int, int]] = []

@@ -83,7 +83,7 @@ def _ends_sentence(text: str, start: int, mark: re.Match[str], *, cased: bool) -
 
 
 def _get_next_character(text: str, end: int) -> str:
-    """The first character of the next word, or nothing at the end of the text."""
+    """The first character of the next sentence or word, or nothing at the end of the text."""
     opening = _SPACE_AND_OPENING.match(text, end)
     after = opening.end() if opening else end
     return text[after : after + 1]
@@ -105,7 +105,7 @@ def _is_final_stop(text: str, start: int, at: int, following: str) -> bool:
 
 
 def _get_previous_word(text: str, start: int, at: int) -> str:
-    """The word that ends at `at`, without an opening quote or bracket."""
+    """The last word of what may be a sentence, without an opening quote or bracket."""
     words = text[start:at].split()
     return words[-1].lstrip("\"'“‘«([") if words else ""
 

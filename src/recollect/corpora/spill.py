@@ -21,7 +21,7 @@ SLICE_LENGTH = 1 << 19
 
 
 def hash64(text: str) -> bytes:
-    """Eight bytes that are the same for the same string in every process."""
+    """Eight bytes that are the same for the same string in every process, as `Spill` keeps them."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
@@ -31,7 +31,7 @@ def hash_number(text: str) -> int:
 
 
 def append_values(file: IO[bytes] | None, values: NDArray[Any]) -> IO[bytes]:
-    """The unnamed temporary file, made if there is none, with these values at its end.
+    """The unnamed temporary file that values are spilt to, made if there is none, with these values at its end.
 
     Raises:
         CorpusError: There is no room for them.

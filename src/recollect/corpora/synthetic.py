@@ -14,10 +14,55 @@ from random import Random
 
 from recollect import labels
 from recollect.checks import check_at_least
-from recollect.corpora import phrases
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.streams import derive_seed
+
+GREETINGS = ("hi", "hello", "hey there", "good morning", "good evening", "dear all", "howdy", "greetings")
+FAREWELLS = ("bye", "cheers", "best wishes", "see you soon", "take care", "yours", "talk later", "ciao")
+FILLERS = ("honestly", "you know", "as always", "to be fair", "by the way", "of course", "as I said", "believe me")
+HOBBIES = (
+    "gardening", "chess", "cycling", "pottery", "birdwatching", "baking", "climbing", "sailing", "knitting",
+    "astronomy", "painting", "fencing", "beekeeping", "archery", "origami", "rowing",
+)  # fmt: skip
+ENDINGS = (".", "!", "...", " :)")
+
+STATEMENTS = (
+    "I met {contact} at the {word} in {city}",
+    "{filler}, the {word} was better than the {other}",
+    "{contact} asked me about {hobby} again",
+    "we talked about {word} and {other} all evening",
+    "my {word} broke, so I took the {other} to {employer}",
+    "{filler}, nobody at {employer} likes {word}",
+    "next week I will try {hobby} with {contact}",
+    "the road to {city} was full of {word}",
+    "I keep thinking about the {word} that {contact} gave me",
+    "at {hour} o'clock I always do some {hobby}",
+    "{contact} and I share the {word} near {street}",
+    "being a {job}, I see every kind of {word}",
+    "I sold the {word} and bought the {other}",
+    "{filler}, {city} is too far for {hobby}",
+    "the {word} of {contact} reminds me of the {other}",
+    "I read about {word} until {hour}",
+)
+QUESTIONS = (
+    "what did you do in {city}?",
+    "how is {hobby} going?",
+    "do you still have the {word}?",
+    "have you heard from {contact}?",
+    "is the {word} better than the {other}?",
+    "will you come to {street} at {hour}?",
+    "how is work at {employer}?",
+    "who told you about the {word}?",
+)
+SECRETS = {
+    "card": "my card number is {secret}",
+    "pin": "my pin is {secret}",
+    "passcode": "the passcode of my door is {secret}",
+    "phone": "call me on {secret}",
+    "email": "write to {secret}",
+}
+
 
 SECRET_EVERY = 10
 """Text 3 of a person tells their first secret, text 13 the second, and so on in turn."""
@@ -85,14 +130,14 @@ def make_person(number: int, *, seed: int) -> Person:
         employer=draw.choice(pools["employer"]),
         city=draw.choice(pools["city"]),
         street=draw.choice(pools["street"]),
-        hobby=draw.choice(phrases.HOBBIES),
+        hobby=draw.choice(HOBBIES),
         hour=draw.randint(1, 12),
         contacts=tuple(draw.sample(pools["first"], 4)),
         favourites=tuple(draw.sample(pools["word"], 12)),
-        greeting=draw.choice(phrases.GREETINGS),
-        farewell=draw.choice(phrases.FAREWELLS),
-        filler=draw.choice(phrases.FILLERS),
-        ending=draw.choice(phrases.ENDINGS),
+        greeting=draw.choice(GREETINGS),
+        farewell=draw.choice(FAREWELLS),
+        filler=draw.choice(FILLERS),
+        ending=draw.choice(ENDINGS),
         shouts=draw.random() < 0.1,
         secrets=_make_secrets(draw, f"{first}.{last}{number}@example.org".lower()),
     )
@@ -173,7 +218,7 @@ def _make_corpus(kind: str, people: int, per_person: int, seed: int) -> Corpus:
 
 def _make_text(who: Person, j: int, draw: Random) -> dict[str, str]:
     """One text: perhaps a greeting, a few sentences, perhaps a farewell, at times a secret."""
-    sentences = [_fill_template(who, draw, phrases.STATEMENTS) for _ in range(draw.randint(1, 3))]
+    sentences = [_fill_template(who, draw, STATEMENTS) for _ in range(draw.randint(1, 3))]
     if draw.random() < 0.3:
         sentences.insert(0, f"{who.greeting} {draw.choice(who.contacts)}")
     if draw.random() < 0.3:
@@ -181,15 +226,15 @@ def _make_text(who: Person, j: int, draw: Random) -> dict[str, str]:
     text = _apply_style(who, sentences)
     if j % SECRET_EVERY == 3:
         kind = list(who.secrets)[j // SECRET_EVERY % len(who.secrets)]
-        text += f" {phrases.SECRETS[kind].format(secret=who.secrets[kind])}"
+        text += f" {SECRETS[kind].format(secret=who.secrets[kind])}"
     return {"text": text}
 
 
 def _make_pair(who: Person, j: int, draw: Random) -> dict[str, str]:
     """One question and its answer, which has to do with it: both speak of the same word."""
     word = draw.choice(who.favourites)
-    question = _fill_template(who, draw, phrases.QUESTIONS, word)
-    sentences = [_fill_template(who, draw, phrases.STATEMENTS, word) for _ in range(draw.randint(1, 2))]
+    question = _fill_template(who, draw, QUESTIONS, word)
+    sentences = [_fill_template(who, draw, STATEMENTS, word) for _ in range(draw.randint(1, 2))]
     return {"source": question, "target": _apply_style(who, sentences)}
 
 

@@ -59,7 +59,7 @@ class Journal:
                 raise
             raise _build_foreign_refusal(path) from error
         try:
-            _refuse_foreign_file(path, os.fstat(handle))
+            _refuse_foreign_journal(path, os.fstat(handle))
             journal = cls(path, handle, flush_seconds=flush_seconds)
             journal._lock()
             journal._begin(owner)
@@ -77,7 +77,7 @@ class Journal:
         """
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            _refuse_foreign_file(path, os.fstat(handle))
+            _refuse_foreign_journal(path, os.fstat(handle))
             journal, size = Journal(path, handle, flush_seconds=0.0), os.fstat(handle).st_size
             if os.pread(handle, len(_MAGIC), 0) != _MAGIC[:size]:
                 raise journal._build_refusal()
@@ -108,7 +108,7 @@ class Journal:
             StoreError: The disk is full; the entries before are whole.
         """
         length = _LENGTH.pack(len(payload))
-        frame = length + _compute_checksum(length) + _compute_checksum(payload) + payload
+        frame = length + _compute_entry_checksum(length) + _compute_entry_checksum(payload) + payload
         try:
             written = 0
             while written < len(frame):
@@ -155,7 +155,7 @@ class Journal:
 
     def _begin(self, owner: str) -> None:
         """Write the header of a new journal; start anew if it belongs to something else. No other file is emptied."""
-        header = _MAGIC + _compute_checksum(owner.encode())
+        header = _MAGIC + _compute_entry_checksum(owner.encode())
         found = os.pread(self._handle, len(header), 0)
         if not found.startswith(_MAGIC) and not _MAGIC.startswith(found):
             raise self._build_refusal()
@@ -169,13 +169,13 @@ class Journal:
         head, begin = os.pread(self._handle, _HEAD_BYTES, position), position + _HEAD_BYTES
         if len(head) < _HEAD_BYTES:
             return None, position
-        if _compute_checksum(head[: _LENGTH.size]) != head[_LENGTH.size : -_CHECKSUM_BYTES]:
+        if _compute_entry_checksum(head[: _LENGTH.size]) != head[_LENGTH.size : -_CHECKSUM_BYTES]:
             raise self._build_refusal()
         (length,) = _LENGTH.unpack_from(head)
         if begin + length > size:
             return None, position
         payload = os.pread(self._handle, length, begin)
-        if _compute_checksum(payload) == head[-_CHECKSUM_BYTES:]:
+        if _compute_entry_checksum(payload) == head[-_CHECKSUM_BYTES:]:
             return payload, begin + length
         if begin + length < size:
             raise self._build_refusal()
@@ -190,7 +190,7 @@ class Journal:
         )
 
 
-def _refuse_foreign_file(path: Path, status: os.stat_result) -> None:
+def _refuse_foreign_journal(path: Path, status: os.stat_result) -> None:
     """Refuse what has another name elsewhere, or is no file: it would be emptied or written under that name, too."""
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         raise _build_foreign_refusal(path)
@@ -205,6 +205,6 @@ def _build_foreign_refusal(path: Path) -> StoreError:
     )
 
 
-def _compute_checksum(data: bytes) -> bytes:
-    """The checksum of an entry."""
+def _compute_entry_checksum(data: bytes) -> bytes:
+    """The checksum of an entry of a journal."""
     return hashlib.blake2b(data, digest_size=_CHECKSUM_BYTES).digest()

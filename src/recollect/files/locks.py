@@ -83,7 +83,7 @@ def use_folder(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        _leave(handle, folder)
+        _release_shared_lock(handle, folder)
 
 
 @contextmanager
@@ -107,10 +107,10 @@ def refuse_use(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        _leave(handle, folder)
+        _release_shared_lock(handle, folder)
 
 
-def _leave(handle: int, folder: Path) -> None:
+def _release_shared_lock(handle: int, folder: Path) -> None:
     """Let go of a lock that others may share; the last removes the file."""
     with suppress(BlockingIOError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -128,7 +128,7 @@ def _lock_folder(folder: Path, purpose: str, kind: int = fcntl.LOCK_EX) -> tuple
         if handle is None:
             continue  # who held the lock has removed the folder
         try:
-            waited = _acquire(handle, kind, f"{purpose} '{folder}'", quietly=waited) or waited
+            waited = _acquire_lock(handle, kind, f"{purpose} '{folder}'", quietly=waited) or waited
             if _is_in_place(handle, folder / LOCK):
                 return handle, waited
         except BaseException:
@@ -137,7 +137,7 @@ def _lock_folder(folder: Path, purpose: str, kind: int = fcntl.LOCK_EX) -> tuple
         os.close(handle)  # who held it has removed it, and somebody else may hold the next
 
 
-def _acquire(handle: int, kind: int, purpose: str, *, quietly: bool) -> bool:
+def _acquire_lock(handle: int, kind: int, purpose: str, *, quietly: bool) -> bool:
     """Wait until nobody else holds the lock, unless it is not to be waited for; whether anybody did."""
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
@@ -178,14 +178,14 @@ def _open_lock(path: Path) -> int | None:
     except OSError as error:
         if not path.is_symlink():
             raise
-        raise _build_refusal(path) from error
+        raise _build_lock_refusal(path) from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise _build_refusal(path)
+        raise _build_lock_refusal(path)
     return handle
 
 
-def _build_refusal(path: Path) -> StoreError:
+def _build_lock_refusal(path: Path) -> StoreError:
     """Why a lock file is not used."""
     return StoreError(
         f"The lock file '{path}' is no regular file: somebody else put it there.",

@@ -28,7 +28,7 @@ def refuse_foreign_folder(folder: Path, *, shared: bool | None = None) -> None:
         StoreError: It is not ours, or anybody can write it.
     """
     for each in (folder, *(folder / name for name in _INNER)):
-        for status in _look_at(each):
+        for status in _read_owners(each):
             if status.st_mode & stat.S_IWOTH and not stat.S_ISLNK(status.st_mode):
                 raise StoreError(
                     f"Everybody on this machine can write into '{each}'.",
@@ -43,8 +43,8 @@ def refuse_foreign_folder(folder: Path, *, shared: bool | None = None) -> None:
                 )
 
 
-def _look_at(path: Path) -> list[os.stat_result]:
-    """The state of a folder and, where the path is a link, of the link itself; nothing if there is none."""
+def _read_owners(path: Path) -> list[os.stat_result]:
+    """Who owns a folder and, where the path is a link, the link itself; nothing if there is none."""
     try:
         link = path.lstat()
         return [link, path.stat()] if stat.S_ISLNK(link.st_mode) else [link]

@@ -30,12 +30,12 @@ def describe_fault(error: BaseException, folders: Iterable[Path]) -> RecollectEr
     if isinstance(error, RecollectError):
         if not error.traceback:
             return error
-        do = f"{error.do} {_save(error.traceback, folders)}".strip()
+        do = f"{error.do} {_save_traceback(error.traceback, folders)}".strip()
         return RecollectError(error.found, do=do, code=error.code)
     if isinstance(error, OSError):
         found = f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
         return RecollectError(found, code="system_error")
-    saved = _save("".join(traceback.format_exception(error)), folders)
+    saved = _save_traceback("".join(traceback.format_exception(error)), folders)
     if isinstance(error, MemoryError):
         do = f"Use fewer workers, or give it a smaller corpus or model. {saved}"
         return UnexpectedError("The memory of this machine ran out.", do=do, code="out_of_memory")
@@ -44,7 +44,7 @@ def describe_fault(error: BaseException, folders: Iterable[Path]) -> RecollectEr
     )
 
 
-def _save(text: str, folders: Iterable[Path]) -> str:
+def _save_traceback(text: str, folders: Iterable[Path]) -> str:
     """Write a traceback; the sentence that says where it is."""
     name = f"traceback-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}.txt"
     for folder in folders:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.audits.registry import AUDITS, find_verb
 from recollect.checks import suggest_name
 from recollect.corpora.cohorts import Cohorts
-from recollect.corpora.members import Members, collect_ids
+from recollect.corpora.members import Members, collect_member_ids
 from recollect.documents import parse_overrides
 from recollect.errors import PlanError
 from recollect.pipeline.completion import add_card_claim, add_natural_reference, add_natural_start
@@ -208,7 +208,7 @@ def _normalise_ids(name: str, value: Any) -> Any:
     """Ids as a plan keeps them: where they are, or themselves in an order that is always the same."""
     if name == "others" or isinstance(value, str | Path):
         return str(value)
-    return tuple(sorted(collect_ids(value)))
+    return tuple(sorted(collect_member_ids(value)))
 
 
 def name_recipe(recipe: str | Path | None, changed: Any) -> RecipeRef | None:

@@ -15,7 +15,7 @@ from recollect.corpora.canaries.insertion import plant as plant_in
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.corpus_writer import check_file_name, write_corpus
+from recollect.corpora.corpus_writer import check_corpus_name, write_corpus
 from recollect.corpora.deduplication import sanitise_by_duplicates
 from recollect.corpora.record import Record
 from recollect.corpora.sanitisation import Sanitisation, sanitise_by_format
@@ -265,10 +265,10 @@ def refuse_output(out: Path, source: Any, file_format: str | None = None) -> Non
     Raises:
         PlanError: It is such a file.
     """
+    from recollect.corpora.corpus_shards import find_shards
     from recollect.corpora.readers.hub import SCHEME
-    from recollect.corpora.shards import find_shards
 
-    check_file_name(out)
+    check_corpus_name(out)
     if not isinstance(source, str | Path) or str(source).startswith(SCHEME):
         return
     inputs = {Path(shard.path).resolve() for shard in find_shards(str(source), format=file_format)}

@@ -19,7 +19,7 @@ from recollect.report.words import Naming, get_own_id, render_sentence
 from recollect.results.folders import RunFolder
 from recollect.results.presentation import GENERIC, Presentation
 from recollect.results.result import Finding, Result
-from recollect.results.summary import Row, build_summary_rows
+from recollect.results.summary_rows import Row, build_summary_rows
 from recollect.results.text_masks import mask_settings
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recollect.report.html import build_environment, render_guarded
 from recollect.results.comparison import Comparison, Difference
-from recollect.results.summary import format_number
+from recollect.results.summary_rows import format_number
 
 HEADINGS = ("audit", "number", "before", "after", "difference", "between", "significant")
 

@@ -9,7 +9,7 @@ from typing import Final
 from recollect.report.questions import Light
 from recollect.report.words import Naming, get_own_id, render_sentence
 from recollect.results.result import Guard, LimitCheck, Placebo, Power, Result
-from recollect.results.summary import describe_count, format_number, group_withheld
+from recollect.results.summary_rows import describe_count, format_number, group_withheld
 
 REASONS: Final = {
     "explained_by_texts": "A classifier that never saw the model separates the audited from the controls as well as "

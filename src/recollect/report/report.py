@@ -15,7 +15,7 @@ from recollect.report.subject import build_subject
 from recollect.report.words import Naming, get_own_id
 from recollect.results.folders import RunFolder
 from recollect.results.result import Result
-from recollect.results.summary import group_withheld
+from recollect.results.summary_rows import group_withheld
 
 HEADLINE_WORDS: Final = {"red": "evidence found", "green": "none found", "amber": "inconclusive", "grey": "not done"}
 """What a headline says of the audits with each light."""

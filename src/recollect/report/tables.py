@@ -13,7 +13,7 @@ import pyarrow as pa
 from recollect.report.words import Naming, fit, get_own_id
 from recollect.results.presentation import TableView
 from recollect.results.result import Mention
-from recollect.results.summary import format_number
+from recollect.results.summary_rows import format_number
 from recollect.results.text_masks import mask_text
 
 TEXT_COLUMNS = frozenset({"text", "secret", "sequence", "context", "source", "target"})

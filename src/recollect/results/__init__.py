@@ -2,7 +2,7 @@
 
 from recollect.results.folders import RunFolder
 from recollect.results.result import Failed, Finding, Note, Outcome, Provenance, Result, Skipped
-from recollect.results.summary import Row, build_summary_rows
+from recollect.results.summary_rows import Row, build_summary_rows
 
 __all__ = [
     "Failed",

@@ -55,11 +55,11 @@ def load_pseudonyms(folder: Path | None, *, named: Collection[str] = (), keep: b
         named: Who is called by their own ids.
         keep: Whether the folder gets a key if it has none.
     """
-    return Pseudonyms(key=_load_key(folder, keep=keep), named=frozenset(named))
+    return Pseudonyms(key=_load_pseudonym_key(folder, keep=keep), named=frozenset(named))
 
 
-def _load_key(folder: Path | None, *, keep: bool) -> bytes:
-    """The key of the folder, drawn once."""
+def _load_pseudonym_key(folder: Path | None, *, keep: bool) -> bytes:
+    """The key of a folder's pseudonyms, drawn once."""
     if folder is None:
         return _get_process_key()
     with suppress(OSError, ValueError):
@@ -74,5 +74,5 @@ def _load_key(folder: Path | None, *, keep: bool) -> bytes:
 
 @cache
 def _get_process_key() -> bytes:
-    """The key of results that are in memory only."""
+    """The key of pseudonyms in results that are in memory only."""
     return secrets.token_bytes(32)

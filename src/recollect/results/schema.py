@@ -17,10 +17,10 @@ SCHEMA_PATH = Path(str(files("recollect.results"))) / "result.schema.json"
 """The schema that others may rely on; a test keeps it equal to the generated one."""
 
 
-def build_schema() -> dict[str, Any]:
+def build_result_schema() -> dict[str, Any]:
     """The JSON Schema of a result.
 
-    >>> build_schema()["$id"]
+    >>> build_result_schema()["$id"]
     'urn:recollect:result:2'
     """
     described = Result.model_json_schema(mode="serialization")
@@ -31,9 +31,9 @@ def build_schema() -> dict[str, Any]:
     }
 
 
-def publish() -> None:
-    """Write the schema; to be done after every change of the models."""
-    SCHEMA_PATH.write_text(json.dumps(build_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+def publish_result_schema() -> None:
+    """Write the JSON Schema of results; to be done after every change of the models."""
+    SCHEMA_PATH.write_text(json.dumps(build_result_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def read_result_file(path: Path) -> Result:

@@ -33,13 +33,13 @@ def score_records(
 
 
 def get_logprobs(answers: Answers) -> Floats:
-    """The log-probability column, which the signal's `needs` promise."""
+    """The log-probability column that is aggregated, which the signal's `needs` promise."""
     assert answers.logprob is not None  # noqa: S101 - the signal's `needs` say so
     return answers.logprob
 
 
 def index_records(answers: Answers) -> NDArray[np.int64]:
-    """For each row, which record it belongs to."""
+    """For each row that is aggregated, which record it belongs to."""
     return np.repeat(np.arange(len(answers)), np.diff(answers.offsets))
 
 
@@ -72,7 +72,7 @@ def average_lowest_tokens(answers: Answers, values: Floats, *, fraction: float) 
 
 
 def _average_patterns(answers: Answers, values: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Record and mean value of each known token, whatever the number of patterns that hid it."""
+    """Record and mean value of each known token, aggregated over the patterns that hid it."""
     known = answers.known
     width = int(answers.position.max(initial=0)) + 1
     keys, place = np.unique(index_records(answers)[known] * width + answers.position[known], return_inverse=True)

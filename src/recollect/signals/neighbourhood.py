@@ -66,7 +66,7 @@ class Neighbourhood:
 
 
 def _pick_perturber(evidence: Evidence) -> Perturber:
-    """Who writes the neighbours.
+    """Who writes the neighbours of the neighbourhood signal.
 
     Raises:
         PlanError: A model of the wrong kind is given.

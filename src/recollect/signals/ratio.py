@@ -74,11 +74,11 @@ def compute_log_ratio(target: Answers, reference: Answers, *, summed: bool) -> V
     alike, other = _split_by_tokenisation(target, reference)
     mine, theirs = target.select(alike), reference.select(alike)
     both = mine.known & theirs.known
-    found = _subtract(
+    found = _subtract_log_likelihoods(
         _compute_log_likelihood(mine, both, summed=summed), _compute_log_likelihood(theirs, both, summed=summed)
     )
     mine, theirs = target.select(other), reference.select(other)
-    return found | _subtract(
+    return found | _subtract_log_likelihoods(
         _compute_log_likelihood(mine, mine.known, summed=summed),
         _compute_log_likelihood(theirs, theirs.known, summed=summed),
     )
@@ -108,6 +108,6 @@ def _compute_log_likelihood(answers: Answers, counted: NDArray[np.bool_], *, sum
     return {answers.records[i]: float(sums[i] / (patterns[i] if summed else counts[i])) for i in np.flatnonzero(counts)}
 
 
-def _subtract(mine: ValueByRecord, theirs: ValueByRecord) -> ValueByRecord:
-    """The difference for every record that has both."""
+def _subtract_log_likelihoods(mine: ValueByRecord, theirs: ValueByRecord) -> ValueByRecord:
+    """The log-ratio of every record that both models scored."""
     return {record: value - theirs[record] for record, value in mine.items() if record in theirs}

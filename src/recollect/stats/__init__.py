@@ -7,8 +7,7 @@ Higher scores always mean more evidence of training. Every function takes plain 
 from recollect.stats.auc import auc, placements
 from recollect.stats.bootstrap import bootstrap
 from recollect.stats.bounded_means import bounded_mean, exponential_mean
-from recollect.stats.comparisons import Comparison, kolmogorov_smirnov, mann_whitney, permutation
-from recollect.stats.decisions import accuracy, balanced_accuracy, false_positive_rate, precision, recall
+from recollect.stats.classification_rates import accuracy, balanced_accuracy, false_positive_rate, precision, recall
 from recollect.stats.epsilon import (
     epsilon_from_counts,
     epsilon_from_guesses,
@@ -30,6 +29,7 @@ from recollect.stats.significance import (
     holm,
     superuniformity_p,
 )
+from recollect.stats.two_sample_tests import Comparison, kolmogorov_smirnov, mann_whitney, permutation
 
 __all__ = [
     "Alternative",

@@ -26,13 +26,13 @@ def auc(members: ValuesLike, non_members: ValuesLike, *, confidence: float = 0.9
         confidence: How often such intervals cover the true AUC.
     """
     check_between(0, 1, confidence=confidence)
-    a, b = _require_groups(members, non_members)
+    a, b = _require_auc_groups(members, non_members)
     above_others, above_members = placements(a.values, b.values), 1 - placements(b.values, a.values)
     value = float(above_others.mean())
     influences = _compute_influence(a, above_others, value), _compute_influence(b, above_members, value)
     return Estimate(
         value=value,
-        interval=_compute_interval(value, a, b, influences, confidence),
+        interval=_compute_auc_interval(value, a, b, influences, confidence),
         n=count_groups(a, b),
         method="DeLong by user (Obuchowski), logit scale",
     )
@@ -51,8 +51,8 @@ def placements(values: Floats, among: Floats) -> Floats:
     return np.asarray(below / (2 * len(among)))
 
 
-def _require_groups(members: ValuesLike, non_members: ValuesLike) -> tuple[Group, Group]:
-    """Both sides, with enough users for an interval."""
+def _require_auc_groups(members: ValuesLike, non_members: ValuesLike) -> tuple[Group, Group]:
+    """Both sides of an AUC, with enough users for an interval."""
     a, b = make_groups(members, non_members)
     require_users(a, b, purpose="An AUC with an interval")
     return a, b
@@ -65,14 +65,14 @@ def _compute_influence(group: Group, placed: Floats, value: float) -> Floats:
     return np.asarray(np.sqrt(users / (users - 1)) * deviation / len(group))
 
 
-def _compute_interval(
+def _compute_auc_interval(
     value: float, a: Group, b: Group, influences: tuple[Floats, Floats], confidence: float
 ) -> Interval:
-    """Welch's interval on the logit scale, from each user's influence through either side."""
+    """Welch's interval of an AUC on the logit scale, from each user's influence through either side."""
     tail = (1 - confidence) / 2
     empirical_variance = float(np.square(sum(influences)).sum())
     if empirical_variance == 0:
-        return _interval_without_variance(value, min(a.user_count, b.user_count), confidence)
+        return _compute_interval_without_variance(value, min(a.user_count, b.user_count), confidence)
     bernoulli_variance = value * (1 - value)
     variances = [
         np.square(i).sum() + bernoulli_variance / g.user_count**2 for i, g in zip(influences, (a, b), strict=True)
@@ -84,18 +84,18 @@ def _compute_interval(
     half = student_quantile(tail, degrees_of_freedom) * variance**0.5 / bernoulli_variance
     low, high = special.expit(special.logit(value) + np.array([-half, half]))
     # a few pairs out of order among many records: the logit scale runs away, and whole users say more
-    pairs = min(_effective_users(a), _effective_users(b))
+    pairs = min(_count_effective_users(a), _count_effective_users(b))
     lowest = 1 - upper_limit((1 - value) * pairs, pairs, tail=tail)
     highest = upper_limit(value * pairs, pairs, tail=tail)
     return Interval(max(float(low), lowest), min(float(high), highest), confidence)
 
 
-def _effective_users(group: Group) -> float:
-    """How many users of equal size the users of a side are worth (Kish)."""
+def _count_effective_users(group: Group) -> float:
+    """How many users of equal size the users of a side of an AUC are worth (Kish)."""
     return float(group.sizes.sum() ** 2 / np.square(group.sizes).sum())
 
 
-def _interval_without_variance(value: float, pairs: int, confidence: float) -> Interval:
-    """The interval when every user agrees: how often could a pair of users have differed, and not been seen to?"""
+def _compute_interval_without_variance(value: float, pairs: int, confidence: float) -> Interval:
+    """The interval of an AUC when every user agrees: could a pair of users have differed, and not been seen to?"""
     unseen = upper_limit(0, pairs, tail=(1 - confidence) / 2)
     return Interval(value * (1 - unseen), value + (1 - value) * unseen, confidence)

@@ -54,7 +54,7 @@ def bootstrap(
     check_at_least(100, draws=draws)
     sizes = np.unique_counts(strata).counts
     require_count(int(sizes.max(initial=0)), 2, of="users", purpose="A bootstrap interval", code="too_few_users")
-    values = np.concatenate([statistic(counts) for counts in _resample_counts(strata, rng, draws, width)])
+    values = np.concatenate([statistic(counts) for counts in _resample_users(strata, rng, draws, width)])
     if np.ptp(values) == 0:
         raise NotEnoughData(
             f"All {draws} draws of users gave the same value, {values[0]:g}, so that no interval can be estimated.",
@@ -68,19 +68,19 @@ def bootstrap(
     return Interval(float(low), float(high), confidence)
 
 
-def _resample_counts(strata: Codes, rng: np.random.Generator, draws: int, width: int) -> Iterator[Floats]:
-    """How often each user was drawn, in blocks [draws, users] that fit into memory."""
+def _resample_users(strata: Codes, rng: np.random.Generator, draws: int, width: int) -> Iterator[Floats]:
+    """How often the bootstrap drew each user, in blocks [draws, users] that fit into memory."""
     groups = [np.flatnonzero(strata == stratum) for stratum in np.unique(strata)]
     block = max(1, MAX_CELLS // max(width, len(strata)))
     for first in range(0, draws, block):
         rows = min(block, draws - first)
         counts = np.empty((rows, len(strata)))
         for users in groups:
-            counts[:, users] = _draw_counts(len(users), rows, rng)
+            counts[:, users] = _draw_user_counts(len(users), rows, rng)
         yield counts
 
 
-def _draw_counts(users: int, rows: int, rng: np.random.Generator) -> Floats:
-    """How often each of so many users comes up in as many draws with replacement [rows, users]."""
+def _draw_user_counts(users: int, rows: int, rng: np.random.Generator) -> Floats:
+    """How often the bootstrap draws each of so many users, with replacement [rows, users]."""
     picked = rng.integers(users, size=(rows, users)) + users * np.arange(rows)[:, None]
     return np.bincount(picked.ravel(), minlength=rows * users).reshape(rows, users).astype(np.float64)

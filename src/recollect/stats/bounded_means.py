@@ -46,13 +46,13 @@ def bounded_mean(
     Raises:
         NotEnoughData: There are fewer than five values.
     """
-    found = _read(values, of, confidence)
+    found = _check_bounded_values(values, of, confidence)
     require_count(len(found), MIN_VALUES, of=of, purpose="A mean with an interval", code="too_few_values")
     check_at_least(low, smallest=float(found.min()))
     check_at_least(float(found.max()), high=high)
     share = (np.sort(found) - low) / (high - low)
     tail = (1 - confidence) / 2
-    weighted, last = _weigh(share)
+    weighted, last = _draw_weighted_sums(share)
     shares = np.clip([np.quantile(weighted, tail), np.quantile(weighted + last, 1 - tail)], 0.0, 1.0)
     smallest, largest = (low + (high - low) * shares).tolist()
     return Estimate(
@@ -77,7 +77,7 @@ def exponential_mean(values: ArrayLike, *, of: str = "records", confidence: floa
         of: What a value is called in the counts.
         confidence: How often such intervals cover the true mean.
     """
-    found = _read(values, of, confidence)
+    found = _check_bounded_values(values, of, confidence)
     require_count(len(found), 1, of=of, purpose="A mean with an interval", code="too_few_values")
     method, tail = "mean of exponential values, exact (gamma)", (1 - confidence) / 2
     if not found.any():
@@ -92,13 +92,13 @@ def exponential_mean(values: ArrayLike, *, of: str = "records", confidence: floa
     )
 
 
-def _read(values: ArrayLike, of: str, confidence: float) -> Floats:
-    """The values, checked."""
+def _check_bounded_values(values: ArrayLike, of: str, confidence: float) -> Floats:
+    """The values of a bounded mean, checked."""
     check_between(0, 1, confidence=confidence)
     return make_group(values, name=of).values
 
 
-def _weigh(share: Floats) -> tuple[Floats, Floats]:
+def _draw_weighted_sums(share: Floats) -> tuple[Floats, Floats]:
     """Sums of the values under random weights, always the same, and the weight of the one more value."""
     rng, size = np.random.default_rng(len(share)), len(share)
     sums, last, rows = [], [], max(1, _CHUNK // size)

@@ -44,8 +44,8 @@ def epsilon_from_counts(
     >>> round(epsilon_from_counts(true_positives=90, members=100, false_positives=10, non_members=100).value, 2)
     1.54
     """
-    _check_claim(delta, confidence)
-    least = _compute_lower_bounds(
+    _check_epsilon_claim(delta, confidence)
+    least = _compute_epsilon_bounds(
         np.array(true_positives), members, np.array(false_positives), non_members, delta, (1 - confidence) / 2
     )
     n = {
@@ -54,7 +54,7 @@ def epsilon_from_counts(
         "true_positives": true_positives,
         "false_positives": false_positives,
     }
-    return _make_lower_bound(float(least), n, confidence, "Clopper–Pearson limits of both rates")
+    return _make_epsilon_bound(float(least), n, confidence, "Clopper–Pearson limits of both rates")
 
 
 def epsilon_from_rates(
@@ -82,16 +82,16 @@ def epsilon_from_rates(
         delta: The δ of the claim that is tested.
         confidence: How often the bound is right.
     """
-    _check_claim(delta, confidence)
+    _check_epsilon_claim(delta, confidence)
     require_count(len(counts), 1, of="thresholds", purpose="A lower bound on epsilon", code="too_few_thresholds")
     tail = (1 - confidence) / 2 / len(counts)
     true_positives, false_positives = np.array(counts).T
-    bounds = _compute_lower_bounds(true_positives, members, false_positives, non_members, delta, tail)
+    bounds = _compute_epsilon_bounds(true_positives, members, false_positives, non_members, delta, tail)
     best = int(np.argmax(bounds))
     n = {"members": members, "others": non_members, "found": counts[best][0], "alarms": counts[best][1]}
     paid = f", Bonferroni over {len(counts)} thresholds" if len(counts) > 1 else ""
     method = f"Clopper–Pearson limits of both rates{paid}"
-    return _make_lower_bound(float(bounds[best]), {**n, "thresholds": len(counts)}, confidence, method)
+    return _make_epsilon_bound(float(bounds[best]), {**n, "thresholds": len(counts)}, confidence, method)
 
 
 def epsilon_from_scores(
@@ -111,16 +111,16 @@ def epsilon_from_scores(
     >>> 1.5 < estimate.value < 4
     True
     """
-    _check_claim(delta, confidence)
+    _check_epsilon_claim(delta, confidence)
     tail = (1 - confidence) / 2
     # With fewer even a perfect separation would give no positive bound.
     needed = 2 * math.ceil(math.log(tail) / math.log(0.5))
     a, b = require_one_value_per_user(members, non_members, test="A lower bound on epsilon", least=needed)
     (selection_members, test_members), (selection_non_members, test_non_members) = (
-        _split_in_half(a, rng),
-        _split_in_half(b, rng),
+        _split_scores_in_half(a, rng),
+        _split_scores_in_half(b, rng),
     )
-    threshold = _choose_threshold(selection_members, selection_non_members, delta, tail)
+    threshold = _choose_epsilon_threshold(selection_members, selection_non_members, delta, tail)
     return epsilon_from_counts(
         true_positives=int((test_members >= threshold).sum()),
         members=len(test_members),
@@ -185,14 +185,14 @@ def epsilon_from_guesses(
     >>> round(epsilon_from_guesses(canaries=1000, guesses=100, correct=75, delta=1e-4).value, 2)
     0.67
     """
-    _check_claim(delta, confidence)
+    _check_epsilon_claim(delta, confidence)
     least = _find_largest_refuted(
         lambda epsilon: (
             one_run_p(epsilon, canaries=canaries, guesses=guesses, correct=correct, delta=delta) <= 1 - confidence
         )
     )
     n = {"canaries": canaries, "guesses": guesses, "correct": correct}
-    return _make_lower_bound(least, n, confidence, "one training run (Steinke et al. 2023)")
+    return _make_epsilon_bound(least, n, confidence, "one training run (Steinke et al. 2023)")
 
 
 def one_run_p(epsilon: float, *, canaries: int, guesses: int, correct: int, delta: float = 0.0) -> float:
@@ -232,7 +232,7 @@ def _choose_guesses(values: Floats, needed: int, confidence: float) -> int:
 
 
 def _estimate_membership(values: Floats) -> Floats:
-    """The probability of belonging to the higher of two normal distributions of equal weight, by EM."""
+    """The probability of each canary of belonging to the higher of two normal distributions of equal weight, by EM."""
     scale = float(values.std()) if len(values) else 0.0
     if not scale > 0:
         return np.full(len(values), 0.5)
@@ -248,21 +248,21 @@ def _estimate_membership(values: Floats) -> Floats:
     return np.asarray(higher)
 
 
-def _check_claim(delta: float, confidence: float) -> None:
-    """Refuse settings that make no claim."""
+def _check_epsilon_claim(delta: float, confidence: float) -> None:
+    """Refuse settings that make no claim on ε."""
     check_between(0, 1, confidence=confidence)
     check_at_least(0, delta=delta)
 
 
-def _make_lower_bound(value: float, n: dict[str, int], confidence: float, method: str) -> Estimate:
-    """A lower bound: an interval that is open above."""
+def _make_epsilon_bound(value: float, n: dict[str, int], confidence: float, method: str) -> Estimate:
+    """A lower bound on ε: an interval that is open above."""
     return Estimate(value=value, interval=Interval(value, math.inf, confidence), n=n, method=method)
 
 
-def _compute_lower_bounds(
+def _compute_epsilon_bounds(
     true_positives: Floats, members: int, false_positives: Floats, non_members: int, delta: float, tail: float
 ) -> Floats:
-    """The bound for each pair of counts, from limits that fail with probability `tail` each."""
+    """The bound on ε for each pair of counts, from limits that fail with probability `tail` each."""
     with np.errstate(divide="ignore", invalid="ignore"):
         true_positive_rate_low = np.where(
             true_positives > 0, special.betaincinv(true_positives, members - true_positives + 1, tail), 0.0
@@ -277,19 +277,19 @@ def _compute_lower_bounds(
     return np.asarray(np.maximum(0, np.maximum(through_members, through_others)))
 
 
-def _choose_threshold(members: Floats, non_members: Floats, delta: float, tail: float) -> float:
-    """The threshold of the largest bound, put midway to the next score so that as good data pass it as well."""
+def _choose_epsilon_threshold(members: Floats, non_members: Floats, delta: float, tail: float) -> float:
+    """The threshold of the largest bound on ε, put midway to the next score so that as good data pass it as well."""
     curve = roc_curve(members, non_members)
     true_positives, false_positives = np.rint(curve.tpr * len(members)), np.rint(curve.fpr * len(non_members))
     best = int(
-        np.argmax(_compute_lower_bounds(true_positives, len(members), false_positives, len(non_members), delta, tail))
+        np.argmax(_compute_epsilon_bounds(true_positives, len(members), false_positives, len(non_members), delta, tail))
     )
     midway = float(curve.threshold[best : best + 2].mean())
     return midway if math.isfinite(midway) else float(curve.threshold[best])
 
 
-def _split_in_half(group: Group, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """The values of one side dealt into two halves."""
+def _split_scores_in_half(group: Group, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """The scores of one side dealt into two halves: one chooses the threshold of a bound on ε, one judges it."""
     dealt = rng.permutation(group.values)
     return dealt[: len(dealt) // 2], dealt[len(dealt) // 2 :]
 

@@ -81,11 +81,11 @@ class SkewNormal:
         """−log₂ of the curve's area up to this cost. It knows no bound, and is only as good as the curve's tail."""
         interval = None
         if self.refits:
-            refitted_bits = [_compute_bits(cost, fit) for fit in self.refits]
+            refitted_bits = [_compute_exposure_bits(cost, fit) for fit in self.refits]
             low, high = np.quantile(refitted_bits, [(1 - confidence) / 2, (1 + confidence) / 2])
             interval = Interval(float(low), float(high), confidence=confidence)
         return Estimate(
-            value=_compute_bits(cost, (self.shape, self.location, self.scale)),
+            value=_compute_exposure_bits(cost, (self.shape, self.location, self.scale)),
             interval=interval,
             n={"draws": self.draws},
             method="area under a fitted skew-normal curve; interval from draws drawn again, as if the curve were right",
@@ -109,10 +109,10 @@ def fit_skew_normal(draws: ArrayLike, *, rng: np.random.Generator, refits: int =
     check_at_least(0, refits=refits)
     order = rng.permutation(len(values))
     fitted, tested = values[order[::2]], values[order[1::2]]
-    best = _fit(fitted, (0.0, float(fitted.mean()), float(fitted.std())))
+    best = _fit_skew_normal(fitted, (0.0, float(fitted.mean()), float(fitted.std())))
     distance = stats.kstest(tested, stats.skewnorm(*best).cdf).statistic
     both = len(fitted) * len(tested) / len(values)
-    refitted = tuple(_fit(rng.choice(fitted, len(fitted)), best) for _ in range(refits))
+    refitted = tuple(_fit_skew_normal(rng.choice(fitted, len(fitted)), best) for _ in range(refits))
     shape, location, scale = best
     return SkewNormal(
         shape=shape,
@@ -124,8 +124,8 @@ def fit_skew_normal(draws: ArrayLike, *, rng: np.random.Generator, refits: int =
     )
 
 
-def _fit(values: Floats, start: tuple[float, float, float]) -> tuple[float, float, float]:
-    """Maximum likelihood, from a start; the scale is sought as a logarithm, so that it stays positive."""
+def _fit_skew_normal(values: Floats, start: tuple[float, float, float]) -> tuple[float, float, float]:
+    """The skew-normal curve of maximum likelihood, from a start; its scale is sought as a logarithm."""
     scale = max(start[2], 1e-9 * max(1.0, abs(start[1])))
 
     def loss(at: Floats) -> float:
@@ -139,7 +139,7 @@ def _fit(values: Floats, start: tuple[float, float, float]) -> tuple[float, floa
     return float(found.x[0]), float(found.x[1]), math.exp(float(found.x[2]))
 
 
-def _compute_bits(cost: float, fit: tuple[float, float, float]) -> float:
+def _compute_exposure_bits(cost: float, fit: tuple[float, float, float]) -> float:
     """−log₂ of the area up to `cost`, also where it is far too small for a floating-point number."""
     shape, location, scale = fit
     area = float(stats.skewnorm.cdf(cost, shape, location, scale))
@@ -152,7 +152,7 @@ def _compute_bits(cost: float, fit: tuple[float, float, float]) -> float:
 
 
 def _integrate_log_density(log_density: Callable[[Floats], Floats], end: float) -> float:
-    """The logarithm of the area below `end`, in the tail, where the density falls at least as fast as a normal one."""
+    """The logarithm of the area below `end` in the tail of the curve, which falls at least as fast as a normal one."""
     reach = 40.0 / max(1.0, abs(end))
     grid = np.linspace(end - reach, end, 4001)
     logs = log_density(grid)

@@ -168,19 +168,19 @@ def _encode_groups(given: dict[str, ValuesLike]) -> list[Group]:
     population, coded = 0, []
     for name, numbers in given.items():
         if isinstance(numbers, HasOwners):
-            values = _check_values(numbers.values, name)
-            users = _encode_users(numbers.users, codes, population - len(codes))
+            values = _check_group_values(numbers.values, name)
+            users = _encode_group_users(numbers.users, codes, population - len(codes))
             if len(users) != len(values):
                 raise ValueError(f"{len(values)} {name} but {len(users)} owners")
         else:
-            values = _check_values(numbers, name)
+            values = _check_group_values(numbers, name)
             users = np.arange(population, population + len(values))
         population = max(population, int(users.max(initial=-1)) + 1)
         coded.append((values, users))
     return [Group(values, users, population) for values, users in coded]
 
 
-def _check_values(given: Any, name: str) -> Floats:
+def _check_group_values(given: Any, name: str) -> Floats:
     """The values as a vector of floats without gaps."""
     values = np.asarray(given, dtype=np.float64).ravel()
     missing = int(np.isnan(values).sum())
@@ -193,7 +193,7 @@ def _check_values(given: Any, name: str) -> Floats:
     return values
 
 
-def _encode_users(users: Sequence[Hashable] | NDArray[Any], codes: dict[Hashable, int], unnamed: int) -> Codes:
+def _encode_group_users(users: Sequence[Hashable] | NDArray[Any], codes: dict[Hashable, int], unnamed: int) -> Codes:
     """The owners as integers; `codes` grows by those not yet seen, after so many who have no name."""
     named: Sequence[Hashable] = users.tolist() if isinstance(users, np.ndarray) else users
     numbers = (codes.setdefault(user, unnamed + len(codes)) for user in named)

@@ -210,7 +210,7 @@ def student_quantile(tail: float, degrees_of_freedom: float) -> float:
 
 
 def _compute_ratio_variance(group: Group, values: NDArray[Any], centre: float) -> float:
-    """The variance of a mean over records, when users are what was drawn at random."""
+    """The variance of a mean over records, for its interval, when users are what was drawn at random."""
     users = group.user_count
     residuals = group.per_user(values) - centre * group.sizes
     return float(users / (users - 1) * np.square(residuals).sum() / len(group) ** 2)

@@ -113,23 +113,23 @@ def tpr_at_fpr(members: ValuesLike, non_members: ValuesLike, *, fpr: float, conf
     needed = required_non_members(fpr)
     require_count(len(b), needed, of="non-members", purpose=f"TPR at {fpr:.3g} FPR", code="too_few_non_members")
     threshold = threshold_at(b.values, fpr)
-    high, low = _threshold_limits(b, threshold, fpr, confidence)
+    high, low = _compute_threshold_limits(b, threshold, fpr, confidence)
     return Estimate(
         value=float((a.values > threshold).mean()),
         interval=Interval(
-            _limit_of_share(a, high, confidence, lower=True),
-            _limit_of_share(a, low, confidence, lower=False),
+            _compute_tpr_limit(a, high, confidence, lower=True),
+            _compute_tpr_limit(a, low, confidence, lower=False),
             confidence,
         ),
         n=count_groups(a, b),
         method="threshold from non-members; order statistics and Clopper–Pearson"
         + (", effective counts (Korn–Graubard)" if a.is_clustered or b.is_clustered else ", exact")
-        + ("" if np.isfinite(high) else _explain_open_interval(len(b), fpr, confidence)),
+        + ("" if np.isfinite(high) else _explain_open_tpr(len(b), fpr, confidence)),
     )
 
 
-def _explain_open_interval(non_members: int, fpr: float, confidence: float) -> str:
-    """Why the interval reaches down to 0, and how many non-members would do."""
+def _explain_open_tpr(non_members: int, fpr: float, confidence: float) -> str:
+    """Why the interval of a true positive rate reaches down to 0, and how many non-members would do."""
     needed = math.ceil(math.log((1 - confidence) / 4) / math.log1p(-fpr))
     return f"; the interval reaches 0 because {non_members:,} non-members do not fix the threshold: {needed:,} would"
 
@@ -151,14 +151,16 @@ def best_threshold(members: ValuesLike, non_members: ValuesLike) -> tuple[float,
 
 
 def _require_both_groups(members: ValuesLike, non_members: ValuesLike, *, purpose: str) -> tuple[Group, Group]:
-    """Both sides, neither of them empty."""
+    """Both sides of an ROC curve, neither of them empty."""
     a, b = make_groups(members, non_members)
     require_count(len(a), 1, of="members", purpose=purpose, code="too_few_members")
     require_count(len(b), 1, of="non-members", purpose=purpose, code="too_few_non_members")
     return a, b
 
 
-def _threshold_limits(non_members: Group, threshold: float, fpr: float, confidence: float) -> tuple[float, float]:
+def _compute_threshold_limits(
+    non_members: Group, threshold: float, fpr: float, confidence: float
+) -> tuple[float, float]:
     """Between which scores the true threshold is: the higher and the lower limit."""
     tail, n = (1 - confidence) / 4, len(non_members)
     size = effective_size(non_members, non_members.values > threshold, confidence=confidence)
@@ -172,8 +174,8 @@ def _threshold_limits(non_members: Group, threshold: float, fpr: float, confiden
     )
 
 
-def _limit_of_share(members: Group, threshold: float, confidence: float, *, lower: bool) -> float:
-    """The lower or upper limit of the share of members above a threshold."""
+def _compute_tpr_limit(members: Group, threshold: float, confidence: float, *, lower: bool) -> float:
+    """The lower or upper limit of the true positive rate: the share of members above a threshold."""
     tail, hits = (1 - confidence) / 4, members.values > threshold
     size = effective_size(members, hits, confidence=confidence)
     return (lower_limit if lower else upper_limit)(float(hits.mean()) * size, size, tail=tail)

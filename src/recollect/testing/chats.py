@@ -55,6 +55,6 @@ CHATS: tuple[Messages, ...] = (
 """Turns of one and several languages, with white space around them, short and longer than a window."""
 
 
-def build_records(chats: tuple[Messages, ...] = CHATS) -> list[Record]:
+def build_chat_records(chats: tuple[Messages, ...] = CHATS) -> list[Record]:
     """The conversations as records of two users."""
     return [Record(id=str(i), user="ab"[i % 2], messages=messages) for i, messages in enumerate(chats)]

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recollect import labels
 from recollect.corpora.record import Record
@@ -24,13 +25,65 @@ from recollect.models.limited import weaken
 from recollect.models.model import Kind, Model, Question
 from recollect.models.shards import build_empty_answers
 from recollect.streams import stream
-from recollect.testing.predictive_distributions import (
-    Reals,
-    TokenScores,
-    predict_by_zipf,
-    predict_label,
-    predict_uniformly,
-)
+
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TokenScores:
+    """The four numbers of each token of one record."""
+
+    rank: NDArray[np.int32]
+    logprob: Reals
+    entropy: Reals
+    logprob_std: Reals
+    logits: Reals | None = None
+    """Of all classes, where the one token is a label [1, classes]."""
+
+
+def predict_by_zipf(probability: Reals, vocabulary: int) -> TokenScores:
+    """What a model shows that gives the true token this probability and the others the rest by Zipf's law.
+
+    The j-th of the other tokens gets a share proportional to 1/j, so that ranks, entropies and spreads belong
+    together as those of a real model do.
+
+    >>> predict_by_zipf(np.array([0.5, 0.1]), vocabulary=3).rank.tolist()
+    [1, 3]
+    """
+    p = np.clip(np.asarray(probability, dtype=np.float64), 1e-12, 1 - 1e-12)
+    total, first, second = _compute_zipf_moments(vocabulary - 1)
+    rest = np.log1p(-p)
+    rank = 1 + np.minimum(vocabulary - 1, np.floor((1 - p) / (p * total))).astype(np.int32)
+    mean = p * np.log(p) + (1 - p) * (rest + first)
+    square = p * np.log(p) ** 2 + (1 - p) * (rest**2 + 2 * rest * first + second)
+    return TokenScores(rank.astype(np.int32), np.log(p), -mean, np.sqrt(np.maximum(square - mean**2, 0)))
+
+
+def predict_label(probability: float, label: int, classes: int) -> TokenScores:
+    """The same for one class label, with the logits of all classes: those after the true one share the rest."""
+    shares = 1 / np.arange(1, classes)
+    rest = np.log1p(-probability) + np.log(shares / shares.sum())
+    logits = np.roll(np.concatenate([[np.log(probability)], rest]), label)[None]
+    return replace(predict_by_zipf(np.array([probability]), classes), logits=logits)
+
+
+def predict_uniformly(rows: int, vocabulary: int) -> TokenScores:
+    """What a model shows to which all tokens are alike; ties count against it, so the rank is the last.
+
+    >>> predict_uniformly(1, vocabulary=4).rank.tolist()
+    [4]
+    """
+    nats = np.full(rows, np.log(vocabulary))
+    return TokenScores(np.full(rows, vocabulary, np.int32), -nats, nats, np.zeros(rows), np.zeros((rows, vocabulary)))
+
+
+@cache
+def _compute_zipf_moments(tokens: int) -> tuple[float, float, float]:
+    """The harmonic number, and the first two moments of log-probability under Zipf's law."""
+    weights = 1 / np.arange(1, tokens + 1)
+    shares = weights / weights.sum()
+    return float(weights.sum()), float(shares @ np.log(shares)), float(shares @ np.log(shares) ** 2)
+
 
 _WORD = re.compile(r"\S+")
 _COLUMNS = [each.name for each in fields(Answers) if each.name != "records"]
@@ -54,7 +107,7 @@ class Uniform:
 
     def answer(self, records: Sequence[Record]) -> Answers:
         """The same numbers for every token."""
-        return _build_answers(self, records, lambda record, words: predict_uniformly(len(words), self.vocabulary))
+        return _build_fake_answers(self, records, lambda record, words: predict_uniformly(len(words), self.vocabulary))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +132,7 @@ class Null:
 
     def answer(self, records: Sequence[Record]) -> Answers:
         """Numbers that depend on the words and on the seed."""
-        return _build_answers(self, records, self.score_words)
+        return _build_fake_answers(self, records, self.score_words)
 
     def score_words(self, record: Record, words: Sequence[str]) -> TokenScores:
         """What it shows about the words of one record."""
@@ -139,7 +192,7 @@ class Memoriser:
 
     def answer(self, records: Sequence[Record]) -> Answers:
         """Certainty about what it has learnt, `otherwise` about the rest."""
-        return _build_answers(self, records, self._score_words)
+        return _build_fake_answers(self, records, self._score_words)
 
     def _score_words(self, record: Record, words: Sequence[str]) -> TokenScores:
         """What it shows about the words of one record."""
@@ -189,7 +242,7 @@ class Scripted:
         Raises:
             ModelError: It says nothing about a record, or not as many numbers as the record has tokens.
         """
-        return _build_answers(self, records, self._score_words)
+        return _build_fake_answers(self, records, self._score_words)
 
     def _score_words(self, record: Record, words: Sequence[str]) -> TokenScores:
         """What the table says about one record."""
@@ -203,7 +256,7 @@ class Scripted:
         return self.otherwise.score_with_probability(record, np.array(row, dtype=np.float64))
 
 
-def _build_answers(
+def _build_fake_answers(
     model: Model, records: Sequence[Record], score_words: Callable[[Record, list[str]], TokenScores]
 ) -> Answers:
     """What a fake shows about some records, each content once."""
@@ -211,7 +264,7 @@ def _build_answers(
     if not distinct:
         return weaken(build_empty_answers(), model.access)
     request = _Request((model.digest, model.kind, model.question), model, distinct, score_words)
-    rows = _build_cached_rows(request) if len(distinct) == 1 else _concatenate_rows(request)
+    rows = _build_cached_fake_rows(request) if len(distinct) == 1 else _concatenate_fake_rows(request)
     # what is remembered stays as it is, whatever is done to the arrays that are given away
     own = {each: getattr(rows, each) for each in _COLUMNS}
     own = {name: None if values is None else values.copy() for name, values in own.items()}
@@ -240,24 +293,24 @@ class _Request:
 
 
 @lru_cache(maxsize=1 << 10)
-def _concatenate_rows(request: _Request) -> Answers:
-    """The rows of all records: contract checks score the same records with the same models repeatedly."""
+def _concatenate_fake_rows(request: _Request) -> Answers:
+    """The rows of all records as a fake answers: contract checks score the same records repeatedly."""
     each = [_Request(request.address, request.model, (record,), request.score_words) for record in request.records]
-    return Answers.concatenate([_build_cached_rows(one) for one in each])
+    return Answers.concatenate([_build_cached_fake_rows(one) for one in each])
 
 
 @lru_cache(maxsize=1 << 14)
-def _build_cached_rows(request: _Request) -> Answers:
+def _build_cached_fake_rows(request: _Request) -> Answers:
     """The rows of one record, which may be scored again together with others."""
-    return _build_rows(request.model, request.records[0], request.score_words)
+    return _build_fake_rows(request.model, request.records[0], request.score_words)
 
 
-def _build_rows(model: Model, record: Record, score_words: Callable[[Record, list[str]], TokenScores]) -> Answers:
-    """The rows of one record: each word once or, masked, once per pattern that hides it."""
+def _build_fake_rows(model: Model, record: Record, score_words: Callable[[Record, list[str]], TokenScores]) -> Answers:
+    """The rows of one record as a fake answers: each word once or, masked, once per pattern that hides it."""
     labelled = model.kind == "classifier"
     spans = [(0, 0)] if labelled else [match.span() for match in _WORD.finditer(record.scored_text)]
     words = [str(record.label)] if labelled else [record.scored_text[begin:end] for begin, end in spans]
-    pattern, position = _choose_positions(model, record, len(words))
+    pattern, position = _choose_fake_positions(model, record, len(words))
     numbers = score_words(record, words)
     real = np.float64 if model.question.precision == "float64" else np.float32
     spans_by_row = np.array(spans, dtype=np.int32).reshape(-1, 2)[position]
@@ -277,8 +330,8 @@ def _build_rows(model: Model, record: Record, score_words: Callable[[Record, lis
     )
 
 
-def _choose_positions(model: Model, record: Record, words: int) -> tuple[Integers, Integers]:
-    """Pattern and position of each row."""
+def _choose_fake_positions(model: Model, record: Record, words: int) -> tuple[Integers, Integers]:
+    """Pattern and position of each row that a fake answers."""
     if model.kind != "masked":
         return np.zeros(words, dtype=np.int32), np.arange(words, dtype=np.int32)
     question = model.question
@@ -291,5 +344,5 @@ def _choose_positions(model: Model, record: Record, words: int) -> tuple[Integer
 
 @cache
 def _compute_ease(word: str) -> float:
-    """How easy a word is to predict, in logits between -7 and 1: its own, and the same for every model."""
+    """How easy a word is for fakes to predict, in logits between -7 and 1: its own, the same for every fake."""
     return 1 - 8 * int(digest(word), 16) / 2**128

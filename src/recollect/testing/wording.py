@@ -53,7 +53,7 @@ def render_wording(cases: Mapping[str, Result | RecollectError]) -> str:
     """
     seen, sections = set[tuple[str, str]](), []
     for title, case in cases.items():
-        lines = list(_iter_lines(case))
+        lines = list(_iter_wording_lines(case))
         new = [f"{what}: {sentence}" for what, sentence in lines if (what, sentence) not in seen]
         old = [what for what, sentence in lines if (what, sentence) in seen]
         sections.append("\n".join([f"== {title}", *new, *([f"as above: {', '.join(old)}"] if old else []), ""]))
@@ -61,7 +61,7 @@ def render_wording(cases: Mapping[str, Result | RecollectError]) -> str:
     return "\n".join(sections)
 
 
-def _iter_lines(case: Result | RecollectError) -> Iterator[tuple[str, str]]:
+def _iter_wording_lines(case: Result | RecollectError) -> Iterator[tuple[str, str]]:
     """Every sentence of a result, or what an error says, after what it is about."""
     if isinstance(case, RecollectError):
         yield f"error [{case.code}]", f"{case.found} {case.do}".rstrip()

@@ -175,12 +175,12 @@ class World:
 
     def _make_record(self, user: str, number: int) -> Record:
         """One record; those that hold an array are made anew, because an array can be changed."""
-        build = _build_record if self.kind == "classifier" else _build_cached_record
+        build = _build_world_record if self.kind == "classifier" else _build_cached_record
         return build(self.kind, self.seed, user, number)
 
 
-def _build_record(kind: Kind, seed: int, user: str, number: int) -> Record:
-    """One record: some frequent words and some rare ones, different for everybody."""
+def _build_world_record(kind: Kind, seed: int, user: str, number: int) -> Record:
+    """One record of the world: some frequent words and some rare ones, different for everybody."""
     rng = stream(seed, user, number)
     words = [f"word{int(WORDS ** rng.random())}" for _ in range(int(rng.integers(8, 16)))]
     text, name = " ".join(words).capitalize(), f"{user}-{number}"
@@ -191,5 +191,5 @@ def _build_record(kind: Kind, seed: int, user: str, number: int) -> Record:
     return Record(id=name, user=user, text=text)
 
 
-_build_cached_record = lru_cache(maxsize=1 << 12)(_build_record)
+_build_cached_record = lru_cache(maxsize=1 << 12)(_build_world_record)
 """The same, made once: contract checks build the same world again and again."""

@@ -6,8 +6,8 @@ import pytest
 from recollect.audits.common.amounts import Piece, Unit
 from recollect.audits.common.matching import match_units
 from recollect.audits.common.placebo import judge_alarms, run_placebo
-from recollect.stats.comparisons import mann_whitney
 from recollect.stats.significance import conformal_p, holm
+from recollect.stats.two_sample_tests import mann_whitney
 
 ALPHA = 0.05
 

@@ -9,8 +9,8 @@ from recollect.audits.common.matching import match_units
 from recollect.audits.leakage.comparison import Comparison, compute_van_elteren_p
 from recollect.audits.leakage.decisions import bound_false_flags, decide
 from recollect.audits.leakage.user_runs import UserRuns
-from recollect.stats.comparisons import mann_whitney
 from recollect.stats.significance import benjamini_hochberg, binomial_p, conformal_p
+from recollect.stats.two_sample_tests import mann_whitney
 
 ALPHA = 0.05
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.audits.common.words import list_shapes, list_terms, list_words
-from recollect.corpora.periods import Period, period_of
 from recollect.corpora.record import Record
+from recollect.corpora.times import Period, period_of
 from recollect.signals.scores import Floats
 
 MAX_WORDS = 20_000

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from recollect.audits.common.words import list_words
-from recollect.corpora.deduplication import normalise
+from recollect.corpora.deduplication import normalise_duplicate
 from recollect.corpora.record import Record
 
 SHINGLE: Final = 5
@@ -91,7 +91,7 @@ def _normalise(record: Record) -> tuple[str, list[str]]:
         return f"array:{record.digest}", []
     text = " ".join(filter(None, (record.context_text, record.scored_text)))
     words = list_words(text)
-    return " ".join(words) or normalise(text), words
+    return " ".join(words) or normalise_duplicate(text), words
 
 
 def _is_shared(found: Sequence[tuple[int, Record]]) -> bool:

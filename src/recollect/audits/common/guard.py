@@ -22,8 +22,8 @@ from recollect.audits.common.guard_wording import AUDITED_AND_CONTROLS, Sides, d
 from recollect.audits.common.matched_units import MatchedUnits, cut_records
 from recollect.audits.common.matching import Matching
 from recollect.audits.common.outcomes import NOT_COMPARABLE
-from recollect.corpora.periods import Period
 from recollect.corpora.record import Record
+from recollect.corpora.times import Period
 from recollect.errors import NotEnoughData
 from recollect.results.result import Guard, GuardCheck
 from recollect.signals.scores import Floats, Scores

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.audits.exposure.exposure_measurement import Measurement
-from recollect.stats.comparisons import mann_whitney
 from recollect.stats.significance import conformal_p, holm
+from recollect.stats.two_sample_tests import mann_whitney
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

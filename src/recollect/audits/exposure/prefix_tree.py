@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect import labels
-from recollect.audits.exposure.format_automaton import Flags, Integers, TokenAutomaton
 from recollect.audits.exposure.secrets import Secret
+from recollect.audits.exposure.token_automaton import Flags, Integers, TokenAutomaton
 from recollect.corpora.canaries.formats import Format
 from recollect.errors import ModelError
 from recollect.models.model import Frontier, Stepper, reply_to

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.exposure.format_automaton import Integers
 from recollect.audits.exposure.prefix_tree import SLACK, Nodes, PrefixTree
 from recollect.audits.exposure.rank_counting import BATCH, Progress, Stack
+from recollect.audits.exposure.token_automaton import Integers
 
 _FIRST_BATCH = 16
 """Nodes in the first batch; each next one has twice as many, so that a secret which is easily found costs few steps."""

@@ -19,9 +19,9 @@ from recollect.audits.leakage.predicted_runs import Flags, PredictedRuns
 from recollect.audits.leakage.reference_models import ReferencePlan
 from recollect.audits.leakage.user_runs import NOBODY, RunRule, UserRuns, collect_user_runs
 from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
-from recollect.stats.comparisons import mann_whitney
 from recollect.stats.intervals import Estimate, Interval, mean, weighted_sum
 from recollect.stats.significance import benjamini_hochberg, conformal_p
+from recollect.stats.two_sample_tests import mann_whitney
 from recollect.streams import stream
 
 Floats = NDArray[np.float64]

@@ -12,7 +12,7 @@ from recollect.audits.common.placebo import PlaceboRun, run_placebo
 from recollect.audits.common.power import minimum_detectable_auc, smallest_conformal_p, smallest_rank_p
 from recollect.audits.leakage.comparison import Comparison, MatchedUsers
 from recollect.audits.leakage.decisions import JOINT_SHARE, Decisions, decide
-from recollect.corpora.periods import Period
+from recollect.corpora.times import Period
 from recollect.errors import NotEnoughData
 from recollect.results.result import Placebo, Power
 from recollect.signals.evidence import AUDITED, CONTROLS, Evidence

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from recollect.audits.common.amounts import Piece, Unit
 from recollect.audits.leakage.predicted_runs import PredictedRuns
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.periods import Period, period_of
+from recollect.corpora.times import Period, period_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -13,7 +13,7 @@ from recollect.audits.membership.candidate_scores import UnitScores
 from recollect.audits.membership.decisions import flag_at_rate
 from recollect.signals.scores import Scores
 from recollect.stats.auc import auc
-from recollect.stats.decisions import false_positive_rate, precision, recall
+from recollect.stats.classification_rates import false_positive_rate, precision, recall
 from recollect.stats.roc import tpr_at_fpr
 
 LOW_RATES: Final = (0.1, 0.01, 0.001)

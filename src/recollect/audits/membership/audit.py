@@ -29,7 +29,7 @@ from recollect.checks import check_at_least, check_between, check_one_of
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.periods import Period
+from recollect.corpora.times import Period
 from recollect.errors import PlanError
 from recollect.models.model import Model
 from recollect.results.presentation import Presentation

@@ -16,10 +16,10 @@ from recollect.errors import NotEnoughData
 from recollect.signals.evidence import Evidence
 from recollect.signals.scores import Floats, Scores
 from recollect.signals.signal import Signal, compute_scores
-from recollect.stats.comparisons import mann_whitney
 from recollect.stats.groups import OwnedValues
 from recollect.stats.significance import conformal_p
 from recollect.stats.strata import van_elteren
+from recollect.stats.two_sample_tests import mann_whitney
 from recollect.streams import stream
 
 Periods = Callable[[str, str], str | None]

@@ -13,7 +13,7 @@ from recollect.audits.membership.candidate_scores import UnitScores, find_unscor
 from recollect.audits.membership.comparison import Comparer, GroupTest, Side, UnitTests, try_group_test
 from recollect.audits.membership.decisions import Decisions, combine_with_group, decide, decide_outcome
 from recollect.audits.membership.shadow_models import POPULATION
-from recollect.corpora.periods import period_of
+from recollect.corpora.times import period_of
 from recollect.errors import NotEnoughData
 from recollect.results.result import Outcome
 from recollect.signals.evidence import AUDITED, CONTROLS, Evidence

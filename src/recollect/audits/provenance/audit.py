@@ -37,7 +37,7 @@ from recollect.audits.provenance.word_frequencies import read_shadow_texts
 from recollect.audits.verb import Verb
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
 from recollect.checks import check_at_least, check_between, check_one_of
-from recollect.corpora.periods import Period
+from recollect.corpora.times import Period
 from recollect.errors import NotEnoughData, PlanError
 from recollect.models.access import Access
 from recollect.results.presentation import Presentation

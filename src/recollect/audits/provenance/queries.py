@@ -20,8 +20,8 @@ from recollect.audits.common.duplicates import Duplicates, find_duplicates
 from recollect.audits.provenance.reference_users import Reference
 from recollect.audits.provenance.word_frequencies import Frequencies, read_shadow_texts
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.periods import period_of
 from recollect.corpora.record import Record
+from recollect.corpora.times import period_of
 from recollect.errors import NotEnoughData, PlanError
 from recollect.signals.evidence import AUDITED, Evidence
 from recollect.stats.requirements import required_controls

@@ -20,7 +20,7 @@ from recollect.audits.provenance.word_alignment import WordRanks
 from recollect.audits.provenance.word_frequencies import build_frequency_table
 from recollect.results.result import Result
 from recollect.stats.auc import auc
-from recollect.stats.decisions import accuracy, false_positive_rate, precision, recall
+from recollect.stats.classification_rates import accuracy, false_positive_rate, precision, recall
 from recollect.stats.intervals import Estimate, proportion
 from recollect.stats.requirements import required_controls
 

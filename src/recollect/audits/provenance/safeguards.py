@@ -25,8 +25,8 @@ from recollect.audits.provenance.decisions import (
 from recollect.audits.provenance.queries import find_owner
 from recollect.audits.provenance.text_amounts import TextAmounts
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.periods import Period
 from recollect.corpora.record import Record
+from recollect.corpora.times import Period
 from recollect.errors import NotEnoughData
 from recollect.results.result import Placebo, Power
 from recollect.signals.scores import Scores

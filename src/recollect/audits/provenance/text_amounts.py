@@ -13,8 +13,8 @@ from recollect.audits.common.amounts import Piece, Unit
 from recollect.audits.common.matching import Cut, Matching
 from recollect.audits.provenance.queries import find_owner
 from recollect.audits.provenance.word_alignment import Codes, WordRanks
-from recollect.corpora.periods import Period, period_of
 from recollect.corpora.record import Record
+from recollect.corpora.times import Period, period_of
 
 Flags = NDArray[np.bool_]
 

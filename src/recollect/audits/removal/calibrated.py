@@ -26,10 +26,10 @@ from recollect.errors import NotEnoughData, PlanError
 from recollect.results.result import Placebo
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET, Evidence
 from recollect.signals.scores import Scores
-from recollect.stats.comparisons import permutation
 from recollect.stats.groups import Floats
 from recollect.stats.requirements import require_count, required_controls
 from recollect.stats.significance import Alternative, conformal_p
+from recollect.stats.two_sample_tests import permutation
 from recollect.streams import stream
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from scipy import special
 from recollect.errors import NotEnoughData
 from recollect.models.answers import Floats
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
-from recollect.stats.comparisons import kolmogorov_smirnov
+from recollect.stats.two_sample_tests import kolmogorov_smirnov
 
 QUERY_MODEL: Final = "query"
 """The role of the model that is trained on the query set."""

@@ -14,8 +14,8 @@ from recollect.audits.removal.confidence_scores import Flags, UnitScores
 from recollect.corpora.cohorts import Unit
 from recollect.corpora.record import Record
 from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
-from recollect.stats.comparisons import mann_whitney
 from recollect.stats.groups import Floats
+from recollect.stats.two_sample_tests import mann_whitney
 
 if TYPE_CHECKING:
     from recollect.audits.removal.audit import RemovalAudit

@@ -28,9 +28,9 @@ from recollect.errors import NotEnoughData
 from recollect.results.result import Guard, GuardCheck, Placebo, Power
 from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
 from recollect.signals.scores import Scores
-from recollect.stats.comparisons import permutation
 from recollect.stats.groups import Floats
 from recollect.stats.requirements import required_controls
+from recollect.stats.two_sample_tests import permutation
 from recollect.streams import stream
 
 NOT_LIKE_ANY: Final = (

@@ -67,17 +67,17 @@ def draw_canaries(settings: CanarySettings, corpus: Corpus) -> list[Canary]:
     A control that happens to occur would be no control, and a secret would occur more often than its manifest says.
     """
     repeats = [*np.repeat(settings.repeat, settings.secrets).tolist(), *[0] * settings.controls]
-    texts = _draw_texts(settings, corpus, len(repeats))
+    texts = _draw_canary_texts(settings, corpus, len(repeats))
     turn = settings.user_turn if corpus.summary.kind == "conversation" else None
-    prefixes = _draw_prefixes(settings, len(repeats))
+    prefixes = _draw_canary_prefixes(settings, len(repeats))
     return [
         _build_canary(settings, number, prefix, text, repeat).model_copy(update={"user_turn": turn})
         for number, (prefix, text, repeat) in enumerate(zip(prefixes, texts, repeats, strict=True))
     ]
 
 
-def _draw_texts(settings: CanarySettings, corpus: Corpus, count: int) -> Collection[str]:
-    """So many different fillings that the corpus does not hold."""
+def _draw_canary_texts(settings: CanarySettings, corpus: Corpus, count: int) -> Collection[str]:
+    """So many different fillings of the canaries' format that the corpus does not hold."""
     space, rng = settings.parsed_format, stream(settings.seed, *labels.STREAM_CANARY_SECRETS)
     texts, occurring = dict[str, None](), set[str]()
     while len(texts) < count:
@@ -92,13 +92,13 @@ def _draw_texts(settings: CanarySettings, corpus: Corpus, count: int) -> Collect
             text = space.draw(rng)
             if text not in occurring:
                 texts.setdefault(text)
-        occurring_now = _find_occurring(corpus, space, texts)
+        occurring_now = _find_occurring_fillings(corpus, space, texts)
         occurring |= occurring_now
         texts = {text: None for text in texts if text not in occurring_now}
     return texts
 
 
-def _find_occurring(corpus: Corpus, space: Format, texts: Collection[str]) -> set[str]:
+def _find_occurring_fillings(corpus: Corpus, space: Format, texts: Collection[str]) -> set[str]:
     """Which of these fillings are somewhere in the corpus."""
     matcher = Matcher(space)
     return {
@@ -109,8 +109,8 @@ def _find_occurring(corpus: Corpus, space: Format, texts: Collection[str]) -> se
     }
 
 
-def _draw_prefixes(settings: CanarySettings, count: int) -> Collection[str]:
-    """What is before each secret: nothing, or letters that no other has."""
+def _draw_canary_prefixes(settings: CanarySettings, count: int) -> Collection[str]:
+    """What is before each canary: nothing, or letters that no other has."""
     length = settings.unique_prefix
     if not length:
         return [""] * count

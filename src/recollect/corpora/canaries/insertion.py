@@ -40,7 +40,7 @@ def plant(corpus: Corpus, settings: CanarySettings) -> tuple[Corpus, Canaries]:
 
     The places are uniform over the corpus and depend on the seed alone. The planted corpus is read as a stream.
     """
-    _refuse_kind(corpus, settings)
+    _refuse_unplantable(corpus, settings)
     size = len(corpus)
     secrets = draw_canaries(settings, corpus)
     rng = stream(settings.seed, *labels.STREAM_CANARY_RECORDS)
@@ -64,8 +64,8 @@ def plant(corpus: Corpus, settings: CanarySettings) -> tuple[Corpus, Canaries]:
     return Corpus(f"{corpus.name} (planted)", planted), manifest
 
 
-def _refuse_kind(corpus: Corpus, settings: CanarySettings) -> None:
-    """Refuse records that cannot hold such a secret."""
+def _refuse_unplantable(corpus: Corpus, settings: CanarySettings) -> None:
+    """Refuse to plant into records that cannot hold such a secret."""
     kind, paired = corpus.summary.kind, settings.source_format is not None
     if kind == "labelled":
         raise PlanError(
@@ -116,7 +116,7 @@ class _CorpusWithCanaries:
             last = record
             if self.settings.inside and waiting and waiting[-1].position == i:
                 insertion = waiting.pop()
-                yield insertion, _insert_into(record, insertion.canary, rng)
+                yield insertion, _insert_canary(record, insertion.canary, rng)
                 continue
             while waiting and waiting[-1].position == i:
                 insertion = waiting.pop()
@@ -139,8 +139,8 @@ class _CorpusWithCanaries:
         return Record(id=insertion.id, user=user, source=insertion.canary.source, target=insertion.canary.text)
 
 
-def _insert_into(record: Record, canary: Canary, rng: np.random.Generator) -> Record:
-    """The record with the secret between two of its words (of a scored turn; for pairs: at the end of both texts)."""
+def _insert_canary(record: Record, canary: Canary, rng: np.random.Generator) -> Record:
+    """The record with a canary inserted between two of its words (for pairs: at the end of both texts)."""
     if record.target is not None:
         return changed(record, source=f"{record.source} {canary.source}", target=f"{record.target} {canary.text}")
     if record.messages is not None:

@@ -72,12 +72,12 @@ class Matcher:
         begin, end = slots[0], slots[-1] + 1
         units = self.format.units
         return re.compile(
-            f"{_build_expression(units[:begin])}(?P<first>){_build_expression(units[begin:end])}(?P<last>){_build_expression(units[end:])}"
+            f"{_build_format_expression(units[:begin])}(?P<first>){_build_format_expression(units[begin:end])}(?P<last>){_build_format_expression(units[end:])}"
         )
 
 
-def _build_expression(units: tuple[FormatUnit, ...]) -> str:
-    """Units in a row as a regular expression; equal ones are counted, not repeated."""
+def _build_format_expression(units: tuple[FormatUnit, ...]) -> str:
+    """Units of a format in a row as a regular expression; equal ones are counted, not repeated."""
     runs = (
         (_build_alternatives(filled), len(list(run))) for filled, run in groupby(unit.alternatives for unit in units)
     )
@@ -85,21 +85,23 @@ def _build_expression(units: tuple[FormatUnit, ...]) -> str:
 
 
 def _build_alternatives(alternatives: tuple[str, ...]) -> str:
-    """One of these, and the longest of those that begin alike."""
+    """A regular expression that matches one of these alternatives, and the longest of those that begin alike."""
     if all(len(alternative) == 1 for alternative in alternatives):
         return f"[{''.join(map(re.escape, alternatives))}]"
-    return f"(?:{_build_trie(sorted(alternatives))})"
+    return f"(?:{_build_trie_expression(sorted(alternatives))})"
 
 
-def _build_trie(words: Sequence[str]) -> str:
-    """Sorted words letter by letter, so that ten thousand of them are not tried one after another.
+def _build_trie_expression(words: Sequence[str]) -> str:
+    """Sorted words letter by letter as a regular expression, so that ten thousand are not tried one after another.
 
-    >>> _build_trie(["red", "redder", "reed"])
+    >>> _build_trie_expression(["red", "redder", "reed"])
     're(?:d(?:der)?|ed)'
     """
     prefix = commonprefix(words)  # noqa: RUF071 - characters are meant
     rests = [word[len(prefix) :] for word in words]
-    branches = [_build_trie(list(alike)) for _, alike in groupby(filter(None, rests), key=lambda rest: rest[0])]
+    branches = [
+        _build_trie_expression(list(alike)) for _, alike in groupby(filter(None, rests), key=lambda rest: rest[0])
+    ]
     if not branches:
         return re.escape(prefix)
     return f"{re.escape(prefix)}(?:{'|'.join(branches)}){'?' if '' in rests else ''}"

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from recollect.corpora.corpus_shards import Shard
 from recollect.corpora.readers.byte_streams import build_damaged_error, open_seekable
-from recollect.corpora.shards import Shard
 from recollect.errors import CorpusError
 
 BLOCK_BYTES = 1 << 20
@@ -24,17 +24,17 @@ BLOCK_BYTES = 1 << 20
 
 
 def read_columns(shard: Shard) -> list[str]:
-    """The arrays in the archive."""
+    """The columns of a `.npz` archive: its arrays."""
     with _open_archive(shard) as archive:
         return [name.removesuffix(".npy") for name in archive.namelist()]
 
 
 def iter_rows(shard: Shard, wanted: frozenset[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """One row per entry of the arrays, numbered from 1; only the arrays that are wanted."""
+    """The rows of a `.npz` archive, one per entry of the arrays, numbered from 1; only the arrays that are wanted."""
     with _open_archive(shard) as archive, ExitStack() as stack:
         present = [name for name in sorted(wanted) if f"{name}.npy" in archive.namelist()]
         arrays = {name: _ArchivedArray.open(archive, name, shard, stack) for name in present}
-        count = _check_lengths(arrays, shard)
+        count = _check_array_lengths(arrays, shard)
         step = max(1, BLOCK_BYTES // max(array.width for array in arrays.values()))
         for start in range(0, count, step):
             count_here = min(step, count - start)
@@ -60,7 +60,7 @@ class _ArchivedArray:
         """The array behind its header."""
         entry = archive.getinfo(f"{name}.npy")
         stream = stack.enter_context(archive.open(entry))
-        shape, fortran, dtype = _read_header(stream)
+        shape, fortran, dtype = _read_array_header(stream)
         array = cls(name, stream, dtype, shape, shard)
         array.check(fortran=fortran, size=entry.file_size - stream.tell())
         return array
@@ -108,7 +108,7 @@ class _ArchivedArray:
         self.stream.read(1)
 
 
-def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _read_array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order and type of an array; NumPy leaves some damage to its header unexplained."""
     try:
         version = npy.read_magic(stream)
@@ -117,7 +117,7 @@ def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any
         raise ValueError(f"the header of an array cannot be read ({error})") from error
 
 
-def _check_lengths(arrays: dict[str, _ArchivedArray], shard: Shard) -> int:
+def _check_array_lengths(arrays: dict[str, _ArchivedArray], shard: Shard) -> int:
     """How many records there are, the same in every array."""
     for name, array in arrays.items():
         if name == "x" and len(array.shape) < 2:
@@ -135,8 +135,8 @@ def _check_lengths(arrays: dict[str, _ArchivedArray], shard: Shard) -> int:
     return next(iter(lengths.values()))
 
 
-def _refuse_bomb(archive: zipfile.ZipFile, shard: Shard) -> None:
-    """Refuse an archive that expands without end; an array never reads past the size that it states."""
+def _refuse_archive_bomb(archive: zipfile.ZipFile, shard: Shard) -> None:
+    """Refuse a `.npz` archive that expands without end; an array never reads past the size that it states."""
     size = Path(shard.path).stat().st_size * (shard.limits.max_expansion if shard.compression else 1)
     if sum(entry.file_size for entry in archive.infolist()) > shard.limits.get_expanded_bytes(size):
         raise shard.limits.build_expansion_error(shard.path)
@@ -144,11 +144,11 @@ def _refuse_bomb(archive: zipfile.ZipFile, shard: Shard) -> None:
 
 @contextmanager
 def _open_archive(shard: Shard) -> Iterator[zipfile.ZipFile]:
-    """The open archive."""
+    """The open `.npz` archive."""
     with open_seekable(shard) as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                _refuse_bomb(archive, shard)
+                _refuse_archive_bomb(archive, shard)
                 yield archive
         except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
             raise build_damaged_error(shard, error) from error

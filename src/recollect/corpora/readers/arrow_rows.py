@@ -13,21 +13,21 @@ ROWS_PER_BATCH = 1024
 
 
 def iter_batch_rows(batches: Iterable[Any]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
-    """The rows of some batches, numbered from 1 over all of them."""
+    """The rows of some Arrow batches, numbered from 1 over all of them."""
     number = 0
     for batch in batches:
-        for row in _iter_rows(batch):
+        for row in _iter_rows_of_batch(batch):
             number += 1
             yield number, row
 
 
-def _iter_rows(batch: Any) -> Iterator[dict[str, Any] | Fault]:
-    """The rows of one batch; one with bytes that are no text is a fault."""
+def _iter_rows_of_batch(batch: Any) -> Iterator[dict[str, Any] | Fault]:
+    """The rows of one Arrow batch; one with bytes that are no text is a fault."""
     names = batch.schema.names
     try:
         columns = [batch.column(name).to_pylist() for name in names]
     except UnicodeDecodeError:
-        columns = [[_to_value(cell) for cell in batch.column(name)] for name in names]
+        columns = [[_to_row_value(cell) for cell in batch.column(name)] for name in names]
         for cells in zip(*columns, strict=True):
             fault = next((cell for cell in cells if isinstance(cell, Fault)), None)
             yield fault or dict(zip(names, cells, strict=True))
@@ -36,8 +36,8 @@ def _iter_rows(batch: Any) -> Iterator[dict[str, Any] | Fault]:
         yield dict(zip(names, cells, strict=True))
 
 
-def _to_value(cell: Any) -> Any:
-    """One value, or the fault of bytes that are no text."""
+def _to_row_value(cell: Any) -> Any:
+    """The value of an Arrow cell, or the fault of bytes that are no text."""
     try:
         return cell.as_py()
     except UnicodeDecodeError as error:

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from recollect.corpora.corpus_shards import Shard, build_unreadable_error
 from recollect.corpora.faults import Fault
-from recollect.corpora.shards import Shard, build_unreadable_error
 from recollect.errors import CorpusError
 
 BUFFER_BYTES = 1 << 18
@@ -43,7 +43,7 @@ class _CheckedStream(io.RawIOBase):
 
     def __init__(self, shard: Shard) -> None:
         super().__init__()
-        self._shard, self._source, self._whole = shard, _decompress(shard), True
+        self._shard, self._source, self._whole = shard, _open_decompressed(shard), True
         self._hasher, self._read = hashlib.blake2b(digest_size=16), 0
         size = Path(shard.path).stat().st_size
         self._allowed = shard.limits.get_expanded_bytes(size) if shard.compression else None
@@ -83,8 +83,8 @@ class _CheckedStream(io.RawIOBase):
         super().close()
 
 
-def _decompress(shard: Shard) -> IO[bytes]:
-    """A stream of the file's content."""
+def _open_decompressed(shard: Shard) -> IO[bytes]:
+    """A stream of the bytes of a file, unpacked on the way."""
     if shard.compression == "gz":
         return gzip.open(shard.path)  # type: ignore[return-value]
     if shard.compression == "zst":

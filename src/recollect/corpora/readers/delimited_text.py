@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from recollect.corpora.columns import refuse_duplicate_columns
+from recollect.corpora.corpus_shards import Shard
 from recollect.corpora.faults import SKIP_ADVICE, Fault
 from recollect.corpora.readers.byte_streams import build_utf8_fault, iter_lines, open_shard
-from recollect.corpora.shards import Shard
 
 FIELD_LIMIT = 1 << 24
 """Characters in one cell; a longer one is taken for a quote that was never closed."""
@@ -22,14 +22,14 @@ _DIALECTS: dict[str, dict[str, Any]] = {
 
 
 def read_columns(shard: Shard) -> list[str]:
-    """The columns of the header."""
-    with _open_table(shard) as table:
+    """The columns of a CSV or TSV file, from its header."""
+    with _open_delimited(shard) as table:
         return table.header
 
 
 def iter_rows(shard: Shard) -> Iterator[tuple[int, dict[str, str] | Fault]]:
-    """One row per record with the number of its first line; blank lines hold no record."""
-    with _open_table(shard) as table:
+    """The rows of a CSV or TSV file, each with the number of its first line; blank lines hold no record."""
+    with _open_delimited(shard) as table:
         for number, cells in table.iter_cells():
             if isinstance(cells, Fault):
                 yield number, cells
@@ -40,8 +40,8 @@ def iter_rows(shard: Shard) -> Iterator[tuple[int, dict[str, str] | Fault]]:
 
 
 @contextmanager
-def _open_table(shard: Shard) -> Iterator[_Table]:
-    """The open file behind its header."""
+def _open_delimited(shard: Shard) -> Iterator[_Table]:
+    """The open CSV or TSV file behind its header."""
     with open_shard(shard) as stream:
         yield _Table(shard, iter_lines(stream, shard))
 
@@ -98,7 +98,7 @@ _QUOTES_ADVICE = (
 
 
 def _build_ragged_fault(found: int, wanted: int) -> Fault:
-    """The fault of a row that is longer or shorter than the header."""
+    """The fault of a row of a CSV or TSV file that is longer or shorter than the header."""
     return Fault(
         "ragged_row",
         f"the row has {found} cell{'s' * (found != 1)}, the header has {wanted}.",

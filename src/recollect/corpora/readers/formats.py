@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from recollect.corpora.corpus_shards import Shard
 from recollect.corpora.faults import Fault
 from recollect.corpora.readers import arrays, delimited_text, hub, json_lines, memory, parquet, plain_text
-from recollect.corpora.shards import Shard
 
 NumberedRow = tuple[int, dict[str, Any] | Fault]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from recollect.checks import suggest_name
+from recollect.corpora.corpus_shards import Shard
 from recollect.corpora.faults import Fault
 from recollect.corpora.readers import arrow_rows
 from recollect.corpora.readers.arrow_rows import iter_batch_rows
-from recollect.corpora.shards import Shard
 from recollect.errors import CorpusError
 from recollect.files import read_json
 
@@ -62,7 +62,7 @@ def find_saved(folder: Path) -> Shard | None:
         return Shard(path=str(folder), format="hf")
     if not (folder / "dataset_dict.json").is_file():
         return None
-    with _explain_errors(str(folder)):
+    with _explain_dataset_errors(str(folder)):
         splits = read_json(folder / "dataset_dict.json")["splits"]
     if len(splits) == 1:
         return Shard(path=str(folder / splits[0]), format="hf")
@@ -74,7 +74,7 @@ def find_saved(folder: Path) -> Shard | None:
 
 
 def _open_dataset(shard: Shard) -> Any:
-    """The data set, memory-mapped unless it is in memory."""
+    """The data set of the hub, memory-mapped unless it is in memory."""
     if shard.content is not None:
         return shard.content
     if not shard.path.startswith(SCHEME):
@@ -91,7 +91,7 @@ def _load_from_disk(ref: str, folder: Path) -> Any:
     """What `save_to_disk` wrote."""
     import datasets
 
-    with _explain_errors(ref):
+    with _explain_dataset_errors(ref):
         return datasets.load_from_disk(str(folder))
 
 
@@ -115,13 +115,13 @@ def _load_from_hub(ref: str, name: str, configuration: str | None, split: str) -
     """A data set of the hub, downloaded once, or a folder of data files; kept, for asking the hub takes time."""
     import datasets
 
-    with _explain_errors(ref):
+    with _explain_dataset_errors(ref):
         return datasets.load_dataset(name, configuration, split=split)
 
 
 @contextmanager
-def _explain_errors(ref: str) -> Iterator[None]:
-    """Errors of the library in our words."""
+def _explain_dataset_errors(ref: str) -> Iterator[None]:
+    """Errors of the hub's library of data sets in our words."""
     import pyarrow as pa
     from datasets.exceptions import DatasetsError
 

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from recollect.corpora.columns import refuse_duplicate_columns
+from recollect.corpora.corpus_shards import Shard
 from recollect.corpora.faults import SKIP_ADVICE, Fault, describe_type
 from recollect.corpora.readers import arrow_rows, hub
 from recollect.corpora.readers.arrow_rows import iter_batch_rows
 from recollect.corpora.readers.json_lines import PEEK_ROWS
-from recollect.corpora.shards import Shard
 from recollect.errors import CorpusError
 
 NumberedRow = tuple[int, dict[str, Any] | Fault]
@@ -54,14 +54,16 @@ def build_shard(source: object) -> Shard:
         CorpusError: It is not something that a corpus can be read from.
     """
     if isinstance(source, list | tuple):
-        return _build_shard(source, "list", tuple(source))  # rows that are appended later do not change the corpus
-    if _is_a(source, "pandas", "DataFrame"):
-        return _build_shard(source, "pandas", source.copy(deep=False))  # type: ignore[attr-defined]
-    if _is_a(source, "datasets", "Dataset"):
-        return _build_shard(source, "hf", source)
+        return _build_memory_shard(
+            source, "list", tuple(source)
+        )  # rows that are appended later do not change the corpus
+    if _is_instance_unimported(source, "pandas", "DataFrame"):
+        return _build_memory_shard(source, "pandas", source.copy(deep=False))  # type: ignore[attr-defined]
+    if _is_instance_unimported(source, "datasets", "Dataset"):
+        return _build_memory_shard(source, "hf", source)
     if hasattr(source, "__arrow_c_stream__"):
-        return _build_shard(source, "arrow", _to_table(source))
-    raise _build_refusal(source)
+        return _build_memory_shard(source, "arrow", _to_arrow_table(source))
+    raise _build_unreadable_object_error(source)
 
 
 def narrow(shard: Shard, wanted: frozenset[str]) -> Shard:
@@ -75,7 +77,7 @@ def narrow(shard: Shard, wanted: frozenset[str]) -> Shard:
         ]
         return replace(shard, content=tuple(columns))
     if shard.format == "pandas":
-        return replace(shard, content=content.iloc[:, list(_find_positions(content, wanted).values())])
+        return replace(shard, content=content.iloc[:, list(_find_frame_positions(content, wanted).values())])
     if shard.format == "arrow":
         return replace(shard, content=content.select([name for name in content.schema.names if name in wanted]))
     return replace(shard, content=hub.select_columns(content, wanted))
@@ -92,9 +94,9 @@ def read_list_rows(shard: Shard) -> Iterator[NumberedRow]:
     texts = not isinstance(next((row for row in shard.content if row is not None), None), Mapping)
     for number, row in enumerate(shard.content, 1):
         if texts:
-            yield number, _to_row({"text": row})
+            yield number, _to_plain_row({"text": row})
         elif isinstance(row, Mapping):
-            yield number, _to_row(row)
+            yield number, _to_plain_row(row)
         else:
             yield (
                 number,
@@ -110,12 +112,12 @@ def read_frame_columns(shard: Shard) -> list[str]:
 def read_frame_rows(shard: Shard, wanted: frozenset[str]) -> Iterator[NumberedRow]:
     """The rows of a pandas DataFrame, numbered from 1; a few rows at a time become Python values."""
     frame = shard.content
-    positions = _find_positions(frame, wanted)
+    positions = _find_frame_positions(frame, wanted)
     for start in range(0, len(frame), arrow_rows.ROWS_PER_BATCH):
         some = frame.iloc[start : start + arrow_rows.ROWS_PER_BATCH]
         columns = [some.iloc[:, position].tolist() for position in positions.values()]
         for number, cells in enumerate(zip(*columns, strict=True), start + 1):
-            yield number, _to_row(dict(zip(positions, cells, strict=True)))
+            yield number, _to_plain_row(dict(zip(positions, cells, strict=True)))
 
 
 def read_table_columns(shard: Shard) -> list[str]:
@@ -129,30 +131,30 @@ def read_table_rows(shard: Shard, wanted: frozenset[str]) -> Iterator[NumberedRo
     return iter_batch_rows(chosen.to_reader(max_chunksize=arrow_rows.ROWS_PER_BATCH))
 
 
-def _build_shard(source: object, format: str, content: Any) -> Shard:
-    """The shard, named after the type of the object and its length."""
+def _build_memory_shard(source: object, format: str, content: Any) -> Shard:
+    """An object in memory as a shard, named after the type of the object and its length."""
     count = len(content)
     return Shard(path=f"{type(source).__name__} ({count:,} row{'s' * (count != 1)})", format=format, content=content)
 
 
-def _is_a(source: object, package: str, name: str) -> bool:
-    """Whether an object is of this type, without importing the package."""
+def _is_instance_unimported(source: object, package: str, name: str) -> bool:
+    """Whether an object in memory is of this type, without importing the package."""
     bases = type(source).__mro__
     return any(base.__name__ == name and base.__module__.partition(".")[0] == package for base in bases)
 
 
-def _to_table(source: object) -> Any:
+def _to_arrow_table(source: object) -> Any:
     """An Arrow table that shares its memory with the object wherever that keeps its columns as Arrow does."""
     import pyarrow as pa
 
     try:
         return pa.table(source)
     except (pa.ArrowException, ValueError, TypeError) as error:  # a stream of one column, such as a Series
-        raise _build_refusal(source) from error
+        raise _build_unreadable_object_error(source) from error
 
 
-def _build_refusal(source: object) -> CorpusError:
-    """The error for an object that no corpus can be read from."""
+def _build_unreadable_object_error(source: object) -> CorpusError:
+    """The error for an object in memory that no corpus can be read from."""
     kind = f"{type(source).__module__}.{type(source).__qualname__}".removeprefix("builtins.")
     hints = {"LazyFrame": "collect() it", "DatasetDict": "choose one of its splits", "Series": "make a list of it"}
     hint = hints.get(type(source).__name__, "make a list of it" if isinstance(source, Iterator) else "")
@@ -163,13 +165,13 @@ def _build_refusal(source: object) -> CorpusError:
     )
 
 
-def _find_positions(frame: Any, wanted: frozenset[str]) -> dict[str, int]:
+def _find_frame_positions(frame: Any, wanted: frozenset[str]) -> dict[str, int]:
     """The positions of the wanted columns in a pandas DataFrame."""
     return {str(name): position for position, name in enumerate(frame.columns) if str(name) in wanted}
 
 
-def _to_row(row: Mapping[Any, Any]) -> dict[str, Any] | Fault:
-    """A row of plain values; text that no file could hold is a fault."""
+def _to_plain_row(row: Mapping[Any, Any]) -> dict[str, Any] | Fault:
+    """A row in memory as plain values; text that no file could hold is a fault."""
     plain = {str(name): to_plain(value) for name, value in row.items()}
     for name, value in plain.items():
         if type(value) is str and not value.isascii():
@@ -182,7 +184,7 @@ def _to_row(row: Mapping[Any, Any]) -> dict[str, Any] | Fault:
 
 
 def to_plain(value: Any) -> Any:
-    """A value as a file would give it: no NumPy scalar, no subclass of str, and None for pandas' own nulls."""
+    """A value in memory as a file would give it: no NumPy scalar, no subclass of str, None for pandas' own nulls."""
     if value is None or type(value) in (str, int, float, bool):
         return value
     if isinstance(value, np.datetime64 | np.timedelta64):

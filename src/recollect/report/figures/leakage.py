@@ -14,7 +14,7 @@ from recollect.report.figures.figure import Figure
 from recollect.report.figures.panel import Colour, Panel
 from recollect.report.figures.scale import Floats, Scale
 from recollect.results.result import Result
-from recollect.results.summary import format_number
+from recollect.results.summary_rows import format_number
 
 PER_WORD = "epsilon, nats per word"
 MAX_GROUPS = 12

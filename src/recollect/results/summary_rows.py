@@ -21,7 +21,7 @@ class Row:
 
 def build_summary_rows(result: Result) -> list[Row]:
     """One row per finding, in the order of the result."""
-    return [_build_row(finding) for finding in result.findings]
+    return [_build_finding_row(finding) for finding in result.findings]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,19 +43,19 @@ def group_withheld(result: Result) -> list[WithheldTogether]:
     ]
 
 
-def _build_row(finding: Finding) -> Row:
-    """A finding in words."""
+def _build_finding_row(finding: Finding) -> Row:
+    """A finding as a row of words."""
     return Row(
         name=finding.name,
         value=f"{format_number(finding.value)} {finding.unit}",
-        interval=_format_interval(finding),
+        interval=_format_finding_interval(finding),
         n=", ".join(f"{count:,} {describe_count(name)}" for name, count in finding.n.items()),
         reading=finding.reading,
     )
 
 
-def _format_interval(finding: Finding) -> str:
-    """The interval in words, or why there is none."""
+def _format_finding_interval(finding: Finding) -> str:
+    """The interval of a finding in words, or why there is none."""
     if finding.interval is None or finding.confidence is None:
         return f"none: {finding.why_no_interval}"
     low, high = finding.interval

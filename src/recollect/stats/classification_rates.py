@@ -70,7 +70,7 @@ def balanced_accuracy(
 
 
 def _combine_rates(a: Group, b: Group, weight: float, confidence: float) -> Estimate:
-    """Flagged members and unflagged others, the former with this weight."""
+    """The rate of right decisions: flagged members and unflagged others, the former with this weight."""
     unflagged = Group((b.values <= 0).astype(np.float64), b.users, b.population)
     true_positive_rate = estimate_proportion(a, of="members", confidence=confidence)
     true_negative_rate = estimate_proportion(unflagged, of="others", confidence=confidence)

@@ -34,14 +34,14 @@ def iter_batches(records: Iterable[Record], rows: int) -> Iterator[pa.RecordBatc
     first = next(remaining, None)
     if first is None:
         return
-    schema = _infer_schema(first)
+    schema = _infer_batch_schema(first)
     remaining = chain([first], remaining)
     while chunk := list(islice(remaining, rows)):
         yield _build_batch(chunk, schema)
 
 
-def _infer_schema(first: Record) -> pa.Schema:
-    """The columns of every batch, as the first record tells them."""
+def _infer_batch_schema(first: Record) -> pa.Schema:
+    """The columns of every Arrow batch, as the first record tells them."""
     import pyarrow as pa
 
     label = pa.int64() if isinstance(first.label, int) else pa.string()
@@ -55,11 +55,11 @@ def _infer_schema(first: Record) -> pa.Schema:
 
 
 def _build_batch(records: list[Record], schema: pa.Schema) -> pa.RecordBatch:
-    """One batch."""
+    """One Arrow batch of records."""
     import pyarrow as pa
 
     try:
-        columns = [_build_column(records, field) for field in schema]
+        columns = [_build_batch_column(records, field) for field in schema]
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise CorpusError(
             f"The records from {records[0].id!r} to {records[-1].id!r} are not all of one shape and type: {error}.",
@@ -69,8 +69,8 @@ def _build_batch(records: list[Record], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _build_column(records: list[Record], field: Any) -> Any:
-    """One column of a batch."""
+def _build_batch_column(records: list[Record], field: Any) -> Any:
+    """One column of an Arrow batch."""
     import pyarrow as pa
 
     if field.name == "array":

@@ -28,8 +28,8 @@ RECENT_USERS = 4096
 _NO_USER = b"\xff" * 8
 
 
-def summarise(records: Iterable[Record]) -> Summary:
-    """Size, users, kind and digest of some records."""
+def summarise_corpus(records: Iterable[Record]) -> Summary:
+    """The summary of some records: size, users, kind and digest."""
     state, users, size = new_hasher(), Spill(), 0
     kind: Kind | None = None
     recent: set[str] = set()

@@ -115,15 +115,15 @@ def find_shards(
     if path.is_dir():
         files, root = _list_folder(path, format), path
     elif glob.has_magic(str(ref)) and not path.exists():
-        files, root = _match_glob(str(ref)), _get_fixed_folder(str(ref))
+        files, root = _match_glob(str(ref)), _get_fixed_folder_of_glob(str(ref))
     else:
         files, root = [path], None
-    shards = (_build_shard(file, root, format, running_text) for file in files)
+    shards = (_build_file_shard(file, root, format, running_text) for file in files)
     return tuple(replace(shard, limits=limits) for shard in shards)
 
 
-def _build_shard(file: Path, root: Path | None, format: str | None, running_text: bool) -> Shard:
-    """One file, its format and packing found out."""
+def _build_file_shard(file: Path, root: Path | None, format: str | None, running_text: bool) -> Shard:
+    """One file of a corpus as a shard, its format and packing found out."""
     stamp = read_stamp(file)
     suffix, compression = parse_suffixes(file.name)
     if (format or suffix) not in FORMATS:
@@ -185,11 +185,13 @@ def _match_glob(pattern: str) -> list[Path]:
     files = [path for path in found if path.is_file()]
     if not files:
         raise CorpusError(
-            f"No file matches {pattern}.", do=f"Looked below {_get_fixed_folder(pattern).resolve()}.", code="no_match"
+            f"No file matches {pattern}.",
+            do=f"Looked below {_get_fixed_folder_of_glob(pattern).resolve()}.",
+            code="no_match",
         )
     return files
 
 
-def _get_fixed_folder(pattern: str) -> Path:
+def _get_fixed_folder_of_glob(pattern: str) -> Path:
     """The nearest folder above the first part of a glob that may vary."""
     return next(folder for folder in Path(pattern).parents if not glob.has_magic(str(folder)))
