@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from recollect.audits.audit import Audit, Needs
-from recollect.audits.common.members import find_members, has_both
+from recollect.audits.common.ground_truth import find_members, has_both
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.errors import PlanError, RecollectError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recollect.audits.common.duplicates import MIN_SIMILARITY, SHINGLE, find_duplicates
-from recollect.audits.common.words import list_words
+from recollect.audits.common.unicode_words import list_words
 from recollect.corpora.record import Record
 
 LONG = "we will meet at the old station in the morning and take the first train to the sea"

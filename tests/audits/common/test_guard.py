@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from recollect.audits.common.amounts import Piece, Unit
-from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.common.guard import add_guard, check_comparable, check_matched, explains_scores
-from recollect.audits.common.matched_units import cut_records
+from recollect.audits.common.matched_records import cut_matched_records
 from recollect.audits.common.matching import match_units
+from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.membership.audit import MembershipAudit
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
@@ -179,7 +179,7 @@ def test_what_is_truncated_is_compared_as_far_as_it_is_kept():
     rng = np.random.default_rng(6)
     one = [Record(id=f"a{i}", text=" ".join(rng.choice(WORDS, 6))) for i in range(30)]
     other = [Record(id=f"c{i}", text=" ".join(rng.choice(WORDS, 60))) for i in range(90)]
-    (stratum,) = cut_records(match(one, other), one, other)
+    (stratum,) = cut_matched_records(match(one, other), one, other)
     assert {len(record.text.split()) for (record,) in stratum.controls.values()} == {6}
     assert check_matched(match(one, other), one, other, seed=0).comparable
     assert not check_comparable(one, other, by="record", seed=0).comparable

@@ -2,8 +2,8 @@
 
 import pytest
 
-from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.common.outcomes import Conclusion, conclude
+from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.membership.audit import MembershipAudit
 from recollect.pipeline.limits import Limit, check_limits
 from recollect.results.result import Guard, Placebo, Power

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from recollect.audits.common.builder import build_refusal
+from recollect.audits.common.result_builder import build_refusal
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.errors import NotEnoughData
 from recollect.results.result import render_text

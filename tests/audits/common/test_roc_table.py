@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from recollect.audits.common.roc import MAX_POINTS, READ_AT, build_roc_table
+from recollect.audits.common.roc_table import MAX_POINTS, READ_AT, build_roc_table
 from recollect.errors import NotEnoughData
 from recollect.stats import roc_curve
 from recollect.testing.refusals import refused

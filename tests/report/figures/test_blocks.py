@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from recollect.audits.common.roc import build_roc_table
+from recollect.audits.common.roc_table import build_roc_table
 from recollect.report.figures.blocks import MAX_POINTS, compute_bins, draw_histograms, draw_roc
 from recollect.report.figures.panel import RIGHT, TOP, Panel
 from recollect.report.figures.scale import Scale

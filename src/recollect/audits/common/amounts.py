@@ -136,16 +136,18 @@ def compare_amounts(audited: Amounts, controls: Amounts, *, periods: int) -> Dif
     """
     p_values = dict[str, float]()
     atypical, untimely = (np.zeros(len(audited), dtype=np.bool_) for _ in range(2))
-    for name, (ours, theirs) in _list_covariates(audited, controls, periods).items():
+    for name, (ours, theirs) in _list_compared_amounts(audited, controls, periods).items():
         if not len(theirs) or not len(ours) or np.ptp(np.concatenate([ours, theirs])) == 0:
             continue
-        means = [_average(values, side.owners) for values, side in ((ours, audited), (theirs, controls))]
-        p_values[name] = _compare(*means)
+        means = [
+            _average_amounts_by_owner(values, side.owners) for values, side in ((ours, audited), (theirs, controls))
+        ]
+        p_values[name] = _compare_amount(*means)
         if name in _DATES:
-            untimely |= _find_extreme(ours, theirs) if name == "dates" else False
+            untimely |= _find_extreme_dates(ours, theirs) if name == "dates" else False
             continue
         middle = float(np.median(theirs))
-        p_values[f"{name}_dispersion"] = _compare(*(np.abs(each - middle) for each in means))
+        p_values[f"{name}_dispersion"] = _compare_amount(*(np.abs(each - middle) for each in means))
         atypical |= find_atypical(ours, theirs, both_sides=name == "tokens")
     corrected = holm(list(p_values.values()))
     told = dict(zip(p_values, corrected.tolist(), strict=True))
@@ -171,7 +173,7 @@ def find_atypical(ours: Floats, theirs: Floats, *, both_sides: bool) -> Bools:
     return np.asarray(outside | low | (high & both_sides))
 
 
-def _find_extreme(ours: Floats, theirs: Floats) -> Bools:
+def _find_extreme_dates(ours: Floats, theirs: Floats) -> Bools:
     """Which dates are earlier or later than those of all but a share of 0.05, over all units, of the controls."""
     count = 1 + len(theirs)
     early = (1 + np.searchsorted(np.sort(theirs), ours, side="right")) / count
@@ -180,8 +182,8 @@ def _find_extreme(ours: Floats, theirs: Floats) -> Bools:
     return np.asarray(outside | (2 * np.minimum(early, late) <= EXTREME_SHARE / max(1, len(ours))))
 
 
-def _list_covariates(audited: Amounts, controls: Amounts, periods: int) -> dict[str, tuple[Floats, Floats]]:
-    """What is compared of each unit: records, tokens per record, and where they are known the dates."""
+def _list_compared_amounts(audited: Amounts, controls: Amounts, periods: int) -> dict[str, tuple[Floats, Floats]]:
+    """The amounts that are compared of each unit: records, tokens per record, and where they are known the dates."""
     found = {
         "records": (audited.counts.astype(np.float64), controls.counts.astype(np.float64)),
         "tokens": (audited.totals / audited.counts, controls.totals / controls.counts),
@@ -196,20 +198,20 @@ def _list_covariates(audited: Amounts, controls: Amounts, periods: int) -> dict[
             ):
                 # who has no date at all counts as being in the middle
                 ours, theirs = (
-                    _average_known(side, each, mask, middle if name == "dates" else 0.0)
+                    _average_known_dates(side, each, mask, middle if name == "dates" else 0.0)
                     for side, each, mask in zip((audited, controls), values, known, strict=True)
                 )
                 found[name] = (ours, theirs)
     return found
 
 
-def _average_known(side: Amounts, values: Floats, known: Bools, otherwise: float) -> Floats:
+def _average_known_dates(side: Amounts, values: Floats, known: Bools, otherwise: float) -> Floats:
     """The mean of each unit over the pieces that are known."""
     counts = side.sum_by_unit(known)
     return np.where(counts > 0, side.sum_by_unit(values * known) / np.maximum(counts, 1), otherwise)
 
 
-def _average(values: Floats, owners: Sequence[str]) -> Floats:
+def _average_amounts_by_owner(values: Floats, owners: Sequence[str]) -> Floats:
     """One value per owner: the mean over the owner's units."""
     codes = {owner: i for i, owner in enumerate(dict.fromkeys(owners))}
     if len(codes) == len(owners):
@@ -218,8 +220,8 @@ def _average(values: Floats, owners: Sequence[str]) -> Floats:
     return np.asarray(np.bincount(index, weights=values) / np.bincount(index))
 
 
-def _compare(ours: Floats, theirs: Floats) -> float:
-    """The two-sided p-value of "both sides are alike"."""
+def _compare_amount(ours: Floats, theirs: Floats) -> float:
+    """The two-sided p-value of "both sides have the same amount"."""
     if np.ptp(np.concatenate([ours, theirs])) == 0:
         return 1.0
     return float(stats.mannwhitneyu(ours, theirs, alternative="two-sided").pvalue)

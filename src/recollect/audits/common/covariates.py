@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.common.words import list_shapes, list_terms, list_words
+from recollect.audits.common.unicode_words import list_shapes, list_terms, list_words
 from recollect.corpora.record import Record
 from recollect.corpora.times import Period, period_of
 from recollect.signals.scores import Floats
@@ -63,32 +63,34 @@ def measure_covariates(units: Sequence[Unit], *, period: Period | None = None) -
     if _hold_arrays(units):
         kernels["content"] = _compare_arrays(units)
     else:
-        _measure_texts(units, scalars, kernels, shown)
+        _measure_text_covariates(units, scalars, kernels, shown)
     if any(record.label is not None for unit in units for record in unit.records):
-        kernels["labels"] = _compare_bags([Counter(str(record.label) for record in unit.records) for unit in units])
+        kernels["labels"] = _compare_compositions(
+            [Counter(str(record.label) for record in unit.records) for unit in units]
+        )
     if period is not None:
-        _measure_dates(units, period, scalars, kernels, shown)
+        _measure_date_covariates(units, period, scalars, kernels, shown)
     return Covariates(scalars=scalars, kernels=kernels, shown=shown)
 
 
-def _measure_texts(
+def _measure_text_covariates(
     units: Sequence[Unit], scalars: dict[str, Floats], kernels: dict[str, Floats], shown: dict[str, Floats]
 ) -> None:
-    """Lengths, words nobody else uses, vocabulary and writing."""
-    bags = [_count_unit(unit.records) for unit in units]
+    """The covariates of texts: lengths, words nobody else uses, vocabulary and writing."""
+    bags = [_count_terms_of_unit(unit.records) for unit in units]
     lengths = [_measure_lengths(unit.records) for unit in units]
     scalars["length"] = np.array([np.log1p(each).mean() for each in lengths])
     shown["length"] = np.array([each.mean() for each in lengths])
-    words, style = (_build_matrix(each[i] for each in bags) for i in (0, 1))
+    words, style = (_build_term_matrix(each[i] for each in bags) for i in (0, 1))
     totals = np.maximum(1, np.asarray(words.sum(axis=1)).ravel())
     alone = np.asarray((words > 0).sum(axis=0)).ravel() == 1
     scalars["unknown_words"] = np.asarray(words @ alone.astype(np.float64)).ravel() / totals
-    kernels["vocabulary"], kernels["style"] = _compare_counts(words), _compare_counts(style)
+    kernels["vocabulary"], kernels["style"] = _compare_term_counts(words), _compare_term_counts(style)
 
 
 def _measure_lengths(records: Sequence[Record]) -> Floats:
-    """How many words each record has."""
-    return np.array([_count_text(_read(record)).words for record in records], dtype=np.float64)
+    """The covariate of length: how many words each record has."""
+    return np.array([_count_terms_of_text(_join_record_text(record)).words for record in records], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -101,22 +103,22 @@ class _Counts:
 
 
 @lru_cache(maxsize=2**16)
-def _count_text(text: str) -> _Counts:
+def _count_terms_of_text(text: str) -> _Counts:
     """The hashed terms and shapes of a text; kept, because one text is compared many times."""
     words = list_words(text)
-    return _Counts(len(words), _hash_all(list_terms(words)), _hash_all(list_shapes(text)))
+    return _Counts(len(words), _count_hashed_terms(list_terms(words)), _count_hashed_terms(list_shapes(text)))
 
 
-def _hash_all(terms: Iterable[str]) -> Counter[int]:
+def _count_hashed_terms(terms: Iterable[str]) -> Counter[int]:
     """How often each term occurs, by its hash."""
     return Counter(zlib.crc32(term.encode("utf-8", "surrogatepass")) % _BUCKETS for term in terms)
 
 
-def _count_unit(records: Sequence[Record]) -> tuple[Counter[int], Counter[int]]:
+def _count_terms_of_unit(records: Sequence[Record]) -> tuple[Counter[int], Counter[int]]:
     """The terms and shapes of a unit's texts, up to `MAX_WORDS`."""
     terms, shapes, words = Counter[int](), Counter[int](), 0
     for record in records:
-        counts = _count_text(_read(record))
+        counts = _count_terms_of_text(_join_record_text(record))
         terms.update(counts.terms)
         shapes.update(counts.shapes)
         words += counts.words
@@ -125,13 +127,13 @@ def _count_unit(records: Sequence[Record]) -> tuple[Counter[int], Counter[int]]:
     return terms, shapes
 
 
-def _read(record: Record) -> str:
-    """All that a record says."""
+def _join_record_text(record: Record) -> str:
+    """All that a record says, of which covariates are measured."""
     return f"{record.context_text} {record.scored_text}" if record.context_text else record.scored_text
 
 
-def _build_matrix(bags: Iterable[Counter[int]]) -> Any:
-    """Bags as a sparse matrix with one column for each term that occurs."""
+def _build_term_matrix(bags: Iterable[Counter[int]]) -> Any:
+    """Bags of terms as a sparse matrix with one column for each term that occurs."""
     from scipy.sparse import csr_array
 
     held = list(bags)
@@ -142,7 +144,7 @@ def _build_matrix(bags: Iterable[Counter[int]]) -> Any:
     return csr_array((values, places, starts), shape=(len(held), max(1, len(known))))
 
 
-def _compare_counts(counts: Any) -> Floats:
+def _compare_term_counts(counts: Any) -> Floats:
     """The cosine similarity of every two units' counts: logarithmic, rare terms weighted up (tf-idf)."""
     from scipy.sparse import csr_array, diags_array
 
@@ -150,10 +152,10 @@ def _compare_counts(counts: Any) -> Floats:
     weighted.data = 1 + np.log(weighted.data)
     seen = np.asarray((counts > 0).sum(axis=0)).ravel()
     weighted = weighted @ diags_array(1 + np.log((1 + counts.shape[0]) / (1 + seen)))
-    return _compare_rows(weighted)
+    return _compare_sparse_rows(weighted)
 
 
-def _compare_rows(rows: Any) -> Floats:
+def _compare_sparse_rows(rows: Any) -> Floats:
     """The cosine similarity of every two sparse rows; an empty row is like itself alone."""
     from scipy.sparse import diags_array
 
@@ -164,8 +166,8 @@ def _compare_rows(rows: Any) -> Floats:
     return kernel
 
 
-def _compare_bags(bags: Sequence[Counter[str]]) -> Floats:
-    """How alike the compositions of every two units are, such as of labels or months."""
+def _compare_compositions(bags: Sequence[Counter[str]]) -> Floats:
+    """The covariate of how alike the compositions of every two units are, such as of labels or months."""
     names = {name: i for i, name in enumerate(sorted(set().union(*bags)))}
     shares = np.zeros((len(bags), len(names)))
     for row, bag in zip(shares, bags, strict=True):
@@ -177,43 +179,45 @@ def _compare_bags(bags: Sequence[Counter[str]]) -> Floats:
 
 
 def _hold_arrays(units: Sequence[Unit]) -> bool:
-    """Whether records are arrays; all are or none is."""
+    """Whether the covariates are of arrays; all records are or none is."""
     return any(record.array is not None for unit in units[:1] for record in unit.records)
 
 
 def _compare_arrays(units: Sequence[Unit]) -> Floats:
-    """How alike every two units' mean arrays are."""
+    """The covariate of how alike every two units' mean arrays are."""
     width = min(np.asarray(record.array).size for unit in units for record in unit.records)
     step = -(-width // _MAX_PIXELS)
-    rows = np.stack([np.mean([_flatten(record, width, step) for record in unit.records], axis=0) for unit in units])
+    rows = np.stack(
+        [np.mean([_flatten_array(record, width, step) for record in unit.records], axis=0) for unit in units]
+    )
     scatter = rows.std(axis=0)
     rows = (rows - rows.mean(axis=0)) / np.where(scatter > 0, scatter, 1)
     return np.asarray(rows @ rows.T / rows.shape[1])
 
 
-def _flatten(record: Record, width: int, step: int) -> NDArray[np.float64]:
-    """The values of an array as one row, thinned out if they are many."""
+def _flatten_array(record: Record, width: int, step: int) -> NDArray[np.float64]:
+    """The values of an array as one row of covariates, thinned out if they are many."""
     return np.ravel(np.asarray(record.array, dtype=np.float64))[:width:step]
 
 
-def _measure_dates(
+def _measure_date_covariates(
     units: Sequence[Unit],
     period: Period,
     scalars: dict[str, Floats],
     kernels: dict[str, Floats],
     shown: dict[str, Floats],
 ) -> None:
-    """The mean date and the composition of periods of each unit; records without a time do not count."""
+    """The covariates of dates: mean and composition of periods of each unit; records without a time do not count."""
     times = [np.array([r.time.timestamp() for r in unit.records if r.time is not None]) / 86400 for unit in units]
     known = np.array([each.mean() if each.size else np.nan for each in times])
     scalars["date"] = np.where(np.isnan(known), np.nanmean(known), known)
     shown["date"] = scalars["date"]
     names = ((period_of(record, period) for record in unit.records) for unit in units)
-    kernels["period"] = _compare_bags([Counter(name for name in each if name is not None) for each in names])
+    kernels["period"] = _compare_compositions([Counter(name for name in each if name is not None) for each in names])
 
 
 def standardise(values: Floats, scale: Floats) -> Floats:
-    """In standard deviations of all values; zero where nothing varies but by rounding.
+    """A covariate in standard deviations of all values; zero where nothing varies but by rounding.
 
     Args:
         values: What is standardised.

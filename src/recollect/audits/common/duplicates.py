@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from recollect.audits.common.words import list_words
+from recollect.audits.common.unicode_words import list_words
 from recollect.corpora.deduplication import normalise_duplicate
 from recollect.corpora.record import Record
 
@@ -72,11 +72,11 @@ def find_duplicates(audited: Iterable[Record], controls: Iterable[Record]) -> Du
     members = defaultdict[str, list[tuple[int, Record]]](list)
     words = dict[str, list[str]]()
     for side, record in sides:
-        key, listed = _normalise(record)
+        key, listed = _normalise_duplicate(record)
         if key:
             members[key].append((side, record))
             words[key] = listed
-    groups = _join_similar({key: listed for key, listed in words.items() if len(listed) >= SHORT})
+    groups = _join_near_duplicates({key: listed for key, listed in words.items() if len(listed) >= SHORT})
     clusters = defaultdict[str, list[tuple[int, Record]]](list)
     for key, found in members.items():
         clusters[groups.get(key, key)] += found
@@ -85,8 +85,8 @@ def find_duplicates(audited: Iterable[Record], controls: Iterable[Record]) -> Du
     return Duplicates(audited=dropped[0], controls=dropped[1], texts=len(shared))
 
 
-def _normalise(record: Record) -> tuple[str, list[str]]:
-    """What makes two records equal, and the words of a text; an empty text equals none."""
+def _normalise_duplicate(record: Record) -> tuple[str, list[str]]:
+    """What makes two records duplicates, and the words of a text; an empty text equals none."""
     if record.array is not None:
         return f"array:{record.digest}", []
     text = " ".join(filter(None, (record.context_text, record.scored_text)))
@@ -95,11 +95,11 @@ def _normalise(record: Record) -> tuple[str, list[str]]:
 
 
 def _is_shared(found: Sequence[tuple[int, Record]]) -> bool:
-    """Whether a text occurs on both sides, or with two users."""
+    """Whether a duplicate occurs on both sides, or with two users."""
     return len({side for side, _ in found}) > 1 or len({record.user for _, record in found} - {None}) > 1
 
 
-def _join_similar(words: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def _join_near_duplicates(words: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """From each text to the first of its near-duplicates.
 
     Only texts unlike all before are indexed, so that a thousand copies of one template cost a thousand look-ups.
@@ -112,10 +112,12 @@ def _join_similar(words: Mapping[str, Sequence[str]]) -> dict[str, str]:
     index = MinHashLSH(params=(_BANDS, _ROWS), num_perm=_BANDS * _ROWS)
     shingles, root = dict[str, frozenset[int]](), dict[str, str]()
     hashes = MinHash.generator(
-        (list(each) for each in made.values()), num_perm=_BANDS * _ROWS, seed=1, hashfunc=_to_itself
+        (list(each) for each in made.values()), num_perm=_BANDS * _ROWS, seed=1, hashfunc=_keep_hash
     )
     for (key, own), hashed in zip(made.items(), hashes, strict=True):
-        similar = [root[other] for other in index.query(hashed) if _compare(own, shingles[other]) >= MIN_SIMILARITY]
+        similar = [
+            root[other] for other in index.query(hashed) if _compare_shingles(own, shingles[other]) >= MIN_SIMILARITY
+        ]
         if not similar:
             root[key], shingles[key] = key, own
             index.insert(key, hashed)
@@ -128,7 +130,7 @@ def _join_similar(words: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 
 def _list_shingles(words: Mapping[str, Sequence[str]]) -> dict[str, frozenset[int]]:
-    """The hashes of every five words in a row of each text."""
+    """The shingles by which near-duplicates are found: hashes of every five words in a row of each text."""
     return {
         key: frozenset(
             zlib.crc32(" ".join(listed[i : i + SHINGLE]).encode("utf-8", "surrogatepass"))
@@ -149,12 +151,12 @@ def _select_repeated(made: Mapping[str, frozenset[int]]) -> dict[str, frozenset[
     }
 
 
-def _to_itself(hashed: int) -> int:
-    """Shingles are hashed already."""
+def _keep_hash(hashed: int) -> int:
+    """The hash of a shingle of near-duplicates: shingles are hashed already."""
     return hashed
 
 
-def _compare(one: frozenset[int], other: frozenset[int]) -> float:
-    """The Jaccard similarity of two sets of shingles."""
+def _compare_shingles(one: frozenset[int], other: frozenset[int]) -> float:
+    """The Jaccard similarity of two sets of shingles: from which on texts are near-duplicates."""
     common = len(one & other)
     return common / (len(one) + len(other) - common)

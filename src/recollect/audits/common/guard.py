@@ -15,13 +15,13 @@ from typing import Literal
 import numpy as np
 
 from recollect import labels
-from recollect.audits.common.blind import compare_aucs, fit_blind
-from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.common.blind_baseline import compare_aucs, fit_blind
 from recollect.audits.common.covariates import Covariates, Unit, measure_covariates, standardise
-from recollect.audits.common.guard_wording import AUDITED_AND_CONTROLS, Sides, describe_check, summarise
-from recollect.audits.common.matched_units import MatchedUnits, cut_records
+from recollect.audits.common.guard_wording import AUDITED_AND_CONTROLS, Sides, describe_check, summarise_guard
+from recollect.audits.common.matched_records import MatchedUnits, cut_matched_records
 from recollect.audits.common.matching import Matching
 from recollect.audits.common.outcomes import NOT_COMPARABLE
+from recollect.audits.common.result_builder import ResultBuilder
 from recollect.corpora.record import Record
 from recollect.corpora.times import Period
 from recollect.errors import NotEnoughData
@@ -67,7 +67,7 @@ class Comparability:
     @cached_property
     def reason(self) -> str:
         """In which respects they differ, and what controls would do; one or two sentences."""
-        return summarise(self.guard, self.sides)
+        return summarise_guard(self.guard, self.sides)
 
 
 def check_comparable(
@@ -79,7 +79,7 @@ def check_comparable(
     period: Period = "month",
     sides: Sides = AUDITED_AND_CONTROLS,
 ) -> Comparability:
-    """Whether the audited are like the controls: records per user, length, dates, unknown words, vocabulary, style.
+    """The guard: are the audited like the controls in records per user, length, dates, words, vocabulary, style?
 
     The units are users (in a corpus without users, and where a user has records on both sides: records). Where the two
     sides are exchangeable, they are called not comparable in at most 5 % of runs, whatever the number of users, the
@@ -96,9 +96,9 @@ def check_comparable(
     listed = list(audited), list(controls)
     owners = [{record.owner for record in side} for side in listed]
     by_record = bool(owners[0] & owners[1])
-    one, other = (_group_by_unit(side, by_record=by_record) for side in listed)
+    one, other = (_group_guarded_records(side, by_record=by_record) for side in listed)
     plan = _Plan(period=period, skipped=("records",) if by == "record" else (), sides=sides)
-    return _check([MatchedUnits(audited=one, controls=other)], seed, plan)
+    return _check_strata([MatchedUnits(audited=one, controls=other)], seed, plan)
 
 
 def check_matched(
@@ -110,7 +110,7 @@ def check_matched(
     period: Period = "month",
     sides: Sides = AUDITED_AND_CONTROLS,
 ) -> Comparability:
-    """The same after matching: what is compared are the records as the matching cuts them, in strata of like amounts.
+    """The guard after matching: what is compared are the records as the matching cuts them, in strata.
 
     Numbers of records and lengths are matched, so only dates, words, writing and labels are tested. A control that
     is in several strata is used in one of them, so that the test stays exact.
@@ -123,8 +123,8 @@ def check_matched(
         period: The calendar period by which dates are compared, where both sides have times.
         sides: What the two sides are called in sentences.
     """
-    strata = cut_records(matching, audited, controls)
-    return _check(strata, seed, _Plan(period=period, skipped=_MATCHED, sides=sides))
+    strata = cut_matched_records(matching, audited, controls)
+    return _check_strata(strata, seed, _Plan(period=period, skipped=_MATCHED, sides=sides))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,19 +137,19 @@ class _Plan:
     sides: Sides
 
 
-def _check(strata: Sequence[MatchedUnits], seed: int, plan: _Plan) -> Comparability:
-    """All checks of units that are compared within strata."""
-    units = _choose_units(strata, seed)
-    _require_units(units)
+def _check_strata(strata: Sequence[MatchedUnits], seed: int, plan: _Plan) -> Comparability:
+    """All checks of the guard, of units that are compared within strata."""
+    units = _choose_guarded_units(strata, seed)
+    _require_guarded_units(units)
     timed = all(
         any(record.time is not None for unit in units if unit.audited is side for record in unit.records)
         for side in (True, False)
     )
     covariates = measure_covariates(units, period=plan.period if timed else None)
-    labelled = _draw_labels(units, seed)
+    labelled = _draw_guard_labels(units, seed)
     blind = fit_blind(covariates, units, labelled)
     return Comparability(
-        guard=_test_covariates(covariates, units, labelled, blind.aucs, plan),
+        guard=_test_guard_covariates(covariates, units, labelled, blind.aucs, plan),
         blind_auc=blind.auc,
         blind_p=float(np.mean(blind.aucs >= blind.aucs[0] - 1e-12)),
         blind=blind.scores,
@@ -160,7 +160,7 @@ def _check(strata: Sequence[MatchedUnits], seed: int, plan: _Plan) -> Comparabil
 
 
 def explains_scores(found: Comparability, audited: Scores, controls: Scores, *, alpha: float = ALPHA) -> bool:
-    """Whether the texts alone explain as much as the model's scores: then these are no evidence of membership.
+    """The guard's last check: do the texts alone explain as much as the scores? Then these are no evidence.
 
     They do if the blind baseline separates the two sides significantly, and the scores do not separate the same units
     significantly better (paired test of the two AUCs, DeLong et al. 1988). Both are measured on held-out units.
@@ -173,7 +173,7 @@ def explains_scores(found: Comparability, audited: Scores, controls: Scores, *, 
     """
     if not found.blind or found.blind_p > alpha:
         return False
-    means = {side: _average(scores, found) for side, scores in ((True, audited), (False, controls))}
+    means = {side: _average_guarded_scores(scores, found) for side, scores in ((True, audited), (False, controls))}
     known = [(side, name) for side, name in found.blind if name in means[side]]
     values = np.array([means[side][name] for side, name in known])
     blind = np.array([found.blind[key] for key in known])
@@ -210,16 +210,16 @@ def add_guard(builder: ResultBuilder, found: Comparability, *, withheld: Iterabl
         builder.withhold(*withheld, code=NOT_COMPARABLE, reason=found.reason)
 
 
-def _group_by_unit(records: Iterable[Record], *, by_record: bool) -> dict[str, list[Record]]:
-    """The records of each unit."""
+def _group_guarded_records(records: Iterable[Record], *, by_record: bool) -> dict[str, list[Record]]:
+    """The records of each unit that the guard compares."""
     grouped = dict[str, list[Record]]()
     for record in records:
         grouped.setdefault(record.id if by_record else record.owner, []).append(record)
     return grouped
 
 
-def _choose_units(strata: Sequence[MatchedUnits], seed: int) -> list[Unit]:
-    """The units, each in one stratum: audited ones in theirs, controls where they are scarce; at most `MAX_UNITS`."""
+def _choose_guarded_units(strata: Sequence[MatchedUnits], seed: int) -> list[Unit]:
+    """The units that the guard compares, each in one stratum: controls where they are scarce; at most `MAX_UNITS`."""
     rng = stream(seed, *labels.STREAM_GUARD_UNITS)
     sizes = [len(each.audited) for each in strata]
     audited = [(name, i) for i, each in enumerate(strata) for name in sorted(each.audited)]
@@ -244,15 +244,15 @@ def _choose_units(strata: Sequence[MatchedUnits], seed: int) -> list[Unit]:
     ]
 
 
-def _require_units(units: Sequence[Unit]) -> None:
-    """Refuse what cannot be compared at all."""
+def _require_guarded_units(units: Sequence[Unit]) -> None:
+    """Refuse units that the guard cannot compare at all."""
     audited = sum(unit.audited for unit in units)
     require_count(audited, 1, of="audited", purpose="The check of comparability", code="too_few_records")
     require_count(len(units) - audited, 2, of="controls", purpose="The check of comparability", code="too_few_controls")
 
 
-def _draw_labels(units: Sequence[Unit], seed: int) -> Floats:
-    """Who is audited, in the first row as it is and then dealt out anew within strata [rows, units].
+def _draw_guard_labels(units: Sequence[Unit], seed: int) -> Floats:
+    """Who is audited for the guard, first as it is and then dealt out anew within strata [rows, units].
 
     One audited unit changes places with each control in turn, which is all that can happen.
     """
@@ -271,8 +271,8 @@ def _draw_labels(units: Sequence[Unit], seed: int) -> Floats:
     return rows
 
 
-def _weigh(labelled: Floats, units: Sequence[Unit]) -> Floats:
-    """The weights by which units enter the difference audited − controls, for each row of labels [rows, units]."""
+def _weigh_guarded_units(labelled: Floats, units: Sequence[Unit]) -> Floats:
+    """The weights by which the guard's units enter the difference audited − controls, by labels [rows, units]."""
     weights = labelled / labelled.sum(axis=1, keepdims=True)
     strata = np.array([unit.stratum for unit in units])
     for stratum in np.unique(strata):
@@ -286,11 +286,11 @@ def _weigh(labelled: Floats, units: Sequence[Unit]) -> Floats:
     return np.asarray(weights)
 
 
-def _test_covariates(
+def _test_guard_covariates(
     covariates: Covariates, units: Sequence[Unit], labelled: Floats, aucs: Floats, plan: _Plan
 ) -> Guard:
-    """All covariates at once: the largest standardised difference of each labelling against that of the others."""
-    weights = _weigh(labelled, units)
+    """The guard's test of all covariates at once: the largest standardised difference against those of other labels."""
+    weights = _weigh_guarded_units(labelled, units)
     standard = {
         **{name: standardise(np.abs(weights @ values), values) for name, values in covariates.scalars.items()},
         **{
@@ -309,14 +309,14 @@ def _test_covariates(
     audited = labelled[0] > 0
     shown = {**covariates.scalars, **covariates.shown}
     means = {name: (float(each[audited].mean()), float(each[~audited].mean())) for name, each in shown.items()}
-    told = [_build_check(name, values, largest, means.get(name), plan.sides) for name, values in checks.items()]
+    told = [_build_guard_check(name, values, largest, means.get(name), plan.sides) for name, values in checks.items()]
     return Guard(comparable=all(check.comparable for check in told), checks=tuple(told))
 
 
-def _build_check(
+def _build_guard_check(
     name: str, values: Floats, largest: Floats, means: tuple[float, float] | None, sides: Sides
 ) -> GuardCheck:
-    """One covariate; its p-value is corrected for all of them."""
+    """One check of the guard, of one covariate; its p-value is corrected for all of them."""
     p = float(np.mean(largest >= values[0] - 1e-9))
     comparable = p > ALPHA
     return GuardCheck(
@@ -328,8 +328,8 @@ def _build_check(
     )
 
 
-def _average(scores: Scores, found: Comparability) -> dict[str, float]:
-    """The mean score of each unit."""
+def _average_guarded_scores(scores: Scores, found: Comparability) -> dict[str, float]:
+    """The mean score of each unit that the guard compares."""
     names = {name for _, name in found.blind}
     chosen = scores if names.intersection(scores.records) else scores.average_by_user()
     return dict(zip(chosen.records, chosen.values.tolist(), strict=True))

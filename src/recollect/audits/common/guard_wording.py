@@ -33,7 +33,7 @@ RESPECTS = {
 
 
 def describe_check(name: str, means: tuple[float, float] | None, sides: Sides, *, comparable: bool) -> str:
-    """One check as a sentence or two.
+    """One check of the guard as a sentence or two.
 
     >>> describe_check("date", (19418.0, 19477.0), ("audited", "controls"), comparable=False)
     'Significant difference in dates (mean 2023-03-02, controls 2023-04-30). Take controls of the same period.'
@@ -47,14 +47,18 @@ def describe_check(name: str, means: tuple[float, float] | None, sides: Sides, *
         comparable: Whether it speaks against the comparison.
     """
     respect = RESPECTS[name]
-    shown = "" if means is None else f" (mean {_show(name, means[0])}, {sides[1]} {_show(name, means[1])})"
+    shown = (
+        ""
+        if means is None
+        else f" (mean {_format_guard_mean(name, means[0])}, {sides[1]} {_format_guard_mean(name, means[1])})"
+    )
     if comparable:
         return f"No significant difference in {respect.name}{shown}."
     return f"Significant difference in {respect.name}{shown}. Take {sides[1]} {respect.controls}."
 
 
-def summarise(guard: Guard, sides: Sides) -> str:
-    """All respects in which two sides are not comparable, and what controls would do."""
+def summarise_guard(guard: Guard, sides: Sides) -> str:
+    """In words: all respects in which the guard finds two sides not comparable, and what controls would do."""
     both = f"The {sides[0]} and the {sides[1]}"
     names = [check.name for check in guard.checks if not check.comparable]
     if not names:
@@ -62,16 +66,17 @@ def summarise(guard: Guard, sides: Sides) -> str:
     # what a classifier sees is one of the others, unless it is the only one
     different = [RESPECTS[name] for name in names if name != "separability"] or [RESPECTS["separability"]]
     wanted = list(dict.fromkeys(each.controls for each in different))
-    return f"{both} differ in {_join([each.name for each in different])}. Take {sides[1]} {_join(wanted)}."
+    respects = _enumerate_respects([each.name for each in different])
+    return f"{both} differ in {respects}. Take {sides[1]} {_enumerate_respects(wanted)}."
 
 
-def _join(words: list[str]) -> str:
-    """Words as a list in a sentence."""
+def _enumerate_respects(words: list[str]) -> str:
+    """The respects of the guard as a list in a sentence."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _show(name: str, value: float) -> str:
-    """A mean as a reader wants it."""
+def _format_guard_mean(name: str, value: float) -> str:
+    """A mean in a sentence of the guard."""
     if name == "date":
         return f"{datetime.fromtimestamp(0, UTC) + timedelta(days=value):%Y-%m-%d}"
     return f"{value:.1%}" if name == "unknown_words" else f"{value:,.1f}"

@@ -89,7 +89,7 @@ class Matching:
 def match_units(
     audited: Sequence[Unit], controls: Sequence[Unit], *, seed: int, alpha: float = 0.05, truncate: bool = True
 ) -> Matching:
-    """Who is compared with whom.
+    """The matching: who is compared with whom.
 
     Nothing is cut where the audited, as a group, have as many records, tokens per record and the same dates as the
     controls (no test objects at α), except for single units that have less than nearly all controls, or are outside
@@ -121,7 +121,7 @@ def match_units(
         seed=seed,
         truncate=truncate,
     )
-    strata = [_build_uncut(np.flatnonzero(plain))] if plain.any() and len(theirs) else []
+    strata = [_build_uncut_stratum(np.flatnonzero(plain))] if plain.any() and len(theirs) else []
     strata, usable = cutter.build_strata(np.flatnonzero(~plain), strata)
     matched = np.concatenate([np.zeros(0, dtype=np.int64), *(stratum.members for stratum in strata)])
     return Matching(
@@ -129,14 +129,14 @@ def match_units(
         controls=theirs,
         difference=difference,
         equal=equal,
-        strata=tuple(_divide_controls(strata, usable, seed)),
+        strata=tuple(_divide_controls_among_strata(strata, usable, seed)),
         unmatched=np.setdiff1d(np.arange(len(ours)), matched),
         cutter=cutter,
     )
 
 
 def combine_draws(p: Floats) -> Floats:
-    """One p-value of several cuts of the same unit: twice the median, at most 1 (DiCiccio et al. 2020).
+    """One p-value of several cuts of the same matched unit: twice the median, at most 1 (DiCiccio et al. 2020).
 
     Valid whatever the dependence between the cuts. With a single cut it is that cut's p-value.
 
@@ -149,14 +149,14 @@ def combine_draws(p: Floats) -> Floats:
     return np.asarray(p[0] if len(p) == 1 else np.minimum(1.0, 2 * np.median(p, axis=0)))
 
 
-def _build_uncut(members: Ints) -> Stratum:
-    """The stratum of all units that are compared as they are."""
+def _build_uncut_stratum(members: Ints) -> Stratum:
+    """The stratum of a matching whose units are all compared as they are."""
     nobody = np.zeros(0, dtype=np.int64)
     return Stratum(members=members, own_controls=nobody, counts=None, tokens=None, draws=1)
 
 
-def _divide_controls(strata: Sequence[Stratum], usable: Bools, seed: int) -> list[Stratum]:
-    """The strata with controls of their own: each control goes to one of those that can use it, at random.
+def _divide_controls_among_strata(strata: Sequence[Stratum], usable: Bools, seed: int) -> list[Stratum]:
+    """The strata of a matching with controls of their own: each control goes to one that can use it, at random.
 
     A stratum's chance is its number of audited units, so that no stratum of many is left with few controls.
 
@@ -285,15 +285,15 @@ class Cutter:
             rng = stream(self.seed, *labels.STREAM_MATCHING_CUT, name, draw)
             groups = (self.stretches[name], side.unit_of) if timed else (side.unit_of,)
             orders = [rng.random(len(side.tokens)) for _ in range(_TRIES)]
-            length = rank_within((side.unit_of,), side.tokens) / np.maximum(1, side.counts - 1)[side.unit_of]
+            length = rank_within_groups((side.unit_of,), side.tokens) / np.maximum(1, side.counts - 1)[side.unit_of]
             orders += [np.abs(length - place) for place in np.linspace(0, 1, _WINDOWS)]
             several = (side.counts > 1).any()
-            self._ranks[key] = [rank_within(groups, order) for order in (orders if several else orders[:1])]
+            self._ranks[key] = [rank_within_groups(groups, order) for order in (orders if several else orders[:1])]
         return self._ranks[key]
 
 
 def _join_periods(audited: Amounts, controls: Amounts) -> dict[str, Ints]:
-    """The stretch of time of each piece, by side: periods of the audited, joined to four where they are many.
+    """The stretch of time by which each piece is matched: periods of the audited, joined to four where they are many.
 
     Stretch 0 is unknown, stretch 1 is when none of the audited wrote.
     """
@@ -318,10 +318,10 @@ def _join_periods(audited: Amounts, controls: Amounts) -> dict[str, Ints]:
     return found
 
 
-def rank_within(groups: tuple[Ints, ...], order: Floats | Ints) -> Ints:
-    """The rank of every piece within its group, from 0.
+def rank_within_groups(groups: tuple[Ints, ...], order: Floats | Ints) -> Ints:
+    """The rank of every piece within its group, from 0: which pieces a cut of the matching keeps.
 
-    >>> rank_within((np.array([0, 0, 1, 0]),), np.array([0.5, 0.1, 0.9, 0.3])).tolist()
+    >>> rank_within_groups((np.array([0, 0, 1, 0]),), np.array([0.5, 0.1, 0.9, 0.3])).tolist()
     [2, 0, 0, 1]
     """
     if not len(order):
@@ -336,7 +336,7 @@ def rank_within(groups: tuple[Ints, ...], order: Floats | Ints) -> Ints:
 
 
 def _find_upper_median(values: Ints | Floats) -> Floats:
-    """What at least half of the rows reach, in each column.
+    """What at least half of the matched units reach, in each column.
 
     >>> _find_upper_median(np.array([1, 2, 3, 4])).tolist()
     3.0

@@ -30,7 +30,7 @@ def conclude(
     explained: bool = False,
     attainable: bool = True,
 ) -> Conclusion:
-    """What may be said after all checks of what a test decided.
+    """The outcome after all checks of what a test decided.
 
     >>> conclude("found", explained=True)
     Conclusion(outcome='inconclusive', code='explained_by_texts')

@@ -58,7 +58,7 @@ def run_placebo(matching: Matching, decide: Decide, *, seed: int, alpha: float, 
         alpha: The significance level of the audit.
         runs: How many times controls play the audited.
     """
-    refusal = _explain_too_few(matching, alpha)
+    refusal = _explain_too_few_players(matching, alpha)
     if refusal is not None:
         return Placebo(status="not_run", reason=refusal)
     players = _draw_players(matching, seed, runs)
@@ -68,7 +68,7 @@ def run_placebo(matching: Matching, decide: Decide, *, seed: int, alpha: float, 
             reason=f"Only {len(players)} draws of controls could be cut to what the audited have; {MIN_RUNS} are "
             "needed. Give controls with as many records, of the same lengths and periods.",
         )
-    alarms = np.array([decide(run) for run in _build_runs(matching, players)], dtype=np.bool_)
+    alarms = np.array([decide(run) for run in _build_placebo_runs(matching, players)], dtype=np.bool_)
     played = np.zeros((len(players), len(matching.controls)), dtype=np.bool_)
     for row, each in zip(played, players, strict=True):
         row[[control for control, _ in each]] = True
@@ -76,7 +76,7 @@ def run_placebo(matching: Matching, decide: Decide, *, seed: int, alpha: float, 
 
 
 def judge_alarms(alarms: Bools, played: Bools, *, seed: int, alpha: float) -> Placebo:
-    """Whether so many alarms are more than a test of level α would give in these runs.
+    """Whether so many alarms of the placebo are more than a test of level α would give in these runs.
 
     The null distribution is that of the larger of two tests, of which every audit here has one or both: of the whole
     group, and of single units, corrected for their number.
@@ -108,7 +108,7 @@ def judge_alarms(alarms: Bools, played: Bools, *, seed: int, alpha: float) -> Pl
     )
 
 
-def _explain_too_few(matching: Matching, alpha: float) -> str | None:
+def _explain_too_few_players(matching: Matching, alpha: float) -> str | None:
     """Why there are too few controls for a placebo; None if there are enough."""
     controls, needed = len(matching.controls), required_controls(alpha) + 1
     if not matching.strata:
@@ -122,22 +122,24 @@ def _explain_too_few(matching: Matching, alpha: float) -> str | None:
 
 
 def _draw_players(matching: Matching, seed: int, runs: int) -> list[list[tuple[int, int]]]:
-    """For each run the controls that play the audited, each with the stratum whose amounts it is cut to."""
+    """For each placebo run the controls that play the audited, each with the stratum whose amounts it is cut to."""
     rng = stream(seed, labels.STREAM_PLACEBO)
-    usable = [_find_usable(matching, stratum) for stratum in matching.strata]
+    usable = [_find_usable_players(matching, stratum) for stratum in matching.strata]
     places = np.concatenate([np.full(len(stratum.members), i) for i, stratum in enumerate(matching.strata)])
     most = min(len(places), len(matching.controls) // 2)
     found = []
     for _ in range(runs):
         wanted = np.bincount(rng.permutation(places)[:most], minlength=len(usable))
-        drawn = _draw_run(rng, usable, wanted, len(matching.controls))
+        drawn = _draw_players_of_run(rng, usable, wanted, len(matching.controls))
         if drawn:
             found.append(drawn)
     return found
 
 
-def _draw_run(rng: np.random.Generator, usable: Sequence[Ints], wanted: Ints, controls: int) -> list[tuple[int, int]]:
-    """Controls for every stratum, nobody twice; the strata that few can play draw first."""
+def _draw_players_of_run(
+    rng: np.random.Generator, usable: Sequence[Ints], wanted: Ints, controls: int
+) -> list[tuple[int, int]]:
+    """The controls that play in one run of the placebo, nobody twice; the strata that few can play draw first."""
     free = np.ones(controls, dtype=np.bool_)
     drawn = list[tuple[int, int]]()
     for i in sorted(range(len(usable)), key=lambda i: len(usable[i])):
@@ -148,15 +150,15 @@ def _draw_run(rng: np.random.Generator, usable: Sequence[Ints], wanted: Ints, co
     return sorted(drawn)
 
 
-def _find_usable(matching: Matching, stratum: Stratum) -> Ints:
-    """The controls that can be brought to a stratum's amounts."""
+def _find_usable_players(matching: Matching, stratum: Stratum) -> Ints:
+    """The controls that can play in a stratum of the placebo: they can be brought to its amounts."""
     return matching.cut(stratum).usable
 
 
-def _build_runs(matching: Matching, players: Sequence[Sequence[tuple[int, int]]]) -> Iterator[PlaceboRun]:
-    """The runs, one after another: units are built as they are needed."""
-    whole = _build_units(matching.controls, matching.controls.tokens)
-    cut = [_build_units(matching.controls, matching.cut(stratum).controls) for stratum in matching.strata]
+def _build_placebo_runs(matching: Matching, players: Sequence[Sequence[tuple[int, int]]]) -> Iterator[PlaceboRun]:
+    """The runs of the placebo, one after another: units are built as they are needed."""
+    whole = _build_placebo_units(matching.controls, matching.controls.tokens)
+    cut = [_build_placebo_units(matching.controls, matching.cut(stratum).controls) for stratum in matching.strata]
     for drawn in players:
         playing = {control for control, _ in drawn}
         yield PlaceboRun(
@@ -165,8 +167,8 @@ def _build_runs(matching: Matching, players: Sequence[Sequence[tuple[int, int]]]
         )
 
 
-def _build_units(side: Amounts, kept: Ints) -> dict[int, Unit]:
-    """The units of which anything is kept, by index, with as many tokens of each piece as are kept."""
+def _build_placebo_units(side: Amounts, kept: Ints) -> dict[int, Unit]:
+    """The units of a placebo run of which anything is kept, with as many tokens of each piece as are kept."""
     pieces = dict[int, list[Piece]]()
     periods = {-1: None, **{i: f"{i:06}" for i in range(int(side.period.max(initial=-1)) + 1)}}
     for i in np.flatnonzero(kept).tolist():
@@ -176,7 +178,7 @@ def _build_units(side: Amounts, kept: Ints) -> dict[int, Unit]:
 
 
 def _simulate_alarms(played: Bools, *, seed: int, alpha: float) -> tuple[Ints, Ints]:
-    """How many of these runs would accuse somebody if scores were exchangeable: by group test, by single units.
+    """How many placebo runs would accuse somebody if scores were exchangeable: by group test, by single units.
 
     Only ranks matter to either test, so that any distribution of scores serves.
     """

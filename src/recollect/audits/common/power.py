@@ -15,7 +15,7 @@ USUAL_POWER: Final = 0.8
 
 
 def smallest_conformal_p(controls: int, *, tests: int = 1, draws: int = 1) -> float:
-    """The smallest p-value of a unit that scores above all controls.
+    """The power of a conformal test: the smallest p-value of a unit that scores above all controls.
 
     >>> smallest_conformal_p(19), smallest_conformal_p(19, draws=21), smallest_conformal_p(99, tests=10)
     (0.05, 0.1, 0.1)
@@ -30,7 +30,7 @@ def smallest_conformal_p(controls: int, *, tests: int = 1, draws: int = 1) -> fl
 
 
 def smallest_rank_p(above: int, below: int) -> float:
-    """The smallest p-value of a rank test: every unit of the one side scores above every one of the other.
+    """The power of a rank test: its smallest p-value, if every unit of one side scores above all of the other.
 
     >>> round(smallest_rank_p(3, 3), 3), smallest_rank_p(0, 5)
     (0.05, 1.0)
@@ -42,7 +42,7 @@ def smallest_rank_p(above: int, below: int) -> float:
 
 
 def count_needed_controls(above: int, *, alpha: float, tests: int = 1) -> int:
-    """How many control users it takes that some scores of so many users are significant.
+    """How many control users it takes for enough power that some scores of so many users are significant.
 
     >>> count_needed_controls(1, alpha=0.05), count_needed_controls(3, alpha=0.05)
     (19, 3)
@@ -57,7 +57,7 @@ def count_needed_controls(above: int, *, alpha: float, tests: int = 1) -> int:
 
 
 def minimum_detectable_auc(above: int, below: int, *, alpha: float, power: float = USUAL_POWER) -> float | None:
-    """The AUC from which on a one-sided rank test finds the difference in a share `power` of runs; None if never.
+    """The AUC from which on a one-sided rank test has this power: finds the difference in so many runs; None if never.
 
     Noether 1987, with the variance of the null hypothesis; a single unit is compared with quantiles of the controls, as
     if scores were normal.

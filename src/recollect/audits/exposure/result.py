@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.exposure.decisions import Decisions
 from recollect.audits.exposure.exposure_measurement import GOOD_FIT, Measurement, Measurements
 from recollect.audits.exposure.log_perplexity import LogPerplexities

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.leakage.comparison import MatchedUsers
 from recollect.audits.leakage.decisions import Decisions
 from recollect.audits.leakage.leakage_epsilon import Leak

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.common.guard import Comparability, add_guard, check_matched
 from recollect.audits.common.matching import match_units
 from recollect.audits.common.outcomes import NOT_COMPARABLE, Conclusion, conclude
 from recollect.audits.common.placebo import PlaceboRun, run_placebo
 from recollect.audits.common.power import minimum_detectable_auc, smallest_conformal_p, smallest_rank_p
+from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.leakage.comparison import Comparison, MatchedUsers
 from recollect.audits.leakage.decisions import JOINT_SHARE, Decisions, decide
 from recollect.corpora.times import Period

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.membership.candidate_scores import UnitScores
 from recollect.audits.membership.decisions import flag_at_rate
 from recollect.signals.scores import Scores

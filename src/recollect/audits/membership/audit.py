@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from recollect.audits.audit import Needs
-from recollect.audits.common.members import find_members, has_both
+from recollect.audits.common.ground_truth import find_members, has_both
 from recollect.audits.membership.candidate_scores import By
 from recollect.audits.membership.decisions import Correction
 from recollect.audits.membership.epsilon_bounds import CANARIES, CANARY_TEXTS, Claim, build_canary_corpus

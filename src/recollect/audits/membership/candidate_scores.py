@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from recollect.audits.common.duplicates import Duplicates, find_duplicates
-from recollect.audits.common.members import find_members
+from recollect.audits.common.ground_truth import find_members
 from recollect.corpora.corpus import Corpus
 from recollect.signals.evidence import AUDITED, Evidence
 from recollect.signals.scores import Scores

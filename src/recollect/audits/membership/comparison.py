@@ -10,7 +10,12 @@ import numpy as np
 from recollect import labels
 from recollect.audits.common.amounts import Amounts, Ints, Piece, Unit
 from recollect.audits.common.matching import Cut, Matching, combine_draws, match_units
-from recollect.audits.common.prefixes import can_truncate, count_tokens, load_evidence, truncate_evidence
+from recollect.audits.common.truncated_evidence import (
+    can_truncate,
+    count_truncatable_tokens,
+    load_truncatable_evidence,
+    truncate_evidence,
+)
 from recollect.audits.membership.candidate_scores import By
 from recollect.errors import NotEnoughData
 from recollect.signals.evidence import Evidence
@@ -195,7 +200,7 @@ class Comparer:
         """The evidence with the answers about some corpora in memory."""
         roles = tuple(sorted(kept))
         if roles not in self._loaded:
-            self._loaded[roles] = load_evidence(self.evidence, roles)
+            self._loaded[roles] = load_truncatable_evidence(self.evidence, roles)
         return self._loaded[roles]
 
     def _match(self, above: Side, below: Side, *, by: By) -> Matching:
@@ -207,7 +212,7 @@ class Comparer:
     def _build_units(self, side: Side, *, by: By) -> list[Unit]:
         """The amounts of the units of one side."""
         if side.role not in self._tokens:
-            self._tokens[side.role] = count_tokens(self.evidence, side.role)
+            self._tokens[side.role] = count_truncatable_tokens(self.evidence, side.role)
         tokens, pieces = self._tokens[side.role], dict[str, list[Piece]]()
         owners = dict[str, str]()
         for record, user in zip(side.scores.records, side.scores.users, strict=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.membership.candidate_scores import By, UnitScores
 from recollect.audits.membership.decisions import flag_at_rate
 from recollect.corpora.canaries.manifest import Canaries

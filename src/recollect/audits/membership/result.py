@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.common.guard import Comparability
-from recollect.audits.common.roc import build_roc_table
+from recollect.audits.common.result_builder import ResultBuilder
+from recollect.audits.common.roc_table import build_roc_table
 from recollect.audits.membership.accuracy import add_accuracy, add_loss_accuracy
 from recollect.audits.membership.candidate_scores import score_candidates
 from recollect.audits.membership.comparison import GroupTest, UnitTests

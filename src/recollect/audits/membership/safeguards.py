@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from recollect import labels
-from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.common.guard import Comparability, add_guard, check_comparable, check_matched, explains_scores
 from recollect.audits.common.guard_wording import AUDITED_AND_CONTROLS, Sides
 from recollect.audits.common.matching import Matching
@@ -20,6 +19,7 @@ from recollect.audits.common.power import (
     smallest_conformal_p,
     smallest_rank_p,
 )
+from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.membership.comparison import Comparer, GroupTest, Side
 from recollect.audits.membership.inference import Inference
 from recollect.corpora.record import Record

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recollect import labels
-from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.membership.candidate_scores import UnitScores
 from recollect.audits.membership.decisions import Decisions
 from recollect.corpora.partitions import draw_groups

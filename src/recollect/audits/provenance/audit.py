@@ -8,9 +8,9 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from recollect.audits.audit import Needs
-from recollect.audits.common.builder import build_refusal
+from recollect.audits.common.ground_truth import find_members
 from recollect.audits.common.matching import match_units
-from recollect.audits.common.members import find_members
+from recollect.audits.common.result_builder import build_refusal
 from recollect.audits.provenance.calibrated import CalibratedScorer
 from recollect.audits.provenance.decisions import Scorer, TestRule, decide
 from recollect.audits.provenance.histogram import Features, Histogram
@@ -185,7 +185,7 @@ class ProvenanceAudit:
             words=words,
             pieces=tuple(count_queried_pieces(evidence, role) for role in (PIECES, CALIBRATION_PIECES)),
             silent=tuple(sorted(everybody.difference(decisions.users))),
-            truth=_find_truth(evidence),
+            truth=_find_people_used(evidence),
             safeguards=safeguards,
         )
         return build_result(self, found)
@@ -225,8 +225,8 @@ class ProvenanceAudit:
         )
 
 
-def _find_truth(evidence: Evidence) -> dict[str, bool]:
-    """Whose texts were used, as far as it is known: one text is enough for yes, and all must be known for no."""
+def _find_people_used(evidence: Evidence) -> dict[str, bool]:
+    """Whose texts were used, as far as a provenance audit is told: one text is enough for yes, all must be known for no."""
     known, found = find_members(evidence), dict[str, set[bool | None]]()
     for record in evidence.corpora[AUDITED] if known is not None else ():
         found.setdefault(find_owner(record), set()).add(None if known is None else known.is_member(record))

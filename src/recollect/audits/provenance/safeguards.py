@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.common.duplicates import Duplicates
 from recollect.audits.common.guard import Comparability, add_guard, check_matched, explains_scores
 from recollect.audits.common.matching import Matching, match_units
 from recollect.audits.common.outcomes import NO_POWER, Conclusion, conclude
 from recollect.audits.common.placebo import PlaceboRun, run_placebo
 from recollect.audits.common.power import minimum_detectable_auc
+from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.provenance.decisions import (
     Decisions,
     Scorer,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 
 from recollect.audits.audit import Needs
-from recollect.audits.common.builder import build_refusal
+from recollect.audits.common.result_builder import build_refusal
 from recollect.audits.removal.calibrated import compare_set, compare_users
 from recollect.audits.removal.confidence_scores import refuse_overlap
 from recollect.audits.removal.ema import Scope, Test, collect_votes, compute_ema_rho

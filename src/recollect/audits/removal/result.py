@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from recollect.audits.common.builder import ResultBuilder
+from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.removal.calibrated import SetEvidence, UserEvidence
 from recollect.audits.removal.decisions import (
     DECISIONS,

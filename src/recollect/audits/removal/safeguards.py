@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 
 from recollect import labels
-from recollect.audits.common.builder import ResultBuilder
 from recollect.audits.common.guard import Comparability, add_guard, check_comparable
 from recollect.audits.common.placebo import judge_alarms
+from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.removal.confidence_scores import Flags, UnitScores
 from recollect.audits.removal.mixture import Mean, Mixture, compare_means
 from recollect.audits.removal.neighbours import Neighbours

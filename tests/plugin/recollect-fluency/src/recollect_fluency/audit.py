@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from recollect.audits.audit import Needs
-from recollect.audits.common.builder import ResultBuilder
-from recollect.audits.common.members import find_members
+from recollect.audits.common.ground_truth import find_members
+from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, TARGET_MODEL, Verb
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
 from recollect.checks import check_between

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recollect.audits.common.members import find_members, has_both
+from recollect.audits.common.ground_truth import find_members, has_both
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.members import Members
 from recollect.errors import PlanError

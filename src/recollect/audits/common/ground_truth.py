@@ -9,7 +9,7 @@ from recollect.signals.evidence import AUDITED, SHADOW, TARGET, Evidence
 
 
 def find_members(evidence: Evidence) -> Members | None:
-    """The known members and known non-members; None if none are declared. All others are unknown.
+    """Ground truth: the known members and known non-members; None if none are declared. All others are unknown.
 
     Members that are given come first; else it follows from the cohorts of the audited corpus.
 
@@ -19,7 +19,7 @@ def find_members(evidence: Evidence) -> Members | None:
     cohorts = evidence.cohorts.get(AUDITED)
     if evidence.members is not None or cohorts is None:
         return evidence.members
-    name = _find_target(cohorts)
+    name = _find_target_name(cohorts)
     if name is None:
         return None
     members, others = cohorts.members(name), cohorts.non_members(name)
@@ -27,12 +27,12 @@ def find_members(evidence: Evidence) -> Members | None:
 
 
 def has_both(known: Members | None) -> bool:
-    """Whether there are known members and known non-members, so that the one can be compared with the other."""
+    """Whether ground truth names members and non-members, so that the one can be compared with the other."""
     return known is not None and bool(known.members) and bool(known.non_members)
 
 
-def _find_target(cohorts: Cohorts) -> str | None:
-    """The name that the target has in some cohorts; None if they describe shadow models only."""
+def _find_target_name(cohorts: Cohorts) -> str | None:
+    """The name that the target has in cohorts that say the ground truth; None if they describe shadow models only."""
     if TARGET in cohorts.models:
         return TARGET
     named = [name for name in cohorts.models if not name.startswith(f"{SHADOW}-")]

@@ -36,7 +36,7 @@ Labels = NDArray[Any]
 
 
 def cross_fit(kernel: Floats, labels: Labels, folds: NDArray[np.int64]) -> Floats:
-    """The held-out scores of a kernel ridge classifier for each row of labels [rows, units].
+    """The held-out scores of the blind baseline, a kernel ridge classifier, for each row of labels [rows, units].
 
     No unit is scored by a classifier that was fitted to it: the closed form of leaving a fold out, so that thousands of
     labellings cost one inversion. Scores compare within a fold only.
@@ -61,7 +61,7 @@ def cross_fit(kernel: Floats, labels: Labels, folds: NDArray[np.int64]) -> Float
 
 
 def compute_auc_within_folds(scores: Floats, labels: Labels, folds: NDArray[np.int64]) -> Floats:
-    """The AUC of each row, over pairs of one fold only: exactly 0.5 on average if labels mean nothing [rows]."""
+    """The AUC of the blind baseline over pairs of one fold only: 0.5 on average if labels mean nothing [rows]."""
     above, pairs = np.zeros(len(labels)), np.zeros(len(labels))
     for fold in np.unique(folds):
         held = folds == fold
@@ -74,7 +74,7 @@ def compute_auc_within_folds(scores: Floats, labels: Labels, folds: NDArray[np.i
 
 
 def centre_within_folds(scores: Floats, labels: Labels, folds: NDArray[np.int64]) -> Floats:
-    """The scores of one labelling, made comparable between folds by each fold's held-out controls [units]."""
+    """The scores of the blind baseline, made comparable between folds by each fold's held-out controls [units]."""
     centred = np.zeros(len(scores))
     for fold in np.unique(folds):
         held, controls = folds == fold, (folds == fold) & (labels == 0)
@@ -135,7 +135,7 @@ def fit_blind(covariates: Covariates, units: Sequence[Unit], labelled: Floats) -
         fewest = int(min(audited.sum(), (~audited).sum()))
         purpose = "The blind baseline"
         require_count(fewest, MIN_BLIND, of="users on each side", purpose=purpose, code="too_few_users")
-        folds = _assign_folds(units)
+        folds = _assign_blind_folds(units)
         scores = cross_fit(_combine_kernels(covariates), labelled, folds)
         values = centre_within_folds(scores[0], labelled[0], folds)
         sides = [
@@ -160,8 +160,8 @@ def _combine_kernels(covariates: Covariates) -> Floats:
     return np.asarray(np.mean(parts, axis=0))
 
 
-def _assign_folds(units: Sequence[Unit]) -> NDArray[np.int64]:
-    """The fold of each unit, whatever side it is on: by the rank of its name, in turn."""
+def _assign_blind_folds(units: Sequence[Unit]) -> NDArray[np.int64]:
+    """The fold of each unit in the blind baseline, whatever side it is on: by the rank of its name, in turn."""
     order = np.argsort([unit.name for unit in units], kind="stable")
     folds = np.empty(len(units), dtype=np.int64)
     folds[order] = np.arange(len(units)) % FOLDS

@@ -1,4 +1,4 @@
-"""Scores of beginnings: what models that read from left to right answered about the first tokens of some records.
+"""Truncated evidence: what models that read from left to right answered about the first tokens of some records.
 
 Nobody is asked again: the rows of a prefix are the first rows of the whole.
 """
@@ -24,7 +24,7 @@ _LEFT_TO_RIGHT: Final = ("causal", "seq2seq")
 
 
 def can_truncate(signal: Signal, evidence: Evidence) -> bool:
-    """Whether the scores of prefixes follow from those of whole records.
+    """Whether evidence can be truncated for a signal: the scores of prefixes follow from those of whole records.
 
     Not for masked models, which read to the end, nor for classifiers, nor for signals that also score texts which they
     derive from a record: those would have to be derived from the prefix.
@@ -59,8 +59,8 @@ class LoadedAnswers:
         return dict(zip(self.loaded.records, np.diff(self.loaded.offsets).tolist(), strict=True))
 
 
-def load_evidence(evidence: Evidence, roles: Iterable[str]) -> Evidence:
-    """The evidence with all answers about some corpora in memory."""
+def load_truncatable_evidence(evidence: Evidence, roles: Iterable[str]) -> Evidence:
+    """The evidence with all answers about some corpora in memory, to be truncated."""
     wanted = frozenset(roles)
     records = {role: list(evidence.corpora[role]) for role in wanted}
     answers = {
@@ -71,7 +71,7 @@ def load_evidence(evidence: Evidence, roles: Iterable[str]) -> Evidence:
     return replace(evidence, corpora=corpora, answers=answers)
 
 
-def count_tokens(evidence: Evidence, role: str) -> dict[str, int]:
+def count_truncatable_tokens(evidence: Evidence, role: str) -> dict[str, int]:
     """How many tokens of each record of a corpus the target predicted, by id; records without any are left out."""
     counts = dict[str, int]()
     for records, (answers,) in evidence.iter_blocks(role, [TARGET]):
@@ -81,33 +81,33 @@ def count_tokens(evidence: Evidence, role: str) -> dict[str, int]:
 
 
 def truncate_evidence(evidence: Evidence, kept: Mapping[str, Mapping[str, int]]) -> Evidence:
-    """The evidence about the first tokens of some records, and about nothing else of their corpora.
+    """The truncated evidence: about the first tokens of some records, and about nothing else of their corpora.
 
     Args:
-        evidence: Its answers about these corpora are in memory (`load_evidence`).
+        evidence: Its answers about these corpora are in memory (`load_truncatable_evidence`).
         kept: By corpus and record: how many tokens of it are kept, as the target counts them.
     """
     corpora, answers = dict(evidence.corpora), dict(evidence.answers)
     for role, tokens in kept.items():
         records = [record for record in evidence.corpora[role] if record.id in tokens]
         whole = evidence.answers[TARGET, role]
-        assert isinstance(whole, LoadedAnswers)  # noqa: S101 - what `load_evidence` made
+        assert isinstance(whole, LoadedAnswers)  # noqa: S101 - what `load_truncatable_evidence` made
         limits = {record.digest: min(tokens[record.id], whole.rows[record.digest]) for record in records}
-        ends = _find_ends(whole.loaded, limits)
+        ends = _find_truncated_ends(whole.loaded, limits)
         for (model, about), source in evidence.answers.items():
             if about == role and isinstance(source, LoadedAnswers):
-                answers[model, role] = LoadedAnswers(source.access, _truncate(source.loaded, ends))
+                answers[model, role] = LoadedAnswers(source.access, _truncate_answers(source.loaded, ends))
         corpora[role] = Corpus.of([_truncate_record(record, ends[record.digest]) for record in records], name=role)
     return replace(evidence, corpora=corpora, answers=answers)
 
 
-def _find_ends(answers: Answers, limits: Mapping[str, int]) -> dict[str, int]:
-    """Where in the text the kept tokens of each record end, in characters, by digest."""
+def _find_truncated_ends(answers: Answers, limits: Mapping[str, int]) -> dict[str, int]:
+    """Where in the text the kept tokens of each truncated record end, in characters, by digest."""
     return {record: int(answers.end[answers.get_rows(record).start + limit - 1]) for record, limit in limits.items()}
 
 
-def _truncate(answers: Answers, ends: Mapping[str, int]) -> Answers:
-    """The rows of some records up to where each is cut."""
+def _truncate_answers(answers: Answers, ends: Mapping[str, int]) -> Answers:
+    """The answers about some records up to where each is truncated."""
     whole = answers.select([record for record in ends if record in answers])
     limit = np.repeat([ends[record] for record in whole.records], np.diff(whole.offsets))
     kept = whole.end <= limit

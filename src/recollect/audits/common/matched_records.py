@@ -1,4 +1,4 @@
-"""What is left of records after matching: the texts that are compared, for the guard to look at."""
+"""Matched records: what is left of records after matching, the texts that are compared, for the guard to look at."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from recollect.audits.common.amounts import Amounts, Ints
 from recollect.audits.common.matching import Matching, Stratum
-from recollect.audits.common.words import truncate_words
+from recollect.audits.common.unicode_words import truncate_words
 from recollect.corpora.record import Record
 
 
@@ -24,8 +24,10 @@ class MatchedUnits:
     """What share of the tokens of its chosen records is kept of each control; all of it, where nothing is said."""
 
 
-def cut_records(matching: Matching, audited: Iterable[Record], controls: Iterable[Record]) -> list[MatchedUnits]:
-    """The records of all strata as they are compared, in the first cut of each.
+def cut_matched_records(
+    matching: Matching, audited: Iterable[Record], controls: Iterable[Record]
+) -> list[MatchedUnits]:
+    """The matched records of all strata as they are compared, in the first cut of each.
 
     The units are owners, also where records are audited: records of one user are not independent. So an owner of
     audited records is in the stratum that has most of them, with a power of two of its records, among controls with
@@ -46,23 +48,25 @@ def cut_records(matching: Matching, audited: Iterable[Record], controls: Iterabl
             if owner not in most or len(records) > len(found[most[owner]][0][owner]):
                 most[owner] = i
     return [
-        each for i, sides in enumerate(found) for each in _divide_by_count(*sides, {o for o in most if most[o] == i})
+        each
+        for i, sides in enumerate(found)
+        for each in _divide_owners_by_count(*sides, {o for o in most if most[o] == i})
     ]
 
 
 def _cut_stratum(
     matching: Matching, stratum: Stratum, texts: tuple[Mapping[str, Record], Mapping[str, Record]]
 ) -> tuple[dict[str, list[Record]], dict[str, list[Record]], dict[str, float]]:
-    """The records of each owner on either side, as one stratum has them, and the share kept of each control's."""
+    """The matched records of each owner on either side in one stratum, and the share kept of each control's."""
     cut = matching.cut(stratum)
     usable = np.isin(matching.controls.unit_of, cut.usable)
     sides = (matching.audited, cut.audited), (matching.controls, np.where(usable, cut.controls, 0))
-    one, other = (_collect(*side, records) for side, records in zip(sides, texts, strict=True))
-    return one, other, _measure_kept(*sides[1])
+    one, other = (_collect_kept_records(*side, records) for side, records in zip(sides, texts, strict=True))
+    return one, other, _measure_kept_share(*sides[1])
 
 
-def _measure_kept(side: Amounts, kept: Ints) -> dict[str, float]:
-    """The share of the tokens of its chosen records that is kept of each owner."""
+def _measure_kept_share(side: Amounts, kept: Ints) -> dict[str, float]:
+    """The share of the tokens of an owner's matched records that is kept."""
     chosen, total = dict[str, int](), dict[str, int]()
     for i in np.flatnonzero(kept).tolist():
         owner = side.owners[side.unit_of[i]]
@@ -71,34 +75,34 @@ def _measure_kept(side: Amounts, kept: Ints) -> dict[str, float]:
     return {owner: count / total[owner] for owner, count in chosen.items()}
 
 
-def _collect(side: Amounts, kept: Ints, texts: Mapping[str, Record]) -> dict[str, list[Record]]:
-    """What is kept of each owner's records."""
+def _collect_kept_records(side: Amounts, kept: Ints, texts: Mapping[str, Record]) -> dict[str, list[Record]]:
+    """What matching keeps of each owner's records."""
     grouped = dict[str, list[Record]]()
     for i in np.flatnonzero(kept).tolist():
         record = texts[side.pieces[i]]
         if kept[i] < side.tokens[i]:
-            record = truncate_record(record, float(kept[i] / side.tokens[i]))
+            record = truncate_matched_record(record, float(kept[i] / side.tokens[i]))
         grouped.setdefault(side.owners[side.unit_of[i]], []).append(record)
     return grouped
 
 
-def truncate_record(record: Record, share: float) -> Record:
-    """A record of which the first words are left: that share of them, and at least one.
+def truncate_matched_record(record: Record, share: float) -> Record:
+    """A matched record of which the first words are left: that share of them, and at least one.
 
-    >>> truncate_record(Record(id="1", text="one two, three four"), 0.5).text
+    >>> truncate_matched_record(Record(id="1", text="one two, three four"), 0.5).text
     'one two'
     """
     text = record.scored_text
     return record.with_scored_text(truncate_words(text, share)) if text else record
 
 
-def _divide_by_count(
+def _divide_owners_by_count(
     audited: Mapping[str, Sequence[Record]],
     controls: Mapping[str, Sequence[Record]],
     kept: Mapping[str, float],
     wanted: set[str],
 ) -> list[MatchedUnits]:
-    """The owners of a stratum by how many records they have in it, each cut to a power of two."""
+    """The owners of a stratum by how many matched records they have in it, each cut to a power of two."""
     level = {owner: len(records).bit_length() - 1 for owner, records in audited.items() if owner in wanted}
     return [
         MatchedUnits(

@@ -31,7 +31,7 @@ def list_words(text: str) -> list[str]:
 
 
 def truncate_words(text: str, share: float) -> str:
-    """The beginning of a text that has that share of its words, rounded down, and at least one.
+    """The beginning of a text that has that share of its Unicode words, rounded down, and at least one.
 
     >>> truncate_words("one two, three four", 0.5), truncate_words("我爱你们", 0.75)
     ('one two', '我爱你')
@@ -42,7 +42,7 @@ def truncate_words(text: str, share: float) -> str:
 
 
 def list_terms(words: Sequence[str]) -> list[str]:
-    """The terms of a bag of words: the words and, in scripts without spaces, every two neighbouring characters.
+    """The terms of a bag of Unicode words: the words and, in scripts without spaces, every two neighbouring characters.
 
     >>> list_terms(["我", "爱", "python"])
     ['我', '爱', 'python', '我爱']
