@@ -23,7 +23,7 @@ from recollect.recipes.recipe_file import load_recipe
 from recollect.signals.evidence import AUDITED, TARGET
 from recollect.testing.refusals import refused
 
-SCHEMA = plan_schema.build_schema()
+SCHEMA = plan_schema.build_plan_schema()
 EMPTY = inspect.Parameter.empty
 SETTINGS = [
     pytest.param(verb, AUDITS.load(audit), setting, id=f"{verb}-{setting.name}")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.audits.registry import AUDITS, find_verb, list_audits_by_verb
 from recollect.checks import field_docs
 from recollect.errors import PlanError
-from recollect.pipeline.calls import name_recipe, refuse_unknown
+from recollect.pipeline.calls import name_recipe, refuse_unknown_arguments
 from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef
 from recollect.session import AuditResult, Session
 from recollect.signals.evidence import AUDITED, TARGET
@@ -194,7 +194,7 @@ def plant(
     from recollect.corpora.canaries.generation import CanarySettings
     from recollect.pipeline.preparation import plant_secrets, refuse_output
 
-    refuse_unknown(planting, [each.name for each in dataclasses.fields(CanarySettings)])
+    refuse_unknown_arguments(planting, [each.name for each in dataclasses.fields(CanarySettings)])
     settings, checked = CanarySettings(**planting), _load_recipe(recipe, set)
     if out is not None:
         refuse_output(Path(out), corpus, (reading or {}).get("file_format"))
@@ -262,7 +262,7 @@ def train(
     """
     from recollect.pipeline.preparation import TrainingOptions, train_model
 
-    refuse_unknown(how, [each.name for each in dataclasses.fields(TrainingOptions)])
+    refuse_unknown_arguments(how, [each.name for each in dataclasses.fields(TrainingOptions)])
     chosen, session = _load_recipe(recipe, set), Session()
     assert chosen is not None  # noqa: S101 - a recipe is given
     if how.get("validation") is not None:

@@ -14,7 +14,7 @@ from recollect.audits.registry import list_audits_by_verb
 from recollect.audits.workspace import Progress, add_notes, ignore_progress
 from recollect.checks import suggest_name
 from recollect.files import hold_lock, make_scratch_folder, refuse_foreign_folder, use_folder
-from recollect.pipeline.calls import Call, divide_options, refuse_unknown, to_path, to_seed
+from recollect.pipeline.calls import Call, divide_options, refuse_unknown_arguments, to_path, to_seed
 from recollect.pipeline.objects import Objects
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.planfile import read_plan
@@ -238,7 +238,7 @@ class Session:
         from recollect.report.report_writer import write_report
 
         planned = read_plan(Path(plan), changes.pop("set", ()), only=changes.pop("only", ()))
-        refuse_unknown(changes, {"set", "only"})
+        refuse_unknown_arguments(changes, {"set", "only"})
         planned = planned if out is None else dataclasses.replace(planned, out=Path(out))
         plans = tuple(dataclasses.replace(each, shared_work=self.shared_work) for each in planned.plans)
         planned = dataclasses.replace(planned, plans=plans)
@@ -257,7 +257,7 @@ class Session:
         from recollect.pipeline.forecast import forecast_all
 
         planned = read_plan(Path(plan), changes.pop("set", ()), only=changes.pop("only", ()))
-        refuse_unknown(changes, {"set", "only"})
+        refuse_unknown_arguments(changes, {"set", "only"})
         return forecast_all(planned.plans, self._sources)
 
     def __getattr__(self, name: str) -> Callable[..., AuditResult]:

@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoModelForImageClassification, AutoModelF
 
 from recollect.corpora.record import Record
 from recollect.models.access import Access
-from recollect.models.arrays import ArrayReader, Scaling
+from recollect.models.array_inputs import ArrayReader, Scaling
 from recollect.models.classifier import Classifier
 from recollect.models.model import Model, Question
 from recollect.models.pretrained import Pretrained

@@ -218,15 +218,15 @@ def test_paths_are_those_beside_the_plan_and_all_else_stays(home):
 
 def test_the_published_schema_is_the_generated_one_and_names_every_audit():
     published = json.loads(plan_schema.SCHEMA_PATH.read_text())
-    assert published == plan_schema.build_schema(), "run recollect.pipeline.plan_schema.publish()"
+    assert published == plan_schema.build_plan_schema(), "run recollect.pipeline.plan_schema.publish_plan_schema()"
     assert set(published["properties"]["audits"]["properties"]) == set(AUDITS.table)
 
 
 def test_the_schema_accepts_what_the_reader_accepts():
-    jsonschema.validate(yaml.safe_load(PLAN), plan_schema.build_schema())
+    jsonschema.validate(yaml.safe_load(PLAN), plan_schema.build_plan_schema())
     for old, new in (("top_k: 3", "topk: 3"), ("limits:", "limts:"), ("seed: 7", "seed: soon")):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(yaml.safe_load(PLAN.replace(old, new)), plan_schema.build_schema())
+            jsonschema.validate(yaml.safe_load(PLAN.replace(old, new)), plan_schema.build_plan_schema())
     assert Path(plan_schema.SCHEMA_PATH).suffix == ".json"
 
 

@@ -19,7 +19,7 @@ from recollect.corpora.corpus_writer import write_corpus
 from recollect.files import Journal, hold_lock, refuse_use, use_folder, write_checked_json, write_json
 from recollect.models.shards import pack_digests
 from recollect.models.store import AnswerStore
-from recollect.pipeline.work_entries import compute_size
+from recollect.pipeline.work_entries import compute_entry_size
 from recollect.signals.evidence import AUDITED, CONTROLS
 from recollect.testing.refusals import refused
 from recollect.testing.world import World
@@ -230,4 +230,4 @@ def test_forget_takes_unfinished_answers_and_reads_only_the_files_of_runs(home):
 
 def test_a_size_is_measured_while_files_come_and_go(home, monkeypatch):
     monkeypatch.setattr(os, "walk", lambda path: [(str(path), [], ["gone.parquet", "gone-too"])])
-    assert compute_size(home / "work") == 0
+    assert compute_entry_size(home / "work") == 0

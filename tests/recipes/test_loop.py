@@ -12,11 +12,11 @@ import torch
 from recollect.files import read_json
 from recollect.models.architectures import RecurrentConfig, RecurrentLM
 from recollect.recipes.checkpoints import get_weights
-from recollect.recipes.layouts import lay_out_records, lay_out_streams
 from recollect.recipes.loop import Loop
 from recollect.recipes.optimisers import LearningRate, build_optimiser
 from recollect.recipes.recipe import Schedule, Training
 from recollect.recipes.samplers import SequentialSampler, ShuffledSampler
+from recollect.recipes.sequence_layouts import lay_out_records, lay_out_streams
 from recollect.recipes.sequences import SpecialTokens, TokenTable
 from recollect.recipes.update import PlainUpdate
 

@@ -21,18 +21,18 @@ from recollect.models.architectures import (
     TranslatingConfig,
     TranslatingLM,
 )
-from recollect.recipes.layouts import (
+from recollect.recipes.private.gradients import check_equal, compute_all_at_once, get_gradients, get_trained_parameters
+from recollect.recipes.private.gradients import compute_one_by_one as gradients_one_by_one
+from recollect.recipes.private.record_gradients import RecordGradients, compute_record_losses
+from recollect.recipes.private.recurrent_gradients import build_recording_forward
+from recollect.recipes.private.supported_layers import check_layers
+from recollect.recipes.sequence_layouts import (
     LabelledArraySequences,
     LabelledTextSequences,
     MaskedSequences,
     PairSequences,
     lay_out_records,
 )
-from recollect.recipes.private.gradients import check_equal, compute_all_at_once, get_gradients, get_trained_parameters
-from recollect.recipes.private.gradients import compute_one_by_one as gradients_one_by_one
-from recollect.recipes.private.records import RecordGradients, compute_losses
-from recollect.recipes.private.recurrent_gradients import build_recording_forward
-from recollect.recipes.private.supported_layers import check_layers
 from recollect.recipes.sequences import SpecialTokens, TokenTable
 from recollect.testing.refusals import refused
 
@@ -193,7 +193,7 @@ def test_gradients_of_all_records_at_once_equal_those_of_a_record_alone(name):
     check_layers(model, "record")
     twins = [gradients_of_one(model, batch_of(sequences, [i])) for i in range(TEXTS)]
     batch = batch_of(sequences, list(range(TEXTS)))
-    compute_all_at_once(model, lambda: compute_losses(model, batch)[0], records=TEXTS)
+    compute_all_at_once(model, lambda: compute_record_losses(model, batch)[0], records=TEXTS)
     bounds = {"rtol": 1e-5, "atol": 1e-8} if name == "llama" else {"rtol": 1e-9, "atol": 1e-12}  # its norm is single
     for i, parameter in enumerate(get_trained_parameters(model)):
         torch.testing.assert_close(get_gradients(parameter), torch.stack([twin[i] for twin in twins]), **bounds)
@@ -202,7 +202,7 @@ def test_gradients_of_all_records_at_once_equal_those_of_a_record_alone(name):
 def test_a_model_is_left_as_it_was():
     model, sequences = built("lstm")
     batch = batch_of(sequences, [0, 1])
-    compute_all_at_once(model, lambda: compute_losses(model, batch)[0], records=2)
+    compute_all_at_once(model, lambda: compute_record_losses(model, batch)[0], records=2)
     assert "forward" not in vars(model.rnn)
     assert not any(module._forward_hooks for module in model.modules())
     assert all(parameter.requires_grad for parameter in model.parameters())
@@ -220,9 +220,9 @@ def test_every_parameter_that_the_twin_trains_is_trained(name):
 def test_the_one_record_loop_gives_the_same(name):
     model, sequences = built(name)
     batch = batch_of(sequences, list(range(TEXTS)))
-    gradients_one_by_one(model, (compute_losses(model, piece)[0].sum() for piece in batch.split(TEXTS)))
+    gradients_one_by_one(model, (compute_record_losses(model, piece)[0].sum() for piece in batch.split(TEXTS)))
     loop = [get_gradients(parameter).clone() for parameter in get_trained_parameters(model)]
-    compute_all_at_once(model, lambda: compute_losses(model, batch)[0], records=TEXTS)
+    compute_all_at_once(model, lambda: compute_record_losses(model, batch)[0], records=TEXTS)
     for parameter, expected in zip(get_trained_parameters(model), loop, strict=True):
         torch.testing.assert_close(get_gradients(parameter), expected, rtol=1e-9, atol=1e-12)
 
@@ -293,7 +293,7 @@ def test_a_record_that_predicts_nothing_has_no_gradient():
     model, _ = built("lstm")
     batch = batch_of(RUNNING, [1, 2])
     batch.targets[0] = -100
-    compute_all_at_once(model, lambda: compute_losses(model, batch)[0], records=2)
+    compute_all_at_once(model, lambda: compute_record_losses(model, batch)[0], records=2)
     for parameter in get_trained_parameters(model):
         assert get_gradients(parameter)[0].abs().max() == 0
         assert get_gradients(parameter)[1].isfinite().all()
@@ -326,6 +326,6 @@ def test_every_supported_model_passes_the_check_before_training_in_single_precis
     assert model.training == MODELS[name][0]().training
     check_equal(
         model,
-        lambda piece: compute_losses(model, piece)[0],
+        lambda piece: compute_record_losses(model, piece)[0],
         sequences.build_batch(np.array([0]), lambda: np.random.default_rng(0)),
     )

@@ -19,8 +19,8 @@ from transformers import AutoModelForCausalLM
 
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
-from recollect.recipes.private import records
-from recollect.recipes.private.privacy_terms import check_recipe, settle_terms
+from recollect.recipes.private import record_gradients
+from recollect.recipes.private.privacy_terms import check_private_recipe, settle_terms
 from recollect.recipes.private.private_update import PrivateUpdate
 from recollect.recipes.recipe import Privacy, Recipe, Recurrent, Schedule, Sequences, Tokenizer, Training, Transformer
 from recollect.recipes.recipe_file import list_builtin_recipes, load_recipe
@@ -221,12 +221,12 @@ def test_a_snapshot_that_not_even_one_step_keeps_is_refused(tmp_path):
 )
 def test_settings_that_would_break_the_guarantee_are_refused(changed, code):
     with refused(code):
-        check_recipe(recipe().model_copy(update=changed), validated=False)
+        check_private_recipe(recipe().model_copy(update=changed), validated=False)
 
 
 def test_a_plateau_on_validation_data_is_fine():
     settings = recipe().model_copy(update={"training": Training(schedule=Schedule(kind="plateau"), keep="best")})
-    check_recipe(settings, validated=True)
+    check_private_recipe(settings, validated=True)
 
 
 def test_budget_and_noise_exclude_each_other():
@@ -259,7 +259,7 @@ def test_a_model_that_cannot_be_trained_privately_is_refused_before_training(tmp
 def test_large_parts_and_small_parts_of_a_batch_give_the_same_model(tmp_path, monkeypatch):
     settings = recipe(accountant="rdp").model_copy(update={"model": Recurrent(units=6, embedding=5)})
     whole = train(settings, corpus(), tmp_path / "whole")
-    monkeypatch.setattr(records, "_MAX_BYTES", 1)
+    monkeypatch.setattr(record_gradients, "_MAX_BYTES", 1)
     one_by_one = train(settings, corpus(), tmp_path / "one by one")
     for name, value in weights(whole).items():
         torch.testing.assert_close(value, weights(one_by_one)[name], atol=1e-5, rtol=1e-3)

@@ -8,12 +8,12 @@ import torch
 from torch import nn
 
 from recollect.models.architectures import RecurrentConfig, RecurrentLM
-from recollect.recipes.layouts import lay_out_records
 from recollect.recipes.private.gradients import get_gradients, get_trained_parameters
 from recollect.recipes.private.mechanism import Mechanism
 from recollect.recipes.private.privacy_terms import PrivacyTerms
-from recollect.recipes.private.users import UserGradients, group_sequences_by_user
+from recollect.recipes.private.user_gradients import UserGradients, group_sequences_by_user
 from recollect.recipes.recipe import Privacy
+from recollect.recipes.sequence_layouts import lay_out_records
 from recollect.recipes.sequences import SpecialTokens, TokenTable
 from recollect.recipes.update import Step
 from recollect.testing.refusals import refused

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.recipes import recipe
-from recollect.recipes.layouts import (
+from recollect.recipes.samplers import SequentialSampler, ShuffledSampler, iter_remaining
+from recollect.recipes.sequence_layouts import (
     LabelledArraySequences,
     PairSequences,
     lay_out_masked,
@@ -18,7 +19,6 @@ from recollect.recipes.layouts import (
     lay_out_streams,
     lay_out_windows,
 )
-from recollect.recipes.samplers import SequentialSampler, ShuffledSampler, iter_remaining
 from recollect.recipes.sequences import IGNORED, SpecialTokens, TokenTable, tokenise
 from recollect.recipes.tokenizers import train_character_tokenizer, train_word_tokenizer
 
@@ -135,7 +135,7 @@ def test_pairs_predict_the_target_after_the_decoders_start():
 
 def test_arrays_are_read_as_the_classifier_reads_them():
     from recollect.corpora.record import Record
-    from recollect.models.arrays import ArrayReader, Scaling
+    from recollect.models.array_inputs import ArrayReader, Scaling
     from recollect.recipes.sequence_builder import move_channels_first
 
     images = RNG.integers(0, 256, (5, 4, 3, 2), dtype=np.uint8)

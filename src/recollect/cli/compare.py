@@ -29,7 +29,12 @@ def compare(
     from dataclasses import asdict
 
     from recollect.files import write_text
-    from recollect.report.comparison import HEADINGS, build_comparison_rows, build_headline, render_comparison_page
+    from recollect.report.comparison_page import (
+        HEADINGS,
+        build_comparison_headline,
+        build_comparison_rows,
+        render_comparison_page,
+    )
     from recollect.results.comparison import compare_runs
     from recollect.results.folders import RunFolder
 
@@ -38,7 +43,7 @@ def compare(
         document = [{**asdict(each), "difference": each.value, "differs": each.differs} for each in found.differences]
         console.print_json({**asdict(found), "differences": document})
     else:
-        console.print_table(build_headline(found), list(HEADINGS), build_comparison_rows(found))
+        console.print_table(build_comparison_headline(found), list(HEADINGS), build_comparison_rows(found))
         for line in (*found.notes, *found.missing):
             console.say(f"Note: {line}")
     if out is not None:

@@ -59,7 +59,7 @@ def _build_demo_cells(shown: CheckedVerdict) -> list[str]:
 def _write_demo_pages(out: Path, plans: list[str]) -> None:
     """Write a report for each plan and a comparison of both, and say where they are."""
     from recollect.files import write_text
-    from recollect.report.comparison import render_comparison_page
+    from recollect.report.comparison_page import render_comparison_page
     from recollect.report.report_writer import write_report
     from recollect.results.comparison import compare_runs
     from recollect.results.folders import RunFolder

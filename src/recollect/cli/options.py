@@ -110,7 +110,7 @@ class CorpusOptions(OptionGroup):
     @classmethod
     @cache
     def list_fields(cls) -> list[DeclaredField]:
-        """The fields of a reference to a corpus."""
+        """The fields of a build_object_reference to a corpus."""
         from recollect.pipeline.refs import CorpusRef
 
         return list_fields(CorpusRef, skip=frozenset({"corpus"}), panel="How the corpus is read")
@@ -118,10 +118,10 @@ class CorpusOptions(OptionGroup):
     def read(self, name: str) -> Corpus:
         """The corpus of that name, read as these options say; what was dropped is said."""
         from recollect.corpora.faults import describe_reason
-        from recollect.pipeline.objects import reference
+        from recollect.pipeline.objects import build_object_reference
         from recollect.pipeline.refs import CorpusRef
 
-        corpus = reference(CorpusRef, {"corpus": name, **self}).read()
+        corpus = build_object_reference(CorpusRef, {"corpus": name, **self}).read()
         for reason, count in corpus.skipped.items():
             say(f"{corpus.name}: dropped {count:,} ({describe_reason(reason)})")
         return corpus
@@ -133,7 +133,7 @@ class ModelOptions(OptionGroup):
     @classmethod
     @cache
     def list_fields(cls) -> list[DeclaredField]:
-        """The fields of a reference to a model."""
+        """The fields of a build_object_reference to a model."""
         from recollect.pipeline.refs import ModelRef
 
         return list_fields(ModelRef, skip=frozenset({"model"}), panel="How the model is scored")

@@ -71,19 +71,21 @@ class ChatTemplate:
         assert messages is not None  # noqa: S101 - only called with conversations
         text, generated = self._render(messages, record)
         marked, _ = self._render([each._replace(content=_MARK.format(i)) for i, each in enumerate(messages)], record)
-        contents, skipped = _locate(messages, text, marked, record)
+        contents, skipped = _locate_contents(messages, text, marked, record)
         if self.has_generation:
             trained = _find_marked(messages, contents, generated)
         elif training:
             trained = [
-                self._find_difference(messages, i, text, record) if each.role == ASSISTANT else _to_span(contents[i])
+                self._find_difference(messages, i, text, record)
+                if each.role == ASSISTANT
+                else _to_content_span(contents[i])
                 for i, each in enumerate(messages)
                 if each.scored
             ]
         else:
-            trained = [_to_span(span) for each, span in zip(messages, contents, strict=True) if each.scored]
+            trained = [_to_content_span(span) for each, span in zip(messages, contents, strict=True) if each.scored]
         if not trained:
-            raise _refuse(
+            raise _build_conversation_error(
                 record,
                 "none of its scored turns is inside the {% generation %} of the chat template",
                 "Name other roles with --scored-roles, or give another template with --chat-template FILE.",
@@ -118,7 +120,7 @@ class ChatTemplate:
         after, _ = self._render(messages[: turn + 1], record)
         # what follows a turn may be rendered with the next one, such as white space that is trimmed at the very end
         if not after.startswith(before) or not text.startswith(after.rstrip()):
-            raise _refuse(
+            raise _build_conversation_error(
                 record,
                 f"the chat template writes what is before turn {turn + 1} in another way when more follows, so which "
                 "tokens are the assistant's cannot be determined",
@@ -149,7 +151,7 @@ def build_no_template_error(name: str) -> ModelError:
     )
 
 
-def _locate(
+def _locate_contents(
     messages: Messages, text: str, marked: str, record: Record
 ) -> tuple[tuple[Span | None, ...], tuple[int, ...]]:
     """Where each content is in the rendered text, and how much of its beginning was trimmed."""
@@ -159,10 +161,10 @@ def _locate(
     if not lost:
         for trim in _TRIMS:
             written = [trim(messages[i].content) for i in order]
-            if _join(pieces[::2], written) == text:
-                return _measure(messages, pieces[::2], order, trim)
+            if _join_rendered(pieces[::2], written) == text:
+                return _measure_contents(messages, pieces[::2], order, trim)
     which = f"turn {lost[0] + 1}" if lost else "a turn"
-    raise _refuse(
+    raise _build_conversation_error(
         record,
         f"the chat template changes what is said in {which}, so its tokens cannot be traced back to the text",
         "Give a template that writes turns as they are, with --chat-template FILE.",
@@ -170,7 +172,7 @@ def _locate(
     )
 
 
-def _measure(
+def _measure_contents(
     messages: Messages, pieces: Sequence[str], order: Sequence[int], trim: Callable[[str], str]
 ) -> tuple[tuple[Span | None, ...], tuple[int, ...]]:
     """The spans of all contents, given what is between them."""
@@ -191,28 +193,30 @@ def _find_marked(messages: Messages, contents: Sequence[Span | None], generated:
     found = [(int(begin), int(end)) for begin, end in generated]
     kept = [span for span in found if any(_overlap(span, content) for content in scored)]
     others = [
-        _to_span(span)
+        _to_content_span(span)
         for each, span in zip(messages, contents, strict=True)
-        if each.scored and each.role != ASSISTANT and not any(_overlap(_to_span(span), other) for other in found)
+        if each.scored
+        and each.role != ASSISTANT
+        and not any(_overlap(_to_content_span(span), other) for other in found)
     ]
     return sorted([*kept, *others])
 
 
-def _to_span(span: Span | None) -> Span:
-    """A span; an empty one for a turn that the template drops, in which nothing is said."""
+def _to_content_span(span: Span | None) -> Span:
+    """The span of a turn's content; an empty one for a turn that the template drops, in which nothing is said."""
     return (0, 0) if span is None else span
 
 
 def _overlap(one: Span, other: Span) -> bool:
-    """Whether two spans share a character."""
+    """Whether two spans of a rendered conversation share a character."""
     return max(one[0], other[0]) < min(one[1], other[1])
 
 
-def _join(pieces: Sequence[str], written: Sequence[str]) -> str:
-    """What is between the contents, and the contents."""
+def _join_rendered(pieces: Sequence[str], written: Sequence[str]) -> str:
+    """What a chat template puts between the contents, and the contents."""
     return "".join([pieces[0], *(part for pair in zip(written, pieces[1:], strict=True) for part in pair)])
 
 
-def _refuse(record: Record, found: str, do: str, code: str) -> CorpusError:
-    """The error for a conversation that cannot be used."""
+def _build_conversation_error(record: Record, found: str, do: str, code: str) -> CorpusError:
+    """The error for a conversation that cannot be rendered by the chat template."""
     return CorpusError(f"Record {record.id!r}: {found}.", do=do, code=code)

@@ -17,7 +17,7 @@ from recollect.corpora.record import Record
 from recollect.errors import CorpusError, ModelError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
-from recollect.models.arrays import ArrayReader, Scaling
+from recollect.models.array_inputs import ArrayReader, Scaling
 from recollect.models.batches import Indices, TokenBudget, is_out_of_memory, pad
 from recollect.models.model import Kind, Question
 from recollect.models.pretrained import Pretrained

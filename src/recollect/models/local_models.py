@@ -14,7 +14,7 @@ from transformers import Pipeline, PreTrainedModel, PreTrainedTokenizerBase
 from recollect import labels
 from recollect.errors import ModelError
 from recollect.models.adapters import open_adapter, open_adapter_in_memory, remove_adapters
-from recollect.models.arrays import Scaling
+from recollect.models.array_inputs import Scaling
 from recollect.models.bases import find_base_in_memory
 from recollect.models.causal import Causal
 from recollect.models.classifier import Classifier

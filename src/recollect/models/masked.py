@@ -17,7 +17,6 @@ from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.batches import TokenBudget, pad
 from recollect.models.model import Kind, Question
-from recollect.models.neighbours import Substitutes
 from recollect.models.patterns import (
     BEGIN,
     END,
@@ -35,6 +34,7 @@ from recollect.models.patterns import (
 from recollect.models.pretrained import Pretrained
 from recollect.models.row_selection import RowSelector
 from recollect.models.token_scores import TokenScorer, TokenScores
+from recollect.models.token_substitutes import Substitutes
 from recollect.models.tokenization import EncodedText, Encoder, get_text
 from recollect.models.windows import get_window_width
 

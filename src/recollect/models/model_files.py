@@ -46,13 +46,13 @@ def refuse_damaged_files(folder: Path) -> None:
     Raises:
         StoreError: A file is damaged or missing.
     """
-    if not (folder / TRAINING).is_file() and not _is_json(folder / CARD):
+    if not (folder / TRAINING).is_file() and not _is_readable_card(folder / CARD):
         return  # a stranger's, of which whoever reads it complains
     for name, entry in read_listed_files(folder).items():
         if not (folder / name).is_file():
-            raise _build_damage_error(folder, f"'{folder / name}' is missing, though {CARD} lists it.")
+            raise _build_damaged_model_error(folder, f"'{folder / name}' is missing, though {CARD} lists it.")
         if not matches_entry(folder / name, entry):
-            raise _build_damage_error(folder, f"'{folder / name}' is damaged: {CARD} gives it another SHA-256.")
+            raise _build_damaged_model_error(folder, f"'{folder / name}' is damaged: {CARD} gives it another SHA-256.")
 
 
 def read_listed_files(folder: Path) -> dict[str, dict[str, Any]]:
@@ -65,7 +65,7 @@ def read_listed_files(folder: Path) -> dict[str, dict[str, Any]]:
     if not isinstance(listed, dict) or not all(
         isinstance(entry, dict) and {"sha256", "bytes"} <= set(entry) for entry in listed.values()
     ):
-        raise _build_damage_error(folder, f"'{folder / CARD}' is damaged: it does not list files.")
+        raise _build_damaged_model_error(folder, f"'{folder / CARD}' is damaged: it does not list files.")
     return listed
 
 
@@ -73,10 +73,10 @@ def _read_whole_card(folder: Path) -> dict[str, Any]:
     """All that `card.json` says."""
     if not (folder / CARD).is_file():
         return {}
-    return read_checked_json(folder / CARD, do=_advise(folder), code="model_damaged")
+    return read_checked_json(folder / CARD, do=_advise_on_damage(folder), code="model_damaged")
 
 
-def _is_json(path: Path) -> bool:
+def _is_readable_card(path: Path) -> bool:
     """Whether a file can be read as JSON."""
     try:
         read_json(path)
@@ -85,12 +85,12 @@ def _is_json(path: Path) -> bool:
     return True
 
 
-def _build_damage_error(folder: Path, found: str) -> StoreError:
-    """Why a model is not read."""
-    return StoreError(found, do=_advise(folder), code="model_damaged")
+def _build_damaged_model_error(folder: Path, found: str) -> StoreError:
+    """Why a model of which files are damaged is not read."""
+    return StoreError(found, do=_advise_on_damage(folder), code="model_damaged")
 
 
-def _advise(folder: Path) -> str:
+def _advise_on_damage(folder: Path) -> str:
     """What to do about a model that is damaged."""
     return (
         f"Delete this folder and train the model again: '{folder}'. If you changed the file yourself, take "

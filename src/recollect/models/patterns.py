@@ -114,7 +114,7 @@ def split_into_windows(positions: NDArray[np.int64], size: int, width: int) -> T
 
 
 def ragged_arange(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """0 … count − 1 for each count, one after the other.
+    """0 … count − 1 for each count, one after the other: the tokens of each window of a pattern.
 
     >>> ragged_arange(np.array([2, 0, 3])).tolist()
     [0, 1, 0, 1, 2]

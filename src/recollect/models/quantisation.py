@@ -48,15 +48,15 @@ def quantise(ref: str, out: Path, *, bits: int = 8) -> Path:
             do="Save it anew with save_pretrained.",
             code="no_safetensors",
         )
-    origin = {"bits": bits, "from": _compute_digest(files)}
-    if not _is_done(out, origin):
+    origin = {"bits": bits, "from": _compute_quantised_digest(files)}
+    if not _is_quantised_already(out, origin):
         for file in folder.iterdir():
             if file.is_file() and file not in files and file.name not in {CARD, README}:
                 with write_atomically(out / file.name) as part:
                     shutil.copyfile(file, part)
         counts = [_round_file(file, out / file.name, bits) for file in files]
         rounded, total = (sum(column) for column in zip(*counts, strict=True))
-        _write_card(folder, out, {**origin, "weights_rounded": rounded, "weights": total})
+        _write_quantised_card(folder, out, {**origin, "weights_rounded": rounded, "weights": total})
     return out
 
 
@@ -84,15 +84,15 @@ def _round_file(source: Path, target: Path, bits: int) -> tuple[int, int]:
     return matrices, sum(value.numel() for value in found.values())
 
 
-def _compute_digest(files: list[Path]) -> str:
-    """The address of the stored weights."""
+def _compute_quantised_digest(files: list[Path]) -> str:
+    """The address of the stored weights that were quantised."""
     state = new_hasher()
     for file in files:
         update_from_file(state, file)
     return state.hexdigest()
 
 
-def _is_done(out: Path, origin: dict[str, Any]) -> bool:
+def _is_quantised_already(out: Path, origin: dict[str, Any]) -> bool:
     """Whether the folder already holds this very model; one that holds anything else is refused."""
     if not out.exists() or not any(out.iterdir()):
         return False
@@ -104,7 +104,7 @@ def _is_done(out: Path, origin: dict[str, Any]) -> bool:
     return True
 
 
-def _write_card(folder: Path, out: Path, origin: dict[str, Any]) -> None:
+def _write_quantised_card(folder: Path, out: Path, origin: dict[str, Any]) -> None:
     """The card of the model it was made from, with what was done to it; `card.json` last: it says that all is there."""
     readme = folder / README
     sentence = f"The weight matrices were rounded to {origin['bits']} bits after training.\n"

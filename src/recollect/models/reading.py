@@ -72,7 +72,7 @@ class RecordEncoder:
             for i, each, tokens in zip(chats, rendered, self._tokenise(rendered), strict=True):
                 found[i] = _mark_turns(records[i], each, tokens)
         others = [i for i, record in enumerate(records) if record.messages is None]
-        texts = self._encode([_join_pair(records[i]) for i in others])
+        texts = self._encode([_join_read_pair(records[i]) for i in others])
         found |= {i: self._mark_text(records[i], text) for i, text in zip(others, texts, strict=True)}
         return [found[i] for i in range(len(records))]
 
@@ -97,7 +97,9 @@ class RecordEncoder:
     def _mark_text(self, record: Record, text: EncodedText) -> TokenSequence:
         """A text or a pair after the tokens that are before every text."""
         border = len(record.source or "")
-        scored = np.concatenate([np.zeros(len(self._before), np.bool_), text.end > border if border else _all(text)])
+        scored = np.concatenate(
+            [np.zeros(len(self._before), np.bool_), text.end > border if border else _mark_all_tokens(text)]
+        )
         trained = scored.copy()
         scored[:1] = False  # nothing is before it to predict it from
         chosen = text.select(scored[len(self._before) :])
@@ -109,13 +111,13 @@ class RecordEncoder:
         )
 
 
-def _all(text: EncodedText) -> Flags:
-    """All tokens of a text."""
+def _mark_all_tokens(text: EncodedText) -> Flags:
+    """All tokens of a text as the model reads it."""
     return np.ones(len(text), np.bool_)
 
 
-def _join_pair(record: Record) -> str:
-    """What is read of a text or a pair."""
+def _join_read_pair(record: Record) -> str:
+    """What the model reads of a text or a pair."""
     return get_text(record) if record.target is None else f"{record.source}{record.target}"
 
 

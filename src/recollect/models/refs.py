@@ -135,10 +135,10 @@ def parse_model(text: str) -> ModelName:
     if scheme in {"http", "https"}:
         return _parse_endpoint(text)
     if (parts := split_adapter(text)) is not None:
-        return AdapterRef(_parse_part(parts[0]), _parse_part(parts[1]))
+        return AdapterRef(_parse_folder_or_hub(parts[0]), _parse_folder_or_hub(parts[1]))
     if text.lower().endswith(".gguf") and _probe_path(text) == "file":
         return GgufRef(text)
-    return _parse_part(text)
+    return _parse_folder_or_hub(text)
 
 
 def parse_checkpoint(text: str) -> Checkpoint:
@@ -162,11 +162,11 @@ def split_adapter(text: str) -> tuple[str, str] | None:
     if "+" not in text or _probe_path(text) is not None:
         return None
     pairs = [(text[:index], text[index + 1 :]) for index, letter in enumerate(text) if letter == "+"]
-    found = [pair for pair in pairs if _is_named(pair[1])] or [pair for pair in pairs if _is_named(pair[0])][-1:]
+    found = [pair for pair in pairs if _names_folder_or_hub(pair[1])] or [pair for pair in pairs if _names_folder_or_hub(pair[0])][-1:]
     return found[0] if found else None
 
 
-def _is_named(text: str) -> bool:
+def _names_folder_or_hub(text: str) -> bool:
     """Whether this is a folder that is there, or the hub's."""
     return text.startswith(HUB) or _probe_path(text) == "folder"
 
@@ -180,7 +180,7 @@ def _probe_path(text: str) -> Literal["folder", "file"] | None:
         return None
 
 
-def _parse_part(text: str) -> Checkpoint:
+def _parse_folder_or_hub(text: str) -> Checkpoint:
     """A folder that is there, or a name that says it is the hub's."""
     if text.startswith(HUB):
         return _parse_hub(text)

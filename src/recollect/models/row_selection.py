@@ -35,7 +35,7 @@ class RowSelector:
         with torch.inference_mode():
             expected = network(**inputs).logits.flatten(0, 1)[rows]
             for name in _LAST_ATTENTION:
-                self._module = _find_last(network, name)
+                self._module = _find_last_module(network, name)
                 if self._is_equivalent(network, inputs, rows, expected):
                     return
         self._module = None
@@ -50,7 +50,7 @@ class RowSelector:
         if self._module is None:
             yield rows
             return
-        hook = self._module.register_forward_hook(lambda _module, _inputs, output: _select_output(output, rows))
+        hook = self._module.register_forward_hook(lambda _module, _inputs, output: _select_output_rows(output, rows))
         try:
             yield torch.arange(len(rows), device=rows.device)
         finally:
@@ -69,14 +69,14 @@ class RowSelector:
         return found.shape == expected.shape and bool((found - expected).abs().max() < near)
 
 
-def _find_last(network: nn.Module, name: str) -> nn.Module | None:
+def _find_last_module(network: nn.Module, name: str) -> nn.Module | None:
     """The last module of that name."""
     found = [module for path, module in network.named_modules() if path.rpartition(".")[2] == name]
     return found[-1] if found else None
 
 
-def _select_output(output: Any, rows: Tensor) -> Any:
+def _select_output_rows(output: Any, rows: Tensor) -> Any:
     """A module's output with these rows only; what it gives beside its states is left as it is."""
     if isinstance(output, Tensor):
         return output.flatten(0, 1)[rows][None]
-    return (_select_output(output[0], rows), *output[1:])
+    return (_select_output_rows(output[0], rows), *output[1:])

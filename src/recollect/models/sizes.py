@@ -31,30 +31,30 @@ def refuse_absurd_sizes(folder: Path, config: Any, auto: Any, ref: str) -> None:
     Raises:
         ModelError: Its sizes are absurd: to make it would fill the memory, or take for ever.
     """
-    for name, value in _iter_integers(config.to_dict()):
+    for name, value in _iter_configured_sizes(config.to_dict()):
         if value > MAX_LAYERS and any(word in name for word in _COUNTED) and not name.endswith("size"):
-            raise _build_error(ref, f"{name} is {value:,}")
+            raise _build_absurd_size_error(ref, f"{name} is {value:,}")
     held = sum(path.stat().st_size for ending in ("safetensors", "bin") for path in folder.glob(f"*.{ending}"))
     with torch.device("meta"):  # the shapes of the weights without the weights
         wanted = sum(weights.numel() for weights in auto.from_config(config).parameters())
     if wanted > FREE_WEIGHTS and wanted * BYTES_PER_WEIGHT > held:
-        raise _build_error(ref, f"it wants {wanted:,} weights, and its files have {held:,} bytes")
+        raise _build_absurd_size_error(ref, f"it wants {wanted:,} weights, and its files have {held:,} bytes")
 
 
-def _iter_integers(settings: Any, name: str = "") -> Iterator[tuple[str, int]]:
-    """All whole numbers in settings, with the names they are under."""
+def _iter_configured_sizes(settings: Any, name: str = "") -> Iterator[tuple[str, int]]:
+    """All whole numbers in a configuration, which may be sizes, with the names they are under."""
     if isinstance(settings, dict):
         for key, value in settings.items():
-            yield from _iter_integers(value, str(key))
+            yield from _iter_configured_sizes(value, str(key))
     elif isinstance(settings, list | tuple):
         for value in settings:
-            yield from _iter_integers(value, name)
+            yield from _iter_configured_sizes(value, name)
     elif isinstance(settings, int) and not isinstance(settings, bool):
         yield name, settings
 
 
-def _build_error(ref: str, found: str) -> ModelError:
-    """Why the model is not made."""
+def _build_absurd_size_error(ref: str, found: str) -> ModelError:
+    """Why a model of such sizes is not made."""
     return ModelError(
         f"The sizes in the config.json of {ref!r} cannot be true: {found}.",
         do="Take the config.json that the weights were saved with.",

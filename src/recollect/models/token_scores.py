@@ -227,39 +227,39 @@ def _list_postprocessors(model: nn.Module) -> list[Callable[[Tensor], Tensor]]:
     cap = getattr(text, "final_logit_softcapping", None)
     bias = getattr(model, "final_logits_bias", None)
     # named functions, because a model that is copied to a worker takes its own with it
-    found: list[Callable[[Tensor], Tensor]] = [_keep]
+    found: list[Callable[[Tensor], Tensor]] = [_keep_logits]
     if cap:
-        found.append(partial(_cap, cap=cap))
+        found.append(partial(_cap_logits, cap=cap))
     for factor in (getattr(text, "logit_scale", None), getattr(text, "logits_scaling", None)):
         if factor:
-            found += [partial(_multiply, factor=factor), partial(_divide, factor=factor)]
+            found += [partial(_multiply_logits, factor=factor), partial(_divide_logits, factor=factor)]
     if bias is not None:
-        found.append(partial(_shift, bias=bias))
+        found.append(partial(_shift_logits, bias=bias))
     return found
 
 
-def _keep(logits: Tensor) -> Tensor:
-    """Nothing is done to them."""
+def _keep_logits(logits: Tensor) -> Tensor:
+    """The logits as they are, before tokens are scored."""
     return logits
 
 
-def _cap(logits: Tensor, *, cap: float) -> Tensor:
-    """Soft-capping."""
+def _cap_logits(logits: Tensor, *, cap: float) -> Tensor:
+    """Soft-capped logits, before tokens are scored."""
     return logits.div_(cap).tanh_().mul_(cap)
 
 
-def _multiply(logits: Tensor, *, factor: float) -> Tensor:
-    """Scaling."""
+def _multiply_logits(logits: Tensor, *, factor: float) -> Tensor:
+    """Scaled logits, before tokens are scored."""
     return logits.mul_(factor)
 
 
-def _divide(logits: Tensor, *, factor: float) -> Tensor:
-    """Scaling."""
+def _divide_logits(logits: Tensor, *, factor: float) -> Tensor:
+    """Scaled logits, before tokens are scored."""
     return logits.div_(factor)
 
 
-def _shift(logits: Tensor, *, bias: Tensor) -> Tensor:
-    """A bias."""
+def _shift_logits(logits: Tensor, *, bias: Tensor) -> Tensor:
+    """Logits with a bias, before tokens are scored."""
     return logits.add_(bias)
 
 
@@ -282,7 +282,7 @@ class _LogitSweep:
                 self._sweep_rows(rows.to(self._work), token_ids[rows_done], kept[:, rows_done])
                 done += len(rows)
         temperature = self._sampling.temperature
-        return _build_scores(kept.double().cpu().numpy(), temperature, double=self._work == torch.float64)
+        return _build_token_scores(kept.double().cpu().numpy(), temperature, double=self._work == torch.float64)
 
     def _sweep_rows(self, logits: Tensor, token_ids: Tensor, kept: Tensor) -> None:
         """Every pass over the vocabulary is in this function."""
@@ -328,8 +328,8 @@ def build_not_finite_error() -> ModelError:
     )
 
 
-def _build_scores(kept: NDArray[np.float64], temperature: float, *, double: bool) -> TokenScores:
-    """What follows from the sums of all rows."""
+def _build_token_scores(kept: NDArray[np.float64], temperature: float, *, double: bool) -> TokenScores:
+    """The scores of tokens that follow from the sums of all rows."""
     rank, true, highest, total, first, second, top = kept
     if not np.isfinite(highest).all():
         raise build_not_finite_error()

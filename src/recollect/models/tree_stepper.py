@@ -216,7 +216,7 @@ class TreeStepper:
         if rows:
             new, first = np.unique(lines[:, -rows[0].shape[1] :], return_index=True)
             absent = ~(self._memory.contains(new) | np.isin(new, self._final_nodes))
-            self._memory.put(new[absent], tuple(_select_rows(row.flatten(0, 1), first[absent]) for row in rows))
+            self._memory.put(new[absent], tuple(_select_node_rows(row.flatten(0, 1), first[absent]) for row in rows))
         return logits
 
     def _split_nodes(self, nodes: Nodes, indices: Nodes, *, by_origin_and_depth: bool) -> Iterator[Nodes]:
@@ -258,8 +258,8 @@ def _split_nodes_by_size(indices: Nodes, max_size: int) -> Iterator[Nodes]:
         yield indices[begin : begin + max_size]
 
 
-def _select_rows(rows: Tensor, indices: Nodes) -> Tensor:
-    """Some of the rows; copied only if they are not all."""
+def _select_node_rows(rows: Tensor, indices: Nodes) -> Tensor:
+    """The rows of some nodes; copied only if they are not all."""
     if len(indices) == len(rows) and bool((indices == np.arange(len(rows))).all()):
         return rows
     return rows.index_select(0, torch.from_numpy(indices).to(rows.device))

@@ -19,7 +19,7 @@ def load_from_code(name: CodeRef) -> Model:
     Raises:
         ModelError: The code cannot be found, fails, or returns something that is not a model.
     """
-    model = _call(str(name), _import_factory(name))
+    model = _call_factory(str(name), _import_factory(name))
     if not isinstance(model, Model):
         raise build_not_a_model_error(model, origin=f" that {name} returned")
     return model
@@ -37,7 +37,7 @@ def build_not_a_model_error(candidate: object, *, origin: str = "") -> ModelErro
 
 
 def _import_factory(name: CodeRef) -> Any:
-    """The function that makes the model."""
+    """The function of the user's code that makes the model."""
     try:
         module = importlib.import_module(name.module)
     except ModuleNotFoundError as error:
@@ -56,7 +56,7 @@ def _import_factory(name: CodeRef) -> Any:
     return factory
 
 
-def _call(ref: str, factory: Any) -> Any:
+def _call_factory(ref: str, factory: Any) -> Any:
     """What the factory makes; a fault in it is told as such, with the way to it."""
     try:
         return factory()

@@ -89,7 +89,7 @@ class Call:
             objects: Turns objects into models and corpora.
             running: Seed, work folder, workers and threads of the plan.
         """
-        refuse_unknown(
+        refuse_unknown_arguments(
             {**self.given, **({} if self.corpus is None else {"corpus": self.corpus})}, self._list_arguments()
         )
         model_options, corpus_options, run_options = (
@@ -115,7 +115,7 @@ class Call:
                 code="tokenizer_not_wanted",
             )
         settings = {name: self.given[name] for name in self.settings if name in self.given}
-        known, recipe = _build_members(self._pick(MEMBERS_OPTIONS)), self.given.get("recipe")
+        known, recipe = _build_call_members(self._pick(MEMBERS_OPTIONS)), self.given.get("recipe")
         return Plan(
             audit=add_card_claim(make_audit(self.audit, settings), self._described(models[TARGET])),
             models=add_natural_reference(models, self.verb, lambda: objects.base(self.model, model_options, tokenizer)),
@@ -126,8 +126,8 @@ class Call:
             recipe=add_natural_start(
                 recipe if isinstance(recipe, Recipe) else name_recipe(recipe, self.given.get("set")), self.model
             ),
-            limits=_limits(run_options.get("fail_if")),
-            about=_build_about(run_options.get("about")),
+            limits=_parse_call_limits(run_options.get("fail_if")),
+            about=_build_call_about(run_options.get("about")),
             **running,
         )
 
@@ -169,14 +169,14 @@ def _number_models(role: str, declared: Role, value: Any) -> list[tuple[str, Any
 
 def divide_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """How a model is scored, and how a corpus is read."""
-    refuse_unknown(options, MODEL_OPTIONS | CORPUS_OPTIONS)
+    refuse_unknown_arguments(options, MODEL_OPTIONS | CORPUS_OPTIONS)
     chosen = {name: value for name, value in options.items() if value is not None}
     scored = {name: value for name, value in chosen.items() if name in MODEL_OPTIONS}
     return scored, {name: value for name, value in chosen.items() if name in CORPUS_OPTIONS}
 
 
-def refuse_unknown(given: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Refuse arguments that mean nothing."""
+def refuse_unknown_arguments(given: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Refuse arguments of a call that mean nothing."""
     names = sorted(known)
     for name in given:
         if name not in names:
@@ -187,8 +187,8 @@ def refuse_unknown(given: Mapping[str, Any], known: Iterable[str]) -> None:
             )
 
 
-def _build_members(chosen: Mapping[str, Any]) -> MembersRef | Members | Path | Cohorts | None:
-    """Who is known to be in the training set; of cohorts, where they are, or themselves."""
+def _build_call_members(chosen: Mapping[str, Any]) -> MembersRef | Members | Path | Cohorts | None:
+    """Who a call says is in the training set; of cohorts, where they are, or themselves."""
     stated_members = next((each for each in chosen.values() if isinstance(each, Members | Cohorts)), None)
     if stated_members is not None:
         if len(chosen) > 1 or "members" not in chosen:
@@ -232,38 +232,38 @@ def name_recipe(recipe: str | Path | None, changed: Any) -> RecipeRef | None:
 
 
 def to_path(name: str, value: Any) -> Path:
-    """A path that was given under this name."""
+    """A path that an argument of a call gives."""
     if not isinstance(value, str | PathLike):
-        raise _wrong(name, value, "a path")
+        raise _build_wrong_type_error(name, value, "a path")
     return Path(value)
 
 
 def to_seed(value: Any) -> int:
-    """A seed that was given."""
+    """A seed that an argument of a call gives."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise _wrong("seed", value, "a whole number")
+        raise _build_wrong_type_error("seed", value, "a whole number")
     return int(value)
 
 
-def _limits(value: Any) -> tuple[Limit, ...]:
-    """Limits: one or several."""
+def _parse_call_limits(value: Any) -> tuple[Limit, ...]:
+    """The limits that a call gives: one or several."""
     written = [value] if isinstance(value, str) else list(value) if isinstance(value, list | tuple) else value
     if written is None:
         return ()
     if not isinstance(written, list) or not all(isinstance(each, str) for each in written):
-        raise _wrong("fail_if", value, "a text such as 'auc.lower>0.6', or several")
+        raise _build_wrong_type_error("fail_if", value, "a text such as 'auc.lower>0.6', or several")
     return tuple(map(Limit.parse, written))
 
 
-def _build_about(value: Any) -> About | None:
-    """What the audit is about."""
+def _build_call_about(value: Any) -> About | None:
+    """What the audit of a call is about."""
     if value is None or isinstance(value, About):
         return value
     if not isinstance(value, Mapping):
-        raise _wrong("about", value, "a mapping such as {'system': 'shop-bot'}")
+        raise _build_wrong_type_error("about", value, "a mapping such as {'system': 'shop-bot'}")
     return reference(About, value)
 
 
-def _wrong(name: str, value: Any, wanted: str) -> PlanError:
-    """What to say of a value of a wrong type."""
+def _build_wrong_type_error(name: str, value: Any, wanted: str) -> PlanError:
+    """What to say of an argument of a call that has a wrong type."""
     return PlanError(f"{name} is {value!r}.", do=f"Give {wanted}.", code="invalid_setting")

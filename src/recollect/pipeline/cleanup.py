@@ -9,7 +9,14 @@ from pathlib import Path
 
 from recollect.files import is_leftover, refuse_use
 from recollect.pipeline.run_notes import iter_run_notes
-from recollect.pipeline.work_entries import DELETED, WorkItem, build_item, delete, iter_entries, refuse_other_folder
+from recollect.pipeline.work_entries import (
+    DELETED,
+    WorkItem,
+    build_work_item,
+    delete_entry,
+    iter_entries,
+    refuse_other_folder,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,15 +49,15 @@ def clean_work(work: Path, *, delete_items: bool = False) -> Cleanup:
     """
     refuse_other_folder(work)
     with refuse_use(work) if delete_items else nullcontext():
-        items, kept = _list_items(work)
+        items, kept = _list_unneeded_items(work)
         if delete_items:
             for item in items:
                 if not item.in_use:
-                    delete(item.path)
+                    delete_entry(item.path)
     return Cleanup(work=work, items=tuple(items), kept=kept, deleted=delete_items)
 
 
-def _list_items(work: Path) -> tuple[list[WorkItem], int]:
+def _list_unneeded_items(work: Path) -> tuple[list[WorkItem], int]:
     """What no run needs any more, and how many stores, models and workspaces some run needs."""
     needed = set[str]()
     items = list[WorkItem]()
@@ -58,31 +65,33 @@ def _list_items(work: Path) -> tuple[list[WorkItem], int]:
         if run.is_dir():
             needed |= entries
         else:
-            items.append(build_item(note, f"its run folder '{run}' is gone"))
+            items.append(build_work_item(note, f"its run folder '{run}' is gone"))
     kept = 0
     for entry in iter_entries(work):
         if entry.relative_to(work).as_posix() in needed:
             kept += 1
-            items += [build_item(path, "left over from a training that ended") for path in _iter_ended(entry)]
+            items += [
+                build_work_item(path, "left over from a training that ended") for path in _iter_ended_trainings(entry)
+            ]
         else:
-            items.append(build_item(entry, "no run folder that still exists rests on it"))
+            items.append(build_work_item(entry, "no run folder that still exists rests on it"))
     doomed = {item.path for item in items}
     items += [
-        build_item(path, reason)
-        for path, reason in _iter_remains(work)
+        build_work_item(path, reason)
+        for path, reason in _iter_unneeded_remains(work)
         if not any(parent in doomed for parent in path.parents)
     ]
     return items, kept
 
 
-def _iter_ended(entry: Path) -> Iterator[Path]:
-    """What a training keeps to resume, of one that ended."""
+def _iter_ended_trainings(entry: Path) -> Iterator[Path]:
+    """What a training that ended keeps to resume, which may be cleaned."""
     if (entry / "card.json").is_file() and (entry / "working").is_dir():
         yield entry / "working"
 
 
-def _iter_remains(work: Path) -> Iterator[tuple[Path, str]]:
-    """What killed writers left, and tracebacks."""
+def _iter_unneeded_remains(work: Path) -> Iterator[tuple[Path, str]]:
+    """What killed writers left, and tracebacks, which may be cleaned."""
     for path in sorted(work.rglob(".*")):
         if path.name.startswith(DELETED):
             yield path, "its deletion was interrupted"

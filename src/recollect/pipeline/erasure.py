@@ -22,7 +22,7 @@ from recollect.files.checksums import is_regular, iter_files
 from recollect.models.manifest import MANIFEST, Manifest
 from recollect.models.shards import SUFFIX, Digests, pack_digests, read_record_digests, read_shard, write_shard
 from recollect.pipeline.run_notes import iter_run_notes
-from recollect.pipeline.work_entries import WorkItem, build_item, delete, iter_entries, refuse_other_folder
+from recollect.pipeline.work_entries import WorkItem, build_work_item, delete_entry, iter_entries, refuse_other_folder
 from recollect.results.run_manifest import is_written_by_runs
 
 
@@ -40,7 +40,7 @@ class Erasure:
 
 
 def forget_user(user: str, work: Path, *, corpus: Corpus | None = None, delete_items: bool = False) -> Erasure:
-    """Find all of a work folder that was made from a person's records, and delete it if that is wished.
+    """Find all of a work folder that was made from a person's records, and delete_entry it if that is wished.
 
     Args:
         user: Whose data.
@@ -54,26 +54,30 @@ def forget_user(user: str, work: Path, *, corpus: Corpus | None = None, delete_i
         StoreError: A note about a run is damaged; or a run uses the folder, and something was to be deleted.
     """
     refuse_other_folder(work)
-    records = None if corpus is None else _find_records(user, corpus)
+    records = None if corpus is None else _find_records_of_user(user, corpus)
     with refuse_use(work) if delete_items else nullcontext():
-        return _erase(user, work, records, delete_items=delete_items)
+        return _erase_user(user, work, records, delete_items=delete_items)
 
 
-def _erase(user: str, work: Path, records: _Records | None, *, delete_items: bool) -> Erasure:
+def _erase_user(user: str, work: Path, records: _Records | None, *, delete_items: bool) -> Erasure:
     """Find what goes, and let it go if that is wished."""
-    models = list(_find_models(user, work, None if records is None else records.ids))
-    items = [*models, *_find_stores(work, {item.path for item in models}, records), *_find_remains(work)]
+    models = list(_find_models_of_user(user, work, None if records is None else records.ids))
+    items = [
+        *models,
+        *_find_stores_to_erase(work, {item.path for item in models}, records),
+        *_find_remains_to_erase(work),
+    ]
     if busy := [item.path for item in items if item.in_use]:
         raise PlanError(
             f"A run works in '{busy[0]}'.", do="Wait for it to end, and run this again.", code="work_in_use"
         )
-    named = tuple(_find_names(user, work))
+    named = tuple(_find_files_naming_user(user, work))
     if delete_items:
         for item in items:
             if item.path.suffix == SUFFIX and records is not None:
                 _rewrite_shard(item.path, records.digests)
             else:
-                delete(item.path)
+                delete_entry(item.path)
     return Erasure(user=user, work=work, items=tuple(items), still_named=named, deleted=delete_items)
 
 
@@ -85,8 +89,8 @@ class _Records:
     digests: Digests
 
 
-def _find_records(user: str, corpus: Corpus) -> _Records:
-    """The records of a person."""
+def _find_records_of_user(user: str, corpus: Corpus) -> _Records:
+    """The records of a person who is erased."""
     found = {record.id: record.digest for record in corpus if record.user == user}
     if not found:
         raise PlanError(
@@ -97,59 +101,59 @@ def _find_records(user: str, corpus: Corpus) -> _Records:
     return _Records(frozenset(found), pack_digests(list(found.values())))
 
 
-def _find_models(user: str, work: Path, ids: Collection[str] | None) -> Iterator[WorkItem]:
+def _find_models_of_user(user: str, work: Path, ids: Collection[str] | None) -> Iterator[WorkItem]:
     """Models that were trained on a person's records, and those of which it cannot be excluded."""
     for folder in iter_entries(work, "models"):
         try:
             unit = read_json(folder / "card.json")["cohort"]["unit"]
             members = set(read_json(folder / "members.json"))
         except (OSError, ValueError, KeyError, TypeError):
-            yield build_item(folder, "whose data it was trained on is not known")
+            yield build_work_item(folder, "whose data it was trained on is not known")
             continue
         if unit == "user" and user in members:
-            yield build_item(folder, "it was trained on the user's records")
+            yield build_work_item(folder, "it was trained on the user's records")
         elif unit != "user" and (ids is None or not members.isdisjoint(ids)):
             known = "it was trained on the user's records" if ids is not None else "its members are records, not users"
-            yield build_item(folder, known)
+            yield build_work_item(folder, known)
 
 
-def _find_stores(work: Path, models: Collection[Path], records: _Records | None) -> Iterator[WorkItem]:
+def _find_stores_to_erase(work: Path, models: Collection[Path], records: _Records | None) -> Iterator[WorkItem]:
     """Answers of models that go, and answers about the person's records."""
     gone = {path.name for path in models}
     for folder in iter_entries(work, "answers"):
         try:
             manifest = Manifest.read(folder)
         except StoreError:
-            yield build_item(folder, "what it holds cannot be read")
+            yield build_work_item(folder, "what it holds cannot be read")
             continue
         if Path(manifest.name).name in gone:
-            yield build_item(folder, "it holds the answers of a model that goes")
+            yield build_work_item(folder, "it holds the answers of a model that goes")
         elif records is None:
-            yield build_item(folder, "whose records it holds cannot be told without a corpus")
+            yield build_work_item(folder, "whose records it holds cannot be told without a corpus")
         else:
-            yield from _find_shards(folder, manifest.address, records)
+            yield from _find_shards_of_user(folder, manifest.address, records)
 
 
-def _find_shards(folder: Path, address: str, records: _Records) -> Iterator[WorkItem]:
+def _find_shards_of_user(folder: Path, address: str, records: _Records) -> Iterator[WorkItem]:
     """Shards with answers about the person's records."""
     for path in sorted(folder.glob(f"[!.]*{SUFFIX}")):
         try:
             held = int(np.isin(read_record_digests(path, address), records.digests).sum())
         except StoreError:
-            yield build_item(path, "what it holds cannot be read")
+            yield build_work_item(path, "what it holds cannot be read")
             continue
         if held:
-            yield build_item(path, f"{held} of its records are the user's, and leave it")
+            yield build_work_item(path, f"{held} of its records are the user's, and leave it")
     for path in sorted(each for each in folder.glob("[!.]*") if each.name != MANIFEST and each.suffix != SUFFIX):
-        yield build_item(path, "unfinished answers may be about the user's records")
+        yield build_work_item(path, "unfinished answers may be about the user's records")
 
 
-def _find_remains(work: Path) -> Iterator[WorkItem]:
+def _find_remains_to_erase(work: Path) -> Iterator[WorkItem]:
     """Workspaces of audits and tracebacks: both may rest on anybody's records."""
     for folder in iter_entries(work, "audits"):
-        yield build_item(folder, "the unfinished work of an audit may rest on the user's records")
+        yield build_work_item(folder, "the unfinished work of an audit may rest on the user's records")
     for path in sorted(work.glob("traceback-*.txt")):
-        yield build_item(path, "it may hold text of a corpus")
+        yield build_work_item(path, "it may hold text of a corpus")
 
 
 def _rewrite_shard(path: Path, digests: Digests) -> None:
@@ -168,11 +172,11 @@ def _rewrite_shard(path: Path, digests: Digests) -> None:
         path.unlink()
 
 
-def _find_names(user: str, work: Path) -> Iterator[Path]:
+def _find_files_naming_user(user: str, work: Path) -> Iterator[Path]:
     """Files of the run folders that used this work folder and name the person."""
     needle = json.dumps(user, ensure_ascii=False)[1:-1].encode()
     runs = sorted({run for _, run, _ in iter_run_notes(work) if run.is_dir()})
-    files = (path for run in runs for name, path in _iter_run_files(run) if is_written_by_runs(name))
+    files = (path for run in runs for name, path in _iter_erasable_run_files(run) if is_written_by_runs(name))
     for path in files:
         if path.suffix == ".parquet":
             if _names_user(path, user):
@@ -181,8 +185,8 @@ def _find_names(user: str, work: Path) -> Iterator[Path]:
             yield path
 
 
-def _iter_run_files(run: Path) -> Iterator[tuple[str, Path]]:
-    """What may be the files of a run in a folder that holds other things, too; nothing but regular files is read."""
+def _iter_erasable_run_files(run: Path) -> Iterator[tuple[str, Path]]:
+    """What may be the files of a run that name an erased person; nothing but regular files is read."""
     for folder in ("results", "tables"):
         yield from ((f"{folder}/{name}", path) for name, path in iter_files(run / folder) if is_regular(path))
     yield from ((path.name, path) for path in sorted(run.glob("[!.]*")) if is_regular(path))

@@ -71,11 +71,11 @@ def evaluate(store: AnswerStore, corpus: Corpus, *, seed: int = 0) -> dict[str, 
             do="Give longer texts.",
             code="nothing_predicted",
         )
-    return _estimate_all(table, shown=shown, written=corpus.summary.kind != "labelled", seed=seed)
+    return _estimate_totals(table, shown=shown, written=corpus.summary.kind != "labelled", seed=seed)
 
 
-def _estimate_all(table: dict[str, Floats], *, shown: bool, written: bool, seed: int) -> dict[str, Estimate]:
-    """The numbers that these totals support."""
+def _estimate_totals(table: dict[str, Floats], *, shown: bool, written: bool, seed: int) -> dict[str, Estimate]:
+    """The numbers of an evaluation that these totals support."""
     found = {
         "accuracy": _estimate_ratio(table, "likeliest", "tokens", seed=seed),
         "unknown_share": _estimate_ratio(table, "unknown", "tokens", seed=seed),
@@ -98,7 +98,7 @@ def _estimate_ratio(
     seed: int,
     then: Callable[[Floats], Floats] = np.asarray,
 ) -> Estimate:
-    """One total over another, over all owners, with an interval that draws owners again."""
+    """One total of an evaluation over another, over all owners, with an interval that draws owners again."""
     numerators, denominators = table[numerator], table[denominator]
     nonzero = denominators > 0
     numerators, denominators = numerators[nonzero], denominators[nonzero]

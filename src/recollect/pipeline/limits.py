@@ -40,7 +40,7 @@ class Limit:
             PlanError: It is not written as a limit.
         """
         found = _LIMIT.fullmatch(text)
-        bound = _parse_number(found["bound"]) if found else None
+        bound = _parse_limit_number(found["bound"]) if found else None
         if found is None or bound is None:
             raise PlanError(
                 f"{text!r} is no limit.",
@@ -112,7 +112,7 @@ def check_limits(limits: Iterable[Limit], result: Result) -> tuple[LimitCheck, .
     return tuple(limit.check(result) for limit in limits)
 
 
-def _parse_number(text: str) -> float | None:
+def _parse_limit_number(text: str) -> float | None:
     """The finite number in a text."""
     try:
         number = float(text)

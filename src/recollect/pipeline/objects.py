@@ -49,16 +49,16 @@ class Objects:
         """A model as a plan takes it.
 
         Args:
-            source: A model string, a reference, or an object.
+            source: A model string, a build_object_reference, or an object.
             options: How it is scored.
             tokenizer: Of an object that does not bring its own.
         """
         if isinstance(source, ModelRef):
             return source
         if isinstance(source, str | Path):
-            return reference(ModelRef, {"model": str(source), **options})
+            return build_object_reference(ModelRef, {"model": str(source), **options})
         if isinstance(source, Mapping):
-            return reference(ModelRef, {**options, **source})
+            return build_object_reference(ModelRef, {**options, **source})
         made: Model = self._load(load_model, source, options, tokenizer)
         return made
 
@@ -69,7 +69,7 @@ class Objects:
 
     def _load(self, load: Callable[..., Any], source: Any, options: Options, tokenizer: Any) -> Any:
         """The model that a function makes of an object; what it made before, if the weights are still the same."""
-        described = reference(ModelRef, {"model": "object", **options})
+        described = build_object_reference(ModelRef, {"model": "object", **options})
         key, state = (load, id(source), id(tokenizer), described), _state_of_weights(source)
         kept = self._models.get(key)
         if kept is None or kept.state != state:
@@ -83,22 +83,22 @@ class Objects:
         """A corpus as a plan takes it.
 
         Args:
-            source: A path, a reference, a corpus, or an object.
+            source: A path, a build_object_reference, a corpus, or an object.
             options: How it is read.
         """
         if isinstance(source, CorpusRef):
             return source
         if isinstance(source, str | Path):
-            return reference(CorpusRef, {"corpus": str(source), **options})
+            return build_object_reference(CorpusRef, {"corpus": str(source), **options})
         if isinstance(source, Mapping) and "corpus" in source:
-            return reference(CorpusRef, {**options, **source})
-        described = reference(CorpusRef, {"corpus": "object", **options})
+            return build_object_reference(CorpusRef, {**options, **source})
+        described = build_object_reference(CorpusRef, {"corpus": "object", **options})
         if isinstance(source, Corpus):
             return source
         kept = self._corpora.get((id(source), described))
-        if kept is None or not _is_as_before(source, kept.state):
+        if kept is None or not _is_object_unchanged(source, kept.state):
             made = read_corpus(source, **described.options)
-            kept = self._corpora[id(source), described] = _Kept((source,), _snapshot(source), made)
+            kept = self._corpora[id(source), described] = _Kept((source,), _snapshot_object(source), made)
         corpus: Corpus = kept.made
         return corpus
 
@@ -109,8 +109,8 @@ def find_origin(source: Any) -> str | None:
     return getattr(config, "name_or_path", None) or None
 
 
-def reference(kind: type[Ref], fields: Mapping[str, Any]) -> Ref:
-    """A reference, or what is wrong with it."""
+def build_object_reference(kind: type[Ref], fields: Mapping[str, Any]) -> Ref:
+    """A build_object_reference, or what is wrong with it."""
     try:
         return kind.model_validate(dict(fields))
     except ValidationError as error:
@@ -130,15 +130,15 @@ def _state_of_weights(source: Any) -> tuple[tuple[int, int], ...]:
     return tuple((id(each), each._version) for each in parameters()) if callable(parameters) else ()
 
 
-def _snapshot(source: Any) -> Any:
-    """Data as they are now, at no cost: the rows of a list, a DataFrame that is copied only if it is written to."""
+def _snapshot_object(source: Any) -> Any:
+    """The data of an object as they are now, at no cost: the rows of a list, a DataFrame copied only if written to."""
     if isinstance(source, list | tuple):
         return tuple(source)
     return source.copy(deep=False) if type(source).__module__.partition(".")[0] == "pandas" else source
 
 
-def _is_as_before(source: Any, snapshot: Any) -> bool:
-    """Whether data are still what they were."""
+def _is_object_unchanged(source: Any, snapshot: Any) -> bool:
+    """Whether the data of an object are still what they were."""
     if isinstance(snapshot, tuple):
         return len(source) == len(snapshot) and all(a is b for a, b in zip(source, snapshot, strict=True))
     return source is snapshot or bool(snapshot.equals(source))

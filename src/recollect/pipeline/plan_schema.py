@@ -18,10 +18,10 @@ SCHEMA_PATH = Path(str(files("recollect.pipeline"))) / "plan.schema.json"
 """The schema that editors may rely on; a test keeps it equal to the generated one."""
 
 
-def build_schema() -> dict[str, Any]:
+def build_plan_schema() -> dict[str, Any]:
     """The JSON Schema of a plan file, with the settings of all audits of ours.
 
-    >>> build_schema()["$id"]
+    >>> build_plan_schema()["$id"]
     'urn:recollect:plan:2'
     """
     described = PlanFile.model_json_schema()
@@ -46,6 +46,6 @@ def build_schema() -> dict[str, Any]:
     }
 
 
-def publish() -> None:
-    """Write the schema; to be done after every change of the models or of an audit's settings."""
-    SCHEMA_PATH.write_text(json.dumps(build_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+def publish_plan_schema() -> None:
+    """Write the JSON Schema of plans; to be done after every change of the models or of an audit's settings."""
+    SCHEMA_PATH.write_text(json.dumps(build_plan_schema(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -26,12 +26,12 @@ def write_plan(plans: Sequence[Plan], *, out: Path | None = None) -> str:
     """
     first = plans[0]
     inputs = {plan.audit.name: _describe_inputs(plan) for plan in plans}
-    shared = _find_shared(list(inputs.values()))
-    own = {name: _subtract(given, shared) for name, given in inputs.items()}
+    shared = _find_shared_inputs(list(inputs.values()))
+    own = {name: _subtract_shared_inputs(given, shared) for name, given in inputs.items()}
     document = {
         **shared,
         "audits": {
-            plan.audit.name: {**collect_settings(plan.audit), **_drop_empty({OWN: own[plan.audit.name]})}
+            plan.audit.name: {**collect_settings(plan.audit), **_drop_empty_sections({OWN: own[plan.audit.name]})}
             for plan in plans
         },
         "limits": {plan.audit.name: [str(limit) for limit in plan.limits] for plan in plans if plan.limits},
@@ -43,38 +43,40 @@ def write_plan(plans: Sequence[Plan], *, out: Path | None = None) -> str:
         "threads": first.threads,
         "about": None if first.about is None else first.about.model_dump(exclude_none=True),
     }
-    return yaml.safe_dump(to_plain(_drop_empty(document)), sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(to_plain(_drop_empty_sections(document)), sort_keys=False, allow_unicode=True)
 
 
-def _find_shared(inputs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _find_shared_inputs(inputs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What is given to all audits; where it differs, what is given to most, because each may say otherwise."""
     first = inputs[0]
     shared: dict[str, Any] = {
-        section: {role: _find_usual([each.get(section, {}).get(role) for each in inputs]) for role in first[section]}
+        section: {
+            role: _find_usual_input([each.get(section, {}).get(role) for each in inputs]) for role in first[section]
+        }
         for section in BY_ROLE
         if section in first
     }
-    shared = {section: _drop_empty(roles) for section, roles in shared.items()}
-    if _are_alike([each.get("corpora", {}).get(AUDITED) for each in inputs]) and _are_alike(
+    shared = {section: _drop_empty_sections(roles) for section, roles in shared.items()}
+    if _are_inputs_alike([each.get("corpora", {}).get(AUDITED) for each in inputs]) and _are_inputs_alike(
         [{section: each.get(section) for section in OF_CORPUS} for each in inputs]
     ):
         shared |= {section: first.get(section) for section in OF_CORPUS}
-    shared["recipe"] = _find_usual([each.get("recipe") for each in inputs])
-    return _drop_empty(shared)
+    shared["recipe"] = _find_usual_input([each.get("recipe") for each in inputs])
+    return _drop_empty_sections(shared)
 
 
-def _are_alike(values: Sequence[Any]) -> bool:
-    """Whether all values are the same."""
+def _are_inputs_alike(values: Sequence[Any]) -> bool:
+    """Whether all audits of a plan are given the same."""
     return all(value == values[0] for value in values)
 
 
-def _find_usual(values: Sequence[Any]) -> Any:
-    """The commonest value, of equally common ones the first; None if somebody has none, who must not get one."""
+def _find_usual_input(values: Sequence[Any]) -> Any:
+    """What most audits of a plan are given, of equally common ones the first; None if somebody has none."""
     return None if None in values else max(values, key=values.count)
 
 
-def _subtract(given: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """What is given to one audit alone."""
+def _subtract_shared_inputs(given: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """What is given to one audit of a plan alone."""
     own: dict[str, Any] = {}
     for section, value in given.items():
         top = shared.get(section, {})
@@ -82,16 +84,16 @@ def _subtract(given: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, 
             own[section] = {role: each for role, each in value.items() if top.get(role) != each}
         elif value != top:
             own[section] = value
-    return _drop_empty(own)
+    return _drop_empty_sections(own)
 
 
-def _drop_empty(sections: Mapping[str, Any]) -> dict[str, Any]:
-    """The sections that say something."""
+def _drop_empty_sections(sections: Mapping[str, Any]) -> dict[str, Any]:
+    """The sections of a plan that say something."""
     return {key: value for key, value in sections.items() if value not in (None, {})}
 
 
 def _describe_inputs(plan: Plan) -> dict[str, Any]:
-    """What is given to one audit, as a file says it."""
+    """What is given to one audit, as a plan file says it."""
     members = plan.members
     known: dict[str, Any] = {}
     if isinstance(members, MembersRef):
@@ -106,11 +108,11 @@ def _describe_inputs(plan: Plan) -> dict[str, Any]:
         "files": {role: str(path.absolute()) for role, path in plan.files.items()},
         "recipe": None if plan.recipe is None else _describe_source(plan.recipe),
     }
-    return _drop_empty(given)
+    return _drop_empty_sections(given)
 
 
 def _describe_source(source: Any) -> Any:
-    """A model, corpus, cohorts or recipe as a file names it; an object that was never named, by its digest."""
+    """A model, corpus, cohorts or recipe as a plan file names it; an object that was never named, by its digest."""
     if isinstance(source, Recipe):
         return RecipeRef.of(source).model_dump(exclude_defaults=True)
     if isinstance(source, str):

@@ -138,20 +138,20 @@ def read_plan(path: Path, overrides: Overrides = (), *, only: Collection[str] = 
     written = Document.read(text, name=path.name, do=_HINT)
     for key, value in parse_overrides(overrides):
         set_at_path(written.settings, key.split("."), value)
-    if any("\0" in word for word in _iter_words(written.settings)):
+    if any("\0" in word for word in _iter_plan_words(written.settings)):
         raise PlanError(
             f"{path.name} holds a NUL sign, which no name of a file can have.", do="Take it out.", code="nul_in_plan"
         )
     return _Reader(document=written, home=path.parent).read_plans(path, frozenset(only))
 
 
-def _iter_words(settings: Any) -> Iterator[str]:
-    """All names and texts in settings."""
+def _iter_plan_words(settings: Any) -> Iterator[str]:
+    """All names and texts in the settings of a plan file."""
     if isinstance(settings, str):
         yield settings
     elif isinstance(settings, dict | list):
         for each in settings.items() if isinstance(settings, dict) else settings:
-            yield from _iter_words(list(each) if isinstance(each, tuple) else each)
+            yield from _iter_plan_words(list(each) if isinstance(each, tuple) else each)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,7 +286,7 @@ class _Reader:
         if not set(AUDITS.names).issuperset(audits):
             return  # where only some audits are wanted, others need not be installed, and their roles are not known
         for section, kind in ROLE_KINDS.items():
-            known = _collect_roles(audits, kind)
+            known = _collect_plan_roles(audits, kind)
             for role in getattr(given, section):
                 name, _, number = role.rpartition("-")
                 if role in known or (number.isdecimal() and known.get(name)):
@@ -306,11 +306,11 @@ class _Reader:
         except ValidationError as error:
             first = error.errors()[0]
             path = [*above, *(str(step) for step in first["loc"])]
-            found, do, code = _explain_error(first, path, kind)
+            found, do, code = _explain_plan_error(first, path, kind)
             raise PlanError(f"{self.document.locate(path)}: {found}", do=do, code=code) from None
 
 
-def _collect_roles(audits: Collection[str], kind: str) -> dict[str, bool]:
+def _collect_plan_roles(audits: Collection[str], kind: str) -> dict[str, bool]:
     """The roles of a kind that these audits know, and whether several may have it, with numbers."""
     known = dict[str, bool]()
     for verb in map(find_verb, audits):
@@ -322,13 +322,13 @@ def _collect_roles(audits: Collection[str], kind: str) -> dict[str, bool]:
     return known
 
 
-def _explain_error(error: ErrorDetails, path: Sequence[str], kind: type[BaseModel]) -> tuple[str, str, str]:
+def _explain_plan_error(error: ErrorDetails, path: Sequence[str], kind: type[BaseModel]) -> tuple[str, str, str]:
     """One pydantic error in our words: what was found, what to do, and its code."""
     name = ".".join(path)
     if error["type"] == "literal_error" and isinstance(error["input"], Mapping):
         old = [str(key) for key in error["input"] if (path[-1], key) in NEW_NAMES]
         if old:
-            return _explain_renamed([f"{name}.{key}" for key in old], [NEW_NAMES[path[-1], key] for key in old])
+            return _explain_renamed_key([f"{name}.{key}" for key in old], [NEW_NAMES[path[-1], key] for key in old])
     if error["type"] != "extra_forbidden":
         problem = "is missing" if error["type"] == "missing" else f"is {error['input']!r}. {error['msg']}"
         code = "missing_setting" if error["type"] == "missing" else "invalid_setting"
@@ -336,13 +336,13 @@ def _explain_error(error: ErrorDetails, path: Sequence[str], kind: type[BaseMode
     sections = [step for step in path[:-1] if step in SECTIONS]
     new = NEW_NAMES.get((sections[-1], path[-1])) if sections else None
     if new is not None:
-        return _explain_renamed([name], [new])
+        return _explain_renamed_key([name], [new])
     known = list((SECTIONS[sections[-1]] if sections else kind).model_fields)
     do = f"{suggest_name(path[-1], known)}Known here: {', '.join(known)}."
     return f"there is no setting {name!r}.", do, "unknown_setting"
 
 
-def _explain_renamed(old: Sequence[str], new: Sequence[str]) -> tuple[str, str, str]:
+def _explain_renamed_key(old: Sequence[str], new: Sequence[str]) -> tuple[str, str, str]:
     """What plans of 0.1 called otherwise."""
     called = " and ".join(f"{before!r} is called {after!r}" for before, after in zip(old, new, strict=True))
     return f"{old[0]!r} is a setting of 0.1.", f"Since 0.2.0, {called}.", "renamed_setting"

@@ -21,7 +21,7 @@ from recollect.corpora.record import Record
 from recollect.corpora.sanitisation import Sanitisation, sanitise_by_format
 from recollect.errors import PlanError
 from recollect.files import refuse_foreign_folder, use_folder, write_json
-from recollect.pipeline.calls import refuse_unknown
+from recollect.pipeline.calls import refuse_unknown_arguments
 
 if TYPE_CHECKING:
     from recollect.recipes.canary_survival import SurvivalCheck
@@ -57,7 +57,7 @@ class PlantedCorpus:
 
     def save(self, out: Path, *, progress: Progress | None = None) -> Path:
         """Write corpus and manifest (OUT.canaries.json), readable by their owner only; gives the manifest's place."""
-        write_corpus(_report_progress(self.corpus, self.records, progress), out)
+        write_corpus(_report_writing_progress(self.corpus, self.records, progress), out)
         self.canaries.save(get_sibling_path(out, "canaries.json"))
         return get_sibling_path(out, "canaries.json")
 
@@ -117,7 +117,7 @@ def refuse_other_ways(by: SanitiseBy, settings: Mapping[str, Any]) -> None:
         PlanError: There are some.
     """
     check_one_of(_SETTINGS_BY_METHOD, by=by)
-    refuse_unknown(settings, [*(name for names in _SETTINGS_BY_METHOD.values() for name in names), "seed"])
+    refuse_unknown_arguments(settings, [*(name for names in _SETTINGS_BY_METHOD.values() for name in names), "seed"])
     for way, names in _SETTINGS_BY_METHOD.items():
         for name in names:
             if way != by and settings.get(name):
@@ -138,11 +138,11 @@ def refuse_other_ways(by: SanitiseBy, settings: Mapping[str, Any]) -> None:
             do="Name a recipe: --recipe char-lstm.",
             code="missing_recipe",
         )
-    _check_values(settings)
+    _check_sanitising_values(settings)
 
 
-def _check_values(settings: Mapping[str, Any]) -> None:
-    """Refuse values that cannot be meant."""
+def _check_sanitising_values(settings: Mapping[str, Any]) -> None:
+    """Refuse values of sanitising settings that cannot be meant."""
     for pattern in _as_list(settings.get("format")):
         parse_format(pattern)
     if settings.get("passage") is not None:
@@ -158,7 +158,7 @@ def _as_list(value: str | Sequence[str] | None) -> list[str]:
 
 def save_sanitised(found: Sanitisation, out: Path, *, size: int, progress: Progress | None = None) -> Path:
     """Write a sanitised corpus and, as OUT.changes.json, which records were changed and why; gives that place."""
-    write_corpus(_report_progress(found.corpus, size - found.removed, progress), out)
+    write_corpus(_report_writing_progress(found.corpus, size - found.removed, progress), out)
     write_json(get_sibling_path(out, "changes.json"), [dataclasses.asdict(change) for change in found.changes])
     return get_sibling_path(out, "changes.json")
 
@@ -292,7 +292,7 @@ def get_sibling_path(out: Path, ending: str) -> Path:
     return out.with_name(f"{name}.{ending}")
 
 
-def _report_progress(records: Iterable[Record], total: int, progress: Progress | None) -> Iterator[Record]:
+def _report_writing_progress(records: Iterable[Record], total: int, progress: Progress | None) -> Iterator[Record]:
     """The records, telling how many have passed."""
     for done, record in enumerate(records, start=1):
         yield record

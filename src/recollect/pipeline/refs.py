@@ -260,14 +260,14 @@ class MembersRef(_Reference):
         return self.model_copy(update=found)
 
 
-def _expand_name(key: str) -> Callable[[Any], Any]:
+def _expand_ref_name(key: str) -> Callable[[Any], Any]:
     """What lets a name stand for a section in which only the name is given."""
     return lambda value: {key: value} if isinstance(value, str) else value
 
 
-ModelName = Annotated[ModelRef, BeforeValidator(_expand_name("model"), json_schema_input_type=str | ModelRef)]
-CorpusName = Annotated[CorpusRef, BeforeValidator(_expand_name("corpus"), json_schema_input_type=str | CorpusRef)]
-RecipeName = Annotated[RecipeRef, BeforeValidator(_expand_name("recipe"), json_schema_input_type=str | RecipeRef)]
+ModelName = Annotated[ModelRef, BeforeValidator(_expand_ref_name("model"), json_schema_input_type=str | ModelRef)]
+CorpusName = Annotated[CorpusRef, BeforeValidator(_expand_ref_name("corpus"), json_schema_input_type=str | CorpusRef)]
+RecipeName = Annotated[RecipeRef, BeforeValidator(_expand_ref_name("recipe"), json_schema_input_type=str | RecipeRef)]
 
 
 def resolve_name(ref: str, home: Path) -> str:
@@ -285,11 +285,13 @@ def resolve_name(ref: str, home: Path) -> str:
 def _resolve_path(path: str, home: Path) -> str:
     """The path under the folder, if something is there; of a base with an adapter, both."""
     pieces: Sequence[str] = path.split("+") if "+" in path and not (home / path).exists() else [path]
-    found = [str((home / piece).absolute()) if piece and _is_there(home, piece) else piece for piece in pieces]
+    found = [
+        str((home / piece).absolute()) if piece and _names_existing_path(home, piece) else piece for piece in pieces
+    ]
     return "+".join(found)
 
 
-def _is_there(home: Path, piece: str) -> bool:
+def _names_existing_path(home: Path, piece: str) -> bool:
     """Whether a path or a pattern names something under a folder."""
     if Path(piece).is_absolute() or ":" in piece:
         return False

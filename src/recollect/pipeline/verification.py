@@ -49,7 +49,7 @@ def verify_folder(folder: Path) -> Verification:
     Raises:
         PlanError: The folder is none of these.
     """
-    kind = _find_kind(folder)
+    kind = _find_folder_kind(folder)
     checks = _Checks()
     if kind == "run folder":
         checks.check_run(folder)
@@ -70,8 +70,8 @@ def verify_folder(folder: Path) -> Verification:
     )
 
 
-def _find_kind(folder: Path) -> FolderKind:
-    """What a folder is."""
+def _find_folder_kind(folder: Path) -> FolderKind:
+    """What a folder is that is verified."""
     if (folder / "results").is_dir():
         return "run folder"
     if any((folder / part).is_dir() for part in WORK_PARTS):
@@ -115,18 +115,18 @@ class _Checks:
 
     def check_work(self, folder: Path) -> None:
         """Check all parts of a work folder."""
-        for store in _list_folders(folder / "answers"):
+        for store in _list_verified_folders(folder / "answers"):
             self.check_store(store)
-        for model in _list_folders(folder / "models"):
+        for model in _list_verified_folders(folder / "models"):
             self.check_model(model)
-        for workspace in _list_folders(folder / "audits"):
+        for workspace in _list_verified_folders(folder / "audits"):
             self._check_workspace(workspace)
-        for note in (*_list_files(folder / "fleets"), *_list_files(folder / RUNS)):
-            self._check_file(note, _read_note)
+        for note in (*_list_verified_files(folder / "fleets"), *_list_verified_files(folder / RUNS)):
+            self._check_file(note, _verify_note)
         self._find_leftovers(folder)
         self._note_strangers(path for relative, path in iter_files(folder) if relative.split("/")[0] not in WORK_PARTS)
         for part in ENTRY_PARTS:
-            self._note_strangers(_list_files(folder / part))
+            self._note_strangers(_list_verified_files(folder / part))
 
     def check_store(self, folder: Path) -> None:
         """Check the manifest and every shard of an answer store."""
@@ -139,7 +139,7 @@ class _Checks:
             )
             return
         self.checked += 1
-        for path in _list_files(folder):
+        for path in _list_verified_files(folder):
             if path.suffix == SUFFIX:
                 self._check_file(path, lambda shard: read_shard(shard, address))
             elif path.suffix == JOURNAL:
@@ -160,7 +160,7 @@ class _Checks:
             if path.suffix == JOURNAL:
                 self._check_file(path, Journal.verify)
             elif path.suffix == ".json":
-                self._check_file(path, _read_note)
+                self._check_file(path, _verify_note)
             else:
                 self._note_strangers([path])
 
@@ -189,20 +189,20 @@ class _Checks:
             self.faults.append(Fault(path=path, problem="extra", detail=detail))
 
 
-def _read_note(path: Path) -> None:
-    """Read a small file that carries its checksum."""
+def _verify_note(path: Path) -> None:
+    """Read a small file that carries its checksum, to verify it."""
     read_checked_json(path, do="Delete it.", code="note_damaged")
 
 
-def _list_folders(folder: Path) -> list[Path]:
-    """The folders in a folder that may be missing."""
+def _list_verified_folders(folder: Path) -> list[Path]:
+    """The folders to verify in a folder that may be missing."""
     with suppress(FileNotFoundError, NotADirectoryError):
         return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     return []
 
 
-def _list_files(folder: Path) -> list[Path]:
-    """The files in a folder that may be missing; hidden ones are not among them."""
+def _list_verified_files(folder: Path) -> list[Path]:
+    """The files to verify in a folder that may be missing; hidden ones are not among them."""
     with suppress(FileNotFoundError, NotADirectoryError):
         return sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
     return []

@@ -68,13 +68,13 @@ def iter_entries(work: Path, *parts: str) -> Iterator[Path]:
             yield from sorted(path for path in (work / part).iterdir() if path.is_dir() and _ENTRY.match(path.name))
 
 
-def build_item(path: Path, reason: str) -> WorkItem:
+def build_work_item(path: Path, reason: str) -> WorkItem:
     """A file or folder that goes."""
     locked = path.is_dir() and not path.name.startswith(DELETED) and is_locked(path)
-    return WorkItem(path=path, reason=reason, size=compute_size(path), in_use=locked)
+    return WorkItem(path=path, reason=reason, size=compute_entry_size(path), in_use=locked)
 
 
-def compute_size(path: Path) -> int:
+def compute_entry_size(path: Path) -> int:
     """How many bytes the files of a file or folder take; links are not followed, what is gone meanwhile is nothing."""
     with suppress(FileNotFoundError):
         if path.is_symlink() or not path.is_dir():
@@ -87,7 +87,7 @@ def compute_size(path: Path) -> int:
     return size
 
 
-def delete(path: Path) -> None:
+def delete_entry(path: Path) -> None:
     """Delete a file or folder; a folder first gets another name, so that a kill leaves no half of it behind."""
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)

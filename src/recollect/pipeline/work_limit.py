@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from recollect.errors import StoreError
-from recollect.pipeline.work_entries import compute_size, format_size
+from recollect.pipeline.work_entries import compute_entry_size, format_size
 
 GIGABYTE: Final = 1_000_000_000
 LOOK_SECONDS: Final = 5.0
@@ -33,7 +33,7 @@ class WorkLimit:
         """
         if self.gigabytes is None or not self.work.is_dir():
             return
-        size = compute_size(self.work)
+        size = compute_entry_size(self.work)
         if size >= self.gigabytes * GIGABYTE:
             raise StoreError(
                 f"The work folder '{self.work}' holds {format_size(size)}, and its limit is "

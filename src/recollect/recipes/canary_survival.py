@@ -16,10 +16,10 @@ from recollect.corpora.record import Record
 from recollect.errors import CorpusError, PlanError
 from recollect.models.reading import TokenSequence
 from recollect.recipes.job import Job
-from recollect.recipes.layouts import CausalSequences, MaskedSequences
 from recollect.recipes.model_builder import DataFacts, build_tokenizer
 from recollect.recipes.recipe import Recipe
 from recollect.recipes.sequence_builder import SequenceBuilder, get_pair, iter_texts
+from recollect.recipes.sequence_layouts import CausalSequences, MaskedSequences
 from recollect.recipes.vocabulary import add_canaries_to_vocabulary
 
 Fate = Literal["whole", "carried", "cut", "lost"]
@@ -92,7 +92,9 @@ def check_canary_survival(recipe: Recipe, corpus: Corpus, canaries: Canaries, *,
         fates[canary.id][fate] += 1
     return SurvivalCheck(
         secrets=tuple(_build_survival(canary, fates[canary.id], tokenizer) for canary in canaries.planted),
-        unknown_controls=tuple(control.id for control in canaries.controls if _count_unknown(tokenizer, control)),
+        unknown_controls=tuple(
+            control.id for control in canaries.controls if _count_unknown_canary_tokens(tokenizer, control)
+        ),
     )
 
 
@@ -115,7 +117,7 @@ def _build_survival(canary: Canary, fates: Counter[Fate], tokenizer: Any) -> Sur
     return Survival(
         secret=canary.id,
         planted=canary.planted,
-        unknown_tokens=_count_unknown(tokenizer, canary),
+        unknown_tokens=_count_unknown_canary_tokens(tokenizer, canary),
         kept_whole=fates["whole"],
         kept_by_state=fates["carried"],
         split=fates["cut"],
@@ -123,7 +125,7 @@ def _build_survival(canary: Canary, fates: Counter[Fate], tokenizer: Any) -> Sur
     )
 
 
-def _count_unknown(tokenizer: Any, canary: Canary) -> int:
+def _count_unknown_canary_tokens(tokenizer: Any, canary: Canary) -> int:
     """How many tokens of the secret the vocabulary does not know."""
     texts = [text for text in (canary.text, canary.source) if text]
     found = tokenizer(texts, add_special_tokens=False, split_special_tokens=True)["input_ids"]

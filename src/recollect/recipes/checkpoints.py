@@ -29,7 +29,7 @@ def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[s
     held = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     written = json.dumps(facts)
     with write_atomically(path) as part:
-        save_file(held, part, metadata={"facts": written, _CHECKSUM: _compute_checksum(held, written)})
+        save_file(held, part, metadata={"facts": written, _CHECKSUM: _compute_checkpoint_checksum(held, written)})
 
 
 def read_checkpoint(path: Path, device: torch.device) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -38,7 +38,7 @@ def read_checkpoint(path: Path, device: torch.device) -> tuple[dict[str, Tensor]
         with safe_open(path, framework="pt", device=str(device)) as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
             metadata = file.metadata()
-        if metadata[_CHECKSUM] != _compute_checksum(tensors, metadata["facts"]):
+        if metadata[_CHECKSUM] != _compute_checkpoint_checksum(tensors, metadata["facts"]):
             raise ValueError("its content does not fit its checksum")
         return tensors, json.loads(metadata["facts"])
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
@@ -49,13 +49,13 @@ def read_checkpoint(path: Path, device: torch.device) -> tuple[dict[str, Tensor]
         ) from error
 
 
-def _compute_checksum(tensors: Mapping[str, Tensor], facts: str) -> str:
+def _compute_checkpoint_checksum(tensors: Mapping[str, Tensor], facts: str) -> str:
     """The digest of all that a checkpoint holds: a flipped bit must not pass for a weight."""
     return digest(compute_weights_digest(tensors), facts)
 
 
 def get_weights(model: torch.nn.Module) -> dict[str, Tensor]:
-    """The weights that training changes, and the buffers, by name; what is shared comes once.
+    """The weights for a checkpoint: parameters and buffers of a model by name; what is shared comes once.
 
     What is frozen, as the base of an adapter is, comes from where the training started.
     """
@@ -64,14 +64,14 @@ def get_weights(model: torch.nn.Module) -> dict[str, Tensor]:
 
 
 def set_weights(model: torch.nn.Module, values: Mapping[str, Tensor]) -> None:
-    """Give a model the values that `get_weights` gave."""
+    """Give a model the weights of a checkpoint, as `get_weights` gave them."""
     with torch.no_grad():
         for name, value in get_weights(model).items():
             value.copy_(values[name])
 
 
 def get_optimiser_state(optimiser: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """An optimiser's state: its tensors as `parameter/name`, and its numbers under the same names."""
+    """The state of an optimiser for a checkpoint: its tensors as `parameter/name`, its numbers under the same names."""
     tensors: dict[str, Tensor] = {}
     numbers: dict[str, Any] = {}
     for parameter, state in optimiser.state_dict()["state"].items():
@@ -83,7 +83,7 @@ def get_optimiser_state(optimiser: torch.optim.Optimizer) -> tuple[dict[str, Ten
 def set_optimiser_state(
     optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]
 ) -> None:
-    """Give an optimiser the state that `get_optimiser_state` gave; its settings come from the recipe."""
+    """Give an optimiser the state in a checkpoint, as `get_optimiser_state` gave it; settings come from the recipe."""
     state: dict[int, dict[str, Any]] = {}
     for key, value in {**tensors, **numbers}.items():
         parameter, name = key.split("/")
@@ -92,10 +92,10 @@ def set_optimiser_state(
 
 
 def select_prefix(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
-    """The tensors whose name begins with `name:`, without it."""
+    """The tensors of a checkpoint whose name begins with `name:`, without it."""
     return {key.removeprefix(f"{name}:"): value for key, value in tensors.items() if key.startswith(f"{name}:")}
 
 
 def add_prefix(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors under `name:`, so that several parts fit into one file."""
+    """The tensors of a checkpoint under `name:`, so that several fit into one file."""
     return {f"{name}:{key}": value for key, value in tensors.items()}

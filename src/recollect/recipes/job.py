@@ -43,9 +43,9 @@ class Job:
                 code="no_validation",
             )
         if recipe.private:
-            from recollect.recipes.private.privacy_terms import check_recipe
+            from recollect.recipes.private.privacy_terms import check_private_recipe
 
-            check_recipe(recipe, validated=validation is not None)
+            check_private_recipe(recipe, validated=validation is not None)
         if len(corpus) == 0:
             raise CorpusError(
                 f"{corpus.name} has no records to train on.", do="Give a corpus that has some.", code="empty_corpus"

@@ -39,7 +39,7 @@ def pick_layout(recipe: Recipe, corpus: Corpus, *, models: int) -> WorkerLayout:
     cores = divide_threads(workers=1)
     if cores == 1 or models == 1:
         return WorkerLayout(workers=1, threads=cores)
-    (one_thread, all_threads), _ = _measure_seconds(recipe, corpus, (1, cores))
+    (one_thread, all_threads), _ = _measure_step_seconds(recipe, corpus, (1, cores))
     if one_thread / all_threads >= MIN_EFFICIENCY * cores:
         return WorkerLayout(workers=1, threads=cores)
     return WorkerLayout(workers=cores, threads=1)
@@ -47,12 +47,12 @@ def pick_layout(recipe: Recipe, corpus: Corpus, *, models: int) -> WorkerLayout:
 
 def estimate_seconds(recipe: Recipe, corpus: Corpus) -> float:
     """Roughly how many seconds one model takes alone, from its first steps."""
-    (each,), steps = _measure_seconds(recipe, corpus, (divide_threads(workers=1),))
+    (each,), steps = _measure_step_seconds(recipe, corpus, (divide_threads(workers=1),))
     return each * steps
 
 
-def _measure_seconds(recipe: Recipe, corpus: Corpus, threads: tuple[int, ...]) -> tuple[list[float], int]:
-    """Seconds per step with so many threads each, and how many steps the whole training has."""
+def _measure_step_seconds(recipe: Recipe, corpus: Corpus, threads: tuple[int, ...]) -> tuple[list[float], int]:
+    """Seconds per step of a trial with so many threads each, and how many steps the whole training has."""
     from recollect.recipes.assembly import assemble_training
     from recollect.recipes.job import Job
     from recollect.recipes.loop import preserve_random_state

@@ -29,7 +29,7 @@ def load_recipe(name_or_path: str | Path, overrides: Overrides = ()) -> Recipe:
     >>> load_recipe("char-lstm", ["units=50", "training.epochs=2"]).model.units
     50
     """
-    file = _find_file(name_or_path)
+    file = _find_recipe_file(name_or_path)
     text = file.read_text(encoding="utf-8")
     written = Document.read(
         text, name=file.name, do="Write `model:`, `training:` and so on; compare with a built-in recipe."
@@ -74,7 +74,7 @@ def _get_builtin_folder() -> Traversable:
     return files("recollect.recipes") / "builtin"
 
 
-def _find_file(name_or_path: str | Path) -> Traversable:
+def _find_recipe_file(name_or_path: str | Path) -> Traversable:
     """The file that is meant: what looks like a path is one, the rest are names."""
     path, name = Path(name_or_path), str(name_or_path)
     if is_recipe_file(name):
@@ -98,7 +98,7 @@ def _find_file(name_or_path: str | Path) -> Traversable:
 
 def _resolve_setting(key: str, recipe: Recipe) -> tuple[str, ...]:
     """Which setting a key means: a full path, or a last part that only one setting has."""
-    paths = list(_iter_paths(recipe))
+    paths = list(_iter_setting_paths(recipe))
     wanted = tuple(key.split("."))
     if wanted in paths or wanted[:2] == ("model", "config"):
         return wanted
@@ -117,12 +117,12 @@ def _resolve_setting(key: str, recipe: Recipe) -> tuple[str, ...]:
     )
 
 
-def _iter_paths(section: BaseModel | dict[str, Any], before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths of all settings and sections."""
+def _iter_setting_paths(section: BaseModel | dict[str, Any], before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths of all settings and sections of a recipe."""
     for name, value in section.items() if isinstance(section, dict) else section:
         yield (*before, name)
         if isinstance(value, BaseModel | dict):
-            yield from _iter_paths(value, (*before, name))
+            yield from _iter_setting_paths(value, (*before, name))
 
 
 def build_recipe(settings: dict[str, Any], locate: Callable[[list[str]], str] = lambda path: "inline") -> Recipe:
@@ -140,22 +140,22 @@ def build_recipe(settings: dict[str, Any], locate: Callable[[list[str]], str] = 
     except ValidationError as error:
         first = error.errors()[0]
         path = [str(part) for part in first["loc"]]
-        raise _build_error(first, path, locate(path)) from None
+        raise _build_recipe_error(first, path, locate(path)) from None
 
 
-def _build_error(error: ErrorDetails, path: list[str], location: str) -> PlanError:
+def _build_recipe_error(error: ErrorDetails, path: list[str], location: str) -> PlanError:
     """One pydantic error in our words; pydantic names the kind of model on the way to its settings, we do not."""
     name = ".".join(path[:1] + path[2:] if path[0] == "model" and len(path) > 2 else path)
     if error["type"] == "extra_forbidden":
-        known = _list_known(path[:-1])
+        known = _list_known_settings(path[:-1])
         do = f"{suggest_name(path[-1], known)}Known here: {', '.join(known)}."
         return PlanError(f"{location}: no setting {name!r}.", do=do, code="unknown_setting")
     found = f"{location}: {name} is {error['input']!r}. {error['msg']}."
     return PlanError(found, do="Change it, or leave it out for the default.", code="invalid_setting")
 
 
-def _list_known(path: list[str]) -> list[str]:
-    """The settings of a section, found by walking the schema; a union is entered by its kind."""
+def _list_known_settings(path: list[str]) -> list[str]:
+    """The settings of a section of a recipe, found by walking the schema; a union is entered by its kind."""
     schema = Recipe.model_json_schema()
     node = schema
     for part in path:

@@ -43,7 +43,7 @@ class ArrayScale:
 
 
 def iter_texts(corpus: Corpus) -> Iterator[str]:
-    """Every text that a vocabulary must cover."""
+    """Every text of a corpus that is built into sequences: a vocabulary must cover it."""
     for record in corpus:
         if record.context_text:
             yield record.context_text
@@ -202,7 +202,7 @@ class SequenceBuilder:
         special_tokens = self.special_tokens
         tokens = tokenise(texts, self.tokenizer, special_tokens, max_tokens=self.recipe.sequences.length)
         return LabelledTextSequences(
-            tokens=tokens, classes=_to_array(classes), users=user_index.users, padding=special_tokens.padding
+            tokens=tokens, classes=_to_integer_array(classes), users=user_index.users, padding=special_tokens.padding
         )
 
     def _build_arrays(self, corpus: Corpus) -> LabelledArraySequences:
@@ -219,7 +219,7 @@ class SequenceBuilder:
         scale = self.scale or ArrayScale(mean=0.0, std=1.0)
         return LabelledArraySequences(
             arrays=move_channels_first(np.stack(found)),
-            classes=_to_array(classes),
+            classes=_to_integer_array(classes),
             users=user_index.users,
             mean=scale.mean,
             std=scale.std,
@@ -260,19 +260,19 @@ class _UserIndex:
 
 
 def move_channels_first(arrays: NDArray[Any]) -> NDArray[Any]:
-    """Images H×W as 1×H×W and H×W×C as C×H×W, as models read them; vectors stay vectors."""
+    """Images H×W as 1×H×W and H×W×C as C×H×W, as training sequences have them; vectors stay vectors."""
     if arrays.ndim == 3:
         return arrays[:, None]
     return np.ascontiguousarray(arrays.transpose(0, 3, 1, 2)) if arrays.ndim == 4 else arrays
 
 
-def _to_array(values: array[int]) -> NDArray[np.int64]:
+def _to_integer_array(values: array[int]) -> NDArray[np.int64]:
     """An array of integers for NumPy."""
     return np.array(values, dtype=np.int64)
 
 
 def _get_text(record: Record) -> str:
-    """The text of a record."""
+    """The text of a record from which a training sequence is built."""
     if record.text is None:
         raise CorpusError(
             f"Record {record.id!r} has no text, which this recipe trains on.",
@@ -283,7 +283,7 @@ def _get_text(record: Record) -> str:
 
 
 def get_pair(record: Record) -> tuple[str, str]:
-    """Source and target of a record."""
+    """Source and target of a record from which a training sequence is built."""
     if record.source is None or record.target is None:
         raise CorpusError(
             f"Record {record.id!r} is no pair of source and target, which this recipe trains on.",
@@ -294,7 +294,7 @@ def get_pair(record: Record) -> tuple[str, str]:
 
 
 def _get_label(record: Record) -> str | int:
-    """The label of a record."""
+    """The label of a record from which a training sequence is built."""
     if record.label is None:
         raise CorpusError(
             f"Record {record.id!r} has no label.", do="Name the label column.", code="record_without_label"
@@ -303,7 +303,7 @@ def _get_label(record: Record) -> str | int:
 
 
 def _get_array(record: Record) -> NDArray[Any]:
-    """The array of a record."""
+    """The array of a record from which a training sequence is built."""
     if record.array is None:
         raise CorpusError(
             f"Record {record.id!r} has no array.", do="Give an .npz file with x and y.", code="record_without_array"

@@ -54,7 +54,7 @@ class Answer:
 
 def read_answer(folder: RunFolder, result: Result, *, show_text: bool, naming: Naming = get_own_id) -> Answer:
     """One result of a run folder with its figures and tables."""
-    tables, unread = _read_tables(folder, result)
+    tables, unread = _read_answer_tables(folder, result)
     return build_answer(result, tables, show_text=show_text, naming=naming, unread=unread)
 
 
@@ -75,12 +75,12 @@ def build_answer(
         naming: How people and records are called.
         unread: Which tables cannot be read, and why.
     """
-    presentation, unloaded = _load_presentation(result.audit)
+    presentation, unloaded = _load_answer_presentation(result.audit)
     # The tables of a run that did not show text are masked already; a mask of a mask would tell a wrong length.
     as_it_stands = show_text or result.settings.get("show_text") is False
     # Where a run kept text, a setting may hold it as well; an audit without this choice has none to hide there.
     settings = mask_settings(result.settings, show_text=show_text or result.settings.get("show_text") is not True)
-    figures, undrawn = _draw(result, tables, presentation)
+    figures, undrawn = _draw_answer_figures(result, tables, presentation)
     return Answer(
         result=result,
         presentation=presentation,
@@ -102,14 +102,14 @@ def build_answer(
 
 
 def _add_next_step(row: Row, finding: Finding) -> Row:
-    """A finding in words, and what to do about it."""
+    """A finding of an answer in words, and what to do about it."""
     severity = finding.severity and f"Severity: {finding.severity}."
     step = finding.next_step and f"What to do: {finding.next_step}"
     return replace(row, reading=" ".join(filter(None, [row.reading, severity, step])))
 
 
-def _load_presentation(audit: str) -> tuple[Presentation, list[str]]:
-    """How the audit is shown, and what is to be said of a plug-in that is installed and cannot be loaded."""
+def _load_answer_presentation(audit: str) -> tuple[Presentation, list[str]]:
+    """How an answer is shown, and what is to be said of a plug-in that is installed and cannot be loaded."""
     try:
         return find_presentation(audit), []
     except PlanError as error:
@@ -118,8 +118,10 @@ def _load_presentation(audit: str) -> tuple[Presentation, list[str]]:
         return GENERIC, [error.found]
 
 
-def _draw(result: Result, tables: Mapping[str, pa.Table], presentation: Presentation) -> tuple[list[Figure], list[str]]:
-    """The figures, or why there are none."""
+def _draw_answer_figures(
+    result: Result, tables: Mapping[str, pa.Table], presentation: Presentation
+) -> tuple[list[Figure], list[str]]:
+    """The figures of an answer, or why there are none."""
     if not presentation.figures:
         return [], []
     try:
@@ -129,15 +131,15 @@ def _draw(result: Result, tables: Mapping[str, pa.Table], presentation: Presenta
     return list(draw(result, tables)), []
 
 
-def _read_tables(folder: RunFolder, result: Result) -> tuple[dict[str, pa.Table], list[str]]:
-    """The tables that can be read, those of other files among them, and what is to be said of those that cannot."""
+def _read_answer_tables(folder: RunFolder, result: Result) -> tuple[dict[str, pa.Table], list[str]]:
+    """The tables of an answer that can be read, and what is to be said of those that cannot."""
     tables, unread = dict[str, pa.Table](), list[str]()
     for name in result.tables:
         try:
             tables[name] = folder.read_table(result, name)
         except StoreError as error:
             unread.append(error.found)
-    for name, (file, reader) in _load_presentation(result.audit)[0].files.items():
+    for name, (file, reader) in _load_answer_presentation(result.audit)[0].files.items():
         if (folder.path / file).exists():
             try:
                 tables[name] = load_function(reader)(folder.path / file)
@@ -147,7 +149,7 @@ def _read_tables(folder: RunFolder, result: Result) -> tuple[dict[str, pa.Table]
 
 
 def _format_setting(value: Any) -> str:
-    """A setting as people write it."""
+    """A setting in an answer as people write it."""
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

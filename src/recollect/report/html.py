@@ -31,35 +31,35 @@ def render_guarded(page: Template, **values: Any) -> str:
     """A page of ours with these values, our style and our script, and the policy that lets nothing else run."""
     style, script = read_template("parts.css") + read_template("report.css"), read_template("report.js")
     policy = (
-        f"default-src 'none'; style-src '{_compute_digest(style)}'; script-src '{_compute_digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; style-src '{_compute_policy_digest(style)}'; "
+        f"script-src '{_compute_policy_digest(script)}'; base-uri 'none'; form-action 'none'"
     )
     return page.render(policy=policy, style=style, script=script, **values) + "\n"
 
 
 def build_environment() -> Environment:
-    """The template engine: it escapes always, and knows no value that is missing."""
+    """The template engine of HTML pages: it escapes always, and knows no value that is missing."""
     return Environment(
         loader=PackageLoader("recollect.report"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_finalise,
+        finalize=_finalise_html,
         trim_blocks=True,
         lstrip_blocks=True,
     )
 
 
 def read_template(name: str) -> Markup:
-    """A style or a script of ours, which needs no escaping."""
+    """A style or a script of our HTML page, which needs no escaping."""
     text = (files("recollect.report") / "templates" / name).read_text(encoding="utf-8")
     return Markup(text)  # noqa: S704
 
 
-def _finalise(value: Any) -> Any:
-    """A value as it goes into the page: our own markup as it is, all else as fit words, which are then escaped."""
+def _finalise_html(value: Any) -> Any:
+    """A value as it goes into the HTML page: our own markup as it is, all else as fit words, which are then escaped."""
     return value if isinstance(value, Markup) else fit(str(value))
 
 
-def _compute_digest(text: str) -> str:
+def _compute_policy_digest(text: str) -> str:
     """The digest of a style or script, as a content security policy names it."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -21,7 +21,11 @@ _LINKING = re.compile(r"(@|:(?=/)|www(?=\.))", re.IGNORECASE)
 
 def render_markdown(report: Report) -> str:
     """The report as Markdown."""
-    sections = [_render_heading(report), *(_render_answer(answer) for answer in report.answers), _render_end(report)]
+    sections = [
+        _render_markdown_heading(report),
+        *(_render_markdown_answer(answer) for answer in report.answers),
+        _render_markdown_end(report),
+    ]
     return "\n\n".join(sections) + "\n"
 
 
@@ -37,56 +41,60 @@ def escape_text(text: object) -> str:
     return _LINKING.sub("\\1\u2060", _SPECIAL.sub(r"\\\1", tame))
 
 
-def _render_heading(report: Report) -> str:
-    """What was audited, and all answers."""
+def _render_markdown_heading(report: Report) -> str:
+    """What was audited, and all answers, as Markdown."""
     rows = []
     for each in report.questions:
-        rows += [[answer.result.question, _render_light(answer.light), answer.verdict] for answer in each.answers]
+        rows += [
+            [answer.result.question, _render_markdown_light(answer.light), answer.verdict] for answer in each.answers
+        ]
         if not each.answers:
-            rows.append([each.question, _render_light(NOT_TESTED), ""])
+            rows.append([each.question, _render_markdown_light(NOT_TESTED), ""])
     subject = [f"- {escape_text(name)}: {escape_text(value)}" for name, value in report.subject.items()]
     warnings = [f"> **Warning.** {escape_text(warning)}" for warning in report.warnings]
-    table = _render_table(["Question", "Answer", "In one sentence"], rows)
+    table = _render_markdown_table(["Question", "Answer", "In one sentence"], rows)
     return "\n\n".join(
         ["# What this model remembers", escape_text(report.headline), "\n".join(subject), *warnings, table]
     )
 
 
-def _render_answer(answer: Answer) -> str:
-    """One audit."""
+def _render_markdown_answer(answer: Answer) -> str:
+    """One audit as Markdown."""
     result = answer.result
     sections = [
         f"## {escape_text(result.question)}",
-        f"{escape_text(_render_light(answer.light))}: {escape_text(answer.verdict)}",
+        f"{escape_text(_render_markdown_light(answer.light))}: {escape_text(answer.verdict)}",
     ]
     sections += [f"> **{escape_text(each.title)}** {escape_text(each.text)}" for each in answer.remarks]
     for listing in answer.listings:
-        rows = [[cell if isinstance(cell, str) else _render_light(cell) for cell in row] for row in listing.rows]
-        sections += [f"**{escape_text(listing.caption)}**", _render_table(list(listing.headings), rows)]
+        rows = [
+            [cell if isinstance(cell, str) else _render_markdown_light(cell) for cell in row] for row in listing.rows
+        ]
+        sections += [f"**{escape_text(listing.caption)}**", _render_markdown_table(list(listing.headings), rows)]
     if answer.rows:
         rows = [[row.name, row.value, row.interval, row.n, row.reading] for row in answer.rows]
-        sections.append(_render_table(["Number", "Value", "Interval", "Counted", "How to read it"], rows))
+        sections.append(_render_markdown_table(["Number", "Value", "Interval", "Counted", "How to read it"], rows))
     for table in answer.tables:
         shown = [[cell.words for cell in row] for row in table.rows[:MAX_ROWS]]
         of = f" (first {len(shown)} of {table.total:,})" if len(shown) < table.total else ""
-        sections += [f"**{escape_text(table.caption)}**{of}", _render_table(list(table.headings), shown)]
+        sections += [f"**{escape_text(table.caption)}**{of}", _render_markdown_table(list(table.headings), shown)]
     return "\n\n".join(sections)
 
 
-def _render_end(report: Report) -> str:
-    """What was not tested, and what the report is not."""
+def _render_markdown_end(report: Report) -> str:
+    """What was not tested, and what the report is not, as Markdown."""
     untested = "\n".join(f"- {escape_text(limit)}" for limit in report.untested)
     more = f"{escape_text(CAVEATS[0])} Figures, settings and the annex are in `report.html`."
     return f"## What was not tested\n\n{untested}\n\n{more}"
 
 
-def _render_light(light: Light) -> str:
-    """A light as a sign and words."""
+def _render_markdown_light(light: Light) -> str:
+    """A light as a sign and words of Markdown."""
     return f"{MARKS[light.colour]} {light.words}"
 
 
-def _render_table(headings: list[str], rows: list[list[str]]) -> str:
-    """A table."""
+def _render_markdown_table(headings: list[str], rows: list[list[str]]) -> str:
+    """A table of Markdown."""
     cells = [[escape_text(cell) for cell in row] for row in (headings, *rows)]
     lines = [cells[0], ["---"] * len(headings), *cells[1:]]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -84,7 +84,7 @@ def build_listings(result: Result) -> tuple[Listing, ...]:
         caption="Limits that were set",
         headings=("Limit", "Pass or fail", "Value", "Why not checked"),
         rows=tuple(
-            (each.limit, LIMITS[each.status], _format_optional(each.value), each.reason or "–")
+            (each.limit, LIMITS[each.status], _format_optional_remark(each.value), each.reason or "–")
             for each in result.limits
         ),
     )
@@ -95,8 +95,8 @@ def build_listings(result: Result) -> tuple[Listing, ...]:
             (
                 describe_count(each.name),
                 COMPARABLE[each.comparable],
-                _format_optional(each.p_value),
-                _format_optional(each.effect),
+                _format_optional_remark(each.p_value),
+                _format_optional_remark(each.effect),
                 each.text,
             )
             for each in (() if result.guard is None else result.guard.checks)
@@ -113,7 +113,7 @@ def describe_limit(limit: LimitCheck) -> str:
     """
     if limit.status == "not_checked":
         return f"the limit {limit.limit} could not be checked: {limit.reason or 'no reason is given.'}"
-    return f"the limit {limit.limit} was {limit.status}: {_format_optional(limit.value)}."
+    return f"the limit {limit.limit} was {limit.status}: {_format_optional_remark(limit.value)}."
 
 
 def _explain_outcome(result: Result) -> Iterator[Remark]:
@@ -173,6 +173,6 @@ def _describe_power(power: Power | None) -> Iterator[Remark]:
         yield Remark(title="Power.", text=" ".join(sentences))
 
 
-def _format_optional(value: float | None) -> str:
-    """A number, or a dash for none."""
+def _format_optional_remark(value: float | None) -> str:
+    """A number in a remark, or a dash for none."""
     return "–" if value is None else format_number(value)

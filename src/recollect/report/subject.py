@@ -32,7 +32,7 @@ _PATH = re.compile(r"(?<![^:+])/(?!/)[^:+]+")
 def build_subject(folder: RunFolder, results: Mapping[str, Result]) -> dict[str, str]:
     """What was audited: each thing once, by a short name. The plan of the run folder has the whole paths."""
     traces = [result.provenance for result in results.values() if result.provenance is not None]
-    plan = _read_plan(folder)
+    plan = _read_subject_plan(folder)
     subject = _collect_about(results)
     subject |= _name_roles(plan, results, section="models", kind="model")
     subject |= {"digest of the target model": _get_shared_digest({trace.model for trace in traces if trace.model})}
@@ -44,13 +44,16 @@ def build_subject(folder: RunFolder, results: Mapping[str, Result]) -> dict[str,
 
 def _name_roles(plan: Mapping[str, Any], audits: Iterable[str], *, section: str, kind: str) -> dict[str, str]:
     """What has each role; where audits were given different things in one role, whose each is."""
-    shared, settings = _list_names(plan.get(section)), _get_section(plan.get("audits"))
+    shared, settings = _list_subject_names(plan.get(section)), _get_subject_section(plan.get("audits"))
     planned = [audit for audit in audits if audit in settings]
     given = {
-        audit: shared | _list_names(_get_section(_get_section(settings[audit]).get("with")).get(section))
+        audit: shared
+        | _list_subject_names(_get_subject_section(_get_subject_section(settings[audit]).get("with")).get(section))
         for audit in planned
     }
-    short = _shorten_names(name for names in (shared, *given.values()) for each in names.values() for name in each)
+    short = _shorten_subject_names(
+        name for names in (shared, *given.values()) for each in names.values() for name in each
+    )
     found: dict[str, str] = {}
     for role in dict.fromkeys(role for names in (shared, *given.values()) for role in names):
         users: dict[tuple[str, ...], list[str]] = {}
@@ -58,34 +61,34 @@ def _name_roles(plan: Mapping[str, Any], audits: Iterable[str], *, section: str,
             if role in given[audit]:
                 users.setdefault(given[audit][role], []).append(audit)
         usual = shared[role] if role in shared else max(users, key=lambda names: len(users[names]))
-        found[f"{role} {kind}"] = _join_names([short[name] for name in usual])
+        found[f"{role} {kind}"] = _join_subject_names([short[name] for name in usual])
         for names in (each for each in users if each != usual):
-            found[f"{role} {kind} of {', '.join(users[names])}"] = _join_names([short[name] for name in names])
+            found[f"{role} {kind} of {', '.join(users[names])}"] = _join_subject_names([short[name] for name in names])
     return found
 
 
-def _shorten_names(names: Iterable[str]) -> dict[str, str]:
-    """Names without the folders that nobody needs to tell them apart.
+def _shorten_subject_names(names: Iterable[str]) -> dict[str, str]:
+    """Names of what was audited without the folders that nobody needs to tell them apart.
 
-    >>> _shorten_names(["/data/old/posts.jsonl", "/data/new/posts.jsonl", "hf:gpt2"])
+    >>> _shorten_subject_names(["/data/old/posts.jsonl", "/data/new/posts.jsonl", "hf:gpt2"])
     {'/data/old/posts.jsonl': 'old/posts.jsonl', '/data/new/posts.jsonl': 'new/posts.jsonl', 'hf:gpt2': 'hf:gpt2'}
     """
     every = list(dict.fromkeys(names))
     short = {name: name for name in every}
     for steps in range(1, 2 + max((name.count("/") for name in every), default=0)):
-        short = {name: _PATH.sub(partial(_keep_last, steps=steps), name) for name in every}
+        short = {name: _PATH.sub(partial(_keep_last_steps, steps=steps), name) for name in every}
         if len(set(short.values())) == len(every):
             break
     return short
 
 
-def _keep_last(path: re.Match[str], *, steps: int) -> str:
-    """The last steps of a path."""
+def _keep_last_steps(path: re.Match[str], *, steps: int) -> str:
+    """The last steps of the path of what was audited."""
     return "/".join(path[0].split("/")[-steps:])
 
 
-def _join_names(names: Sequence[str]) -> str:
-    """Some names in a line; of many the first."""
+def _join_subject_names(names: Sequence[str]) -> str:
+    """Some names of what was audited in a line; of many the first."""
     more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     return ", ".join(names[:MAX_NAMES]) + more
 
@@ -98,7 +101,7 @@ def _collect_about(results: Mapping[str, Result]) -> dict[str, str]:
 
 
 def _get_shared_digest(digests: set[str]) -> str:
-    """The digest that all answers share; where they have several, each answer names its own."""
+    """The digest of what was audited that all answers share; where they have several, each answer names its own."""
     return next(iter(digests)) if len(digests) == 1 else ""
 
 
@@ -108,8 +111,8 @@ def _list_versions(results: Mapping[str, Result]) -> str:
     return ", ".join(f"Recollect {version}" for version in sorted(versions))
 
 
-def _read_plan(folder: RunFolder) -> dict[str, Any]:
-    """The last plan of the run folder; a report can do without it."""
+def _read_subject_plan(folder: RunFolder) -> dict[str, Any]:
+    """What was audited by the last plan of the run folder; a report can do without it."""
     try:
         plan = load_yaml(folder.plan.read_text(encoding="utf-8"), name="The plan")
     except (OSError, ValueError, RecursionError, PlanError, yaml.YAMLError):
@@ -117,21 +120,21 @@ def _read_plan(folder: RunFolder) -> dict[str, Any]:
     return plan if isinstance(plan, dict) else {}
 
 
-def _get_section(section: Any) -> dict[Any, Any]:
+def _get_subject_section(section: Any) -> dict[Any, Any]:
     """A section of a plan; a damaged one is empty."""
     return section if isinstance(section, dict) else {}
 
 
-def _list_names(section: Any) -> dict[str, tuple[str, ...]]:
+def _list_subject_names(section: Any) -> dict[str, tuple[str, ...]]:
     """What a plan calls its models or corpora, by their roles; numbered ones have one role together."""
     found: dict[str, tuple[str, ...]] = {}
-    for role, each in _get_section(section).items():
-        name, head = _get_name(each), _NUMBER.sub("", str(role))
+    for role, each in _get_subject_section(section).items():
+        name, head = _get_subject_name(each), _NUMBER.sub("", str(role))
         found |= {} if name is None else {head: (*found.get(head, ()), str(name))}
     return found
 
 
-def _get_name(entry: Any) -> Any:
+def _get_subject_name(entry: Any) -> Any:
     """What one model or corpus is called: by a plan file, by the plan of one audit, or as an object."""
     if not isinstance(entry, dict):
         return entry

@@ -82,7 +82,7 @@ def build_table(
     columns = [
         [
             _build_cell(value, mask=column in TEXT_COLUMNS and not show_text)
-            for value in _rename(head.column(column).to_pylist(), ID_COLUMNS.get(column), naming)
+            for value in _rename_people(head.column(column).to_pylist(), ID_COLUMNS.get(column), naming)
         ]
         for column in headings
     ]
@@ -90,16 +90,16 @@ def build_table(
         name=name,
         caption=shown.caption,
         headings=tuple(headings.values()),
-        numeric=tuple(_is_numeric(head.schema.field(column).type) for column in headings),
-        rows=_limit_rows(list(zip(*columns, strict=True))),
+        numeric=tuple(_is_numeric_column(head.schema.field(column).type) for column in headings),
+        rows=_limit_table_rows(list(zip(*columns, strict=True))),
         total=table.num_rows,
         left_out=tuple(column for column in table.column_names if column not in headings),
         path=path,
     )
 
 
-def _rename(values: list[Any], kind: Literal["user", "record"] | None, naming: Naming) -> list[Any]:
-    """The values of a column; ids of people or records as they are called."""
+def _rename_people(values: list[Any], kind: Literal["user", "record"] | None, naming: Naming) -> list[Any]:
+    """The values of a column of a table; ids of people or records as they are called."""
     if kind is None:
         return values
     return [None if value is None else naming(Mention(kind=kind, id=str(value))) for value in values]
@@ -117,19 +117,19 @@ def narrow_view(name: str, table: pa.Table, view: TableView | None) -> TableView
     return replace(whole, columns={column: wanted[column] for column in names if column in wanted})
 
 
-def _limit_rows(rows: list[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
+def _limit_table_rows(rows: list[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
     """The first rows, as many as a page can hold."""
     lengths = itertools.accumulate(sum(len(cell.words) for cell in row) for row in rows)
     return tuple(row for row, length in zip(rows, lengths, strict=True) if length <= MAX_CHARACTERS)
 
 
-def _is_numeric(kind: Any) -> bool:
+def _is_numeric_column(kind: Any) -> bool:
     """Whether a column holds numbers."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _build_cell(value: Any, *, mask: bool) -> Cell:
-    """A value as it is shown."""
+    """A value as a cell of a table shows it."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return Cell(words="–")
     if isinstance(value, bool):

@@ -226,7 +226,7 @@ class ProvenanceAudit:
 
 
 def _find_people_used(evidence: Evidence) -> dict[str, bool]:
-    """Whose texts were used, as far as a provenance audit is told: one text is enough for yes, all must be known for no."""
+    """Whose texts were used, as far as provenance is told: one text is enough for yes, and all must be known for no."""
     known, found = find_members(evidence), dict[str, set[bool | None]]()
     for record in evidence.corpora[AUDITED] if known is not None else ():
         found.setdefault(find_owner(record), set()).add(None if known is None else known.is_member(record))

@@ -43,14 +43,14 @@ def run_recurrence(
     steps = torch.arange(mask.shape[1], device=mask.device)
     leading = (mask.cumsum(1) == 0).sum(1, keepdim=True)
     packed = pack_padded_sequence(
-        _roll(inputs, steps + leading),
+        _roll_steps(inputs, steps + leading),
         mask.sum(1).clamp(min=1).cpu(),
         batch_first=True,
         enforce_sorted=False,
     )
     packed_outputs, after = network(packed, _to_torch_state(state))
     outputs, _ = pad_packed_sequence(packed_outputs, batch_first=True, total_length=mask.shape[1])
-    return _roll(outputs, steps - leading), _from_torch_state(after)
+    return _roll_steps(outputs, steps - leading), _from_torch_state(after)
 
 
 def _is_cheap_step(network: nn.RNNBase, inputs: Tensor) -> bool:
@@ -74,8 +74,8 @@ def _run_one_step(network: nn.RNNBase, hidden: Tensor, state: State) -> tuple[Te
     return hidden[:, None], tuple(torch.stack(parts, dim=1) for parts in zip(*afters, strict=True))
 
 
-def _roll(values: Tensor, steps: Tensor) -> Tensor:
-    """Each sequence's steps taken from these places, counted around the end."""
+def _roll_steps(values: Tensor, steps: Tensor) -> Tensor:
+    """Each sequence's steps of a recurrence taken from these places, counted around the end."""
     index = (steps % values.shape[1]).unsqueeze(2).expand(-1, -1, values.shape[2])
     return values.gather(1, index)
 

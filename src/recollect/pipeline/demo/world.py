@@ -79,7 +79,7 @@ class World:
         }
         for name, (recipe, corpus) in jobs.items():
             seed = derive_seed(self.seed, labels.STREAM_DEMO, name) % 2**31
-            report = partial(_report_step, progress, f"training the {name.replace('-', ' ')}")
+            report = partial(_report_demo_step, progress, f"training the {name.replace('-', ' ')}")
             train(recipe, corpus, self.folder / "models" / name, seed=seed, threads=1, progress=report)
 
     def read_corpus(self, name: str) -> Corpus:
@@ -103,6 +103,6 @@ class World:
         truth.save(self.data / f"{name}-cohorts.json")
 
 
-def _report_step(progress: Progress, what: str, moment: TrainingProgress) -> None:
+def _report_demo_step(progress: Progress, what: str, moment: TrainingProgress) -> None:
     """How far a training is."""
     progress(what, moment.step, moment.steps)

@@ -64,7 +64,7 @@ class Mechanism:
         """
         for group in self.optimiser.param_groups:
             group["lr"] = rate
-        self._noisy.generator.manual_seed(_derive_seed(self.terms, self.seed, labels.STREAM_NOISE, number))
+        self._noisy.generator.manual_seed(_derive_noise_seed(self.terms, self.seed, labels.STREAM_NOISE, number))
         set_empty_gradients(self.model)
         self._noisy.signal_skip_step(do_skip=False)
         self._noisy.step()
@@ -97,7 +97,7 @@ class Poisson:
     def iter_batches(self, epoch: int) -> Iterator[Indices]:
         """The numbers of the units of each step of an epoch."""
         generator = torch.Generator()
-        generator.manual_seed(_derive_seed(self.terms, self.seed, labels.STREAM_POISSON, epoch))
+        generator.manual_seed(_derive_noise_seed(self.terms, self.seed, labels.STREAM_POISSON, epoch))
         sampler = UniformWithReplacementSampler(
             num_samples=self.terms.units, sample_rate=self.terms.rate, generator=generator, steps=self.steps
         )
@@ -105,6 +105,6 @@ class Poisson:
             yield np.array(units, dtype=np.int64)
 
 
-def _derive_seed(terms: PrivacyTerms, seed: int, name: str, number: int) -> int:
-    """The seed of one draw; nobody's to know where noise must be secret."""
+def _derive_noise_seed(terms: PrivacyTerms, seed: int, name: str, number: int) -> int:
+    """The seed of one draw of the mechanism; nobody's to know where noise must be secret."""
     return secrets.randbits(63) if terms.secret_noise else derive_seed(seed, name, number) % 2**63

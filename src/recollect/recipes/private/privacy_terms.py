@@ -132,7 +132,7 @@ def settle_terms(privacy: Privacy, *, units: int, batch_size: int, epochs: int) 
         units=units,
         rate=rate,
         steps=steps,
-        noise=_find_noise(privacy, {"rate": rate, "steps": steps, "delta": delta}),
+        noise=_settle_noise(privacy, {"rate": rate, "steps": steps, "delta": delta}),
         clip=privacy.clip,
         delta=delta,
         method=privacy.accountant,
@@ -140,8 +140,8 @@ def settle_terms(privacy: Privacy, *, units: int, batch_size: int, epochs: int) 
     )
 
 
-def _find_noise(privacy: Privacy, setting: Mapping[str, Any]) -> float:
-    """The noise that the recipe states, or that its budget needs."""
+def _settle_noise(privacy: Privacy, setting: Mapping[str, Any]) -> float:
+    """The noise among the terms: what the recipe states, or what its budget needs."""
     if (privacy.noise is None) == (privacy.epsilon is None):
         stated = "neither" if privacy.noise is None else "both"
         raise PlanError(
@@ -155,7 +155,7 @@ def _find_noise(privacy: Privacy, setting: Mapping[str, Any]) -> float:
     return find_noise(epsilon=privacy.epsilon, method=privacy.accountant, **setting)
 
 
-def check_recipe(recipe: Recipe, *, validated: bool) -> None:
+def check_private_recipe(recipe: Recipe, *, validated: bool) -> None:
     """Refuse settings that would break the guarantee, or that have no meaning under it.
 
     Args:

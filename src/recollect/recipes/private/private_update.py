@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from recollect.recipes.private.mechanism import Mechanism, Poisson
 from recollect.recipes.private.privacy_terms import settle_terms
-from recollect.recipes.private.records import RecordGradients
+from recollect.recipes.private.record_gradients import RecordGradients
 from recollect.recipes.private.supported_layers import check_layers
-from recollect.recipes.private.users import UserGradients
+from recollect.recipes.private.user_gradients import UserGradients
 from recollect.recipes.recipe import Recipe
 from recollect.recipes.sequences import Sequences
 from recollect.recipes.update import Step

@@ -49,11 +49,11 @@ def build_recording_forward(layer: nn.RNNBase, take: Take) -> Callable[..., tupl
     def forward(inputs: Tensor | PackedSequence, state: Any = None) -> tuple[Any, Any]:
         if isinstance(inputs, PackedSequence):
             padded, lengths = pad_packed_sequence(inputs, batch_first=True)
-            outputs, last = _run(layer, padded, state, _mask_steps(padded, lengths), take)
+            outputs, last = _run_recurrent_layers(layer, padded, state, _mask_steps(padded, lengths), take)
             return pack_padded_sequence(outputs, lengths, batch_first=True, enforce_sorted=False), last
         if layer.batch_first:
-            return _run(layer, inputs, state, None, take)
-        outputs, last = _run(layer, inputs.transpose(0, 1), state, None, take)
+            return _run_recurrent_layers(layer, inputs, state, None, take)
+        outputs, last = _run_recurrent_layers(layer, inputs.transpose(0, 1), state, None, take)
         return outputs.transpose(0, 1), last
 
     return forward
@@ -65,7 +65,9 @@ def _mask_steps(padded: Tensor, lengths: Tensor) -> Tensor:
     return (steps < lengths.to(padded.device).unsqueeze(1)).unsqueeze(2)
 
 
-def _run(layer: nn.RNNBase, inputs: Tensor, state: Any, read: Tensor | None, take: Take) -> tuple[Tensor, Any]:
+def _run_recurrent_layers(
+    layer: nn.RNNBase, inputs: Tensor, state: Any, read: Tensor | None, take: Take
+) -> tuple[Tensor, Any]:
     """All layers and directions over [records, steps, values]: the outputs, and the last states as torch gives them."""
     step_through = _run_lstm if layer.mode == "LSTM" else _run_gru
     directions = ("", "_reverse") if layer.bidirectional else ("",)

@@ -38,7 +38,7 @@ def draw_roc(table: pa.Table) -> Figure | None:
     lowest = min(0.1, float(steps.min()))
     linear = _build_share_panel("non-members flagged", "members found")
     linear.draw_line([0, 1], [0, 1], "guide")
-    linear.draw_line(*_thin(curve.fpr, curve.tpr), "found")
+    linear.draw_line(*_thin_curve(curve.fpr, curve.tpr), "found")
     logarithmic = _build_share_panel("non-members flagged, logarithmic", "members found, logarithmic", lowest)
     rates = np.geomspace(lowest, 1.0, MAX_POINTS)
     logarithmic.draw_line(rates, rates, "guide")
@@ -128,7 +128,7 @@ def select_finite(values: ArrayLike) -> Floats:
     return found[np.isfinite(found)]
 
 
-def _thin(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+def _thin_curve(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """A rising curve by the points that a screen can distinguish; both ends are kept."""
     if len(x) <= MAX_POINTS:
         return x, y

@@ -13,7 +13,7 @@ MAX_GROUPS = 10
 
 
 def read_column(table: pa.Table, name: str) -> Floats:
-    """A column of numbers, NaN where there is none; words become NaN, for figures show none."""
+    """A column of a table as numbers for a figure, NaN where there is none; words become NaN, for figures show none."""
     found = table.column(name)
     if not (pa.types.is_integer(found.type) or pa.types.is_floating(found.type)):
         return np.full(len(found), np.nan)

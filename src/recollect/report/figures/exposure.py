@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from recollect.report.figures.blocks import compute_bins
 from recollect.report.figures.columns import group_by_repetitions, read_column
-from recollect.report.figures.exposure_history import draw_exposure_by_epoch
 from recollect.report.figures.figure import Figure
 from recollect.report.figures.panel import Colour, Panel
 from recollect.report.figures.scale import Floats, Scale
@@ -26,7 +25,7 @@ NAMES = 104
 
 
 def draw_exposure_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
-    """What the tables at hand allow to draw."""
+    """The figures of exposure that the tables at hand allow to draw."""
     if "secrets" not in tables or not tables["secrets"].num_rows or not {*tables["secrets"].column_names} >= NEEDED:
         return []
     secrets = {
@@ -41,15 +40,15 @@ def draw_exposure_figures(result: Result, tables: Mapping[str, pa.Table]) -> lis
     return [*figures, *(draw_exposure_by_epoch(tables["followed"]) if "followed" in tables else ())]
 
 
-def _choose_colour(group: str) -> Colour:
-    """The colour of a group."""
+def _choose_secret_colour(group: str) -> Colour:
+    """The colour of a group of secrets."""
     return "control" if group == "controls" else "found"
 
 
-def _build_legend(groups: Mapping[str, NDArray[np.bool_]]) -> tuple[tuple[Colour, str], ...]:
-    """The colours that are used."""
+def _build_secrets_legend(groups: Mapping[str, NDArray[np.bool_]]) -> tuple[tuple[Colour, str], ...]:
+    """The colours of secrets that are used."""
     words = {"found": "secrets that were looked for", "control": "controls, never planted"}
-    kinds = {_choose_colour(group) for group in groups}
+    kinds = {_choose_secret_colour(group) for group in groups}
     return tuple((kind, label) for kind, label in words.items() if kind in kinds)
 
 
@@ -57,7 +56,7 @@ def _draw_among_draws(
     secrets: Mapping[str, Floats], groups: Mapping[str, NDArray[np.bool_]], draws: pa.Table
 ) -> Figure:
     """The distribution of random secrets, and beneath it the secrets that were measured."""
-    drawn, bits, label = _align_axes(secrets, draws)
+    drawn, bits, label = _align_secret_axes(secrets, draws)
     x = Scale.over(drawn, bits, label=label)
     edges = compute_bins(drawn, x)
     counts = np.histogram(drawn, edges)[0]
@@ -70,7 +69,7 @@ def _draw_among_draws(
     strips = Panel(x, Scale(low=0, high=rows, named=names), height=64 + 22 * rows, left=NAMES)
     for (height, _), (name, chosen) in zip(names, groups.items(), strict=True):
         tips = [f"{value:.4g} bits" for value in bits[chosen]]
-        strips.draw_dots(bits[chosen], np.full(chosen.sum(), height), _choose_colour(name), tips)
+        strips.draw_dots(bits[chosen], np.full(chosen.sum(), height), _choose_secret_colour(name), tips)
     beyond = {name: int((bits[chosen] < drawn.min()).sum()) for name, chosen in groups.items()} if drawn.size else {}
     summary = ", ".join(f"{n} of {int(groups[name].sum())} ({name})" for name, n in beyond.items())
     return Figure(
@@ -83,11 +82,11 @@ def _draw_among_draws(
         if drawn.size
         else "No random secret could be scored.",
         panels=(histogram, strips),
-        legend=(("null", "random secrets"), *_build_legend(groups)),
+        legend=(("null", "random secrets"), *_build_secrets_legend(groups)),
     )
 
 
-def _align_axes(secrets: Mapping[str, Floats], draws: pa.Table) -> tuple[Floats, Floats, str]:
+def _align_secret_axes(secrets: Mapping[str, Floats], draws: pa.Table) -> tuple[Floats, Floats, str]:
     """Draws and secrets on one axis: as they are, or, for several formats, each from the middle of its own draws."""
     of, drawn, bits = (
         read_column(draws, "format"),
@@ -123,9 +122,9 @@ def _draw_by_repetitions(secrets: Mapping[str, Floats], groups: Mapping[str, NDA
     for (middle, _), (name, chosen) in zip(positions, groups.items(), strict=True):
         order = np.flatnonzero(chosen)[np.argsort(bits[chosen], kind="stable")]
         across = middle + np.linspace(-0.3, 0.3, len(order)) if len(order) > 1 else np.array([middle])
-        panel.draw_intervals(across, secrets["lower"][order], secrets["upper"][order], _choose_colour(name))
+        panel.draw_intervals(across, secrets["lower"][order], secrets["upper"][order], _choose_secret_colour(name))
         tips = [f"{bits[i]:.1f} bits ({secrets['lower'][i]:.1f} to {secrets['upper'][i]:.1f})" for i in order]
-        panel.draw_dots(across, bits[order], _choose_colour(name), tips)
+        panel.draw_dots(across, bits[order], _choose_secret_colour(name), tips)
     middles = [float(bits[chosen].mean()) for chosen in groups.values()]
     panel.draw_means([position for position, _ in positions], middles, width=0.7)
     summary = "; ".join(f"{name}: mean {mean:.1f} bits" for name, mean in zip(groups, middles, strict=True))
@@ -135,7 +134,7 @@ def _draw_by_repetitions(secrets: Mapping[str, Floats], groups: Mapping[str, NDA
         "One bit more halves the search for the secret.",
         description=f"Exposure in bits, {summary}. The whole space has {max_bits:.1f} bits.",
         panels=(panel,),
-        legend=_build_legend(groups),
+        legend=_build_secrets_legend(groups),
     )
 
 
@@ -153,7 +152,7 @@ def _draw_against_curve(secrets: Mapping[str, Floats]) -> list[Figure]:
     groups = {name: chosen for name, chosen in groups.items() if chosen.any()}
     for name, chosen in groups.items():
         tips = [f"curve {c:.1f}, found {b:.1f}" for b, c in zip(bits[chosen], curve[chosen], strict=True)]
-        panel.draw_dots(bits[chosen], curve[chosen], _choose_colour(name), tips)
+        panel.draw_dots(bits[chosen], curve[chosen], _choose_secret_colour(name), tips)
     max_difference = float(np.max(np.abs(bits - curve)))
     return [
         Figure(
@@ -163,6 +162,52 @@ def _draw_against_curve(secrets: Mapping[str, Floats]) -> list[Figure]:
             description=f"Fitted against found exposure of {bits.size} secrets; furthest apart by "
             f"{max_difference:.1f} bits.",
             panels=(panel,),
-            legend=(*_build_legend(groups), ("guide", "both agree")),
+            legend=(*_build_secrets_legend(groups), ("guide", "both agree")),
         )
     ]
+
+
+def draw_exposure_by_epoch(history: pa.Table) -> list[Figure]:
+    """One figure, if anything was followed for more than one epoch."""
+    rows = {name: read_column(history, name) for name in history.column_names}
+    epochs = np.unique(rows["epoch"])
+    if len(epochs) < 2:
+        return []
+    across = Scale(low=float(epochs[0]), high=float(epochs[-1]))
+    top = Panel(across, Scale.over(rows["exposure_bits"], label="exposure in bits", zero=True), height=230)
+    clauses = []
+    for name, chosen in group_by_repetitions(rows["planted"]).items():
+        kind: Colour = "control" if name == "controls" else "found"
+        means = _average_exposure_by_epoch(rows["epoch"][chosen], rows["exposure_bits"][chosen], epochs)
+        top.draw_dots(rows["epoch"][chosen], rows["exposure_bits"][chosen], kind)
+        top.draw_line(epochs, means, kind, name=name)
+        clauses.append(
+            f"{name}: mean {means[0]:.1f} bits after epoch {epochs[0]:.0f}, {means[-1]:.1f} after {epochs[-1]:.0f}"
+        )
+    return [
+        Figure(
+            title="Exposure while the model was trained",
+            reading="Each dot is a secret at the end of an epoch, each line a mean. Secrets can be memorised long "
+            "before the validation loss rises: stopping early is no protection by itself.",
+            description=f"Exposure by epoch. {'; '.join(clauses)}.",
+            panels=(top, _draw_losses(rows, epochs)),
+        )
+    ]
+
+
+def _draw_losses(rows: dict[str, Floats], epochs: Floats) -> Panel:
+    """Training and validation loss by epoch, beside exposure."""
+    losses = {
+        name: _average_exposure_by_epoch(rows["epoch"], rows[f"{name}_loss"], epochs)
+        for name in ("training", "validation")
+    }
+    across = Scale(low=float(epochs[0]), high=float(epochs[-1]), label="epoch")
+    panel = Panel(across, Scale.over(*losses.values(), label="loss"), height=200)
+    panel.draw_line(epochs, losses["training"], "control", name="training")
+    panel.draw_line(epochs, losses["validation"], "guide", name="validation")
+    return panel
+
+
+def _average_exposure_by_epoch(of: Floats, values: Floats, epochs: Floats) -> Floats:
+    """The mean exposure of each epoch."""
+    return np.array([values[of == epoch].mean() if (of == epoch).any() else np.nan for epoch in epochs])

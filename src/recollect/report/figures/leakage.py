@@ -22,7 +22,7 @@ MAX_GROUPS = 12
 
 
 def draw_leakage_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
-    """What the tables at hand allow to draw; nothing where there is no epsilon."""
+    """The figures of leakage that the tables at hand allow to draw; nothing where there is no epsilon."""
     sequences, users = tables.get("sequences"), tables.get("users")
     if sequences is None or users is None or not np.isfinite(_read_epsilons(sequences)).any():
         return []
@@ -31,7 +31,9 @@ def draw_leakage_figures(result: Result, tables: Mapping[str, pa.Table]) -> list
         figures.append(_draw_beside_null(_read_epsilons(sequences), _read_epsilons(tables["null"])))
     kinds = [("by_times", "times_up_to", "written up to so many times"), ("by_length", "words", "words of a sequence")]
     panels = [
-        _draw_groups(tables[name], key, label) for name, key, label in kinds if name in tables and tables[name].num_rows
+        _draw_epsilon_groups(tables[name], key, label)
+        for name, key, label in kinds
+        if name in tables and tables[name].num_rows
     ]
     return [*figures, *([_build_grouped_figure(tuple(panels), tables)] if panels else [])]
 
@@ -84,20 +86,20 @@ def _draw_beside_null(audited: Floats, null: Floats) -> Figure:
         title="Sequences beside the null distribution",
         reading="Epsilon of the audited users beside its null distribution. It is positive under the null, too, "
         "because only sequences that are reproduced are counted; what exceeds the null distribution is evidence.",
-        description=f"{groups[0].size:,} sequences of the model, median {_format_median(groups[0])}; "
-        f"{groups[1].size:,} "
-        f"under the null hypothesis, median {_format_median(groups[1])}. Beyond the null distribution: {beyond:,}.",
+        description=f"{groups[0].size:,} sequences of the model, median {_format_median_epsilon(groups[0])}; "
+        f"{groups[1].size:,} under the null hypothesis, median {_format_median_epsilon(groups[1])}. "
+        f"Beyond the null distribution: {beyond:,}.",
         panels=(panel,),
         legend=(("found", "sequences of the model"), ("null", "null distribution")),
     )
 
 
-def _format_median(values: Floats) -> str:
-    """The median in words."""
+def _format_median_epsilon(values: Floats) -> str:
+    """The median epsilon in words."""
     return format_number(float(np.median(values))) if values.size else "none"
 
 
-def _draw_groups(table: pa.Table, key: str, label: str) -> Panel:
+def _draw_epsilon_groups(table: pa.Table, key: str, label: str) -> Panel:
     """The largest epsilon of each group as a dot, the median as a line."""
     keys, largest, middle = (read_column(table, name) for name in (key, "epsilon", "epsilon_median"))
     sequences = read_column(table, "sequences")

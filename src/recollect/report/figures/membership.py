@@ -19,7 +19,7 @@ TENTHS = 10
 
 
 def draw_membership_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
-    """What the tables at hand allow to draw."""
+    """The figures of membership that the tables at hand allow to draw."""
     candidates = tables.get("candidates")
     if candidates is None or not candidates.num_rows or "score" not in candidates.column_names:
         return []

@@ -52,20 +52,20 @@ class Panel:
             box = {"x": left[i], "y": top, "width": max(left[i + 1] - left[i] - 0.5, 0.2), "height": self._bottom - top}
             bar = self._add("rect", f"fill {kind}", **box)
             value = self.y.format_value(float(np.asarray(heights)[i]))
-            _build_tip(bar, f"{shown[i]:.4g} to {shown[i + 1]:.4g}: {value}{' ' * bool(of)}{of}")
+            _build_panel_tip(bar, f"{shown[i]:.4g} to {shown[i + 1]:.4g}: {value}{' ' * bool(of)}{of}")
 
     def draw_line(self, x: ArrayLike, y: ArrayLike, kind: Line, *, name: str = "") -> None:
         """A line through points, with its name at the end; what is no number is passed over."""
         points = [(a, b) for a, b in zip(self._to_x(x), self._to_y(y), strict=True) if np.isfinite(a + b)]
         self._add("polyline", f"line {kind}", points=" ".join(f"{a:.1f},{b:.1f}" for a, b in points))
         if name and points:
-            self._draw_text(points[-1][0] - 6, _place_label(points[-1][1], 8), name, "end")
+            self._draw_text(points[-1][0] - 6, _place_panel_label(points[-1][1], 8), name, "end")
 
     def draw_dots(self, x: ArrayLike, y: ArrayLike, kind: Dot, tips: Sequence[str] = ()) -> None:
         """A dot for each point; the tips are what pointing at one tells."""
         for i, (a, b) in enumerate(zip(self._to_x(x), self._to_y(y), strict=True)):
             dot = self._add("circle", f"dot {kind}", cx=a, cy=b, r=4.0)
-            _build_tip(dot, tips[i] if len(tips) <= MAX_TIPS and tips else "")
+            _build_panel_tip(dot, tips[i] if len(tips) <= MAX_TIPS and tips else "")
 
     def draw_intervals(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, kind: Colour) -> None:
         """An upright line from low to high at each x: an interval."""
@@ -89,7 +89,7 @@ class Panel:
         """A level: a dashed line from side to side, and what it is."""
         (at,) = self._to_y([y])
         self._add("line", "rule", x1=self.left, x2=self.width - RIGHT, y1=at, y2=at)
-        self._draw_text(self.width - RIGHT - 4, _place_label(at, 5), words, "end")
+        self._draw_text(self.width - RIGHT - 4, _place_panel_label(at, 5), words, "end")
 
     def _draw_axes(self) -> None:
         """Lines, ticks and labels of both axes."""
@@ -130,12 +130,12 @@ class Panel:
         return SubElement(self._svg, tag, {"class": classes, **attributes})
 
 
-def _place_label(line: float, gap: float) -> float:
-    """Where words are that belong to a line: above it, or beneath it if it is too high."""
+def _place_panel_label(line: float, gap: float) -> float:
+    """Where words of a panel are that belong to a line: above it, or beneath it if it is too high."""
     return line - gap if line > TOP + 14 else line + gap + 9
 
 
-def _build_tip(shape: Element, words: str) -> None:
-    """What pointing at a shape tells."""
+def _build_panel_tip(shape: Element, words: str) -> None:
+    """What pointing at a shape of a panel tells."""
     if words:
         SubElement(shape, "title").text = words

@@ -23,14 +23,14 @@ _DECISIONS: Mapping[str, Dot] = {"member": "found", "no sign": "control", "unlik
 
 
 def draw_provenance_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
-    """What the tables at hand allow to draw."""
+    """The figures of provenance that the tables at hand allow to draw."""
     if not {"users", "calibration"} <= tables.keys() or not {*tables["users"].column_names} >= NEEDED:
         return []
     users, controls = tables["users"], read_column(tables["calibration"], "score")
     controls = controls[np.isfinite(controls)]
     alpha = result.settings.get("alpha")
     figures = []
-    if controls.size and _tested(users).any():
+    if controls.size and _select_tested_people(users).any():
         threshold = find_threshold(controls, alpha) if isinstance(alpha, float) else None
         figures.append(_draw_among_controls(users, controls, threshold))
     if "roc" in tables and (curve := draw_roc(tables["roc"])) is not None:
@@ -52,7 +52,7 @@ def _draw_among_controls(users: pa.Table, controls: Floats, threshold: float | N
     """The distribution of calibration users, and beneath it the people who were audited."""
     score, queries = read_column(users, "score"), read_column(users, "queries")
     # calibration users are kept as they score from so many texts; fewer texts scatter otherwise
-    tested = _tested(users)
+    tested = _select_tested_people(users)
     drawn = tested & (queries == queries[tested].max())
     decision = np.array(users.column("decision").to_pylist(), dtype=object)
     groups: dict[str, NDArray[np.bool_]] = {name: drawn & (decision == name) for name in _DECISIONS}
@@ -77,22 +77,22 @@ def _draw_among_controls(users: pa.Table, controls: Floats, threshold: float | N
         reading="The histogram shows calibration users, known not to be in the training set: the null distribution. "
         "Each dot is an audited person; one to the right of the histogram is predicted better than expected under the "
         "null hypothesis. Where many people are audited, the threshold is further to the right than drawn.",
-        description=_describe_groups(groups, controls, threshold, left_out),
+        description=_describe_people_figure(groups, controls, threshold, left_out),
         panels=(histogram, strips),
         legend=(("null", "calibration users"), *((_DECISIONS[name], f"people: {name}") for name in groups)),
     )
 
 
-def _tested(users: pa.Table) -> NDArray[np.bool_]:
+def _select_tested_people(users: pa.Table) -> NDArray[np.bool_]:
     """The people of whom something was decided; of others there was too little text."""
     told = [decision in _DECISIONS for decision in users.column("decision").to_pylist()]
     return np.asarray(np.isfinite(read_column(users, "score")) & np.array(told), dtype=np.bool_)
 
 
-def _describe_groups(
+def _describe_people_figure(
     groups: Mapping[str, NDArray[np.bool_]], controls: Floats, threshold: float | None, left_out: int
 ) -> str:
-    """What the figure shows."""
+    """What the figure of people among calibration users shows."""
     summary = f"Histogram of the scores of {controls.size:,} calibration users, median {np.median(controls):.3g}"
     summary += "." if threshold is None else f"; the threshold for one person is {threshold:.3g}."
     summary += " People: " + ", ".join(f"{int(chosen.sum())} {name}" for name, chosen in groups.items()) + "."
@@ -126,7 +126,7 @@ def _draw_ranks(users: pa.Table, table: pa.Table) -> Figure:
         title="Frequent and rare words",
         reading="Frequent words are easy for any model. Where the lower line leaves the upper one, at rare words, the "
         "target places these people's words better than those of people it has not seen: that is memorisation.",
-        description=_describe_ranks(who, names, own, null),
+        description=_describe_ranks_figure(who, names, own, null),
         panels=(panel,),
         legend=(("found", who), ("null", "calibration users")),
     )
@@ -137,8 +137,8 @@ def _format_band(written: float) -> str:
     return f"{written:,.0f} or more" if written else "never, or unknown"
 
 
-def _describe_ranks(who: str, names: tuple[tuple[float, str], ...], own: Floats, null: Floats) -> str:
-    """What the figure shows."""
+def _describe_ranks_figure(who: str, names: tuple[tuple[float, str], ...], own: Floats, null: Floats) -> str:
+    """What the figure of ranks of frequent and rare words shows."""
     clauses = [
         f"written {name}: {_format_rank(own_rank)} and {_format_rank(null_rank)}"
         for (_, name), own_rank, null_rank in zip(names, own, null, strict=True)

@@ -25,7 +25,7 @@ READING = (
 
 
 def draw_removal_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
-    """What the tables at hand allow to draw."""
+    """The figures of removal that the tables at hand allow to draw."""
     figures = _draw_score_histograms(tables)
     if "power" in tables and tables["power"].num_rows:
         figures.append(_draw_power(result, tables["power"]))

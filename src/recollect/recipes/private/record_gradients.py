@@ -38,7 +38,7 @@ class RecordGradients:
         longest = np.argsort(self.sequences.lengths, kind="stable")[-2:]
         batch = self.sequences.build_batch(longest, partial(stream, self.seed, labels.STREAM_GRADIENT_CHECK))
         batch = batch.to(next(self.model.parameters()).device)
-        check_equal(self.model, lambda piece: compute_losses(self.model, piece)[0], batch)
+        check_equal(self.model, lambda piece: compute_record_losses(self.model, piece)[0], batch)
 
     def iter_contributions(self, step: Step) -> Iterator[tuple[Tensor, int]]:
         """Leave part after part in the parameters' `grad_sample`; yields each part's summed loss and its tokens."""
@@ -54,7 +54,7 @@ class RecordGradients:
         total = torch.zeros((), device=batch.targets.device)
 
         def losses() -> Tensor:
-            each, summed = compute_losses(self.model, batch)
+            each, summed = compute_record_losses(self.model, batch)
             total.add_(summed)
             return each
 
@@ -70,7 +70,7 @@ class RecordGradients:
         return max(1, _MAX_BYTES // size)
 
 
-def compute_losses(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+def compute_record_losses(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Each record's mean loss over its tokens (zero if it predicts none), and the sum over all tokens."""
     rows = len(batch.targets)
     nats = compute_token_losses(model(**batch.inputs).logits, batch.targets).view(rows, -1)

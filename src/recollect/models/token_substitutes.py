@@ -35,7 +35,7 @@ class Substitutes:
         """For each text up to `count` others; fewer if it has fewer tokens. The same whatever the batches."""
         encoded = self.encode(texts)
         positions = [
-            _draw_positions(text, encoded_text, self.width, count)
+            _draw_substituted_positions(text, encoded_text, self.width, count)
             for text, encoded_text in zip(texts, encoded, strict=True)
         ]
         masked_at = [(i, position) for i, drawn in enumerate(positions) for position in drawn]
@@ -92,8 +92,8 @@ class Substitutes:
         return text[:start] + written + text[end:]
 
 
-def _draw_positions(text: str, encoded_text: EncodedText, width: int | None, count: int) -> list[int]:
-    """Up to so many different places of a text, drawn by what it says."""
+def _draw_substituted_positions(text: str, encoded_text: EncodedText, width: int | None, count: int) -> list[int]:
+    """Up to so many different places of a text whose tokens are substituted, drawn by what it says."""
     room = len(encoded_text) if width is None else min(width, len(encoded_text))
     drawn: list[int] = stream(0, labels.STREAM_NEIGHBOURS, text).permutation(room)[:count].tolist()
     return sorted(drawn)

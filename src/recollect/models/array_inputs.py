@@ -53,7 +53,7 @@ class Scaling:
 
 
 def _as_tuple(value: float | list[float]) -> tuple[float, ...]:
-    """One number or several, as a tuple."""
+    """One number of an array's scaling or several, as a tuple."""
     return tuple(float(number) for number in np.atleast_1d(value))
 
 
@@ -84,7 +84,7 @@ class ArrayReader:
         Raises:
             CorpusError: The record has no array, or one that the model cannot read.
         """
-        values = _get_floats(record)
+        values = _get_scaled_array(record)
         if values.ndim == 2:
             values = values[None]
         elif values.ndim == 3:
@@ -126,7 +126,7 @@ class ArrayReader:
         return np.ascontiguousarray((values - mean) / std)
 
 
-def _get_floats(record: Record) -> NDArray[np.float32]:
+def _get_scaled_array(record: Record) -> NDArray[np.float32]:
     """The array of a record on the scale from 0 to 1."""
     if record.array is None:
         raise CorpusError(

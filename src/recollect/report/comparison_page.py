@@ -37,12 +37,12 @@ def render_comparison_page(comparison: Comparison, names: tuple[str, str]) -> st
         comparison=comparison,
         names=names,
         rows=build_comparison_rows(comparison),
-        headline=build_headline(comparison),
+        headline=build_comparison_headline(comparison),
     )
 
 
-def build_headline(comparison: Comparison) -> str:
-    """How many findings differ, in one sentence."""
+def build_comparison_headline(comparison: Comparison) -> str:
+    """How many findings of a comparison differ, in one sentence."""
     tested = [each for each in comparison.differences if each.differs is not None]
     differing = [each for each in tested if each.differs]
     if not tested:
@@ -52,5 +52,5 @@ def build_headline(comparison: Comparison) -> str:
 
 
 def _describe_difference(each: Difference) -> str:
-    """A difference in a few words."""
+    """A difference on the comparison page in a few words."""
     return f"{each.name.replace('_', ' ')}: {format_number(each.before)} → {format_number(each.after)}"
