@@ -150,7 +150,7 @@ class TokenBudget:
                     raise
                 self._shrink(sizes[batch], error)
                 left = np.concatenate([batch, *waiting[::-1]])
-                waiting = [left[part] for part in plan_batches(sizes[left], self.tokens)][::-1]
+                waiting = [left[piece] for piece in plan_batches(sizes[left], self.tokens)][::-1]
             else:
                 yield batch, found
 

@@ -33,8 +33,8 @@ class PrefixState:
         """The encoded source for so many rows, as an argument of the model; nothing is copied."""
         if self.source is None:
             return {}
-        parts = {name: part.expand(rows, *part.shape[1:]) for name, part in self.source.items()}
-        return {"encoder_outputs": type(self.source)(**parts)}
+        pieces = {name: piece.expand(rows, *piece.shape[1:]) for name, piece in self.source.items()}
+        return {"encoder_outputs": type(self.source)(**pieces)}
 
 
 class StepDecoder(Protocol):
@@ -86,12 +86,12 @@ class StateDecoder:
     def decode(self, origin: PrefixState, past: Rows | None, token_ids: Tensor) -> tuple[Rows, Tensor]:
         """One step from the parent's state, or the whole path from the origin's."""
         if past is None and origin.past is not None:
-            past = tuple(part.expand(len(token_ids), *part.shape[1:]) for part in origin.past)
-        state = None if past is None else tuple(part[:, 0] for part in past)
+            past = tuple(piece.expand(len(token_ids), *piece.shape[1:]) for piece in origin.past)
+        state = None if past is None else tuple(piece[:, 0] for piece in past)
         name = "decoder_input_ids" if self._decodes else "input_ids"
         read: dict[str, Any] = {name: token_ids, "past_key_values": state, **origin.expand_source(len(token_ids))}
         output = self._network(**read, use_cache=True, logits_to_keep=1)
-        return tuple(part[:, None] for part in output.past_key_values), output.logits[:, -1]
+        return tuple(piece[:, None] for piece in output.past_key_values), output.logits[:, -1]
 
 
 class CacheDecoder:
@@ -109,7 +109,7 @@ class CacheDecoder:
 
     def estimate_bytes(self, origin: PrefixState, depth: int) -> int:
         """Logits of its path; the path's keys and values twice, without and with the new ones; and the source's."""
-        column = sum(part.shape[2] * part.shape[3] * part.itemsize for part in origin.past or ())
+        column = sum(piece.shape[2] * piece.shape[3] * piece.itemsize for piece in origin.past or ())
         source = origin.cross_attention[0].shape[1] if origin.cross_attention else 0
         return self._row * (depth + 1) + column * (2 * (origin.ids.shape[1] + depth + 1) + source)
 
@@ -134,13 +134,13 @@ class CacheDecoder:
         """One step after the keys and values of the path, or the whole path after those of the origin."""
         rows, steps = token_ids.shape
         assert origin.past is not None  # noqa: S101 - `read_prefix` put it there
-        before = [part.expand(rows, *part.shape[1:]) for part in origin.past]
+        before = [piece.expand(rows, *piece.shape[1:]) for piece in origin.past]
         if past is not None:
-            before = [torch.cat(parts, dim=1) for parts in zip(before, past, strict=True)]
+            before = [torch.cat(pieces, dim=1) for pieces in zip(before, past, strict=True)]
         cache: Any = _build_cache(before)
         if self._decodes:
             cache = EncoderDecoderCache(
-                cache, _build_cache([part.expand(rows, *part.shape[1:]) for part in origin.cross_attention])
+                cache, _build_cache([piece.expand(rows, *piece.shape[1:]) for piece in origin.cross_attention])
             )
         name = "decoder_input_ids" if self._decodes else "input_ids"
         read: dict[str, Any] = {name: token_ids, "past_key_values": cache, **origin.expand_source(rows)}
@@ -206,11 +206,11 @@ def _get_row_bytes(network: Any) -> int:
 
 def _split_cache(cache: Any, steps: slice) -> Rows:
     """Keys and values of some steps, layer after layer, each [rows, steps, heads, size]."""
-    layers = [part for layer in cache.layers for part in (layer.keys, layer.values)]
-    return tuple(part[:, :, steps].transpose(1, 2) for part in layers)
+    layers = [piece for layer in cache.layers for piece in (layer.keys, layer.values)]
+    return tuple(piece[:, :, steps].transpose(1, 2) for piece in layers)
 
 
 def _build_cache(columns: list[Tensor]) -> DynamicCache:
     """The cache that holds these keys and values."""
-    turned = [part.transpose(1, 2) for part in columns]
+    turned = [piece.transpose(1, 2) for piece in columns]
     return DynamicCache(zip(turned[::2], turned[1::2], strict=True))

@@ -131,9 +131,9 @@ class Frontier:
         return Frontier(self.nodes[np.asarray(rows, dtype=np.int64)])
 
     @staticmethod
-    def concatenate(parts: Sequence[Frontier]) -> Frontier:
+    def concatenate(pieces: Sequence[Frontier]) -> Frontier:
         """The nodes of several frontiers as one."""
-        return Frontier(np.concatenate([part.nodes for part in parts]))
+        return Frontier(np.concatenate([piece.nodes for piece in pieces]))
 
 
 class Stepper(Protocol):

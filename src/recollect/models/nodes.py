@@ -115,12 +115,12 @@ class StateCache:
         capacity = len(self._owner)
         nodes, rows = nodes[:capacity], tuple(row[:capacity] for row in rows)
         while len(nodes):
-            part = min(len(nodes), len(self._owner) - self._next)
-            span = slice(self._next, self._next + part)
+            piece = min(len(nodes), len(self._owner) - self._next)
+            span = slice(self._next, self._next + piece)
             for kept, row in zip(self._kept, rows, strict=True):
-                kept[span] = row[:part]
-            self._register(nodes[:part], span)
-            nodes, rows = nodes[part:], tuple(row[part:] for row in rows)
+                kept[span] = row[:piece]
+            self._register(nodes[:piece], span)
+            nodes, rows = nodes[piece:], tuple(row[piece:] for row in rows)
             self._next = span.stop % capacity
 
     def _register(self, nodes: Nodes, span: slice) -> None:

@@ -52,8 +52,8 @@ def quantise(ref: str, out: Path, *, bits: int = 8) -> Path:
     if not _is_quantised_already(out, origin):
         for file in folder.iterdir():
             if file.is_file() and file not in files and file.name not in {CARD, README}:
-                with write_atomically(out / file.name) as part:
-                    shutil.copyfile(file, part)
+                with write_atomically(out / file.name) as temporary:
+                    shutil.copyfile(file, temporary)
         counts = [_round_file(file, out / file.name, bits) for file in files]
         rounded, total = (sum(column) for column in zip(*counts, strict=True))
         _write_quantised_card(folder, out, {**origin, "weights_rounded": rounded, "weights": total})
@@ -78,8 +78,10 @@ def _round_file(source: Path, target: Path, bits: int) -> tuple[int, int]:
     with safe_open(source, framework="pt") as held:
         found = {name: held.get_tensor(name) for name in held.keys()}  # noqa: SIM118 - no mapping
         metadata = held.metadata()
-    with write_atomically(target) as part:
-        save_file({name: round_weights(value, bits=bits).contiguous() for name, value in found.items()}, part, metadata)
+    with write_atomically(target) as temporary:
+        save_file(
+            {name: round_weights(value, bits=bits).contiguous() for name, value in found.items()}, temporary, metadata
+        )
     matrices = sum(value.numel() for value in found.values() if value.dim() >= 2 and value.is_floating_point())
     return matrices, sum(value.numel() for value in found.values())
 

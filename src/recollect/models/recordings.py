@@ -123,10 +123,10 @@ def write_recording(
             raise StoreError(
                 f"The folder '{folder}' already holds an answer store.", do="Choose a new folder.", code="store_exists"
             )
-        for part in answers:
-            refuse_unsound(part, manifest.access, model=name)
-            for records in split_into_blocks(part.records, BLOCK_SIZE):
-                write_shard(folder, manifest.address, part.select(records), double=manifest.is_double)
+        for piece in answers:
+            refuse_unsound(piece, manifest.access, model=name)
+            for records in split_into_blocks(piece.records, BLOCK_SIZE):
+                write_shard(folder, manifest.address, piece.select(records), double=manifest.is_double)
         # last, so that a store that was refused halfway is none
         manifest.write(folder)
     return AnswerStore.open(folder)

@@ -114,15 +114,15 @@ class Seq2Seq:
             memory=memory,
         )
 
-    def _refuse_unreadable(self, record: Record, part: str, size: int) -> None:
+    def _refuse_unreadable(self, record: Record, piece: str, size: int) -> None:
         """Refuse what the model cannot read at once, or at all."""
         if not size:
             raise CorpusError(
-                f"The {part} of record {record.id!r} is empty.", do="Leave the record out.", code="empty_text"
+                f"The {piece} of record {record.id!r} is empty.", do="Leave the record out.", code="empty_text"
             )
         if self._longest is not None and size > self._longest:
             raise ModelError(
-                f"The {part} of record {record.id!r} has {size} tokens; "
+                f"The {piece} of record {record.id!r} has {size} tokens; "
                 f"the model {self.name!r} reads at most {self._longest}.",
                 do="Leave the record out or cut it: what a part of a pair shows is not what the pair shows.",
                 code="text_too_long",

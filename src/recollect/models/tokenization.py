@@ -39,11 +39,11 @@ class EncodedText:
         return replace(self, start=start, end=end)
 
     @classmethod
-    def concatenate(cls, parts: Sequence[EncodedText]) -> EncodedText:
+    def concatenate(cls, pieces: Sequence[EncodedText]) -> EncodedText:
         """Several texts as one, one after the other; places stay those in each text."""
         columns = (f.name for f in fields(cls))
         return cls(
-            **{name: np.concatenate([_EMPTY[name], *(getattr(part, name) for part in parts)]) for name in columns}
+            **{name: np.concatenate([_EMPTY[name], *(getattr(piece, name) for piece in pieces)]) for name in columns}
         )
 
 

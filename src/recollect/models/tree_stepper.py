@@ -196,14 +196,14 @@ class TreeStepper:
         for indices in self._split_nodes(
             nodes, np.arange(len(nodes)), by_origin_and_depth=not self._decoder.mixes_depths
         ):
-            part = nodes[indices]
+            piece = nodes[indices]
             ancestors = self._tree.get_paths(
-                self._tree.parent[part], self._decoder.count_ancestors(int(self._tree.depth[part[0]]))
+                self._tree.parent[piece], self._decoder.count_ancestors(int(self._tree.depth[piece[0]]))
             )
             known = self._memory.contains(ancestors).all(axis=1) & (ancestors.shape[1] > 0)
             if known.any():
                 past = self._memory.get(ancestors[known])
-                yield indices[known], self._decode(part[known], past, steps=1)
+                yield indices[known], self._decode(piece[known], past, steps=1)
             for alike in self._split_nodes(nodes, indices[~known], by_origin_and_depth=True):
                 for few in _split_nodes_by_size(alike, _MAX_TOKENS // self._count_steps(nodes[alike])):
                     yield few, self._decode(nodes[few], None, steps=self._count_steps(nodes[few]))

@@ -27,7 +27,7 @@ def load_from_code(name: CodeRef) -> Model:
 
 def build_not_a_model_error(candidate: object, *, origin: str = "") -> ModelError:
     """Why something is no model, and what would be one."""
-    missing = [part for part in _PROTOCOL if not hasattr(candidate, part)]
+    missing = [piece for piece in _PROTOCOL if not hasattr(candidate, piece)]
     return ModelError(
         f"The {type(candidate).__name__}{origin} is no model: it has no {', '.join(missing)}.",
         do="Give a model string, a Hugging Face model with its tokenizer, a pipeline, a PEFT model, or something of "

@@ -103,8 +103,8 @@ def _load_tokenizer(job: Job, folder: Path | None) -> Any:
     if folder is None:
         return build_tokenizer(job.recipe, iter_texts(job.corpus))
     if not (folder / _LIST).exists():
-        with fill_folder(folder) as parts:
-            build_tokenizer(job.recipe, iter_texts(job.corpus)).save_pretrained(parts)
+        with fill_folder(folder) as pieces:
+            build_tokenizer(job.recipe, iter_texts(job.corpus)).save_pretrained(pieces)
         write_folder_manifest(folder, _LIST, {})
     if find_faults(folder, read_folder_manifest(folder, _LIST)["files"], ignore=[_LIST]):
         raise StoreError(

@@ -28,8 +28,8 @@ def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[s
     """Put tensors and facts into one file that replaces the old one only when it is complete."""
     held = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     written = json.dumps(facts)
-    with write_atomically(path) as part:
-        save_file(held, part, metadata={"facts": written, _CHECKSUM: _compute_checkpoint_checksum(held, written)})
+    with write_atomically(path) as temporary:
+        save_file(held, temporary, metadata={"facts": written, _CHECKSUM: _compute_checkpoint_checksum(held, written)})
 
 
 def read_checkpoint(path: Path, device: torch.device) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -139,7 +139,7 @@ def build_recipe(settings: dict[str, Any], locate: Callable[[list[str]], str] = 
         return Recipe.model_validate(settings)
     except ValidationError as error:
         first = error.errors()[0]
-        path = [str(part) for part in first["loc"]]
+        path = [str(piece) for piece in first["loc"]]
         raise _build_recipe_error(first, path, locate(path)) from None
 
 
@@ -158,11 +158,11 @@ def _list_known_settings(path: list[str]) -> list[str]:
     """The settings of a section of a recipe, found by walking the schema; a union is entered by its kind."""
     schema = Recipe.model_json_schema()
     node = schema
-    for part in path:
-        node = node["properties"].get(part, node) if "properties" in node else node
+    for piece in path:
+        node = node["properties"].get(piece, node) if "properties" in node else node
         mapping = node.get("discriminator", {}).get("mapping")
         reference = node.get("$ref") or next((one["$ref"] for one in node.get("anyOf", []) if "$ref" in one), None)
         if mapping:
-            reference = mapping.get(path[path.index(part) + 1]) if path.index(part) + 1 < len(path) else None
+            reference = mapping.get(path[path.index(piece) + 1]) if path.index(piece) + 1 < len(path) else None
         node = schema["$defs"][reference.rsplit("/", 1)[1]] if reference else node
     return [name for name in node.get("properties", {}) if not (node is schema and name == "name")]

@@ -41,12 +41,12 @@ class Batch:
         inputs = {name: value.to(device, non_blocking=True) for name, value in self.inputs.items()}
         return Batch(inputs=inputs, targets=self.targets.to(device, non_blocking=True), token_count=self.token_count)
 
-    def split(self, parts: int) -> Iterator[Batch]:
+    def split(self, pieces: int) -> Iterator[Batch]:
         """The same rows in at most so many smaller batches."""
-        if parts == 1:
+        if pieces == 1:
             yield self
             return
-        rows = -(-len(self.targets) // parts)
+        rows = -(-len(self.targets) // pieces)
         for begin in range(0, len(self.targets), rows):
             cut = slice(begin, begin + rows)
             inputs = {name: value[cut] for name, value in self.inputs.items()}

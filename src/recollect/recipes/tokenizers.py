@@ -133,8 +133,8 @@ def _add_forced_tokens(tokenizer: Tokenizer, force: Sequence[str]) -> Tokenizer:
     """The same BPE with the forced strings as tokens: a word that is a token is not taken apart."""
     model = json.loads(tokenizer.to_str())["model"]
     vocabulary: dict[str, int] = model["vocab"]
-    parts = [part for string in force for part, _ in tokenizer.pre_tokenizer.pre_tokenize_str(string)]
-    tokens = [*sorted(vocabulary, key=vocabulary.__getitem__), *parts]
+    pieces = [piece for string in force for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(string)]
+    tokens = [*sorted(vocabulary, key=vocabulary.__getitem__), *pieces]
     merges = [tuple(merge) for merge in model["merges"]]
     tokenizer.model = models.BPE(vocab=_number_tokens(tokens), merges=merges, ignore_merges=True)
     tokenizer.decoder = decoders.ByteLevel()

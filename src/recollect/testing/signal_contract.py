@@ -107,7 +107,7 @@ def _check_access(signal: Signal, world: World, scores: Scores) -> None:
         f"{signal.name}: the access that it needs is enough for the same scores",
     )
     for role, needed in signal.needs.items():
-        promise(bool(evidence.models_of_role(role)), f"{signal.name}: {role!r} is a part that models play")
+        promise(bool(evidence.models_of_role(role)), f"{signal.name}: {role!r} is a role that models play")
         for less in iter_weaker(needed):
             _expect_refusal(signal, world.limit_access(evidence, {role: less}), f"{role} shows only {less}")
 

@@ -152,12 +152,12 @@ def fit_blind(covariates: Covariates, units: Sequence[Unit], labelled: Floats) -
 
 def _combine_kernels(covariates: Covariates) -> Floats:
     """What a blind classifier sees: all that is in the content, and lengths."""
-    parts = [kernel for name, kernel in covariates.kernels.items() if name in _SEEN]
+    pieces = [kernel for name, kernel in covariates.kernels.items() if name in _SEEN]
     for name in ("length", "unknown_words"):
         if name in covariates.scalars:
             values = standardise(covariates.scalars[name], covariates.scalars[name])
-            parts.append(np.outer(values, values))
-    return np.asarray(np.mean(parts, axis=0))
+            pieces.append(np.outer(values, values))
+    return np.asarray(np.mean(pieces, axis=0))
 
 
 def _assign_blind_folds(units: Sequence[Unit]) -> NDArray[np.int64]:

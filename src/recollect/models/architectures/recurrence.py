@@ -66,12 +66,12 @@ def _run_one_step(network: nn.RNNBase, hidden: Tensor, state: State) -> tuple[Te
     for layer in range(network.num_layers):
         weights = [getattr(network, f"{name}_l{layer}") for name in names]
         if network.mode == "LSTM":
-            after = torch.lstm_cell(hidden, [part[:, layer] for part in state], *weights)
+            after = torch.lstm_cell(hidden, [piece[:, layer] for piece in state], *weights)
         else:
             after = (torch.gru_cell(hidden, state[0][:, layer], *weights),)  # type: ignore[assignment]
         hidden = after[0]
         afters.append(after)
-    return hidden[:, None], tuple(torch.stack(parts, dim=1) for parts in zip(*afters, strict=True))
+    return hidden[:, None], tuple(torch.stack(pieces, dim=1) for pieces in zip(*afters, strict=True))
 
 
 def _roll_steps(values: Tensor, steps: Tensor) -> Tensor:
@@ -84,11 +84,11 @@ def _to_torch_state(state: State | None) -> Tensor | State | None:
     """A state as torch wants it: layers first, and bare where there is one tensor."""
     if state is None:
         return None
-    turned = tuple(part.transpose(0, 1).contiguous() for part in state)
+    turned = tuple(piece.transpose(0, 1).contiguous() for piece in state)
     return turned if len(turned) > 1 else turned[0]
 
 
 def _from_torch_state(state: Tensor | State) -> State:
     """Torch's state as ours."""
-    parts = state if isinstance(state, tuple) else (state,)
-    return tuple(part.transpose(0, 1) for part in parts)
+    pieces = state if isinstance(state, tuple) else (state,)
+    return tuple(piece.transpose(0, 1) for piece in pieces)

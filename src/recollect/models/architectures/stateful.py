@@ -46,7 +46,7 @@ class Stateful(PlainModel, GenerationMixin):
     @staticmethod
     def _reorder_cache(past_key_values: State, beam_idx: Tensor) -> State:
         """The states of the beams that continue."""
-        return tuple(part.index_select(0, beam_idx.to(part.device)) for part in past_key_values)
+        return tuple(piece.index_select(0, beam_idx.to(piece.device)) for piece in past_key_values)
 
 
 @dataclass

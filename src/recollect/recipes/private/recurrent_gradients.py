@@ -83,19 +83,19 @@ def _run_recurrent_layers(
         inputs = torch.cat(outputs, dim=2)
         if layer.dropout and depth + 1 < layer.num_layers:
             inputs = functional.dropout(inputs, layer.dropout, training=layer.training)
-    final_states = tuple(torch.stack(part) for part in zip(*last, strict=True))
+    final_states = tuple(torch.stack(piece) for piece in zip(*last, strict=True))
     return inputs, final_states if layer.mode == "LSTM" else final_states[0]
 
 
 def _get_initial_states(layer: nn.RNNBase, inputs: Tensor, state: Any) -> list[States]:
     """The state before the first step, for every layer and direction."""
-    parts = 2 if layer.mode == "LSTM" else 1
+    pieces = 2 if layer.mode == "LSTM" else 1
     count = layer.num_layers * (2 if layer.bidirectional else 1)
     if state is None:
         zeros = inputs.new_zeros(len(inputs), layer.hidden_size)
-        return [(zeros,) * parts] * count
+        return [(zeros,) * pieces] * count
     given = state if isinstance(state, tuple) else (state,)
-    return [tuple(part[i] for part in given) for i in range(count)]
+    return [tuple(piece[i] for piece in given) for i in range(count)]
 
 
 @dataclass(frozen=True)
