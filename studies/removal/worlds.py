@@ -14,7 +14,11 @@ from recollect.audits.removal.audit import RemovalAudit
 from recollect.audits.removal.calibrated import SetEvidence, compute_set_p_values
 from recollect.audits.removal.confidence_scores import MEMBERS, CalibrationScores, UnitScores, _average_counted_scores
 from recollect.audits.removal.decisions import decide_set
-from recollect.audits.removal.member_likelihood import MemberLikelihood, compute_probabilities, fit_likelihood
+from recollect.audits.removal.member_likelihood import (
+    MemberLikelihood,
+    compute_member_probabilities,
+    fit_member_likelihood,
+)
 from recollect.audits.removal.mixture import build_mixture
 from recollect.audits.removal.neighbours import Neighbours
 from recollect.errors import NotEnoughData
@@ -128,8 +132,8 @@ class Training:
             calibration=calibration,
             dropped={},
         )
-        _, theirs, trained = compute_probabilities(scores, saturates=self.images)
-        likelihood = fit_likelihood(calibration, saturates=self.images)
+        _, theirs, trained = compute_member_probabilities(scores, saturates=self.images)
+        likelihood = fit_member_likelihood(calibration, saturates=self.images)
         return Known(scores=scores, likelihood=likelihood, controls=theirs, members=trained)
 
     def _build_neighbours(self, drawn: Drawn) -> Neighbours:

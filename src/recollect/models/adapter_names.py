@@ -21,9 +21,9 @@ def get_natural_reference(text: str) -> str | None:
     """
     if text.startswith(("recorded:", "python:", "http:", "https:")):
         return None
-    parts = split_adapter(text)
-    if parts is not None:
-        return parts[0]
+    pieces = split_adapter(text)
+    if pieces is not None:
+        return pieces[0]
     folder = Path(text).expanduser()
     return find_base(folder) if not text.startswith(HUB) and is_adapter(folder) else None
 

@@ -134,8 +134,8 @@ def parse_model(text: str) -> ModelName:
         return _parse_code(text, rest)
     if scheme in {"http", "https"}:
         return _parse_endpoint(text)
-    if (parts := split_adapter(text)) is not None:
-        return AdapterRef(_parse_folder_or_hub(parts[0]), _parse_folder_or_hub(parts[1]))
+    if (pieces := split_adapter(text)) is not None:
+        return AdapterRef(_parse_folder_or_hub(pieces[0]), _parse_folder_or_hub(pieces[1]))
     if text.lower().endswith(".gguf") and _probe_path(text) == "file":
         return GgufRef(text)
     return _parse_folder_or_hub(text)
@@ -162,7 +162,9 @@ def split_adapter(text: str) -> tuple[str, str] | None:
     if "+" not in text or _probe_path(text) is not None:
         return None
     pairs = [(text[:index], text[index + 1 :]) for index, letter in enumerate(text) if letter == "+"]
-    found = [pair for pair in pairs if _names_folder_or_hub(pair[1])] or [pair for pair in pairs if _names_folder_or_hub(pair[0])][-1:]
+    found = [pair for pair in pairs if _names_folder_or_hub(pair[1])] or [
+        pair for pair in pairs if _names_folder_or_hub(pair[0])
+    ][-1:]
     return found[0] if found else None
 
 

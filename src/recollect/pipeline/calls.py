@@ -18,7 +18,7 @@ from recollect.documents import parse_overrides
 from recollect.errors import PlanError
 from recollect.pipeline.completion import add_card_claim, add_natural_reference, add_natural_start
 from recollect.pipeline.limits import Limit
-from recollect.pipeline.objects import Objects, find_origin, reference
+from recollect.pipeline.objects import Objects, build_object_reference, find_origin
 from recollect.pipeline.plan import Plan, make_audit
 from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef, RecipeRef
 from recollect.recipes.recipe import Recipe
@@ -198,7 +198,7 @@ def _build_call_members(chosen: Mapping[str, Any]) -> MembersRef | Members | Pat
                 code="needless_non_members",
             )
         return stated_members
-    listed = reference(MembersRef, {name: _normalise_ids(name, value) for name, value in chosen.items()})
+    listed = build_object_reference(MembersRef, {name: _normalise_ids(name, value) for name, value in chosen.items()})
     if listed.members is None and listed.non_members is None:
         return None
     return listed if listed.cohorts is None else listed.cohorts
@@ -261,7 +261,7 @@ def _build_call_about(value: Any) -> About | None:
         return value
     if not isinstance(value, Mapping):
         raise _build_wrong_type_error("about", value, "a mapping such as {'system': 'shop-bot'}")
-    return reference(About, value)
+    return build_object_reference(About, value)
 
 
 def _build_wrong_type_error(name: str, value: Any, wanted: str) -> PlanError:

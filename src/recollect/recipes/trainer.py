@@ -112,10 +112,10 @@ class _FinishedTraining:
 
     def write(self, out: Path, cohort: tuple[Cohorts, str] | None, threads: int) -> None:
         """Put model, tokenizer and card into the folder; the card last, because it says that all is there."""
-        with _silence_progress_bars(), fill_folder(out) as parts:
-            save_network(self.network.eval(), parts)
+        with _silence_progress_bars(), fill_folder(out) as pieces:
+            save_network(self.network.eval(), pieces)
             if self.preparer.tokenizer is not None:
-                self.preparer.tokenizer.save_pretrained(parts)
+                self.preparer.tokenizer.save_pretrained(pieces)
         job = self.job
         Card(
             recipe=job.recipe,

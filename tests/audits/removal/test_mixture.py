@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recollect.audits.removal.mixture import Mean, Mixture, compare_means
+from recollect.audits.removal.mixture import Mean, Mixture, compare_mixture_means
 from recollect.errors import NotEnoughData
 from recollect.stats.significance import binomial_p
 
@@ -23,7 +23,7 @@ def draw(rng, *, share, audited=40, controls=80, models=8):
     trained = rng.beta(*MEMBERS, (models, controls // 2))
     one, other = Mean.of(ours), Mean.of(theirs)
     members = Mean.of(trained.ravel()[:controls], models=tuple(trained.mean(axis=1)))
-    return Mixture(audited=one, unseen=other, members=members, p_above=compare_means(one, other))
+    return Mixture(audited=one, unseen=other, members=members, p_above=compare_mixture_means(one, other))
 
 
 def simulate(share, worlds=200, **sizes):

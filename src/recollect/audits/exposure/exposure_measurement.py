@@ -203,7 +203,7 @@ class Measurer:
 
 
 def _fit_skew_normal_curve(draws: NDArray[np.float64], rng: np.random.Generator, method: Method) -> SkewNormal | None:
-    """The paper's skew-normal curve of draws, which exposure is extrapolated by; None where they are too few."""
+    """The paper's skew-normal curve of draws, from which exposure is measured; None where they are too few."""
     known = draws[np.isfinite(draws)]
     if len(known) < 100 or float(np.ptp(known)) < 1e-9:
         return None

@@ -79,7 +79,7 @@ def compute_log_perplexities(evidence: Evidence, secrets: Sequence[Secret]) -> L
 def _iterate_scored_secrets(
     evidence: Evidence, kinds: Mapping[str, SecretKind], examples: Sequence[Secret]
 ) -> Iterator[tuple[SecretKind, Record, Answers, bool]]:
-    """Every secret and every draw: its kind, itself, the target's answers that contain it, whether it was drawn."""
+    """Every secret and draw whose log-perplexity is computed: kind, itself, the answers about it, whether drawn."""
     for records, (answers,) in evidence.iter_blocks(SECRETS, [TARGET]):
         yield from ((kinds[record.id], record, answers, False) for record in records)
     for records, (answers,) in evidence.iter_blocks(DRAWS, [TARGET]):

@@ -255,7 +255,7 @@ def _compute_tied_share(ours: Floats, theirs: Floats) -> float:
 
 
 def _permute_within_strata(strata: list[tuple[Floats, Floats]]) -> float:
-    """The p-value of the same statistic by permuting users and controls within their strata."""
+    """The p-value of comparing users with controls of their own stratum, by permuting both within their strata."""
     rng = stream(0, *labels.STREAM_LEAKAGE_PERMUTATION)
     observed, sums = 0.0, np.zeros(PERMUTATIONS)
     for ours, theirs in strata:
@@ -278,7 +278,7 @@ def _compute_prediction_error(folds: Floats) -> float:
 
 
 def _predict_one_more_fold(folds: Floats, *, users: int, confidence: float = 0.95) -> Estimate:
-    """The mean of the folds, with an interval for one more model beside so many."""
+    """The mean of the folds that users are compared with, with an interval for one more model beside so many."""
     half = float(stats.t.ppf((1 + confidence) / 2, len(folds) - 1)) * _compute_prediction_error(folds)
     middle = float(folds.mean())
     return Estimate(
@@ -307,7 +307,7 @@ def match_users(
     read: tuple[PredictedRuns, PredictedRuns | None],
     rule: RunRule,
 ) -> MatchedUsers:
-    """Users beside the null distribution, with the runs that one user alone wrote, from equal amounts of text.
+    """Compare users with the null distribution: with the runs that one user alone wrote, from equal amounts of text.
 
     Only controls are matched. The same people, or people drawn at random from them, scored by other models are equal by
     design: nobody is cut.

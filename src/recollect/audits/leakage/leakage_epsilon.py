@@ -82,7 +82,7 @@ def find_leaks(
 
 
 def _build_leak(record: Record, row: Row, text: str, predicted: int) -> Leak:
-    """The leak, with both surprises that its epsilon is made of, from a row of a predicted run."""
+    """A leak, with the two surprises that make its epsilon, from a row of a predicted run."""
     _, run, _, start, _, words, nats, reference = row
     return Leak(
         run=run,

@@ -16,7 +16,7 @@ _OTHERS = "users whom the model was not trained on"
 def build_verdict(
     leaks: Mapping[int, Leak], decisions: Decisions, conclusion: Conclusion, matched: MatchedUsers
 ) -> str:
-    """One or two sentences: how much more leaks than from held-out users, how certain that is, and what leaks.
+    """The verdict on leakage: how much more leaks than from held-out users, how certain that is, and what leaks.
 
     Args:
         leaks: The sequences of one user that the model predicts.

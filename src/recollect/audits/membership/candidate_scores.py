@@ -133,5 +133,5 @@ def _rename_owners(scores: Scores, corpus: Corpus) -> Scores:
 
 
 def _select_strangers(scores: Scores, users: set[str]) -> Scores:
-    """The controls that share no user with a candidate."""
+    """The scores of controls that share no user with a candidate."""
     return scores.select([r for r, user in zip(scores.records, scores.users, strict=True) if user not in users])

@@ -269,7 +269,7 @@ def _average_kept_pieces(amounts: Amounts, kept: Ints, scores: Scores) -> Floats
 def try_group_test(
     comparer: Comparer, above: Side, below: Side, within: Sequence[tuple[Floats, Floats]] = ()
 ) -> GroupTest | NotEnoughData:
-    """The test of two groups compared, or why there are too few."""
+    """The comparison of two groups by a test, or why there are too few."""
     try:
         return comparer.test_groups(above, below, within=within)
     except NotEnoughData as refusal:

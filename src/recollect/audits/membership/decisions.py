@@ -54,7 +54,7 @@ class Decisions:
 def decide(
     p: Floats, users: Sequence[str], *, controls: int, rates: Sequence[float], correction: Correction
 ) -> Decisions:
-    """The decisions about all candidates.
+    """The decisions about all candidates of a membership audit.
 
     Args:
         p: The p-value of each candidate against controls of the same amount.
@@ -82,7 +82,7 @@ def decide(
 
 
 def choose_correction(users: Sequence[str], correction: Correction) -> ChosenCorrection:
-    """`auto` takes Holm's correction where a user has several candidates, and Benjamini–Hochberg's otherwise.
+    """The correction of decisions: Holm's where a user has several candidates, and Benjamini–Hochberg's otherwise.
 
     P-values of one user's candidates depend on each other in ways that Benjamini–Hochberg does not allow for.
     """
@@ -94,7 +94,7 @@ def choose_correction(users: Sequence[str], correction: Correction) -> ChosenCor
 def combine_with_group(
     candidates: Scores, controls: Scores, decisions: Decisions, group_p: float | None, *, rng: np.random.Generator
 ) -> float:
-    """The p-value of "no candidate is a member", from the best single candidate and from all as a group.
+    """The p-value that decides "no candidate is a member", from the best single candidate and from all as a group.
 
     The smaller of the two p-values is compared with its null distribution: candidates' and controls' users dealt out
     anew (Westfall & Young 1993, min-p). So their dependence is paid for, and no more: taking twice the smaller would

@@ -31,7 +31,7 @@ def build_shadow_cohorts(evidence: Evidence, shadows: int) -> tuple[Corpus, Coho
 
 
 def build_reference_cohorts(evidence: Evidence) -> tuple[dict[str, Corpus], Cohorts]:
-    """The two halves of the controls by their roles, and that all of one trains the reference."""
+    """The two halves of the controls by their roles, and that all of one trains the reference beside shadow models."""
     controls = evidence.corpora[CONTROLS]
     unit = _choose_trained_unit(controls)
     shares = {REFERENCE_HALF: 0.5, POPULATION: 0.5}

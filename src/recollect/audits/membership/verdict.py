@@ -39,7 +39,7 @@ class Case:
 
 
 def build_verdict(case: Case) -> str:
-    """One sentence for a reader who knows neither statistics nor machine learning."""
+    """The verdict on membership for a reader who knows neither statistics nor machine learning."""
     if case.outcome == "inconclusive":
         return f"This cannot be determined from this data: {_explain_inconclusive(case)}"
     if case.auc is not None:

@@ -12,7 +12,8 @@ from recollect.audits.common.ground_truth import find_members
 from recollect.audits.common.matching import match_units
 from recollect.audits.common.result_builder import build_refusal
 from recollect.audits.provenance.calibrated import CalibratedScorer
-from recollect.audits.provenance.decisions import Scorer, TestRule, decide
+from recollect.audits.provenance.comparison import Scorer, TestRule
+from recollect.audits.provenance.decisions import decide
 from recollect.audits.provenance.histogram import Features, Histogram
 from recollect.audits.provenance.queries import (
     CALIBRATION,

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from recollect.audits.common.outcomes import NOT_COMPARABLE
 from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.common.roc_table import build_roc_table
-from recollect.audits.provenance.decisions import Decisions, TestRule
+from recollect.audits.provenance.comparison import TestRule
+from recollect.audits.provenance.decisions import Decisions
 from recollect.audits.provenance.safeguards import Safeguards, add_safeguards
 from recollect.audits.provenance.verdict import build_verdict
 from recollect.audits.provenance.word_alignment import WordRanks

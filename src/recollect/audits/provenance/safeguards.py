@@ -14,14 +14,8 @@ from recollect.audits.common.outcomes import NO_POWER, Conclusion, conclude
 from recollect.audits.common.placebo import PlaceboRun, run_placebo
 from recollect.audits.common.power import minimum_detectable_auc
 from recollect.audits.common.result_builder import ResultBuilder
-from recollect.audits.provenance.decisions import (
-    Decisions,
-    Scorer,
-    TestRule,
-    correct_for_people,
-    decide_outcome,
-    score_people,
-)
+from recollect.audits.provenance.comparison import Scorer, TestRule, compare_people
+from recollect.audits.provenance.decisions import Decisions, correct_for_people, decide_outcome
 from recollect.audits.provenance.queries import find_owner
 from recollect.audits.provenance.text_amounts import TextAmounts
 from recollect.corpora.corpus import Corpus
@@ -96,7 +90,7 @@ def play_placebo(scorer: Scorer, amounts: TextAmounts, matching: Matching, rule:
             base[owner] = 0
             for piece in unit.pieces:
                 base[amounts.find(piece.record)] = piece.tokens
-        found = score_people(scorer, amounts, played, rule, base)
+        found = compare_people(scorer, amounts, played, rule, base)
         people = amounts.find_units(played)[0]
         return bool((np.nan_to_num(correct_for_people(found, people), nan=1.0) <= rule.alpha).any())
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, NOT_COMPARABLE, PLACEBO_FAILED, Conclusion
-from recollect.audits.provenance.decisions import Decisions, TestRule
+from recollect.audits.provenance.comparison import TestRule
+from recollect.audits.provenance.decisions import Decisions
 from recollect.audits.provenance.safeguards import Safeguards
 from recollect.stats.requirements import required_controls
 

@@ -100,7 +100,7 @@ def align_words(
     counts: Mapping[str, int] = NOTHING,
     text_of: Callable[[Record], int] | None = None,
 ) -> WordRanks:
-    """The words of a corpus of queries, with their ranks in these models.
+    """The aligned words of a corpus of queries, with their ranks in these models.
 
     Args:
         evidence: Holds the answers of these models about this corpus.

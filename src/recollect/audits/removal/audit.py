@@ -10,7 +10,6 @@ import numpy as np
 from recollect.audits.audit import Needs
 from recollect.audits.common.result_builder import build_refusal
 from recollect.audits.removal.calibrated import compare_set, compare_users
-from recollect.audits.removal.confidence_scores import refuse_overlap
 from recollect.audits.removal.ema import Scope, Test, collect_votes, compute_ema_rho
 from recollect.audits.removal.ks import CALIBRATION_MODEL, QUERY_MODEL, measure_ks_ratio
 from recollect.audits.removal.result import (
@@ -27,7 +26,7 @@ from recollect.checks import check_at_least, check_between, check_one_of
 from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.partitions import build_cohorts, draw_halves, list_units
-from recollect.errors import NotEnoughData, PlanError
+from recollect.errors import CorpusError, NotEnoughData, PlanError
 from recollect.models.access import Access
 from recollect.results.presentation import Presentation
 from recollect.results.result import Result
@@ -196,3 +195,24 @@ class RemovalAudit:
 def _train_on_all(corpus: Corpus, name: str, seed: int) -> Cohorts:
     """The cohorts of a removal audit in which all of a corpus trains one model."""
     return build_cohorts(corpus, {name: list_units(corpus, "record")}, unit="record", seed=seed)
+
+
+def refuse_overlap(evidence: Evidence) -> None:
+    """Refuse a removal audit of an empty query set, or with controls that share a person with it.
+
+    Raises:
+        CorpusError: They do.
+    """
+    audited, controls = evidence.corpora[AUDITED], evidence.corpora[CONTROLS]
+    owners = {r.user for r in audited if r.user is not None}
+    if not len(audited):
+        raise CorpusError(
+            "The query set is empty.", do="Give the records whose removal is in question.", code="empty_query_set"
+        )
+    shared = sorted(owners.intersection(r.user for r in controls if r.user is not None))
+    if shared:
+        raise CorpusError(
+            f"{len(shared):,} users are both in the calibration set and in the query set, such as {shared[0]!r}.",
+            do="Controls must be people who are not in the training set: leave these out.",
+            code="users_in_both_sets",
+        )

@@ -17,8 +17,8 @@ import numpy as np
 from recollect import labels
 from recollect.audits.common.guard import Comparability, explains_scores
 from recollect.audits.removal.confidence_scores import UnitScores, choose_scored_unit, score_confidence
-from recollect.audits.removal.member_likelihood import compute_probabilities
-from recollect.audits.removal.mixture import Mean, Mixture, build_mixture, build_unlike_mixture, compare_means
+from recollect.audits.removal.member_likelihood import compute_member_probabilities
+from recollect.audits.removal.mixture import Mean, Mixture, build_mixture, build_unlike_mixture, compare_mixture_means
 from recollect.audits.removal.neighbours import Neighbours, choose_neighbours
 from recollect.audits.removal.safeguards import check_sides, play_placebo
 from recollect.corpora.cohorts import Unit
@@ -114,7 +114,7 @@ def compare_set(audit: RemovalAudit, evidence: Evidence) -> SetEvidence:
         )
     scores = score_confidence(evidence, unit=unit)
     saturates = evidence.models[TARGET].kind == "classifier"
-    sides = audited, controls, members = compute_probabilities(scores, saturates=saturates)
+    sides = audited, controls, members = compute_member_probabilities(scores, saturates=saturates)
     neighbours = choose_neighbours(audit, evidence, scores, unit)
     comparability = check_sides(evidence, scores, unit, sampled=neighbours is not None)
     above, below = compute_set_p_values(audited, controls, neighbours, seed=evidence.seed)
@@ -145,7 +145,7 @@ def compare_set(audit: RemovalAudit, evidence: Evidence) -> SetEvidence:
 def compute_set_p_values(
     audited: Scores, controls: Scores, neighbours: Neighbours | None, *, seed: int
 ) -> tuple[float, float]:
-    """The p-values of "the set scores higher than the controls" and of "lower".
+    """The p-values of the method `calibrated`: of "the set scores higher than the controls" and of "lower".
 
     Where all controls represent the set alike, a permutation test of the means; with neighbours, a t-test of the mean
     of the audited against the mean of their nearest controls. Where distances show that the controls are of another
@@ -171,8 +171,8 @@ def compute_set_p_values(
         Mean.of(controls.values, weights) for weights in (neighbours.nearest_weights, neighbours.corrected_weights)
     )
     # nearest controls are easier: uncorrected, nothing is accused for that; corrected, nothing is cleared for it
-    below = 1.0 if neighbours.shifted else compare_means(corrected, ours)
-    return compare_means(ours, nearest), below
+    below = 1.0 if neighbours.shifted else compare_mixture_means(corrected, ours)
+    return compare_mixture_means(ours, nearest), below
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

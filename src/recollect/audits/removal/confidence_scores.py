@@ -89,27 +89,6 @@ def choose_scored_unit(evidence: Evidence) -> Unit:
     return "user" if named and len({record.owner for record in records}) < len(records) else "record"
 
 
-def refuse_overlap(evidence: Evidence) -> None:
-    """Refuse to score an empty query set, and controls that share a person with it.
-
-    Raises:
-        CorpusError: They do.
-    """
-    audited, controls = evidence.corpora[AUDITED], evidence.corpora[CONTROLS]
-    owners = {r.user for r in audited if r.user is not None}
-    if not len(audited):
-        raise CorpusError(
-            "The query set is empty.", do="Give the records whose removal is in question.", code="empty_query_set"
-        )
-    shared = sorted(owners.intersection(r.user for r in controls if r.user is not None))
-    if shared:
-        raise CorpusError(
-            f"{len(shared):,} users are both in the calibration set and in the query set, such as {shared[0]!r}.",
-            do="Controls must be people who are not in the training set: leave these out.",
-            code="users_in_both_sets",
-        )
-
-
 def score_confidence(evidence: Evidence, *, unit: Unit) -> UnitScores:
     """The confidence scores of all that are compared; near-duplicates between sides, or between users, are left out.
 
@@ -132,7 +111,7 @@ def score_confidence(evidence: Evidence, *, unit: Unit) -> UnitScores:
         names = set.intersection(*(set(scores.records) for (_, where), scores in found.items() if where == role))
         require_count(len(names), 1, of=f"{role} units", purpose="The comparison", code=f"no_{role}_left")
         found |= {key: scores.select(sorted(names)) for key, scores in found.items() if key[1] == role}
-    trained = _flag_members(evidence, shadows, found[TARGET, CONTROLS], unit)
+    trained = _flag_scored_members(evidence, shadows, found[TARGET, CONTROLS], unit)
     if shadows and not references:
         # the difficulty of a control that trained every model is unknown
         known = ~np.all(list(trained.values()), axis=0)
@@ -155,7 +134,7 @@ def score_confidence(evidence: Evidence, *, unit: Unit) -> UnitScores:
             **difficulty,
             MEMBERS: np.concatenate([np.empty(0), *(difficulty[CONTROLS][flags] for _, flags in inside)]),
         },
-        calibration=_collect_calibration(found, trained, difficulty[CONTROLS] if references else None),
+        calibration=_collect_calibration_scores(found, trained, difficulty[CONTROLS] if references else None),
         dropped={
             **{reason: count for reason, count in repeated.counts.items() if count},
             **_count_unscored(evidence, unit, found, left_out),
@@ -164,7 +143,7 @@ def score_confidence(evidence: Evidence, *, unit: Unit) -> UnitScores:
 
 
 def list_trained_digests(corpus: Corpus, cohorts: Cohorts | None, model: str) -> frozenset[str]:
-    """The digests of the records that trained a calibration model.
+    """The digests of the records that trained a calibration model whose confidence is scored.
 
     Raises:
         CorpusError: It is not known.
@@ -198,7 +177,9 @@ def _score_model(evidence: Evidence, model: str, corpus: str, unit: Unit, left_o
     return found.average_by_user() if unit == "user" else Scores(found.records, found.records, found.values)
 
 
-def _flag_members(evidence: Evidence, shadows: Collection[str], controls: Scores, unit: Unit) -> dict[str, Flags]:
+def _flag_scored_members(
+    evidence: Evidence, shadows: Collection[str], controls: Scores, unit: Unit
+) -> dict[str, Flags]:
     """Which controls trained each calibration model; the same content elsewhere in the set counts too."""
     corpus, cohorts = evidence.corpora[CONTROLS], evidence.cohorts.get(CONTROLS)
     found: dict[str, Flags] = {}
@@ -228,10 +209,10 @@ def _measure_difficulty(
     return _average_counted_scores(table, counted)
 
 
-def _collect_calibration(
+def _collect_calibration_scores(
     found: Mapping[tuple[str, str], Scores], trained: Mapping[str, Flags], references: Floats | None
 ) -> CalibrationScores | None:
-    """Every control under every calibration model, beside its difficulty for other models.
+    """The confidence of every calibration model in every control, beside its difficulty for other models.
 
     The difficulty leaves out the model and the other one of its pair, so that members and non-members are compared with
     equally many.

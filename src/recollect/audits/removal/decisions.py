@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, NO_POWER, NOT_COMPARABLE, PLACEBO_FAILED
 from recollect.audits.removal.calibrated import SetEvidence, UserEvidence
-from recollect.audits.removal.mixture import Mixture
 from recollect.results.result import Outcome
 from recollect.stats.significance import holm
 
@@ -68,11 +67,6 @@ def find_inconclusive_code(evidence: SetEvidence) -> str:
         (evidence.mixture is None, "no_calibration_models"),
     )
     return next((code for applies, code in reasons if applies), NO_POWER)
-
-
-def fits_no_share(mixture: Mixture, confidence: float) -> bool:
-    """Whether a share still in can be estimated, and none explains the scores."""
-    return mixture.identifiable and not mixture.list_compatible_shares(confidence)
 
 
 def decide_users(evidence: UserEvidence) -> NDArray[np.str_]:

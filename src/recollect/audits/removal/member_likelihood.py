@@ -56,8 +56,8 @@ class MemberLikelihood:
         return np.asarray(found / expit(self.intercept + self.confidence * self.highest + self.difficulty * others))
 
 
-def fit_likelihood(known: CalibrationScores, *, saturates: bool) -> MemberLikelihood:
-    """The regression of membership on confidence and difficulty.
+def fit_member_likelihood(known: CalibrationScores, *, saturates: bool) -> MemberLikelihood:
+    """The likelihood of membership: a regression on confidence and difficulty.
 
     Args:
         known: Scores of calibration models, and which of them are of members.
@@ -78,7 +78,7 @@ def fit_likelihood(known: CalibrationScores, *, saturates: bool) -> MemberLikeli
     )
 
 
-def compute_probabilities(scores: UnitScores, *, saturates: bool) -> tuple[Scores, Scores, Scores]:
+def compute_member_probabilities(scores: UnitScores, *, saturates: bool) -> tuple[Scores, Scores, Scores]:
     """The member probabilities of the audited, the controls and the members of calibration models.
 
     Without calibration models, by how much the target is more confident than the references.
@@ -90,7 +90,7 @@ def compute_probabilities(scores: UnitScores, *, saturates: bool) -> tuple[Score
     if scores.calibration is None:
         return scores.subtract_difficulty()
     sides = ((AUDITED, scores.audited), (CONTROLS, scores.controls), (MEMBERS, scores.members))
-    likelihood = fit_likelihood(scores.calibration, saturates=saturates)
+    likelihood = fit_member_likelihood(scores.calibration, saturates=saturates)
     one, other, inside = (
         side.with_values(likelihood.compute_probability(side.values, scores.difficulty[name])) for name, side in sides
     )

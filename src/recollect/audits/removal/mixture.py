@@ -240,8 +240,8 @@ class Mixture:
         return high
 
 
-def compare_means(audited: Mean, unseen: Mean) -> float:
-    """The smallest α at which the audited mean exceeds that of non-members beyond chance; up to 1 if it is below."""
+def compare_mixture_means(audited: Mean, unseen: Mean) -> float:
+    """The smallest α at which the audited mean of a mixture exceeds that of non-members; up to 1 if it is below."""
     gap = audited.value - unseen.value
     low, high = 0.0, 1.0
     for _ in range(30):
@@ -255,7 +255,7 @@ def compare_means(audited: Mean, unseen: Mean) -> float:
 
 
 def _compute_t_quantile(level: float, freedom: float) -> float:
-    """The t quantile that is exceeded with this probability."""
+    """The t quantile of a mean of the mixture that is exceeded with this probability."""
     return float(special.stdtrit(max(freedom, 1e-9), 1 - level)) if level > 1e-9 else UNBOUNDED
 
 
@@ -321,3 +321,8 @@ def build_unlike_mixture(audit: RemovalAudit, audited: Scores, members: Scores) 
         alpha=audit.level,
         tolerance=audit.tolerance,
     )
+
+
+def fits_no_share(mixture: Mixture, confidence: float) -> bool:
+    """Whether a share still in can be estimated from the mixture, and none explains the scores."""
+    return mixture.identifiable and not mixture.list_compatible_shares(confidence)

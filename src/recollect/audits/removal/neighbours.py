@@ -109,20 +109,20 @@ def find_neighbours(audited: Sequence[Record], controls: Sequence[Record], count
         controls: The controls.
         count: How many neighbours each has.
     """
-    ours, theirs = _extract_features(audited, controls)
+    ours, theirs = _extract_neighbour_features(audited, controls)
     labels = [[record.label for record in side] for side in (audited, controls)]
     codes = {label: i for i, label in enumerate(dict.fromkeys([*labels[1], *labels[0]]))}
     a, b = (np.array([codes[label] for label in side], dtype=np.int64) for side in labels)
     count = min(count, max(1, len(controls) - 1))
-    near, distance = _find_nearest(ours, theirs, (a, b), count, itself=False)
-    among, usual = _find_nearest(theirs, theirs, (b, b), count, itself=True)
+    near, distance = _find_nearest_neighbours(ours, theirs, (a, b), count, itself=False)
+    among, usual = _find_nearest_neighbours(theirs, theirs, (b, b), count, itself=True)
     return Neighbours(audited=near, controls=among, distances=(distance, usual))
 
 
-def _find_nearest(
+def _find_nearest_neighbours(
     ours: Floats, theirs: Floats, labels: tuple[NDArray[np.int64], NDArray[np.int64]], count: int, *, itself: bool
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Indices of the nearest [ours, count] and their mean distance, which is infinite for a label that is too rare."""
+    """Indices of the nearest neighbours [ours, count] and their mean distance; infinite for too rare a label."""
     found, far = np.empty((len(ours), count), dtype=np.int64), np.empty(len(ours))
     for label in np.unique(labels[0]):
         mine, same = np.flatnonzero(labels[0] == label), np.flatnonzero(labels[1] == label)
@@ -151,14 +151,14 @@ def find_smallest_distances(table: Floats, count: int) -> NDArray[np.int64]:
 
 
 def _measure_distances(ours: Floats, theirs: Floats) -> Floats:
-    """How far each of ours is from each of theirs [ours, theirs]."""
+    """How far each of ours is from each of theirs, to find neighbours [ours, theirs]."""
     squares = np.square(ours).sum(axis=1)[:, None] + np.square(theirs).sum(axis=1)[None] - 2 * ours @ theirs.T
     found: Floats = np.sqrt(np.maximum(squares, 0))
     return found
 
 
-def _extract_features(audited: Sequence[Record], controls: Sequence[Record]) -> tuple[Floats, Floats]:
-    """The values of arrays; the words of texts, hashed, each text of length one."""
+def _extract_neighbour_features(audited: Sequence[Record], controls: Sequence[Record]) -> tuple[Floats, Floats]:
+    """What neighbours are near by: the values of arrays; the words of texts, hashed, each text of length one."""
     if controls[0].array is not None:
         both = [
             np.stack([np.ravel(np.asarray(r.array, dtype=np.float64)) for r in side]) for side in (audited, controls)
@@ -174,7 +174,7 @@ def _extract_features(audited: Sequence[Record], controls: Sequence[Record]) -> 
 
 
 def choose_neighbours(audit: RemovalAudit, evidence: Evidence, scores: UnitScores, unit: Unit) -> Neighbours | None:
-    """The controls that represent each audited record; None if all represent it alike."""
+    """The neighbours among the controls that represent each audited record; None if all represent it alike."""
     count = NEAREST if audit.neighbours is None else audit.neighbours
     labelled = all(record.kind == "labelled" for record in evidence.corpora[AUDITED])
     if not count or unit != "record" or (audit.neighbours is None and not labelled):

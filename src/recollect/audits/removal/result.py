@@ -22,11 +22,10 @@ from recollect.audits.removal.decisions import (
     decide_users_outcome,
     find_inconclusive_code,
     find_undecided_code,
-    fits_no_share,
 )
 from recollect.audits.removal.ema import Votes
 from recollect.audits.removal.ks import Ratio
-from recollect.audits.removal.mixture import Mixture
+from recollect.audits.removal.mixture import Mixture, fits_no_share
 from recollect.audits.removal.neighbours import Neighbours
 from recollect.audits.removal.safeguards import add_guard_of_removal, state_power
 from recollect.audits.removal.verdict import (

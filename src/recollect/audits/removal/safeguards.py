@@ -18,7 +18,7 @@ from recollect.audits.common.guard import Comparability, add_guard, check_compar
 from recollect.audits.common.placebo import judge_alarms
 from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.removal.confidence_scores import Flags, UnitScores
-from recollect.audits.removal.mixture import Mean, Mixture, compare_means
+from recollect.audits.removal.mixture import Mean, Mixture, compare_mixture_means
 from recollect.audits.removal.neighbours import Neighbours
 from recollect.corpora.cohorts import Unit
 from recollect.corpora.corpus import Corpus
@@ -85,7 +85,7 @@ def _is_accused(
     if not weights.any():
         return False
     ours = Mean.of(values[playing])
-    return compare_means(ours, Mean.of(values, weights / weights.sum())) <= alpha
+    return compare_mixture_means(ours, Mean.of(values, weights / weights.sum())) <= alpha
 
 
 def sample_guarded_records(corpus: Corpus, wanted: frozenset[str] | None = None) -> list[Record]:
