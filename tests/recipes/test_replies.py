@@ -16,7 +16,7 @@ from recollect.recipes.model_builder import DataFacts, build_tokenizer
 from recollect.recipes.recipe_file import load_recipe
 from recollect.recipes.sequence_builder import SequenceBuilder
 from recollect.recipes.sequences import IGNORED
-from recollect.testing.chats import CHATML, CHATML_GENERATION, LLAMA, build_records
+from recollect.testing.chats import CHATML, CHATML_GENERATION, LLAMA, build_chat_records
 from recollect.testing.refusals import refused
 from recollect.testing.tiny import build_tiny_model, save_tiny
 
@@ -40,7 +40,7 @@ def build(start, **changes):
 @pytest.mark.parametrize("template", [CHATML_GENERATION, CHATML, LLAMA])
 def test_the_loss_is_on_exactly_what_the_assistant_says_and_the_mark_that_ends_it(start, template):
     builder = build(start, **{"sequences.chat_template": template})
-    records = build_records()
+    records = build_chat_records()
     sequences = builder(Corpus.of(records))
     batch = sequences.build_batch(np.arange(len(records)), np.random.default_rng)
     for row, record in enumerate(records):
@@ -91,7 +91,7 @@ def test_pieces_of_nothing_but_context_are_left_out_and_streams_are_refused(star
 def test_conversations_without_a_template_are_refused_before_training(tmp_path):
     folder = save_tiny(build_tiny_model("llama"), tmp_path)
     with refused("no_chat_template") as refusal:
-        build(folder)(Corpus.of(build_records()))
+        build(folder)(Corpus.of(build_chat_records()))
     assert "--chat-template" in str(refusal.error)
 
 

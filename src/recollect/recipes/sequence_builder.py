@@ -18,7 +18,9 @@ from recollect.corpora.record import Record
 from recollect.errors import CorpusError, PlanError
 from recollect.models.chat_template import find_template
 from recollect.models.reading import RecordEncoder
-from recollect.recipes.layouts import (
+from recollect.recipes.model_builder import DataFacts, get_special_tokens
+from recollect.recipes.recipe import Recipe
+from recollect.recipes.sequence_layouts import (
     CausalSequences,
     LabelledArraySequences,
     LabelledTextSequences,
@@ -29,8 +31,6 @@ from recollect.recipes.layouts import (
     lay_out_streams,
     lay_out_windows,
 )
-from recollect.recipes.model_builder import DataFacts, get_special_tokens
-from recollect.recipes.recipe import Recipe
 from recollect.recipes.sequences import BLOCK_SIZE, Integers, Sequences, SpecialTokens, TokenTable, tokenise
 
 
