@@ -93,7 +93,7 @@ def _list_arguments(kind: Any) -> list[_Argument]:
 
 
 def _get_default(setting: dataclasses.Field[Any]) -> Any:
-    """The default of a setting, to be shown."""
+    """The default of a setting, to be shown in the signature of a verb's function."""
     if setting.default is not dataclasses.MISSING:
         return setting.default
     return setting.default_factory() if setting.default_factory is not dataclasses.MISSING else inspect.Parameter.empty
@@ -195,7 +195,7 @@ def plant(
     from recollect.pipeline.preparation import plant_secrets, refuse_output
 
     refuse_unknown_arguments(planting, [each.name for each in dataclasses.fields(CanarySettings)])
-    settings, checked = CanarySettings(**planting), _load_recipe(recipe, set)
+    settings, checked = CanarySettings(**planting), _load_given_recipe(recipe, set)
     if out is not None:
         refuse_output(Path(out), corpus, (reading or {}).get("file_format"))
     planted = plant_secrets(Session().read(corpus, **(reading or {})), settings, recipe=checked)
@@ -228,7 +228,7 @@ def sanitise(
     from recollect.pipeline.preparation import refuse_other_ways, refuse_output, sanitise_corpus, save_sanitised
 
     refuse_other_ways(by, settings)
-    recipe = _load_recipe(settings.pop("recipe", None), settings.pop("set", None))
+    recipe = _load_given_recipe(settings.pop("recipe", None), settings.pop("set", None))
     if out is not None:
         refuse_output(Path(out), corpus, (reading or {}).get("file_format"))
     texts = Session().read(corpus, **(reading or {}))
@@ -263,7 +263,7 @@ def train(
     from recollect.pipeline.preparation import TrainingOptions, train_model
 
     refuse_unknown_arguments(how, [each.name for each in dataclasses.fields(TrainingOptions)])
-    chosen, session = _load_recipe(recipe, set), Session()
+    chosen, session = _load_given_recipe(recipe, set), Session()
     assert chosen is not None  # noqa: S101 - a recipe is given
     if how.get("validation") is not None:
         how["validation"] = session.read(how["validation"], **(reading or {}))
@@ -333,7 +333,7 @@ def forget(
 
 
 def _collect_results(source: Any) -> dict[str, Result]:
-    """The results of a run, by audit."""
+    """The results of a run, by audit, that a function such as `compare` is given."""
     from recollect.results.folders import RunFolder
 
     if isinstance(source, str | Path):
@@ -343,8 +343,8 @@ def _collect_results(source: Any) -> dict[str, Result]:
     return {result.audit: result for result in found}
 
 
-def _load_recipe(recipe: Any, changes: Any) -> Recipe | None:
-    """The recipe itself."""
+def _load_given_recipe(recipe: Any, changes: Any) -> Recipe | None:
+    """The recipe itself that a function such as `train` is given."""
     from recollect.recipes.recipe import Recipe
 
     if isinstance(recipe, Recipe):

@@ -75,8 +75,8 @@ class MemorisationCallback(TrainerCallback):
             )
         self._canaries = None if canaries is None else Path(canaries)
         self._manifest = None if self._canaries is None else Canaries.load(self._canaries)
-        self._members = None if members is None else _read(members)
-        self._held_out = None if held_out is None else _read(held_out)
+        self._members = None if members is None else _read_tracked_corpus(members)
+        self._held_out = None if held_out is None else _read_tracked_corpus(held_out)
         self._limits = [Limit.parse(text) for text in ([stop_if] if isinstance(stop_if, str) else stop_if)]
         self._refuse_unknown_limits()
         self._file = None if file is None else Path(file)
@@ -158,13 +158,13 @@ class MemorisationCallback(TrainerCallback):
                 )
 
 
-def _read(source: Any) -> Corpus:
-    """A corpus, or what one can be read from."""
+def _read_tracked_corpus(source: Any) -> Corpus:
+    """A corpus that a callback follows, or what one can be read from."""
     return source if isinstance(source, Corpus) else read_corpus(source)
 
 
 def _get_tokenizer(kwargs: Mapping[str, Any]) -> Any:
-    """The tokenizer that the Trainer was given.
+    """The tokenizer that the Trainer gives to a callback.
 
     Raises:
         PlanError: It was given none.
@@ -215,5 +215,5 @@ def _keep_random_state() -> Iterator[None]:
 
 
 def _get_last_logged(state: Any, name: str) -> float | None:
-    """The last value that the Trainer logged under a name."""
+    """The last value that the Trainer logged under a name, for a callback."""
     return next((row[name] for row in reversed(state.log_history) if name in row), None)

@@ -93,7 +93,7 @@ def _escape_usage_errors() -> Iterator[None]:
 
 
 def build_command(verb: str) -> Any:
-    """The real command of a verb."""
+    """The real command of a verb of the app."""
     from recollect.cli.verbs import wrap_verb as make_verb
 
     if verb in VERBS:

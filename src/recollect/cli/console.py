@@ -30,13 +30,13 @@ class Progress(Protocol):
 
 
 def say(message: str = "") -> None:
-    """A line on standard error."""
+    """Print a line on standard error."""
     with suppress(OSError, ValueError):  # nobody listens any more, which is no reason to stop
         sys.stderr.write(escape_message(message) + "\n")
 
 
 def print_json(value: Any) -> None:
-    """The result on standard output, for programs."""
+    """Print the result on standard output, for programs."""
     unicode = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
     document = json.dumps(value, indent=2, ensure_ascii=not unicode, allow_nan=False)
     sys.stdout.write(escape_json(document) + "\n")

@@ -51,7 +51,7 @@ def _build_machine_rows(found: dict[str, Any]) -> list[list[str]]:
 
 
 def _get_version(package: str) -> str:
-    """The version of an installed package."""
+    """The version of a package on this machine, for the doctor."""
     import importlib.metadata
 
     try:
@@ -61,7 +61,7 @@ def _get_version(package: str) -> str:
 
 
 def _is_importable(module: str) -> bool:
-    """Whether a module can be imported."""
+    """Whether a module can be imported on this machine, for the doctor."""
     import importlib.util
 
     return importlib.util.find_spec(module) is not None

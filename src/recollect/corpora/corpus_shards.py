@@ -88,7 +88,7 @@ def build_missing_file_error(path: Path) -> CorpusError:
 
 
 def build_unreadable_error(path: Path | str, error: OSError) -> CorpusError:
-    """The error for a file that the system does not let us read."""
+    """The error for a file of a corpus that the system does not let us read."""
     return CorpusError(
         f"{path} cannot be read: {error.strerror or error}.",
         do="Check its permissions and the disk it is on.",
@@ -144,7 +144,7 @@ def _build_file_shard(file: Path, root: Path | None, format: str | None, running
 
 
 def parse_suffixes(name: str) -> tuple[str, str]:
-    """Format and packing as the end of the name tells them.
+    """Format and packing of a file of a corpus, as the end of its name tells them.
 
     >>> parse_suffixes("notes.JSONL.gz"), parse_suffixes("notes.txt"), parse_suffixes("notes")
     (('jsonl', 'gz'), ('txt', ''), ('', ''))
@@ -180,7 +180,7 @@ def _list_folder(folder: Path, format: str | None) -> list[Path]:
 
 
 def _match_glob(pattern: str) -> list[Path]:
-    """The files that a glob matches, by path."""
+    """The files of a corpus that a glob matches, by path."""
     found = sorted(Path(name) for name in glob.glob(pattern, recursive=True))  # noqa: PTH207 - absolute globs too
     files = [path for path in found if path.is_file()]
     if not files:

@@ -121,7 +121,7 @@ def draw_folds(units: Collection[str], count: int, *, seed: int, name: str = lab
 
 
 def _shuffle_units(units: Collection[str], seed: int, *names: str | int) -> list[str]:
-    """The units in the random order of a named stream."""
+    """The units to divide in the random order of a named stream."""
     ordered = sorted(set(units))
     return [ordered[i] for i in stream(seed, *names).permutation(len(ordered))]
 

@@ -33,7 +33,7 @@ class RowParser:
             ("text", layout.text, _parse_text),
             ("source", layout.source, _parse_text_or_turns),
             ("target", layout.target, _parse_text_or_turns),
-            ("array", layout.array, _check_array),
+            ("array", layout.array, _parse_array),
             ("label", layout.label, label),
             ("messages", layout.messages, partial(parse_messages, scored_roles=layout.scored_roles)),
         ]
@@ -82,7 +82,7 @@ def build_late_column_fault(name: str) -> Fault:
 
 
 def _build_fault_error(reason: str, found: str) -> FaultError:
-    """An exception that carries the fault."""
+    """An exception that carries the fault of a row."""
     return FaultError(Fault(reason, found))
 
 
@@ -108,7 +108,7 @@ def _parse_text_or_turns(value: Any, column: str) -> Any:
 
 
 def _explain_bad_string(value: Any, column: str, reason: str) -> FaultError:
-    """What is wrong with a value that is no usable string."""
+    """What is wrong with a value of a row that is no usable string."""
     nothing = _find_null(value, column, reason)
     if nothing:
         return nothing
@@ -162,8 +162,8 @@ def _parse_name_label(value: Any, column: str) -> str:
     raise _explain_bad_string(value, column, "no_label")
 
 
-def _check_array(value: Any, column: str) -> Any:
-    """An array of finite numbers."""
+def _parse_array(value: Any, column: str) -> Any:
+    """The array of a row, of finite numbers."""
     if value.dtype.kind == "f" and not np.isfinite(value).all():
         raise _build_fault_error("not_finite", f"{column!r} holds a number that is not finite.")
     return value

@@ -100,7 +100,7 @@ def sanitise_by_scores(corpus: Corpus, scores: Mapping[str, float], *, share: fl
 
 
 def remove_records(corpus: Corpus, changes: Sequence[Change]) -> Sanitisation:
-    """The corpus without the records that were removed."""
+    """The sanitised corpus: without the records that were removed."""
     gone = frozenset(change.record for change in changes)
     if len(gone) == len(corpus):
         raise NotEnoughData(

@@ -144,7 +144,7 @@ def make_person(number: int, *, seed: int) -> Person:
 
 
 def _make_secrets(draw: Random, email: str) -> dict[str, str]:
-    """The secrets of one person."""
+    """The secrets of one made-up person."""
     return {
         "card": _make_card(draw),
         "pin": f"{draw.randrange(10**4):04d}",
@@ -163,7 +163,7 @@ def _make_card(draw: Random) -> str:
 
 
 def make_people(count: int, *, seed: int) -> Iterator[Person]:
-    """The first `count` people, one by one."""
+    """The first `count` made-up people, one by one."""
     return (make_person(number, seed=seed) for number in range(count))
 
 
@@ -211,7 +211,7 @@ class _SyntheticRecords:
 
 
 def _make_corpus(kind: str, people: int, per_person: int, seed: int) -> Corpus:
-    """The corpus of what people write."""
+    """The corpus of what made-up people write."""
     check_at_least(1, people=people, each=per_person)
     return Corpus(f"{kind}s of {people} made-up people", _SyntheticRecords(kind, people, per_person, seed))
 

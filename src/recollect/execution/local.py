@@ -10,9 +10,9 @@ from pathlib import Path
 
 from recollect.checks import check_at_least
 from recollect.execution.backend import Item, Outcome, Value, attempt
+from recollect.execution.local_workers import ProcessWorker, wait_for_workers
 from recollect.execution.pool import Pool
 from recollect.execution.threads import divide_threads, use_threads
-from recollect.execution.worker_pool import ProcessWorker, wait_for_workers
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,7 @@ from recollect.execution.cluster_nodes import (
     write_token,
 )
 from recollect.execution.pool import Pool, make_portable
-from recollect.execution.remote_workers import Crew, cut_into_pieces
+from recollect.execution.remote_workers import WorkerStarter, cut_into_pieces
 from recollect.execution.threads import set_environment
 from recollect.files import hold_lease, leave_locks_to_driver
 
@@ -120,14 +120,14 @@ class RayBackend:
             self._refuse_unsuitable(cluster, token)
             size = self.workers or max(1, count_slots(cluster.list_room(), self.resources))
             packed = _pack_work(cluster, work)
-            crew = Crew(
+            starter = WorkerStarter(
                 start_actor=partial(cluster.start_actor, _Actor, self.resources),
                 cluster=cluster,
                 token=token,
                 work=packed,
                 threads=threads or self.threads,
             )
-            with Pool[Item, Value](crew.start, crew.wait, size=size) as pool:
+            with Pool[Item, Value](starter.start, starter.wait, size=size) as pool:
                 yield from pool.map(items)
 
     def _refuse_unsuitable(self, cluster: Cluster, token: tuple[str, str] | None) -> None:

@@ -1,4 +1,4 @@
-"""A crew of workers that share one stream of items and hand back outcomes in order, wherever the workers are."""
+"""A pool of workers that share one stream of items and hand back outcomes in order, wherever the workers are."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Pool(Generic[Item, Value]):
             items.settle()
 
     def _start_missing(self, wanted: int) -> None:
-        """Start as many workers as items wait for one, within the size of the crew."""
+        """Start as many workers as items wait for one, within the size of the pool."""
         self._workers = [worker for worker in self._workers if worker.alive]
         idle = sum(worker.number is None for worker in self._workers)
         for _ in range(min(wanted - idle, self._size - len(self._workers))):

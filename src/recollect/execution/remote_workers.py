@@ -48,7 +48,7 @@ def cut_into_pieces(data: bytes) -> list[bytes]:
 
 
 @dataclass(kw_only=True)
-class Crew:
+class WorkerStarter:
     """Starts workers on the cluster, and waits for them."""
 
     start_actor: Callable[[dict[str, str]], tuple[Any, str, bool]]
@@ -72,7 +72,7 @@ class Crew:
         variables |= {"HF_HUB_OFFLINE": "1", **thread_variables(self.threads)}
         actor, key, used = self.start_actor(variables)
         hello = actor.begin.remote(str(Path.cwd()), self.token, *self.work)
-        return RemoteWorker(crew=self, actor=actor, key=key, used=used, reference=hello)
+        return RemoteWorker(starter=self, actor=actor, key=key, used=used, reference=hello)
 
     def wait(self, workers: Sequence[RemoteWorker]) -> list[RemoteWorker]:
         """Wait until some of these have something to say; those."""
@@ -94,7 +94,7 @@ class Crew:
 class RemoteWorker:
     """One actor as seen from here."""
 
-    crew: Crew
+    starter: WorkerStarter
     actor: Any
     key: str
     """What the actor is kept by when there is nothing more to do."""
@@ -120,21 +120,21 @@ class RemoteWorker:
 
     def receive(self, finished: dict[int, Any]) -> None:
         """Hear its greeting, an outcome, or that it is no more."""
-        said = self.crew.cluster.get(self.reference)
+        said = self.starter.cluster.get(self.reference)
         if isinstance(said, BaseException):
             self.ready = False
             self.terminate()
             if self.number is None:
                 if not self.used:
-                    self.crew.report_lost_start(said)
+                    self.starter.report_lost_start(said)
             else:
                 finished[self.number] = report_death(self.number, "was lost", where=self.where)
             return
         if self.number is None:
-            self.where = self.crew.cluster.name_node(said["node"])
+            self.where = self.starter.cluster.name_node(said["node"])
             if said["folder"]:
-                raise build_folder_error(self.where, said["folder"], self.crew.work_folder)
-            self.ready, self.crew.failed_starts = True, 0
+                raise build_folder_error(self.where, said["folder"], self.starter.work_folder)
+            self.ready, self.starter.failed_starts = True, 0
             return
         outcome = pickle.loads(said)  # noqa: S301 - of our own worker
         if isinstance(outcome, Failure):
@@ -148,6 +148,6 @@ class RemoteWorker:
             return
         self.alive = False
         if self.ready and self.number is None:
-            self.crew.cluster.keep(self.actor, self.key)
+            self.starter.cluster.keep(self.actor, self.key)
         else:
-            self.crew.cluster.kill(self.actor)
+            self.starter.cluster.kill(self.actor)

@@ -108,7 +108,7 @@ def _name_temporary(path: Path) -> Path:
 
 
 def _settle_file(path: Path) -> None:
-    """Let a file reach the disk, readable by its owner only."""
+    """Let a file that is written atomically reach the disk, readable by its owner only."""
     with path.open("rb") as handle:
         os.fchmod(handle.fileno(), stat.S_IRUSR | stat.S_IWUSR)  # a library may have made the file anew
         os.fsync(handle.fileno())

@@ -110,7 +110,9 @@ def read_folder_manifest(folder: Path, name: str) -> dict[str, Any]:
         raise StoreError(f"There is no '{path}'.", do="Check the path.", code="no_manifest")
     do = "Whether the files beside it are whole can no longer be shown. Run the same command again."
     found = read_checked_json(path, do=do, code="manifest_damaged")
-    if not isinstance(found.get("files"), dict) or not all(_is_entry(each) for each in found["files"].values()):
+    if not isinstance(found.get("files"), dict) or not all(
+        _is_manifest_entry(each) for each in found["files"].values()
+    ):
         raise StoreError(f"'{path}' is damaged: it lists no files.", do=do, code="manifest_damaged")
     return found
 
@@ -168,6 +170,6 @@ def _compute_content_checksum(value: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _is_entry(entry: Any) -> bool:
-    """Whether this describes a file."""
+def _is_manifest_entry(entry: Any) -> bool:
+    """Whether this describes a file with its checksum."""
     return isinstance(entry, dict) and isinstance(entry.get("sha256"), str) and isinstance(entry.get("bytes"), int)

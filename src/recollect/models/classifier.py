@@ -22,7 +22,7 @@ from recollect.models.batches import Indices, TokenBudget, is_out_of_memory, pad
 from recollect.models.model import Kind, Question
 from recollect.models.pretrained import Pretrained
 from recollect.models.token_scores import score_tokens
-from recollect.models.tokenization import Encoder, get_text
+from recollect.models.tokenization import Encoder, get_tokenised_text
 from recollect.models.windows import get_context_length
 
 MAX_VALUES = 2**20
@@ -163,7 +163,7 @@ class _Arrays:
         values = torch.from_numpy(np.stack([self._read(records[i]) for i in batch]))
         placed = values.to(self._network.device, self._network.dtype)
         try:
-            return _to_cpu(self._network(**{self._main: placed}).logits)
+            return _to_kept_logits(self._network(**{self._main: placed}).logits)
         except (RuntimeError, ValueError) as error:
             if is_out_of_memory(error):
                 raise
@@ -197,7 +197,7 @@ class _Texts:
     def _build_inputs(self, records: Sequence[Record]) -> list[NDArray[np.int64]]:
         """The tokens of each text, with the special ones around it."""
         before, after = self._encode.prefix_ids, self._encode.suffix_ids
-        encoded = self._encode([get_text(record) for record in records])
+        encoded = self._encode([get_tokenised_text(record) for record in records])
         inputs = [np.concatenate([before, text.ids, after]).astype(np.int64) for text in encoded]
         for record, ids in zip(records, inputs, strict=True):
             if not len(ids):
@@ -225,7 +225,7 @@ class _Texts:
         inputs: dict[str, Any] = {"input_ids": ids.to(device)}
         if mask is not None:
             inputs["attention_mask"] = mask.to(device)
-        return _to_cpu(self._network(**inputs).logits)
+        return _to_kept_logits(self._network(**inputs).logits)
 
 
 def _allocate_logits(rows: int, classes: int, network: Any) -> Tensor:
@@ -233,6 +233,6 @@ def _allocate_logits(rows: int, classes: int, network: Any) -> Tensor:
     return torch.empty(rows, classes, dtype=torch.float64 if network.dtype == torch.float64 else torch.float32)
 
 
-def _to_cpu(logits: Tensor) -> Tensor:
-    """Logits as they are kept."""
+def _to_kept_logits(logits: Tensor) -> Tensor:
+    """The logits of a classifier as they are kept."""
     return logits.cpu() if logits.dtype == torch.float64 else logits.float().cpu()

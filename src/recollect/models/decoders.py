@@ -211,6 +211,6 @@ def _split_cache(cache: Any, steps: slice) -> Rows:
 
 
 def _build_cache(columns: list[Tensor]) -> DynamicCache:
-    """The cache that holds these keys and values."""
+    """The cache of a decoder that holds these keys and values."""
     turned = [piece.transpose(1, 2) for piece in columns]
     return DynamicCache(zip(turned[::2], turned[1::2], strict=True))

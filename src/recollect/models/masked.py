@@ -35,7 +35,7 @@ from recollect.models.pretrained import Pretrained
 from recollect.models.row_selection import RowSelector
 from recollect.models.token_scores import TokenScorer, TokenScores
 from recollect.models.token_substitutes import Substitutes
-from recollect.models.tokenization import EncodedText, Encoder, get_text
+from recollect.models.tokenization import EncodedText, Encoder, get_tokenised_text
 from recollect.models.windows import get_window_width
 
 
@@ -123,7 +123,7 @@ class Masked:
         before, after = (
             np.array(marks, dtype=np.int64) for marks in (self._encode.prefix_ids, self._encode.suffix_ids)
         )
-        texts = [text.ids[: self._width] for text in self._encode([get_text(record) for record in records])]
+        texts = [text.ids[: self._width] for text in self._encode([get_tokenised_text(record) for record in records])]
         read = [np.concatenate([before, ids, after]) for ids in texts]
         points = np.empty((len(read), int(self._network.config.hidden_size)))
 
@@ -197,7 +197,7 @@ class _Texts:
     @classmethod
     def of(cls, records: Sequence[Record], encode: Encoder) -> _Texts:
         """The texts of these records."""
-        texts = encode([get_text(record) for record in records])
+        texts = encode([get_tokenised_text(record) for record in records])
         sizes = np.array([len(text) for text in texts], dtype=np.int64)
         return cls(
             tuple(record.digest for record in records), sizes, EncodedText.concatenate(texts), np.cumsum(sizes) - sizes

@@ -198,7 +198,7 @@ def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: C
 
 
 def read_tokenizer(folder: Path, ref: str) -> Any:
-    """The tokenizer in this folder.
+    """The tokenizer of the pretrained model in this folder.
 
     Raises:
         ModelError: There is none, or it gives no character offsets of tokens.

@@ -19,7 +19,7 @@ from recollect.corpora.messages import ASSISTANT, SEPARATOR, say
 from recollect.corpora.record import Record
 from recollect.errors import CorpusError
 from recollect.models.chat_template import ChatTemplate, Rendered, Span, build_no_template_error
-from recollect.models.tokenization import EncodedText, Encoder, get_text
+from recollect.models.tokenization import EncodedText, Encoder, get_tokenised_text
 
 _ANY_REPLY = "x"
 """Said by an assistant of whom only what is before it is wanted."""
@@ -118,7 +118,7 @@ def _mark_all_tokens(text: EncodedText) -> Flags:
 
 def _join_read_pair(record: Record) -> str:
     """What the model reads of a text or a pair."""
-    return get_text(record) if record.target is None else f"{record.source}{record.target}"
+    return get_tokenised_text(record) if record.target is None else f"{record.source}{record.target}"
 
 
 def _mark_turns(record: Record, rendered: Rendered, tokens: EncodedText) -> TokenSequence:

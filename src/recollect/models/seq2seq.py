@@ -130,7 +130,7 @@ class Seq2Seq:
 
 
 def _get_pair(record: Record) -> tuple[str, str]:
-    """Source and target of a record that has both."""
+    """Source and target of a record that a seq2seq model reads."""
     if record.source is None or record.target is None:
         raise CorpusError(
             f"Record {record.id!r} is no pair.",

@@ -57,8 +57,8 @@ _EMPTY: dict[str, NDArray[Any]] = {
 """A text without tokens."""
 
 
-def get_text(record: Record) -> str:
-    """The text of a record that has one.
+def get_tokenised_text(record: Record) -> str:
+    """The text of a record that is tokenised; refuses one that has none.
 
     Raises:
         CorpusError: It is a pair or an array.

@@ -48,7 +48,7 @@ def plan_windows(size: int, width: int | None) -> list[Window]:
 
 
 def get_context_length(network: Any, tokenizer: Any = None) -> int | None:
-    """How many tokens the model can read at once; None if there is no limit (recurrent models, relative positions).
+    """How many tokens the model can read in one window; None if there is no limit (recurrent, relative positions).
 
     Args:
         network: A Hugging Face model.

@@ -60,7 +60,7 @@ def forget_user(user: str, work: Path, *, corpus: Corpus | None = None, delete_i
 
 
 def _erase_user(user: str, work: Path, records: _Records | None, *, delete_items: bool) -> Erasure:
-    """Find what goes, and let it go if that is wished."""
+    """Find what goes when a person is erased, and let it go if that is wished."""
     models = list(_find_models_of_user(user, work, None if records is None else records.ids))
     items = [
         *models,

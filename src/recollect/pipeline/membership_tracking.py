@@ -30,7 +30,7 @@ def measure_membership(model: Model, members: Corpus, held_out: Corpus, work: Pa
     Raises:
         NotEnoughData: One side has no record with a token to predict.
     """
-    sides = [_average(score_corpus(model, corpus, work), corpus) for corpus in (members, held_out)]
+    sides = [_average_logprobs(score_corpus(model, corpus, work), corpus) for corpus in (members, held_out)]
     for side, corpus in zip(sides, (members, held_out), strict=True):
         if not len(side):
             raise NotEnoughData(
@@ -43,7 +43,7 @@ def measure_membership(model: Model, members: Corpus, held_out: Corpus, work: Pa
     }
 
 
-def _average(store: AnswerStore, corpus: Corpus) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _average_logprobs(store: AnswerStore, corpus: Corpus) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """The mean log-probability of each record that has tokens."""
     found = dict[str, float]()
     for _, answers in store.iter_blocks(corpus):

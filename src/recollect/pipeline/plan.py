@@ -201,7 +201,7 @@ def collect_masked_settings(audit: Audit) -> dict[str, Any]:
 
 
 def to_plain(value: Any) -> Any:
-    """A value as JSON and YAML have it.
+    """A value of a plan as JSON and YAML have it.
 
     >>> to_plain({"file": Path("a.jsonl"), "fpr": (0.01, 0.1)})
     {'file': 'a.jsonl', 'fpr': [0.01, 0.1]}
@@ -210,7 +210,7 @@ def to_plain(value: Any) -> Any:
 
 
 def _encode_plain(value: Any) -> Any:
-    """What JSON does not know, in its words."""
+    """What JSON does not know of the values of a plan, in its words."""
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, BaseModel):
@@ -225,13 +225,13 @@ def _encode_plain(value: Any) -> Any:
 
 
 def digest_cohorts(cohorts: Cohorts) -> str:
-    """The address of which units each model was trained on."""
+    """The address of the cohorts of a plan: which units each model was trained on."""
     members = {model: list(cohorts.members(model)) for model in cohorts.models}
     return digest(cohorts.corpus, cohorts.unit, list(cohorts.units), members)
 
 
 def _load_cohorts(source: Cohorts | Path, role: str, corpora: Mapping[str, Corpus]) -> Cohorts:
-    """The cohorts themselves, of the very corpus that is given."""
+    """The cohorts that a plan names, of the very corpus that is given."""
     cohorts = source if isinstance(source, Cohorts) else Cohorts.load(source)
     if role not in corpora:
         raise CorpusError(

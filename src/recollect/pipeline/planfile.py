@@ -117,7 +117,7 @@ class PlannedRun:
 
 
 def read_plan(path: Path, overrides: Overrides = (), *, only: Collection[str] = ()) -> PlannedRun:
-    """The plans in a file.
+    """The plans in a plan file.
 
     Args:
         path: A YAML file; paths in it are relative to its folder.

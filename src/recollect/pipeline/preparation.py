@@ -283,7 +283,7 @@ def refuse_output(out: Path, source: Any, file_format: str | None = None) -> Non
 
 
 def get_sibling_path(out: Path, ending: str) -> Path:
-    """The file that is beside a corpus.
+    """The file that is written beside a prepared corpus.
 
     >>> str(get_sibling_path(Path("data/planted.jsonl.gz"), "canaries.json"))
     'data/planted.canaries.json'

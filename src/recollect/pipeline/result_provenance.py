@@ -74,7 +74,7 @@ def _digest_cohorts(evidence: Evidence) -> dict[str, str]:
 
 
 def _digest_files(evidence: Evidence) -> dict[str, str]:
-    """The digests of the other files."""
+    """The digests of the other files that a result came from."""
     return {role: digest_file(path) for role, path in evidence.files.items()}
 
 
@@ -85,7 +85,7 @@ def _build_model_facts(model: Model, *, given: bool) -> ModelFacts:
 
 
 def _get_min_probability(model: Model) -> float | None:
-    """The probability below which a model shows nothing."""
+    """The probability below which a model that a result came from shows nothing."""
     return model.min_probability if isinstance(model, Limited) else None
 
 

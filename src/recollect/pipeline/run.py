@@ -89,7 +89,7 @@ def finish(
     sources: Sources | None = None,
     progress: Progress = ignore_progress,
 ) -> FinishedRun:
-    """Run a plan.
+    """Run a plan to its end.
 
     What is trained and scored is kept in the work folder. So the same plan again, after it was killed at any moment or
     after it was done, resumes, and ends with the same result but for its seconds.
@@ -211,7 +211,7 @@ class _Executor:
 
 
 def _build_training_error(trained: TrainedFleet) -> ModelError:
-    """All failures of a fleet in one error."""
+    """All failures of the trainings of a run in one error."""
     errors = {role: failure.error for role, failure in trained.failures.items()}
     reasons = [f"{role}: {failure.describe()}" for role, failure in trained.failures.items()]
     shown = " ".join(reasons[:3]) + (f" (and {len(reasons) - 3} more)" if len(reasons) > 3 else "")

@@ -49,7 +49,7 @@ def run_all(
 
 
 def _build_failed_result(plan: Plan, error: RecollectError) -> Result:
-    """The result of an audit that could not be done."""
+    """The result of an audit of a series that could not be done."""
     result = Result(
         audit=plan.audit.name,
         question=plan.audit.question,

@@ -99,7 +99,7 @@ def delete_entry(path: Path) -> None:
 
 
 def format_size(size: int) -> str:
-    """Bytes as people say them.
+    """The bytes of an entry of a work folder as people say them.
 
     >>> format_size(999), format_size(1_500_000)
     ('999 B', '1.5 MB')

@@ -116,7 +116,7 @@ def _load_tokenizer(job: Job, folder: Path | None) -> Any:
 
 
 def _build_steps(job: Job, network: Any, sequences: Sequences) -> tuple[Sampler, Update]:
-    """Which sequences a step sees, and how it changes the weights."""
+    """The sampler and the update of a training: which sequences a step sees, and how it changes the weights."""
     settings, carries_state = job.recipe.training, _carries_state(job.recipe)
     if carries_state:
         sampler: Sampler = SequentialSampler(size=len(sequences.lengths), batch_size=settings.batch_size)
@@ -179,7 +179,7 @@ def _carries_state(recipe: Recipe) -> bool:
 
 
 def _build_validation(job: Job, network: Any, preparer: SequenceBuilder) -> Validation | None:
-    """What measures the validation loss."""
+    """What measures the validation loss, assembled for a training."""
     if job.validation is None:
         return None
     size = job.recipe.training.batch_size

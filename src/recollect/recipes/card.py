@@ -101,12 +101,12 @@ class Card:
 
 
 def _format_loss(loss: float | None) -> str:
-    """A loss for people."""
+    """A loss on a model card, for people."""
     return "not stated," if loss is None else f"{loss:.4f}"
 
 
 def summarise_curve(curve: Curve) -> dict[str, Any]:
-    """The last epoch of a curve and its best, in a few numbers."""
+    """The learning curve on a model card: its last epoch and its best, in a few numbers."""
     empty_row = {"epoch": 0, "steps": 0, "training_loss": None, "validation_loss": None}
     last = curve[-1] if curve else empty_row  # a snapshot may come before the end of the first epoch
     validation_losses = [row["validation_loss"] for row in curve if row["validation_loss"] is not None]

@@ -131,7 +131,7 @@ def _choose_layout(fleet: Fleet, work: Path, missing: list[str]) -> WorkerLayout
 
 
 def _read_layout(note: Path) -> WorkerLayout:
-    """The layout that was noted."""
+    """The layout of workers that was noted when the fleet was begun."""
     do, code = "Delete it; the layout is then picked anew.", "layout_damaged"
     try:
         return WorkerLayout(**read_checked_json(note, do=do, code=code))

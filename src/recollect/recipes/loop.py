@@ -278,7 +278,7 @@ class Loop:
 
 
 def seed_random_state(seed: int, device: torch.device) -> None:
-    """Set the global random state that dropout draws from."""
+    """Set the global random state that dropout draws from in the loop."""
     if device.type == "cpu":
         torch.default_generator.manual_seed(seed % 2**63)  # a tenth of the time of torch.manual_seed
     else:
@@ -287,7 +287,7 @@ def seed_random_state(seed: int, device: torch.device) -> None:
 
 @contextmanager
 def preserve_random_state() -> Iterator[None]:
-    """Give back the global random state at the end as it was found."""
+    """Give back the global random state after the loop as it was found."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
     with torch.random.fork_rng(devices=list(devices)):
         yield

@@ -75,7 +75,7 @@ def _build_tokenizer(recipe: Recipe, texts: Iterable[str]) -> Any:
 
 
 def _train_tokenizer(settings: Tokenizer, texts: Iterable[str], special_tokens: dict[str, bool]) -> Any:
-    """A tokenizer made from texts."""
+    """The tokenizer of a recipe that is made from texts."""
     if settings.kind == "characters":
         return train_character_tokenizer(texts, force=[settings.forced], **special_tokens)
     forced = settings.forced.split()
@@ -190,14 +190,14 @@ def _build_transformer_config(settings: Transformer, tokenizer: Any, data: DataF
 
 
 def _describe_vocabulary(tokenizer: Any, *, decoder: bool) -> dict[str, Any]:
-    """What a configuration says of the vocabulary."""
+    """What the configuration of a model that is built says of the vocabulary."""
     begin = tokenizer.bos_token_id
     found = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, "bos_token_id": begin}
     return {**found, "eos_token_id": tokenizer.eos_token_id} | ({"decoder_start_token_id": begin} if decoder else {})
 
 
 def _describe_classes(labels: Sequence[str]) -> dict[str, Any]:
-    """What a configuration says of the classes."""
+    """What the configuration of a model that is built says of the classes."""
     numbered = list(enumerate(labels))
     return {"id2label": dict(numbered), "label2id": {label: i for i, label in numbered}}
 

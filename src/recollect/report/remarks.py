@@ -106,7 +106,7 @@ def build_listings(result: Result) -> tuple[Listing, ...]:
 
 
 def describe_limit(limit: LimitCheck) -> str:
-    """A limit that was not kept, in one sentence.
+    """The remark on a limit that was not kept, in one sentence.
 
     >>> describe_limit(LimitCheck(limit="auc>0.6", status="exceeded", value=0.71))
     'the limit auc>0.6 was exceeded: 0.71.'
@@ -117,7 +117,7 @@ def describe_limit(limit: LimitCheck) -> str:
 
 
 def _explain_outcome(result: Result) -> Iterator[Remark]:
-    """Why there is no answer, how grave it is, and what to do."""
+    """The remark on why there is no answer, how grave it is, and what to do."""
     if result.outcome_code is not None:
         own = f"{describe_count(result.outcome_code).capitalize()}."
         yield Remark(title="Why it is inconclusive.", text=REASONS.get(result.outcome_code, own))
@@ -128,7 +128,7 @@ def _explain_outcome(result: Result) -> Iterator[Remark]:
 
 
 def _describe_guard(guard: Guard | None) -> Iterator[Remark]:
-    """Whether the audited and the controls are comparable."""
+    """The remark on whether the audited and the controls are comparable."""
     if guard is None:
         return
     if guard.comparable:
@@ -156,7 +156,7 @@ def _describe_placebo(placebo: Placebo | None) -> Iterator[Remark]:
 
 
 def _describe_power(power: Power | None) -> Iterator[Remark]:
-    """What this design could have found at all."""
+    """The remark on what this design could have found at all."""
     if power is None:
         return
     sentences = list[str]()

@@ -120,7 +120,7 @@ def _find_head(name: str, answers: Mapping[str, Answer]) -> str:
 
 
 def _list_warnings(results: Mapping[str, Result], subject: Mapping[str, str]) -> tuple[str, ...]:
-    """What a reader must know before reading on."""
+    """What a reader of the report must know before reading on."""
     models = {result.provenance.model for result in results.values() if result.provenance and result.provenance.model}
     warnings, named = [], len({words for name, words in subject.items() if name.startswith("target model")})
     if len(models) > 1:

@@ -106,7 +106,7 @@ def _get_shared_digest(digests: set[str]) -> str:
 
 
 def _list_versions(results: Mapping[str, Result]) -> str:
-    """The versions of Recollect that made the results."""
+    """The versions of Recollect that audited the subject."""
     versions = {result.provenance.recollect for result in results.values() if result.provenance is not None}
     return ", ".join(f"Recollect {version}" for version in sorted(versions))
 

@@ -26,7 +26,7 @@ def fit(text: str, most: int = MAX_CHARACTERS) -> str:
 
 
 def get_own_id(mention: Mention) -> str:
-    """A person or a record under its own id."""
+    """A person or a record in words, under its own id."""
     return mention.id
 
 

@@ -379,5 +379,5 @@ class Result(_Frozen):
 
 
 def _to_closed_limit(limit: float) -> float | None:
-    """A limit as JSON has it: null for none."""
+    """A limit of an interval as the JSON of a result has it: null for none."""
     return float(limit) if math.isfinite(limit) else None

@@ -70,7 +70,7 @@ def _format_finding_interval(finding: Finding) -> str:
 
 
 def describe_count(code: str) -> str:
-    """What a count is of, in words: a role before its reason.
+    """What a count in a row is of, in words: a role before its reason.
 
     >>> describe_count("audited.empty_text"), describe_count("control_users")
     ('audited: empty text', 'control users')

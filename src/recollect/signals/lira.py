@@ -50,7 +50,7 @@ class Lira:
 
 
 def compute_logit(mean_logprob: Floats) -> Floats:
-    """The logit of a probability, from its logarithm.
+    """The logit of a probability, from its logarithm: the confidence that LiRA compares.
 
     >>> compute_logit(np.log([0.5, 0.9])).round(3).tolist()
     [0.0, 2.197]
@@ -76,5 +76,5 @@ def estimate_std(values: Floats, mean: Floats, counted: BoolArray, *, per_record
 
 
 def _compute_log_density(values: Floats, mean: Floats, std: Floats) -> Floats:
-    """The logarithm of the normal density, but for a constant."""
+    """The logarithm of the normal density that LiRA fits, but for a constant."""
     return np.asarray(-np.log(std) - np.square((values - mean) / std) / 2)

@@ -14,7 +14,7 @@ from recollect.stats.requirements import require_count
 
 
 def recall(members_flagged: ValuesLike, *, confidence: float = 0.95) -> Estimate:
-    """The share of members that were flagged.
+    """The rate of recall: the share of members that were flagged.
 
     >>> recall([True, True, False, True]).value
     0.75
@@ -23,7 +23,7 @@ def recall(members_flagged: ValuesLike, *, confidence: float = 0.95) -> Estimate
 
 
 def false_positive_rate(non_members_flagged: ValuesLike, *, confidence: float = 0.95) -> Estimate:
-    """The share of non-members that were flagged.
+    """The false positive rate: the share of non-members that were flagged.
 
     >>> false_positive_rate([False, False, True, False]).value
     0.25

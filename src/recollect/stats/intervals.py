@@ -119,7 +119,7 @@ def proportion(hits: ValuesLike, *, of: str = "records", confidence: float = 0.9
 
 
 def estimate_proportion(group: Group, *, of: str, confidence: float = 0.95) -> Estimate:
-    """The same for a side whose owners are already known.
+    """The share of hits with an interval, for a side whose owners are already known.
 
     >>> estimate_proportion(make_group([1, 0]), of="records").value
     0.5
@@ -154,7 +154,7 @@ def mean(values: ValuesLike, *, of: str = "records", confidence: float = 0.95) -
 
 
 def estimate_mean(group: Group, *, of: str, confidence: float = 0.95) -> Estimate:
-    """The same for a side whose owners are already known.
+    """The mean with an interval, for a side whose owners are already known.
 
     >>> estimate_mean(make_group([7.0, 7.0, 7.0]), of="records").why_no_interval
     'all 3 users have the same value, so that their variance cannot be estimated'

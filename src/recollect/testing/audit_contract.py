@@ -172,7 +172,7 @@ def _check_refusal(audit: Audit, world: World) -> None:
 
 
 def _are_alike(first_findings: Iterable[Finding], second_findings: Iterable[Finding]) -> bool:
-    """Whether findings are the same but for rounding."""
+    """Whether findings of an audit are the same but for rounding."""
     first, second = ({finding.name: finding for finding in findings} for findings in (first_findings, second_findings))
     return first.keys() == second.keys() and all(
         math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)

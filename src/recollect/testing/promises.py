@@ -37,7 +37,7 @@ def promise_success(what: str) -> Iterator[None]:
 
 
 def iter_weaker(needed: Access) -> Iterator[Access]:
-    """Accesses that are weaker than needed, by one field each.
+    """Accesses that are weaker than what is promised to suffice, by one field each.
 
     >>> [str(access) for access in iter_weaker(Access.top(5))]
     ['the top 4, no probabilities']

@@ -136,7 +136,7 @@ def _check_silence(signal: Signal, world: World) -> None:
 
 
 def _compute_auc(scores: Scores, world: World) -> float:
-    """How well the scores tell members from others."""
+    """How well the scores of a signal tell members from others."""
     members = {record.id for record in world.member_records}
     inside = scores.select([record for record in scores.records if record in members])
     outside = scores.select([record for record in scores.records if record not in members])

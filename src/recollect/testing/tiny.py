@@ -151,7 +151,7 @@ def save_tiny(pretrained: Pretrained, folder: Path) -> Path:
 
 
 def _build_token_config(tokenizer: Any) -> dict[str, int]:
-    """What a configuration must know of its tokenizer."""
+    """What the configuration of a tiny model must know of its tokenizer."""
     return {
         "vocab_size": len(tokenizer),
         "pad_token_id": tokenizer.pad_token_id,

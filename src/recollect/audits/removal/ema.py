@@ -170,7 +170,7 @@ def compute_ema_rho(votes: Flags, *, test: Test = "t") -> float:
 
 
 def _measure_ema_metrics(evidence: Evidence, model: str, corpus: str) -> _Metrics:
-    """Correctness, confidence and negative entropy; of texts the means over tokens, geometric for confidence."""
+    """The metrics of EMA: correctness, confidence and negative entropy; of texts the means over tokens."""
     rows: list[tuple[Record, dict[str, float]]] = []
     for records, (answers,) in evidence.iter_blocks(corpus, [model]):
         found = dict(zip(METRICS, _compute_ema_metrics(answers), strict=True))

@@ -296,7 +296,7 @@ def average_members(members: Scores, weights: Mapping[str, float] | None) -> Mea
         weights = dict.fromkeys(members.users, 1.0)
     shares = np.array([weights[name] for name in members.users])
     model = np.array([name.split("/", 1)[0] for name in members.records])
-    each = [_average_weighted(members.values, shares * (model == name)) for name in np.unique(model)]
+    each = [_average_members_of_model(members.values, shares * (model == name)) for name in np.unique(model)]
     trained: dict[str, list[float]] = {}
     for name, value in zip(members.users, members.values.tolist(), strict=True):
         trained.setdefault(name, []).append(value)
@@ -305,8 +305,8 @@ def average_members(members: Scores, weights: Mapping[str, float] | None) -> Mea
     return Mean.of(means, own / own.sum(), models=tuple(value for value in each if value is not None))
 
 
-def _average_weighted(values: Floats, weights: Floats) -> float | None:
-    """A weighted mean of members of one model; None if nothing has weight."""
+def _average_members_of_model(values: Floats, weights: Floats) -> float | None:
+    """The weighted mean of the members of one model in the mixture; None if nothing has weight."""
     total = float(weights.sum())
     return float(weights @ values) / total if total > 0 else None
 

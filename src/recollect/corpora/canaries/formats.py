@@ -111,7 +111,7 @@ class Format:
 
 
 def compute_check_digit(digits: str) -> str:
-    """The Luhn check digit of a card number's first fifteen digits.
+    """The Luhn check digit of a card number in a format, from its first fifteen digits.
 
     >>> compute_check_digit("411111111111111")
     '1'
@@ -178,7 +178,7 @@ def _iter_tokens(pattern: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _parse_slot(pattern: str, position: int, body: str, slot: int) -> list[FormatUnit]:
-    """The units of one slot."""
+    """The units of one slot of a format."""
     name, _, rest = body.partition(":")
     if name in _ALPHABETS:
         return [FormatUnit(tuple(_ALPHABETS[name]), slot)] * _parse_length(pattern, position, rest)
@@ -198,7 +198,7 @@ def _parse_slot(pattern: str, position: int, body: str, slot: int) -> list[Forma
 
 
 def _parse_length(pattern: str, position: int, number: str) -> int:
-    """How many units a slot has."""
+    """How many units a slot of a format has."""
     if not number.isascii() or not number.isdigit() or not 1 <= int(number) <= 1000:
         raise _build_error(
             pattern,
@@ -211,7 +211,7 @@ def _parse_length(pattern: str, position: int, number: str) -> int:
 
 
 def _read_word_list(pattern: str, position: int, file: str) -> list[str]:
-    """The words of a file, one per line."""
+    """The words of a file that a format names, one per line."""
     try:
         words = Path(file).read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError, ValueError) as error:
@@ -227,7 +227,7 @@ def _read_word_list(pattern: str, position: int, file: str) -> list[str]:
 
 
 def _check_choices(pattern: str, position: int, alternatives: list[str]) -> tuple[str, ...]:
-    """The alternatives, none empty and none twice."""
+    """The alternatives of a slot of a format, none empty and none twice."""
     if not alternatives or not all(alternatives):
         raise _build_error(
             pattern,

@@ -131,7 +131,7 @@ def iter_lines(stream: IO[bytes], shard: Shard) -> Iterator[tuple[int, bytes]]:
 
 
 def build_utf8_fault(error: UnicodeDecodeError) -> Fault:
-    """The fault of bytes that are no UTF-8 text."""
+    """The fault of bytes of a stream that are no UTF-8 text."""
     return Fault(
         "not_utf8",
         f"byte {error.start + 1} of it (0x{error.object[error.start]:02x}) is not UTF-8.",

@@ -20,7 +20,7 @@ SCHEME = "hf:"
 
 
 def read_columns(shard: Shard) -> list[str]:
-    """The columns of the data set."""
+    """The columns of a data set of the hub."""
     found: list[str] = _open_dataset(shard).column_names
     return found
 
@@ -33,7 +33,7 @@ def iter_rows(shard: Shard, wanted: frozenset[str]) -> Iterator[tuple[int, dict[
 
 
 def build_shard(ref: str) -> Shard:
-    """The name of a data set as the one shard it has.
+    """The name of a data set of the hub as the one shard it has.
 
     Args:
         ref: `hf:NAME:SPLIT`, or `hf:NAME:CONFIGURATION:SPLIT`.
@@ -48,7 +48,7 @@ def build_shard(ref: str) -> Shard:
 
 
 def select_columns(dataset: Any, wanted: frozenset[str]) -> Any:
-    """The data set with these columns only; nothing is copied."""
+    """The data set of the hub with these columns only; nothing is copied."""
     return dataset.select_columns([name for name in dataset.column_names if name in wanted])
 
 
@@ -88,7 +88,7 @@ def _open_dataset(shard: Shard) -> Any:
 
 
 def _load_from_disk(ref: str, folder: Path) -> Any:
-    """What `save_to_disk` wrote."""
+    """What `save_to_disk` of the hub's library wrote."""
     import datasets
 
     with _explain_dataset_errors(ref):
@@ -96,7 +96,7 @@ def _load_from_disk(ref: str, folder: Path) -> Any:
 
 
 def _load_saved_split(ref: str, folder: Path, split: str) -> Any:
-    """One split of what `save_to_disk` wrote."""
+    """One split of what `save_to_disk` of the hub's library wrote."""
     import datasets
 
     saved = _load_from_disk(ref, folder)

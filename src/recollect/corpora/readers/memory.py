@@ -105,7 +105,7 @@ def read_list_rows(shard: Shard) -> Iterator[NumberedRow]:
 
 
 def read_frame_columns(shard: Shard) -> list[str]:
-    """The columns of a pandas DataFrame; its index is none of them."""
+    """The columns of a pandas DataFrame in memory; its index is none of them."""
     return refuse_duplicate_columns([str(name) for name in shard.content.columns], shard.path)
 
 
@@ -121,12 +121,12 @@ def read_frame_rows(shard: Shard, wanted: frozenset[str]) -> Iterator[NumberedRo
 
 
 def read_table_columns(shard: Shard) -> list[str]:
-    """The columns of an Arrow table."""
+    """The columns of an Arrow table in memory."""
     return refuse_duplicate_columns(shard.content.schema.names, shard.path)
 
 
 def read_table_rows(shard: Shard, wanted: frozenset[str]) -> Iterator[NumberedRow]:
-    """The rows of an Arrow table, numbered from 1."""
+    """The rows of an Arrow table in memory, numbered from 1."""
     chosen = shard.content.select([name for name in shard.content.schema.names if name in wanted])
     return iter_batch_rows(chosen.to_reader(max_chunksize=arrow_rows.ROWS_PER_BATCH))
 

@@ -43,7 +43,7 @@ MAX_PRV_EPSILON = 500.0
 
 
 def choose_delta(units: int) -> float:
-    """A δ below one over the number of units: a tenth of it.
+    """The δ that an accountant uses: a tenth of one over the number of units.
 
     >>> choose_delta(5000)
     2e-05
@@ -52,7 +52,7 @@ def choose_delta(units: int) -> float:
 
 
 def compute_epsilon(*, noise: float, rate: float, steps: int, delta: float, method: Method = "prv") -> float:
-    """The ε that so many equal steps spend; infinite without noise.
+    """The ε that an accountant counts for so many equal steps; infinite without noise.
 
     >>> round(compute_epsilon(noise=1.0, rate=0.04, steps=300, delta=1e-4), 1)
     3.9
@@ -62,7 +62,7 @@ def compute_epsilon(*, noise: float, rate: float, steps: int, delta: float, meth
 
 @lru_cache(maxsize=256)
 def _compute_history_epsilon(history: tuple[tuple[float, float, int], ...], delta: float, method: Method) -> float:
-    """The ε of a history, by Opacus."""
+    """The ε that Opacus' accountant counts for a history."""
     if not history:
         return 0.0
     if any(noise == 0 for noise, _, _ in history):
@@ -78,7 +78,7 @@ def _compute_history_epsilon(history: tuple[tuple[float, float, int], ...], delt
 
 
 def _compute_rdp_epsilon(history: tuple[tuple[float, float, int], ...], delta: float, orders: Sequence[float]) -> float:
-    """The ε of a history by the best of these Rényi orders."""
+    """The ε that an accountant counts for a history by the best of these Rényi orders."""
     rdp = RDPAccountant()
     rdp.history = list(history)
     with _silence_warnings():

@@ -123,7 +123,7 @@ def _build_share_panel(across: str, up: str, lowest: float = 0.0) -> Panel:
 
 
 def select_finite(values: ArrayLike) -> Floats:
-    """The values that can be drawn."""
+    """The values that a block of a figure can draw."""
     found = np.ravel(np.asarray(values, dtype=np.float64))
     return found[np.isfinite(found)]
 

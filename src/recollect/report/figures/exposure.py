@@ -10,11 +10,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recollect.report.figures.blocks import compute_bins
-from recollect.report.figures.columns import group_by_repetitions, read_column
+from recollect.report.figures.columns import read_column
 from recollect.report.figures.figure import Figure
 from recollect.report.figures.panel import Colour, Panel
 from recollect.report.figures.scale import Floats, Scale
 from recollect.results.result import Result
+
+MAX_GROUPS = 10
+"""Numbers of repetitions that are distinguished; more are drawn as one group."""
+
 
 NULL_MEAN = 1 / math.log(2)
 """The exposure that a secret which was never trained on has on average, in bits."""
@@ -211,3 +215,19 @@ def _draw_losses(rows: dict[str, Floats], epochs: Floats) -> Panel:
 def _average_exposure_by_epoch(of: Floats, values: Floats, epochs: Floats) -> Floats:
     """The mean exposure of each epoch."""
     return np.array([values[of == epoch].mean() if (of == epoch).any() else np.nan for epoch in epochs])
+
+
+def group_by_repetitions(planted: Floats) -> dict[str, NDArray[np.bool_]]:
+    """Which secrets were planted equally often, controls first.
+
+    >>> {name: int(chosen.sum()) for name, chosen in group_by_repetitions(np.array([0, 0, 1, 4, np.nan])).items()}
+    {'controls': 2, 'planted 1×': 1, 'planted 4×': 1, 'given': 1}
+    """
+    times = np.unique(planted[planted > 0])
+    found = {"controls": planted == 0}
+    if len(times) > MAX_GROUPS:
+        found[f"planted {times[0]:.0f}–{times[-1]:.0f}×"] = planted > 0
+    else:
+        found |= {f"planted {each:.0f}×": planted == each for each in times}
+    found["given"] = np.isnan(planted)
+    return {name: chosen for name, chosen in found.items() if chosen.any()}

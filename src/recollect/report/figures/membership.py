@@ -40,7 +40,7 @@ def draw_membership_figures(result: Result, tables: Mapping[str, pa.Table]) -> l
 
 
 def _read_threshold(thresholds: pa.Table | None) -> float | None:
-    """The strictest threshold that the controls support."""
+    """The strictest threshold that the controls support, for the figure of candidates."""
     if thresholds is None or not thresholds.num_rows:
         return None
     found = read_column(thresholds, "threshold")[int(np.argmin(read_column(thresholds, "fpr")))]

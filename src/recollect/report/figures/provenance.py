@@ -133,7 +133,7 @@ def _draw_ranks(users: pa.Table, table: pa.Table) -> Figure:
 
 
 def _format_band(written: float) -> str:
-    """A band of counts in words."""
+    """A band of word counts in the words of a figure."""
     return f"{written:,.0f} or more" if written else "never, or unknown"
 
 
