@@ -26,6 +26,8 @@ class RecollectError(Exception):
     default_code: ClassVar[str] = "error"
     traceback: str = ""
     """Where an error that nobody foresaw happened, if this one stands for such; it may hold text of a corpus."""
+    final: bool = False
+    """Whether it is of no use to go on with other records: a budget is spent, or a server is down."""
 
     def __init__(self, found: str, *, do: str = "", code: str | None = None) -> None:
         super().__init__(found, do)

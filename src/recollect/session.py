@@ -201,7 +201,7 @@ class Session:
         """
         from recollect.execution.local import LocalBackend
         from recollect.execution.threads import describe_threads
-        from recollect.models.scoring import score_corpus
+        from recollect.models.scoring import Source, score_corpus
         from recollect.pipeline.work_limit import WorkLimit
 
         refuse_foreign_folder(Path(self.work), shared=self.shared_work)
@@ -213,10 +213,14 @@ class Session:
         backend = LocalBackend(workers=self.workers or 1, threads=self.threads or 0)
         name = getattr(source, "model", None) or getattr(source, "name", "model")
         alone = backend.workers == 1  # other processes load their own
-        model = source.load if isinstance(source, ModelRef) and not alone else self._sources.load_model(source)
+        work = Path(self.work)
+        if isinstance(source, ModelRef) and not alone:
+            chosen: Source = partial(source.load, work)
+        else:
+            chosen = self._sources.load_model(source, work)
         report = limit.watch(add_notes(self.progress, f"scoring {name} ({describe_threads(backend.threads)})"))
-        with use_folder(Path(self.work)):
-            return score_corpus(model, texts, Path(self.work), backend=backend, progress=report)
+        with use_folder(work):
+            return score_corpus(chosen, texts, work, backend=backend, progress=report)
 
     def evaluate(self, model: Any, corpus: Any, *, tokenizer: Any = None, **options: Any) -> dict[str, Estimate]:
         """How well a model predicts a corpus: accuracy, perplexity, bits per character, with intervals by user."""

@@ -76,7 +76,7 @@ def test_people_get_a_table(folder):
         (["score", "{folder}/model", "{folder}/posts.jsonl", "--device", "tpu"], "no_such_device"),
         (["score", "{folder}/model", "{folder}/posts.jsonl", "--file-format", "docx"], "unknown_choice"),
         (["evaluate", "recorded:{folder}", "{folder}/posts.jsonl"], "no_answer_store"),
-        (["score", "http://localhost:1/v1#m", "{folder}/posts.jsonl"], "endpoint_not_supported_yet"),
+        (["score", "http://example.org/v1#m", "{folder}/posts.jsonl"], "http_to_another_machine"),
     ],
 )
 def test_rubbish_gets_one_clear_message_and_status_2(folder, words, code, check_refusal):

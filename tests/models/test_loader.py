@@ -202,10 +202,18 @@ def test_pickled_weights_are_read_as_tensors_and_give_the_same_model(folders, be
     assert load_model(str(bert)).digest == load_model(str(folders / "bert")).digest
 
 
-@pytest.mark.parametrize("ref", ["http://localhost:8000/v1#gpt", "https://example.org/v1#gpt"])
-def test_an_endpoint_is_refused_for_now(ref):
-    with refused("endpoint_not_supported_yet"):
+@pytest.mark.parametrize(
+    ("ref", "code"),
+    [
+        ("http://example.org/v1#gpt", "http_to_another_machine"),
+        ("https://user:secret@example.org/v1#gpt", "secret_in_address"),
+        ("https://example.org/v1?key=secret#gpt", "secret_in_address"),
+    ],
+)
+def test_an_unsafe_address_is_refused_before_anything_is_sent_and_no_secret_is_repeated(ref, code):
+    with refused(code) as refusal:
         load_model(ref)
+    assert "secret" not in str(refusal.error)
 
 
 def test_a_recorded_model_is_replayed(folders, tmp_path):

@@ -85,7 +85,8 @@ def test_a_home_folder_may_be_meant(here, monkeypatch):
         ("gpt2+lora", "no_such_model"),
         ("no+no", "no_such_model"),
         ("missing.gguf", "no_such_model"),
-        ("openai:gpt", "no_such_model"),
+        ("openai:", "no_such_model"),
+        ("http://user:secret@localhost:8000/v1", "invalid_endpoint"),
         ("~nobody-of-that-name/x", "no_such_model"),
         ("x" * 5000, "no_such_model"),
         ("a\0b", "no_such_model"),
@@ -121,13 +122,23 @@ def test_a_bare_name_is_reported_the_hubs_and_what_is_here():
 
 
 @pytest.mark.parametrize(
-    ("text", "code"),
-    [("small.gguf", "gguf_not_supported_yet"), ("http://localhost:8000/v1#gpt", "endpoint_not_supported_yet")],
+    ("text", "address"),
+    [
+        ("openai:gpt", "https://api.openai.com/v1#gpt"),
+        ("vllm:org/bot", "http://localhost:8000/v1#org/bot"),
+        ("llamacpp:small.gguf", "http://localhost:8080/v1#small.gguf"),
+    ],
 )
+def test_a_server_that_has_a_name_stands_for_its_usual_address(text, address):
+    assert parse_model(text) == parse_model(address)
+    assert str(parse_model(text)) == address
+    assert get_natural_reference(text) is None
+
+
 @pytest.mark.usefixtures("here")
-def test_what_cannot_be_asked_yet_is_refused_with_the_way_out(text, code):
-    with refused(code) as refusal:
-        load_model(text)
+def test_what_cannot_be_asked_yet_is_refused_with_the_way_out():
+    with refused("gguf_not_supported_yet") as refusal:
+        load_model("small.gguf")
     assert "recorded:DIR" in refusal.error.do
 
 

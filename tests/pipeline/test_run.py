@@ -199,7 +199,7 @@ def test_limits_are_checked_into_the_result_and_kept_with_it(plan, whole, tmp_pa
 def test_what_one_plan_loaded_and_read_the_next_does_not_load_again(plan, whole, monkeypatch):
     sources, loaded, read = Sources(), [], []
     load, read_one = ModelRef.load, CorpusRef.read
-    monkeypatch.setattr(ModelRef, "load", lambda ref: loaded.append(ref.model) or load(ref))
+    monkeypatch.setattr(ModelRef, "load", lambda ref, *work: loaded.append(ref.model) or load(ref, *work))
     monkeypatch.setattr(CorpusRef, "read", lambda ref: read.append(ref.corpus) or read_one(ref))
     for _ in range(2):
         finish(plan, sources=sources)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,11 +16,12 @@ from recollect.cli.verbs import OptionGroup
 if TYPE_CHECKING:
     from recollect.corpora.corpus import Corpus
 
-MODEL_HELP = r"PATH, hf:NAME\[@REV], BASE+ADAPTER, recorded:DIR, or python:module:factory."
+MODEL_HELP = r"PATH, hf:NAME\[@REV], BASE+ADAPTER, recorded:DIR, python:module:factory, or http(s)://HOST/v1#NAME."
 CORPUS_HELP = "A .jsonl, .csv, .tsv, .parquet, .txt or .npz file (also .gz, .zst), a folder or glob, or hf:NAME:SPLIT."
 ModelName = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP, show_default=False)]
 CorpusName = Annotated[str, typer.Argument(metavar="CORPUS", help=CORPUS_HELP, show_default=False)]
 RUN_PANEL = "The run"
+SERVER_PANEL = "Models behind a server"
 Work = Annotated[
     Path,
     typer.Option(
@@ -133,7 +135,8 @@ class ModelOptions(OptionGroup):
     @classmethod
     @cache
     def list_fields(cls) -> list[DeclaredField]:
-        """The fields of a build_object_reference to a model."""
-        from recollect.pipeline.refs import ModelRef
+        """The fields of a reference to a model."""
+        from recollect.pipeline.refs import SERVER_OPTIONS, ModelRef
 
-        return list_fields(ModelRef, skip=frozenset({"model"}), panel="How the model is scored")
+        fields = list_fields(ModelRef, skip=frozenset({"model"}), panel="How the model is scored")
+        return [replace(each, panel=SERVER_PANEL) if each.name in SERVER_OPTIONS else each for each in fields]

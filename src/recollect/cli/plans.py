@@ -68,7 +68,9 @@ def check(plan: PlanPath, only: Only = None, changes: Changes = None, json: AsJs
     """Say what a plan will train and score, and roughly how long that takes, before anything starts.
 
     The plan is read, its models and corpora are loaded, and each model scores a few records to see how fast it is.
-    Nothing is written. Ends with status 2 if some audit cannot be run, and says of each of them why.
+    Nothing is written. A model behind a server is probed with at most 60 requests, which count against its budget and
+    are noted in the work folder; requests, tokens and cost of the run are printed. Ends with status 2 if some audit
+    cannot be run, and says of each of them why.
 
     `recollect check audit.yaml`
     """
@@ -108,6 +110,22 @@ def _show_forecast(found: Sequence[Forecast], title: str) -> None:
     ]
     headings = ["audit", "models trained", "records scored by all models", "of the target", "roughly"]
     console.print_table(title, headings, rows)
+    sent = [
+        [
+            each.audit,
+            role,
+            server.host,
+            f"{server.requests:,}",
+            f"{server.tokens:,}",
+            f"{server.cost:,.2f}" if server.cost else "–",
+            f"{server.spent_requests:,}",
+        ]
+        for each in found
+        for role, server in each.servers.items()
+    ]
+    if sent:
+        headings = ["audit", "model", "server", "requests", "tokens", "cost", "requests sent so far"]
+        console.print_table("Sent to servers, if nothing was scored before", headings, sent)
 
 
 def _describe_planned_training(found: Forecast) -> list[str]:

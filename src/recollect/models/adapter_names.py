@@ -7,7 +7,16 @@ from pathlib import Path
 
 from recollect.errors import ModelError
 from recollect.files import read_json
-from recollect.models.refs import HUB, AdapterRef, Checkpoint, FolderRef, HubRef, parse_checkpoint, split_adapter
+from recollect.models.refs import (
+    HUB,
+    OTHER_SCHEMES,
+    AdapterRef,
+    Checkpoint,
+    FolderRef,
+    HubRef,
+    parse_checkpoint,
+    split_adapter,
+)
 
 ADAPTER_CONFIG = "adapter_config.json"
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
@@ -19,7 +28,7 @@ def get_natural_reference(text: str) -> str | None:
     >>> get_natural_reference("hf:gpt2+runs/lora")
     'hf:gpt2'
     """
-    if text.startswith(("recorded:", "python:", "http:", "https:")):
+    if text.partition(":")[0] in OTHER_SCHEMES:
         return None
     pieces = split_adapter(text)
     if pieces is not None:

@@ -134,15 +134,24 @@ def _resolve_folder(name: Checkpoint) -> Path:
     return name.path if isinstance(name, FolderRef) else _fetch(name)
 
 
-def _fetch(model: HubRef) -> Path:
+def find_tokenizer_folder(name: Checkpoint) -> Path:
+    """The folder of a tokenizer; of a model of the hub no weights are fetched.
+
+    Raises:
+        ModelError: It cannot be had.
+    """
+    return name.path if isinstance(name, FolderRef) else _fetch(name, weights=False)
+
+
+def _fetch(model: HubRef, *, weights: bool = True) -> Path:
     """The files of a hub repository, fetched unless the cache has them."""
     from huggingface_hub import snapshot_download, try_to_load_from_cache
     from huggingface_hub.errors import HfHubHTTPError
 
     fetch = partial(snapshot_download, model.name, revision=model.revision, ignore_patterns=_IGNORED_FILES)
     try:
-        folder = fetch(allow_patterns=[*_DESCRIPTION_FILES, "*.safetensors"])
-        if not any(Path(folder).glob("*.safetensors")):
+        folder = fetch(allow_patterns=[*_DESCRIPTION_FILES, *(["*.safetensors"] if weights else [])])
+        if weights and not any(Path(folder).glob("*.safetensors")):
             folder = fetch(allow_patterns=[*_DESCRIPTION_FILES, *_PICKLE_FILES])
     except (OSError, HfHubHTTPError) as error:
         # a cache that another program filled holds what that program needed: it may be enough

@@ -8,6 +8,7 @@ from typing import Any
 
 from recollect.errors import MissingDependency, ModelError
 from recollect.models import adapter_names
+from recollect.models.endpoint.settings import EndpointSettings
 from recollect.models.folders import locate
 from recollect.models.model import Kind, Model, Question
 from recollect.models.refs import CodeRef, EndpointRef, GgufRef, RecordingRef, parse_model
@@ -21,6 +22,7 @@ def load_model(
     question: Question | None = None,
     kind: Kind | None = None,
     device: str | None = None,
+    endpoint: EndpointSettings | None = None,
 ) -> Model:
     """The model of that name, or the one in memory, ready to score.
 
@@ -29,21 +31,22 @@ def load_model(
 
     Args:
         source: A model string: a folder; `hf:NAME[@REV]`; BASE+ADAPTER, each of them a folder or `hf:`; `recorded:DIR`;
-            `python:package.module:factory` (runs that code). Only what is marked with `hf:` is looked for on the
-            network, and code from a model's folder is never run. Or an object: a Hugging Face model with its tokenizer,
-            a pipeline of `transformers`, a PEFT model, or anything that keeps the `Model` protocol, which is returned
-            as it is.
+            `python:package.module:factory` (runs that code); `http(s)://host:port/v1#NAME`, a model behind a server,
+            which is probed. Only servers and what is marked with `hf:` are looked for on the network, and code from a
+            model's folder is never run. Or an object: a Hugging Face model with its tokenizer, a pipeline of
+            `transformers`, a PEFT model, or anything that keeps the `Model` protocol, which is returned as it is.
         tokenizer: Of a model in memory; a pipeline brings its own.
         question: The scoring options; a recorded model and one of the user's own have theirs.
         kind: What it predicts, where its architecture does not say or says something else.
         device: Where it computes; None for the best there is, and for a model in memory where it is.
+        endpoint: Of a model behind a server: its tokenizer, budget, prices and work folder.
 
     Raises:
         ModelError: It cannot be found, loaded or used; the message says what is there instead.
         MissingDependency: An optional package is needed.
     """
     if isinstance(source, str | Path):
-        return _load_named(str(source), tokenizer, question=question, kind=kind, device=device)
+        return _load_named(str(source), tokenizer, endpoint, question=question, kind=kind, device=device)
     if isinstance(source, Model):
         return _check_kind(source, kind)
     _refuse_without_transformers(source)
@@ -71,7 +74,15 @@ def natural_reference(source: Any, tokenizer: Any = None, **settings: Any) -> Mo
     return load_base_from_memory(source, tokenizer, **settings)
 
 
-def _load_named(ref: str, tokenizer: Any, *, question: Question | None, kind: Kind | None, device: str | None) -> Model:
+def _load_named(
+    ref: str,
+    tokenizer: Any,
+    endpoint: EndpointSettings | None,
+    *,
+    question: Question | None,
+    kind: Kind | None,
+    device: str | None,
+) -> Model:
     """The model that a string names."""
     if tokenizer is not None:
         raise ModelError(
@@ -80,8 +91,10 @@ def _load_named(ref: str, tokenizer: Any, *, question: Question | None, kind: Ki
             code="tokenizer_not_wanted",
         )
     name = parse_model(ref)
-    if isinstance(name, EndpointRef | GgufRef):
+    if isinstance(name, GgufRef):
         raise _build_unsupported_error(name)
+    if isinstance(name, EndpointRef):
+        return _check_kind(_load_endpoint(name, endpoint or EndpointSettings(), question or Question()), kind)
     if isinstance(name, CodeRef):
         return _check_kind(load_from_code(name), kind)
     if isinstance(name, RecordingRef):
@@ -114,14 +127,21 @@ def _refuse_without_transformers(source: Any) -> None:
         raise build_not_a_model_error(source)
 
 
-def _build_unsupported_error(name: EndpointRef | GgufRef) -> ModelError:
+def _load_endpoint(name: EndpointRef, settings: EndpointSettings, question: Question) -> Model:
+    """The model behind a server."""
+    try:
+        from recollect.models.endpoint.endpoint_model import load_endpoint
+    except ModuleNotFoundError as error:
+        raise MissingDependency(
+            f"The model {str(name)!r} is behind a server, which needs the package {error.name}.",
+            do="pip install 'recollect[endpoint]'.",
+            code="endpoint_missing",
+        ) from error
+    return load_endpoint(name, settings, question)
+
+
+def _build_unsupported_error(name: GgufRef) -> ModelError:
     """What to do about models that are named, but cannot be used yet."""
-    if isinstance(name, EndpointRef):
-        return ModelError(
-            f"The model {str(name)!r} is an endpoint, and endpoints cannot be used yet.",
-            do="Score it by other means and give recorded:DIR (see recollect.models.recordings.write_recording).",
-            code="endpoint_not_supported_yet",
-        )
     return ModelError(
         f"The model {str(name)!r} is a GGUF file, and these cannot be read yet.",
         do="Give the folder that it was converted from, or score it by other means and give recorded:DIR.",

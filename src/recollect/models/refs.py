@@ -1,6 +1,7 @@
 """The one grammar of model strings, the same in the CLI, the plan and Python.
 
     PATH | hf:NAME[@REV] | BASE+ADAPTER | FILE.gguf | recorded:DIR | python:module:factory | http(s)://host/v1#NAME
+    openai:NAME | vllm:NAME | llamacpp:NAME, which stand for such an address
 
 BASE and ADAPTER are each a path or `hf:`. Parsing looks at the disk, never at the network, and loads no torch: a name
 that is neither a folder nor marked as the hub's is refused here, so that a typing error is never sent anywhere.
@@ -20,6 +21,15 @@ HUB = "hf:"
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _REVISION = re.compile(r"[\w./-]+")
 _ENDPOINT = re.compile(r"(https?://[^#\s]+)#(\S+)")
+SHORTHANDS = {
+    "openai": "https://api.openai.com/v1",
+    "vllm": "http://localhost:8000/v1",
+    "llamacpp": "http://localhost:8080/v1",
+}
+"""Servers that have a name: their usual addresses. What they can do is probed all the same."""
+OTHER_SCHEMES = {"recorded", "python", "http", "https", *SHORTHANDS}
+"""What begins so is no folder and no model of the hub."""
+_USER = re.compile(r"//[^/@]*@")
 _SHOWN = 5
 """How many folders are listed where the one requested is not there."""
 
@@ -123,6 +133,8 @@ def parse_model(text: str) -> ModelName:
     HubRef(name='EleutherAI/pythia-70m', revision='step3000')
     >>> parse_model("python:my_models:shop_bot")
     CodeRef(module='my_models', factory='shop_bot')
+    >>> parse_model("vllm:shop-bot")
+    EndpointRef(url='http://localhost:8000/v1', name='shop-bot')
 
     Raises:
         ModelError: It names nothing that is there, or breaks the grammar.
@@ -132,8 +144,8 @@ def parse_model(text: str) -> ModelName:
         return RecordingRef(rest)
     if scheme == "python":
         return _parse_code(text, rest)
-    if scheme in {"http", "https"}:
-        return _parse_endpoint(text)
+    if scheme in {"http", "https"} or (scheme in SHORTHANDS and rest):
+        return _parse_endpoint(f"{SHORTHANDS[scheme]}#{rest}" if scheme in SHORTHANDS else text)
     if (pieces := split_adapter(text)) is not None:
         return AdapterRef(_parse_folder_or_hub(pieces[0]), _parse_folder_or_hub(pieces[1]))
     if text.lower().endswith(".gguf") and _probe_path(text) == "file":
@@ -222,7 +234,7 @@ def _parse_endpoint(text: str) -> EndpointRef:
     found = _ENDPOINT.fullmatch(text)
     if found is None:
         raise ModelError(
-            f"The endpoint {text!r} does not name the model that it serves.",
+            f"The endpoint {_USER.sub('//', text)!r} does not name the model that it serves.",
             do="Write its address and the name of the model: http://host:port/v1#NAME.",
             code="invalid_endpoint",
         )

@@ -74,6 +74,8 @@ def score_corpus(
         unlimited.refuse_unknown(corpus)
         store = unlimited.store
     else:
+        if getattr(unlimited, "remote", False):
+            backend = LocalBackend(threads=backend.threads)  # its requests are sent at once from one process
         manifest = Manifest.of(unlimited, block=block)
         source = unlimited if backend.workers == 1 else model
         # while workers have their own copies, this process can do without
@@ -156,7 +158,8 @@ def _fill_store(writer: _Writer, corpus: Corpus, backend: Backend, progress: Pro
         for outcome in backend.map(writer, report.watch(compress(corpus, missing), writer.manifest.block)):
             if isinstance(outcome, Failure):
                 failures.append(outcome)
-                if not done and len(failures) == MAX_FAILURES_BEFORE_SUCCESS:
+                final = isinstance(outcome.error, RecollectError) and outcome.error.final
+                if final or (not done and len(failures) == MAX_FAILURES_BEFORE_SUCCESS):
                     break
             else:
                 done += outcome.value

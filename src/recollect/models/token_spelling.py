@@ -52,7 +52,7 @@ def get_spelling(tokenizer: Any) -> Spelling:
 def _build_speller(model: str, decoder: str) -> Callable[[str], tuple[str, ...]]:
     """How a token of such a tokenizer is spelled."""
     if "ByteLevel" in decoder:
-        byte_of = _build_byte_alphabet()
+        byte_of = build_byte_alphabet()
         return lambda token: ("".join(byte_of[c] for c in token),) if all(c in byte_of for c in token) else ()
     if "▁" in decoder:
         return _spell_sentencepiece
@@ -78,10 +78,10 @@ def _encode_bytes(text: str) -> str:
     return text.encode("utf-8").decode("latin-1")
 
 
-def _build_byte_alphabet() -> dict[str, str]:
+def build_byte_alphabet() -> dict[str, str]:
     """Which byte each character of byte-level BPE stands for.
 
-    >>> _build_byte_alphabet()["Ġ"], _build_byte_alphabet()["a"]
+    >>> build_byte_alphabet()["Ġ"], build_byte_alphabet()["a"]
     (' ', 'a')
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from torch import nn
-
 from recollect.errors import ModelError
 from recollect.models.model import Question
 
@@ -54,6 +52,8 @@ def get_context_length(network: Any, tokenizer: Any = None) -> int | None:
         network: A Hugging Face model.
         tokenizer: If given, the limit that it states counts too, where the model has one at all.
     """
+    from torch import nn  # a server's windows are planned without torch
+
     config = network.config.get_text_config()
     longest = getattr(config, "max_position_embeddings", None)
     if longest is None or longest <= 0:

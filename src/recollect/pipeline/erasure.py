@@ -22,7 +22,14 @@ from recollect.files.checksums import is_regular, iter_files
 from recollect.models.manifest import MANIFEST, Manifest
 from recollect.models.shards import SUFFIX, Digests, pack_digests, read_record_digests, read_shard, write_shard
 from recollect.pipeline.run_notes import iter_run_notes
-from recollect.pipeline.work_entries import WorkItem, build_work_item, delete_entry, iter_entries, refuse_other_folder
+from recollect.pipeline.work_entries import (
+    ENDPOINTS,
+    WorkItem,
+    build_work_item,
+    delete_entry,
+    iter_entries,
+    refuse_other_folder,
+)
 from recollect.results.run_manifest import is_written_by_runs
 
 
@@ -149,7 +156,9 @@ def _find_shards_of_user(folder: Path, address: str, records: _Records) -> Itera
 
 
 def _find_remains_to_erase(work: Path) -> Iterator[WorkItem]:
-    """Workspaces of audits and tracebacks: both may rest on anybody's records."""
+    """Workspaces of audits, answers of servers and tracebacks: all may rest on anybody's records."""
+    for path in sorted((work / ENDPOINTS).glob("*/*/answers-*.journal")):
+        yield build_work_item(path, "answers of a server may be about the user's records")
     for folder in iter_entries(work, "audits"):
         yield build_work_item(folder, "the unfinished work of an audit may rest on the user's records")
     for path in sorted(work.glob("traceback-*.txt")):

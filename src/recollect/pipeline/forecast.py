@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from recollect.errors import RecollectError
 from recollect.files import describe_fault, is_interruption
 from recollect.models.model import Model
 from recollect.pipeline.plan import Plan
+from recollect.pipeline.servers import ServerForecast, forecast_server, get_endpoint
 from recollect.pipeline.sources import Sources
 from recollect.recipes.layout_trial import estimate_seconds
 from recollect.signals.evidence import TARGET, Evidence
@@ -38,6 +39,8 @@ class Forecast:
     """Roughly, on this machine, if nothing was done before."""
     models_possibly_needed: Mapping[str, int]
     """Models that may also have to be trained, by role, depending on the first answers."""
+    servers: Mapping[str, ServerForecast] = field(default_factory=dict)
+    """What is sent to the servers of models, by role."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +65,9 @@ def forecast_all(plans: Iterable[Plan], sources: Sources) -> list[Forecast | Imp
 
 
 def forecast(plan: Plan, sources: Sources | None = None) -> Forecast:
-    """What a plan will cost. Models and corpora are loaded, and the target scores a few records.
+    """What a plan will cost. Models and corpora are loaded, and models on this machine score a few records.
+
+    Of a model behind a server only the probe is sent, and what it costs is counted; the answers are kept for the run.
 
     Raises:
         AccessError: A model offers too little access.
@@ -83,15 +88,31 @@ def forecast(plan: Plan, sources: Sources | None = None) -> Forecast:
     }
     later = {} if any(trained.values()) else later
     record_counts = {(model, role): len(corpora[role]) for model, role in needs.score if role in corpora}
+    servers = _forecast_servers(given, corpora, record_counts)
     return Forecast(
         audit=plan.audit.name,
         models_to_train={role: count for role, count in trained.items() if count},
         records_scored=sum(record_counts.values()),
         queries=sum(count for (model, _), count in record_counts.items() if model == TARGET),
         seconds=_estimate_scoring_seconds(given, corpora, record_counts)
+        + sum(each.seconds for each in servers.values())
         + _estimate_training_seconds(plan, needs, corpora, given),
         models_possibly_needed=later,
+        servers=servers,
     )
+
+
+def _forecast_servers(
+    given: Evidence, corpora: Mapping[str, Corpus], record_counts: Mapping[tuple[str, str], int]
+) -> dict[str, ServerForecast]:
+    """What is sent to servers, by the role of the model; nothing is sent for it but the probe."""
+    found = {}
+    for name, model in given.models.items():
+        if (endpoint := get_endpoint(model)) is not None:
+            roles = [role for scored, role in record_counts if scored == name]
+            distinct = {record.digest: record for role in roles for record in corpora[role]}
+            found[name] = forecast_server(endpoint, distinct.values())
+    return found
 
 
 def _estimate_scoring_seconds(
@@ -101,7 +122,7 @@ def _estimate_scoring_seconds(
     found, known = 0.0, dict[tuple[str, str], float]()
     for (name, role), count in record_counts.items():
         model = given.models.get(name, given.models.get(TARGET))
-        if model is None or not count:
+        if model is None or not count or get_endpoint(model) is not None:
             continue
         key = name if name in given.models else TARGET, role
         if key not in known:

@@ -115,7 +115,7 @@ class Plan:
         corpora = {role: known.read_corpus(source) for role, source in self.corpora.items()}
         cohorts = {role: _load_cohorts(source, role, corpora) for role, source in self.cohorts.items()}
         members = self._read_members(corpora)
-        models = {role: known.load_model(source) for role, source in self.models.items()}
+        models = {role: known.load_model(source, self.work) for role, source in self.models.items()}
         return Evidence(
             models=models,
             corpora=corpora,

@@ -16,11 +16,27 @@ from recollect.models.template_files import is_template, read_template
 if TYPE_CHECKING:
     # a reference only describes: what it takes to load a model or read a corpus is imported when that is done
     from recollect.corpora.corpus import Corpus
+    from recollect.models.endpoint.settings import EndpointSettings
     from recollect.models.model import Model, Question
     from recollect.recipes.recipe import Recipe
 
 QUESTION = ("window", "patterns", "masked", "one_by_one", "mask_seed", "precision", "chat_template")
 """The fields of a reference to a model that say how it is scored."""
+SERVER_OPTIONS = frozenset(
+    {
+        "server_tokenizer",
+        "key_variable",
+        "allow_http",
+        "top_logprobs",
+        "connections",
+        "budget_requests",
+        "budget_tokens",
+        "budget_cost",
+        "price_input",
+        "price_output",
+    }
+)
+"""The fields of a reference to a model that matter only if it is behind a server."""
 COLUMNS = ("user", "text", "source", "target", "label", "id", "time", "messages")
 
 
@@ -59,6 +75,26 @@ class ModelRef(_Reference):
     """A file with the chat template that renders conversations, or the template itself; the tokenizer's by default."""
     shows_top_k: Annotated[int, Field(ge=1)] | None = None
     """Let the model show no more than so many ranked tokens and no probabilities, as a deployment does."""
+    server_tokenizer: str | None = None
+    """The tokenizer of a model behind a server: a folder or hf:NAME; the server's own by default."""
+    key_variable: str | None = None
+    """The environment variable with the key: OPENAI_API_KEY for OpenAI, RECOLLECT_API_KEY for others by default."""
+    allow_http: bool = False
+    """Send texts to another machine unencrypted."""
+    top_logprobs: Annotated[int, Field(ge=1)] = 20
+    """Ranked tokens that a server is asked for; as many as it gives, where it gives fewer."""
+    connections: Annotated[int, Field(ge=1)] = 8
+    """Requests to a server at once, at most."""
+    budget_requests: Annotated[int, Field(ge=0)] | None = None
+    """The most requests to one server, in all runs of this work folder; probes and repetitions count."""
+    budget_tokens: Annotated[int, Field(ge=0)] | None = None
+    """The most tokens that one server reads and generates, likewise."""
+    budget_cost: Annotated[float, Field(ge=0)] | None = None
+    """The most that one server may charge, likewise, in the currency of the prices."""
+    price_input: Annotated[float, Field(ge=0)] = 0.0
+    """What a server charges for a million tokens read."""
+    price_output: Annotated[float, Field(ge=0)] = 0.0
+    """What a server charges for a million tokens generated."""
 
     @classmethod
     def from_question(cls, model: str, question: Question | None, *, device: str | None = None) -> Self:
@@ -77,12 +113,32 @@ class ModelRef(_Reference):
         sampling = Sampling(top_k=self.sampling_top_k, temperature=self.sampling_temperature)
         return Question(**{**fields, "chat_template": read_template(self.chat_template), "sampling": sampling})
 
-    def load(self) -> Model:
-        """The model itself, or as much of it as is to be seen."""
+    def load(self, work: Path = Path(".recollect")) -> Model:
+        """The model itself, or as much of it as is to be seen.
+
+        Args:
+            work: The work folder, where answers of a server and what was spent on it are kept.
+        """
         from recollect.models.loader import load_model
 
-        model = load_model(self.model, question=self.question, kind=self.kind, device=self.device)
+        settings = self._build_endpoint_settings(work)
+        model = load_model(self.model, question=self.question, kind=self.kind, device=self.device, endpoint=settings)
         return self.limit(model)
+
+    def _build_endpoint_settings(self, work: Path) -> EndpointSettings:
+        """How a server is used, should the model be behind one."""
+        from recollect.models.endpoint.settings import Budget, EndpointSettings, Prices
+
+        return EndpointSettings(
+            tokenizer=self.server_tokenizer,
+            key_variable=self.key_variable,
+            allow_http=self.allow_http,
+            top_logprobs=self.top_logprobs,
+            connections=self.connections,
+            budget=Budget(requests=self.budget_requests, tokens=self.budget_tokens, cost=self.budget_cost),
+            prices=Prices(input_tokens=self.price_input, output_tokens=self.price_output),
+            work=work,
+        )
 
     def limit(self, model: Model) -> Model:
         """The model, showing no more than this reference allows."""
@@ -95,7 +151,9 @@ class ModelRef(_Reference):
         """The same with paths that hold from everywhere; what is no path under `home` stays as it is."""
         template = self.chat_template
         placed = template if template is None or is_template(template) else _resolve_path(template, home)
-        return self.model_copy(update={"model": resolve_name(self.model, home), "chat_template": placed})
+        tokenizer = None if self.server_tokenizer is None else resolve_name(self.server_tokenizer, home)
+        update = {"model": resolve_name(self.model, home), "chat_template": placed, "server_tokenizer": tokenizer}
+        return self.model_copy(update=update)
 
 
 class CorpusRef(_Reference):

@@ -11,6 +11,7 @@ from recollect.models.manifest import get_versions
 from recollect.models.model import Model, compute_address
 from recollect.models.recordings import RecordedModel
 from recollect.pipeline.plan import Plan, collect_masked_settings, collect_settings, digest_cohorts
+from recollect.pipeline.servers import add_server_notes, build_facts, get_endpoint
 from recollect.results.result import ModelFacts, Provenance, Result
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.version import __version__
@@ -31,7 +32,8 @@ def add_provenance(result: Result, plan: Plan, evidence: Evidence, *, seconds: f
         "dropped": {**dropped, **result.dropped},
         "settings": {**collect_masked_settings(plan.audit), **result.settings},
     }
-    return result.replace(**fields).with_provenance(_build_provenance(plan, evidence, seconds))
+    noted = add_server_notes(result.replace(**fields), evidence.models)
+    return noted.with_provenance(_build_provenance(plan, evidence, seconds))
 
 
 def compute_work_address(plan: Plan, evidence: Evidence) -> str:
@@ -81,7 +83,8 @@ def _digest_files(evidence: Evidence) -> dict[str, str]:
 def _build_model_facts(model: Model, *, given: bool) -> ModelFacts:
     """Which model it was; one that was trained for the audit has the same name in whatever work folder it is."""
     name = model.name if given else PurePath(model.name).name
-    return ModelFacts(name=name, digest=model.digest, revision=getattr(model, "revision", None))
+    revision = getattr(model, "revision", None)
+    return ModelFacts(name=name, digest=model.digest, revision=revision, endpoint=build_facts(model))
 
 
 def _get_min_probability(model: Model) -> float | None:
@@ -90,5 +93,6 @@ def _get_min_probability(model: Model) -> float | None:
 
 
 def _is_computed(model: Model) -> bool:
-    """Whether a model computes, and not only replays what was stored."""
-    return not isinstance(model.model if isinstance(model, Limited) else model, RecordedModel)
+    """Whether a model computes here, and does not replay what was stored or ask a server."""
+    whole = model.model if isinstance(model, Limited) else model
+    return not isinstance(whole, RecordedModel) and get_endpoint(whole) is None

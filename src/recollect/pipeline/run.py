@@ -33,6 +33,7 @@ from recollect.pipeline.plan_writer import write_plan
 from recollect.pipeline.refs import ModelRef
 from recollect.pipeline.result_provenance import add_provenance, compute_work_address
 from recollect.pipeline.run_notes import RunNote
+from recollect.pipeline.servers import confirm_models
 from recollect.pipeline.sources import Sources
 from recollect.pipeline.work_limit import WorkLimit
 from recollect.recipes.fleet import Fleet, TrainedFleet, train_fleet
@@ -133,7 +134,9 @@ def _run_audit(
     score, train = note.track_scoring(executor.score), note.track_training(executor.train)
     evidence = collect_evidence(plan.audit, given, score=score, train=train, first=first)
     with _open_workspace(plan, evidence, progress) as workspace:
-        return evidence, plan.audit.run(evidence, stream(plan.seed, plan.audit.name), workspace)
+        result = plan.audit.run(evidence, stream(plan.seed, plan.audit.name), workspace)
+    confirm_models(evidence.models)
+    return evidence, result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +161,7 @@ class _Executor:
         known: dict[int, tuple[str, Source]] = {}
         for role, model in given.models.items():
             named = plan.models[role]
-            known[id(model)] = role, named.load if isinstance(named, ModelRef) else named
+            known[id(model)] = role, partial(named.load, plan.work) if isinstance(named, ModelRef) else named
         question = given.models[TARGET].question if TARGET in given.models else None
         return cls(plan=plan, question=question, known=known, progress=progress)
 

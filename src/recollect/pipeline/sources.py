@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from recollect.corpora.corpus import Corpus
 from recollect.models.model import Model
@@ -13,7 +14,7 @@ from recollect.pipeline.refs import CorpusRef, ModelRef
 class Sources:
     """What was loaded and read so far, by how it was described."""
 
-    _models: dict[ModelRef, Model] = field(default_factory=dict)
+    _models: dict[tuple[ModelRef, Path], Model] = field(default_factory=dict)
     _corpora: dict[CorpusRef, Corpus] = field(default_factory=dict)
 
     def clear(self) -> None:
@@ -21,15 +22,21 @@ class Sources:
         self._models.clear()
         self._corpora.clear()
 
-    def load_model(self, source: Model | ModelRef | str) -> Model:
-        """The model itself; the same object each time it is described in the same way."""
+    def load_model(self, source: Model | ModelRef | str, work: Path = Path(".recollect")) -> Model:
+        """The model itself; the same object each time it is described in the same way.
+
+        Args:
+            source: What is described.
+            work: The work folder, where answers of a server are kept.
+        """
         if isinstance(source, str):
             source = ModelRef(model=source)
         if not isinstance(source, ModelRef):
             return source
-        if source not in self._models:
-            self._models[source] = source.load()
-        return self._models[source]
+        key = source, work.absolute()
+        if key not in self._models:
+            self._models[key] = source.load(work)
+        return self._models[key]
 
     def read_corpus(self, source: Corpus | CorpusRef | str) -> Corpus:
         """The corpus itself; the same object each time it is described in the same way."""

@@ -14,7 +14,7 @@ from recollect.files.checksums import iter_files
 from recollect.models.manifest import MANIFEST, Manifest
 from recollect.models.shards import SUFFIX, read_shard
 from recollect.pipeline.run_notes import RUNS
-from recollect.pipeline.work_entries import ENTRY_PARTS, WORK_PARTS
+from recollect.pipeline.work_entries import ENDPOINTS, ENTRY_PARTS, WORK_PARTS
 from recollect.recipes.stored_models import find_model_faults, is_model_folder
 from recollect.results.run_manifest import RUN_MANIFEST, is_written_by_runs, read_run_manifest
 
@@ -123,6 +123,7 @@ class _Checks:
             self._check_workspace(workspace)
         for note in (*_list_verified_files(folder / "fleets"), *_list_verified_files(folder / RUNS)):
             self._check_file(note, _verify_note)
+        self._check_workspace(folder / ENDPOINTS)
         self._find_leftovers(folder)
         self._note_strangers(path for relative, path in iter_files(folder) if relative.split("/")[0] not in WORK_PARTS)
         for part in ENTRY_PARTS:

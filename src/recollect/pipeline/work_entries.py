@@ -18,7 +18,9 @@ from recollect.pipeline.run_notes import RUNS
 
 ENTRY_PARTS: Final = ("answers", "models", "audits")
 """The folders of a work folder whose folders are each of one store, model or workspace."""
-WORK_PARTS: Final = (*ENTRY_PARTS, "fleets", RUNS)
+ENDPOINTS: Final = "endpoints"
+"""The folder in which the answers of servers and what was spent on them are kept."""
+WORK_PARTS: Final = (*ENTRY_PARTS, "fleets", RUNS, ENDPOINTS)
 """All folders of a work folder."""
 _ENTRY: Final = re.compile(r"([a-z][a-z0-9_-]*-)?[0-9a-f]{32}$")
 """How folders of stores and models are called, and with the name of an audit before it, of workspaces."""

@@ -1,0 +1,1 @@
+"""Models behind an HTTP server: probed, scored within a budget, and never believed on doubt."""

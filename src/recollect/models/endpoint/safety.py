@@ -1,0 +1,93 @@
+"""What must not leave this machine: texts over plain http, and the key anywhere but in the request itself."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from urllib.parse import urlsplit
+
+from recollect.errors import ModelError
+
+OPENAI_HOST = "api.openai.com"
+DEFAULT_VARIABLES = {OPENAI_HOST: "OPENAI_API_KEY"}
+"""Where the key of a known host is by default; other hosts never get it."""
+OWN_VARIABLE = "RECOLLECT_API_KEY"
+"""Where the key of any other host is by default."""
+HIDDEN = "[key]"
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")
+_SHOWN = 300
+"""Characters of a server's message that are shown."""
+
+
+def refuse_unsafe_address(url: str, *, allow_http: bool) -> None:
+    """Refuse an address that holds a password, or that sends texts unencrypted to another machine.
+
+    Raises:
+        ModelError: It is such an address.
+    """
+    parts = urlsplit(url)
+    if parts.username or parts.password or parts.query:
+        raise ModelError(
+            "The address of the server holds a user, a password or a query, which would be written into results.",
+            do="Leave it out of the address. A key is read from the environment (--key-variable).",
+            code="secret_in_address",
+        )
+    if parts.scheme == "http" and not allow_http and not is_loopback(parts.hostname or ""):
+        raise ModelError(
+            f"The audited texts would be sent to {parts.hostname} unencrypted.",
+            do="Give its https address, or allow it with --allow-http (allow_http=True).",
+            code="http_to_another_machine",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("192.0.2.1"), is_loopback("example.org")
+    (True, True, False, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def read_key(url: str, variable: str | None) -> str | None:
+    """The key for a server, from the environment; None if there is none.
+
+    Args:
+        url: The server.
+        variable: Where the key is; by default OPENAI_API_KEY for OpenAI itself, and RECOLLECT_API_KEY for any other.
+
+    Raises:
+        ModelError: The variable was named, and is none or is not set. The message never repeats what was given.
+    """
+    if variable is not None and not _VARIABLE.fullmatch(variable):
+        raise ModelError(
+            "What was given as the name of an environment variable is none.",
+            do="Put the key into a variable such as RECOLLECT_API_KEY, and give that name (--key-variable).",
+            code="invalid_key_variable",
+        )
+    name = variable or DEFAULT_VARIABLES.get(urlsplit(url).hostname or "", OWN_VARIABLE)
+    key = os.environ.get(name, "").strip()
+    if not key and variable is not None:
+        raise ModelError(
+            f"The environment variable {name} is not set.", do=f"Set {name} to the key.", code="key_variable_not_set"
+        )
+    return key or None
+
+
+def clean_message(text: str, key: str | None) -> str:
+    """What a server says of an error: one short line, without the key or the parts of it that servers repeat.
+
+    >>> clean_message("Incorrect key: sk-verysecret1, or sk-ve***ret1", "sk-verysecret1")
+    'Incorrect key: [key], or [key]'
+    """
+    if key:
+        masked = rf"{re.escape(key[:3])}\S*[*.•…]{{2,}}\S*"
+        text = re.sub(masked, HIDDEN, text.replace(key, HIDDEN))
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]} …"
