@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from transformers import AutoTokenizer
 
 from recollect.corpora.messages import Message, say
 from recollect.corpora.record import Record
 from recollect.errors import CorpusError, ModelError
 from recollect.models.causal import Causal
 from recollect.models.chat_template import ChatTemplate
+from recollect.models.loader import load_model
 from recollect.models.model import Question, compute_address
 from recollect.models.reading import RecordEncoder
 from recollect.testing.chats import CHATML, CHATML_GENERATION, CHATS, LLAMA, MISTRAL, TEMPLATES, build_chat_records
 from recollect.testing.tiny import build_tiny_model, build_tiny_tokenizer
+
+REAL = (
+    Record(
+        id="real",
+        messages=(
+            say("user", "What's one thing your best friend doesn't know about you?"),
+            say("assistant", "Hello\nHow are you doing today? I just took a nap, and my code is 4711."),
+            say("user", "naps are good"),
+            say("assistant", "It was one of those naps that doesn't help anything <b>at all</b>."),
+        ),
+    ),
+)
+"""A conversation as people have them."""
 
 
 def build_chat_model(template: str | None, *, window: int = 512) -> tuple[Causal, Any, Any]:
@@ -225,3 +241,25 @@ def test_a_turn_that_is_not_scored_is_not_trained_on_though_the_template_marks_i
     rendered = template(replace(record, messages=messages))
     assert len(rendered.trained) == 1
     assert "jumps" in rendered.text[slice(*rendered.trained[0])]
+
+
+SMOLLM2 = os.environ.get("RECOLLECT_SMOLLM2")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(SMOLLM2 is None, reason="RECOLLECT_SMOLLM2 names no folder of SmolLM2-135M")
+@pytest.mark.parametrize("name", ["own", *TEMPLATES])
+def test_a_real_tokenizer_and_model_score_what_the_slow_twin_scores(name: str) -> None:
+    own = AutoTokenizer.from_pretrained(SMOLLM2).chat_template
+    template = TEMPLATES.get(name, own)
+    model = load_model(str(SMOLLM2), question=Question(chat_template=TEMPLATES.get(name)))
+    assert isinstance(model, Causal)
+    records = [*build_chat_records()[:3], *REAL]
+    answers = model.answer(records)
+    for record in records:
+        rows = answers.get_rows(record.digest)
+        spans = zip(answers.start[rows].tolist(), answers.end[rows].tolist(), strict=True)
+        expected = score_slowly(model._network, model.tokenizer, record, template)
+        assert [record.scored_text[a:b] for a, b in spans] == [written for written, _, _ in expected]
+        np.testing.assert_allclose(answers.logprob[rows], [each for _, _, each in expected], atol=1e-4)
+        assert np.mean(answers.rank[rows] == [rank for _, rank, _ in expected]) > 0.9  # near ties in float32

@@ -19,6 +19,7 @@ from recollect.corpora.messages import ASSISTANT, SEPARATOR, say
 from recollect.corpora.record import Record
 from recollect.errors import CorpusError
 from recollect.models.chat_template import ChatTemplate, Rendered, Span, build_no_template_error
+from recollect.models.rendered_texts import RenderedTextDetector
 from recollect.models.tokenization import EncodedText, Encoder, get_tokenised_text
 
 _ANY_REPLY = "x"
@@ -57,6 +58,7 @@ class RecordEncoder:
         self._before = np.array(before, dtype=np.int64)
         self._template = None if template is None else ChatTemplate(tokenizer, template)
         self._tokenise = _RenderedTokenizer(tokenizer, self._encode)
+        self._detector = RenderedTextDetector(tokenizer)
 
     def __call__(self, records: Sequence[Record], *, training: bool = False) -> list[TokenSequence]:
         """The records as tokens, in order.
@@ -72,7 +74,7 @@ class RecordEncoder:
             for i, each, tokens in zip(chats, rendered, self._tokenise(rendered), strict=True):
                 found[i] = _mark_turns(records[i], each, tokens)
         others = [i for i, record in enumerate(records) if record.messages is None]
-        texts = self._encode([_join_read_pair(records[i]) for i in others])
+        texts = self._encode(list(self._detector.watch(_join_read_pair(records[i]) for i in others)))
         found |= {i: self._mark_text(records[i], text) for i, text in zip(others, texts, strict=True)}
         return [found[i] for i in range(len(records))]
 

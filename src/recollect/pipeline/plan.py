@@ -23,12 +23,12 @@ from recollect.digests import digest
 from recollect.errors import CorpusError, PlanError
 from recollect.models.model import Model
 from recollect.pipeline.limits import Limit
-from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef, RecipeRef
+from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef, RecipeRef, use_template
 from recollect.pipeline.sources import Sources
 from recollect.recipes.recipe import Recipe
 from recollect.results.result import About
 from recollect.results.text_masks import mask_settings
-from recollect.signals.evidence import AUDITED, Evidence
+from recollect.signals.evidence import AUDITED, TARGET, Evidence
 
 OWN = "with"
 """The setting of an audit under which a plan names models, corpora and files for it alone."""
@@ -115,7 +115,7 @@ class Plan:
         corpora = {role: known.read_corpus(source) for role, source in self.corpora.items()}
         cohorts = {role: _load_cohorts(source, role, corpora) for role, source in self.cohorts.items()}
         members = self._read_members(corpora)
-        models = {role: known.load_model(source, self.work) for role, source in self.models.items()}
+        models = self._load_models(known)
         return Evidence(
             models=models,
             corpora=corpora,
@@ -125,6 +125,14 @@ class Plan:
             files=self.files,
             seed=self.seed,
         )
+
+    def _load_models(self, known: Sources) -> dict[str, Model]:
+        """The models; conversations are rendered for all of them as they are for the target."""
+        loaded = {TARGET: known.load_model(self.models[TARGET], self.work)} if TARGET in self.models else {}
+        template = loaded[TARGET].question.chat_template if loaded else None
+        named = {role: use_template(source, template) for role, source in self.models.items() if role not in loaded}
+        loaded |= {role: known.load_model(source, self.work) for role, source in named.items()}
+        return {role: loaded[role] for role in self.models}
 
     def load_recipe(self) -> Recipe | None:
         """The recipe itself."""

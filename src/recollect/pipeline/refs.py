@@ -318,6 +318,14 @@ class MembersRef(_Reference):
         return self.model_copy(update=found)
 
 
+def use_template(source: Model | ModelRef | str, template: str | None) -> Model | ModelRef | str:
+    """The same model, which renders conversations by this template unless one was named for it."""
+    if template is None or not isinstance(source, str | ModelRef):
+        return source
+    named = ModelRef(model=source) if isinstance(source, str) else source
+    return named.model_copy(update={"chat_template": template}) if named.chat_template is None else named
+
+
 def _expand_ref_name(key: str) -> Callable[[Any], Any]:
     """What lets a name stand for a section in which only the name is given."""
     return lambda value: {key: value} if isinstance(value, str) else value

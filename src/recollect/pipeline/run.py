@@ -30,7 +30,7 @@ from recollect.models.store import AnswerStore
 from recollect.pipeline.limits import check_limits
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.plan_writer import write_plan
-from recollect.pipeline.refs import ModelRef
+from recollect.pipeline.refs import ModelRef, use_template
 from recollect.pipeline.result_provenance import add_provenance, compute_work_address
 from recollect.pipeline.run_notes import RunNote
 from recollect.pipeline.servers import confirm_models
@@ -161,7 +161,8 @@ class _Executor:
         known: dict[int, tuple[str, Source]] = {}
         for role, model in given.models.items():
             named = plan.models[role]
-            known[id(model)] = role, partial(named.load, plan.work) if isinstance(named, ModelRef) else named
+            placed = use_template(named, model.question.chat_template)
+            known[id(model)] = role, partial(placed.load, plan.work) if isinstance(placed, ModelRef) else placed
         question = given.models[TARGET].question if TARGET in given.models else None
         return cls(plan=plan, question=question, known=known, progress=progress)
 

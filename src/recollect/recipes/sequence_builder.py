@@ -18,6 +18,7 @@ from recollect.corpora.record import Record
 from recollect.errors import CorpusError, PlanError
 from recollect.models.chat_template import find_template
 from recollect.models.reading import RecordEncoder
+from recollect.models.rendered_texts import RenderedTextDetector
 from recollect.recipes.model_builder import DataFacts, get_special_tokens
 from recollect.recipes.recipe import Recipe
 from recollect.recipes.sequence_layouts import (
@@ -131,7 +132,8 @@ class SequenceBuilder:
         every = remaining if first is None else chain([first], remaining)
         if self.recipe.task == "causal" and first is not None and first.text is None:
             return self._tokenise_replies(every)
-        return tokenise((_get_text(record) for record in every), self.tokenizer, self.layout_special_tokens)
+        texts = RenderedTextDetector(self.tokenizer).watch(_get_text(record) for record in every)
+        return tokenise(texts, self.tokenizer, self.layout_special_tokens)
 
     @cached_property
     def reply_encoder(self) -> RecordEncoder:
