@@ -28,7 +28,7 @@ from recollect.models.endpoint.texts import TextMethod
 from recollect.models.endpoint.tokens import TokenPlan
 from recollect.models.model import Kind, Question
 from recollect.models.refs import EndpointRef
-from recollect.models.tokenization import EncodedText, get_text
+from recollect.models.tokenization import EncodedText, get_tokenised_text
 from recollect.models.windows import plan_windows
 
 BYTES_PER_TOKEN: Final = 3
@@ -109,7 +109,7 @@ class Endpoint:
         method, tokens = self._generation.probe.method, self._generation.tokens
         if isinstance(method, TextMethod) or tokens is None:
             assert isinstance(method, TextMethod)  # noqa: S101 - tokens are scored with a tokenizer only
-            rows = self._ask_each([method.plan(get_text(record)) for record in distinct.values()])
+            rows = self._ask_each([method.plan(get_tokenised_text(record)) for record in distinct.values()])
             found = _build_text_answers(tuple(distinct), rows, method.access)
         else:
             plans = tokens.plan(list(distinct.values()), self.question.chat_template)
@@ -183,12 +183,12 @@ class Endpoint:
         method, tokens = self._generation.probe.method, self._generation.probe.tokens
         if isinstance(method, TextMethod) or tokens is None:
             assert isinstance(method, TextMethod)  # noqa: S101 - tokens are scored with a tokenizer only
-            planned = method.plan(get_text(record))
+            planned = method.plan(get_tokenised_text(record))
             return sum(map(_get_charge, planned), start=Charge(requests=0))
         if not tokens.requests_per_text:
             (plan,) = tokens.plan([record], self.question.chat_template)
             return sum(map(_get_charge, self._plan(method, plan)), start=Charge(requests=0))
-        size = len(tokens.before) + -(-len(get_text(record).encode()) // BYTES_PER_TOKEN)
+        size = len(tokens.before) + -(-len(get_tokenised_text(record).encode()) // BYTES_PER_TOKEN)
         encoding = Charge(requests=tokens.requests_per_text)
         if method.scores_prompts:
             return encoding + Charge(input_tokens=size, output_tokens=1)

@@ -15,7 +15,7 @@ from recollect.errors import ModelError
 from recollect.models.endpoint.client import Request
 from recollect.models.endpoint.doubts import build_doubt
 from recollect.models.token_spelling import Spelling, build_byte_alphabet, get_spelling
-from recollect.models.tokenization import EncodedText, Encoder, get_text
+from recollect.models.tokenization import EncodedText, Encoder, get_tokenised_text
 
 Ask = Callable[[Sequence[Request]], list[Any]]
 """Gets the answers to requests, those that are kept included."""
@@ -146,7 +146,7 @@ class ServerTokens:
     def plan(self, records: Sequence[Record], template: str | None) -> list[TokenPlan]:
         """Texts as tokens; for conversations the tokenizer must be here."""
         del template
-        texts = [get_text(record) for record in records]
+        texts = [get_tokenised_text(record) for record in records]
         return [self._plan_text(text, each) for text, each in zip(texts, self.encode(texts), strict=True)]
 
     def find_template(self, given: str | None) -> str | None:
