@@ -6,7 +6,7 @@ makes stored models and answers unfindable. Constants may be renamed, their valu
 both the values and what comes of them. A new stream or digest gets a new constant here.
 
 Not frozen is what addresses nothing but unfinished work, which may be done again: see
-`pipeline.tracing.compute_work_address`.
+`pipeline.result_provenance.compute_work_address`.
 """
 
 from __future__ import annotations
