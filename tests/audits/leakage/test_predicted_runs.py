@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.audits.leakage.predicted_runs import ROW, RunStore, ScoredTokens, Words, select_best_rows
+from recollect.corpora.messages import say
 from recollect.corpora.record import Record
 from recollect.models.answers import Answers
 
@@ -35,6 +36,30 @@ def test_every_white_space_parts_words_and_nothing_else_does():
     assert read.texts == ("a", "b") * len(SPACES)
     assert all(chr(sign).isspace() == (len(Words.of([Record(id="a", text=f"a{chr(sign)}b")])) == 2)
                for sign in (0x200B, 0x3001, 0x3002, 0xFEFF, 0x10FFFF))  # fmt: skip
+
+
+def test_words_of_two_turns_are_in_two_pieces_and_no_run_crosses_them():
+    turns = say("user", "hi"), say("assistant", "one two"), say("user", "go on"), say("assistant", "three four")
+    records = [Record(id="a", messages=turns), Record(id="b", text="five six")]
+    words = Words.of(records)
+    assert words.texts == ("one", "two", "three", "four", "five", "six")
+    assert words.piece.tolist() == [0, 0, 1, 1, 2, 2]
+    spans = [m.span() for record in records for m in re.finditer(r"\S+", record.scored_text)]
+    answers = Answers(
+        records=tuple(record.digest for record in records),
+        offsets=np.array([0, 4, 6]),
+        pattern=np.zeros(6, np.int32),
+        position=np.arange(6, dtype=np.int32),
+        start=np.array([a for a, _ in spans], np.int32),
+        end=np.array([b for _, b in spans], np.int32),
+        known=np.ones(6, np.bool_),
+        rank=np.ones(6, np.int32),
+        logprob=np.zeros(6),
+        entropy=None,
+        logprob_std=None,
+    )
+    runs = ScoredTokens.of(records, words, answers).find_runs(1)
+    assert list(zip(runs.first.tolist(), runs.beyond.tolist(), strict=True)) == [(0, 2), (2, 4), (4, 6)]
 
 
 CHARACTERS = st.text(alphabet="aB é\u00a0\n ", max_size=14)

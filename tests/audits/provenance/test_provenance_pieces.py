@@ -19,6 +19,7 @@ from recollect.audits.provenance.reference_users import divide_reference
 from recollect.audits.provenance.word_alignment import align_words
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.messages import say
 from recollect.corpora.record import Record
 from recollect.errors import PlanError
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
@@ -150,3 +151,12 @@ def test_only_texts_are_cut_and_not_for_the_papers_method():
     world = replace(WORLD, kind="seq2seq")
     with refused("pieces_of_pairs", PlanError):
         gather(ProvenanceAudit(**SETTINGS), world, world.build_memoriser())
+
+
+def test_pieces_of_a_conversation_are_replies_in_the_same_context():
+    turns = say("user", "hi"), say("assistant", "a b c d"), say("user", "on"), say("assistant", "e f")
+    record = Record(id="r", user="u", messages=turns)
+    pieces = cut_pieces([record], 4)
+    assert [piece.scored_text for piece in pieces] == ["c d e f", "e f"]
+    assert all([each.content for each in piece.messages[:-1]] == ["hi"] for piece in pieces)
+    assert all(piece.kind == "conversation" and piece.user == "u" for piece in pieces)

@@ -20,6 +20,7 @@ from recollect.audits.common.duplicates import Duplicates, find_duplicates
 from recollect.audits.provenance.reference_users import Reference
 from recollect.audits.provenance.word_frequencies import Frequencies, read_shadow_texts
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.messages import SEPARATOR
 from recollect.corpora.record import Record
 from recollect.corpora.times import period_of
 from recollect.errors import NotEnoughData, PlanError
@@ -272,7 +273,8 @@ def _cut_piece(record: Record, text: str) -> Record:
     if record.messages is None:
         return replace(record, text=text, source=None, target=None)
     first = next(i for i, each in enumerate(record.messages) if each.scored)
-    return replace(record, messages=(*record.messages[:first], record.messages[first]._replace(content=text)))
+    spoken = record.messages[first]._replace(content=text.replace(SEPARATOR, " "))
+    return replace(record, messages=(*record.messages[:first], spoken))
 
 
 def find_text_of_piece(piece: Record) -> int:
