@@ -7,7 +7,8 @@ is a false positive.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -22,7 +23,6 @@ from recollect.signals.evidence import AUDITED, CONTROLS
 
 SHORT = 8
 """Words that a short text has at most."""
-TIMED = "time" in {each.name for each in fields(Record)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,7 +283,13 @@ def _count_records(share: float, amount: int) -> int:
 
 def _strip_time(record: Record, timed: bool) -> Record:
     """The record without its time, where times are not given."""
-    return record if timed or not TIMED else replace(record, time=None)
+    return record if timed or record.time is None else _get_untimed(record)
+
+
+@lru_cache(maxsize=2**16)
+def _get_untimed(record: Record) -> Record:
+    """The same record without its time, made once, so that what is derived from it is derived once."""
+    return replace(record, time=None)
 
 
 def _say_members(users: Sequence[str]) -> Members:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import time
@@ -46,6 +47,7 @@ def main() -> int:
 def run(bench: Bench, sets: Sequence[str], given: argparse.Namespace, cell_name: str) -> str:
     """Run one cell; its row."""
     began, cpu, said = time.monotonic(), time.process_time(), []
+    gc.freeze()  # what was read and loaded for cells before is there to stay
     cell = next(cell for cell in list_cells() if cell.name == cell_name)
     for name in [name for name in cell.sets if name in sets]:
         file = given.results / name / f"{cell.name}.json"

@@ -36,3 +36,14 @@ def test_strata_of_one_side_say_nothing():
     assert (test.strata, test.above, test.below) == (1, 2, 2)
     with refused("no_common_strata"):
         van_elteren([(one, np.zeros(0))], rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("sizes", [(1, 9), (9, 1), (1, 1)])
+def test_one_unit_of_a_side_has_the_p_value_of_all_places_it_could_take(sizes):
+    values = np.random.default_rng(3).normal(size=sum(sizes))
+    above, below = values[: sizes[0]], values[sizes[0] :]
+    ranks = values.argsort().argsort()
+    sums = [ranks[i] if sizes[0] == 1 else ranks.sum() - ranks[i] for i in range(len(values))]
+    observed = ranks[: sizes[0]].sum()
+    expected = np.mean([each >= observed for each in sums])
+    assert van_elteren([(above, below)], rng=np.random.default_rng(0)).p == pytest.approx(expected, abs=0.02)

@@ -38,7 +38,8 @@ class Corpus:
         return self.open()
 
     def __len__(self) -> int:
-        return self.summary.size
+        # `list(corpus)` asks for it, and must not cost a digest of everything
+        return len(self.open.records) if isinstance(self.open, _RecordsInMemory) else self.summary.size
 
     def iter_batches(self, rows: int = 1024) -> Iterator[pa.RecordBatch]:
         """The records as Arrow batches of one schema: id, user, text, source, target, label (and array).

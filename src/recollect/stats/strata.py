@@ -64,7 +64,7 @@ def van_elteren(
         observed += float(centred[:n].sum())
         variance += n * m * float(np.square(centred).sum()) / ((n + m) * max(1, n + m - 1))
         if units <= EXACT_UNITS:
-            drawn += rng.permuted(np.tile(centred, (draws, 1)), axis=1)[:, :n].sum(axis=1)
+            drawn += _draw_sums(centred, n, rng, draws)
     if units <= EXACT_UNITS:
         p = (1 + int(np.count_nonzero(drawn >= observed - 1e-9))) / (1 + draws)
     else:
@@ -75,3 +75,12 @@ def van_elteren(
         above=sum(len(above) for above, _ in usable),
         below=sum(len(below) for _, below in usable),
     )
+
+
+def _draw_sums(centred: Floats, count: int, rng: np.random.Generator, draws: int) -> Floats:
+    """Sums of so many of some values that add up to 0, drawn without replacement."""
+    if count == 1:
+        return np.asarray(rng.choice(centred, draws))
+    if count == len(centred) - 1:
+        return np.asarray(-rng.choice(centred, draws))
+    return np.asarray(rng.permuted(np.tile(centred, (draws, 1)), axis=1)[:, :count].sum(axis=1))

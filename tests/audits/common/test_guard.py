@@ -78,16 +78,17 @@ def test_another_topic_is_seen(k):
 
 
 @pytest.mark.parametrize("k", [1, 5])
-def test_text_without_spaces_is_guarded(k):
+@pytest.mark.parametrize(("first", "count"), [(0x4E00, 300), (0x3041, 160), (0x0E01, 46)], ids=["zh", "ja", "th"])
+def test_text_without_spaces_is_guarded(k, first, count):
     rng = np.random.default_rng(0)
-    signs = [chr(0x4E00 + i) for i in range(300)]
+    signs = [chr(first + i) for i in range(count)]
 
     def say(user, pool):
         return [Record(id=f"{user}-{i}", user=user, text="".join(rng.choice(pool, 30))) for i in range(4)]
 
-    controls = [r for i in range(40) for r in say(f"c{i}", signs[:150])]
-    alike = [r for i in range(k) for r in say(f"a{i}", signs[:150])]
-    other = [r for i in range(k) for r in say(f"a{i}", signs[150:])]
+    controls = [r for i in range(40) for r in say(f"c{i}", signs[: count // 2])]
+    alike = [r for i in range(k) for r in say(f"a{i}", signs[: count // 2])]
+    other = [r for i in range(k) for r in say(f"a{i}", signs[count // 2 :])]
     assert check_comparable(alike, controls, by="user", seed=0).comparable
     assert "unknown_words" in different(check_comparable(other, controls, by="user", seed=0)) or "vocabulary" in (
         different(check_comparable(other, controls, by="user", seed=0))

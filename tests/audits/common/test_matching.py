@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from recollect.audits.common.amounts import TOLERANCE, Piece, Unit
-from recollect.audits.common.matching import DRAWS, Matching, combine_draws, match_units
+from recollect.audits.common.matching import DRAWS, Matching, combine_draws, match_units, rank_within
 from recollect.stats.significance import binomial_p, conformal_p, superuniformity_p
 
 
@@ -186,3 +186,14 @@ def test_the_p_value_of_a_single_unit_holds_in_unequal_designs(ours, theirs, mea
     assert superuniformity_p(matched) > 0.01
     if (ours, mean) == (1, 12):
         assert binomial_p(int((plain <= 0.05).sum()), len(plain), 0.05) < 0.001
+
+
+@pytest.mark.parametrize("levels", [3, 40_000])
+def test_ranks_within_groups_are_those_of_a_plain_sort(levels):
+    rng = np.random.default_rng(levels)
+    groups = (rng.integers(0, 4, 500), rng.integers(0, levels, 500))
+    order = rng.integers(0, 20, 500) / 20
+    found = rank_within(groups, order)
+    for i in range(500):
+        same = [j for j in range(500) if all(group[j] == group[i] for group in groups)]
+        assert found[i] == sorted(same, key=lambda j: (order[j], j)).index(i)

@@ -94,5 +94,14 @@ def test_a_person_who_was_trained_on_is_found_among_controls_of_the_same_month()
     target = Memoriser(person, otherwise=OfJanuary(seed=1))
     result = judge(1, [JANUARY, MARCH], target=target, person=person)
     assert result.outcome == "found"
+    assert "another period" not in result.verdict_text
     assert result.placebo.status in ("passed", "not_run")
     assert result.power.smallest_p <= 0.05
+
+
+def test_a_finding_without_times_says_on_what_condition_it_holds():
+    person = write("me", 1, [JANUARY], seed=1, named=False)
+    target = Memoriser(person, otherwise=Null(seed=1))
+    result = judge(1, [JANUARY], target=target, person=person, timed=False)
+    assert result.outcome == "found"
+    assert "if the controls wrote in another period, this may be that difference" in result.verdict_text

@@ -43,6 +43,25 @@ def test_the_interval_covers_other_shares_as_often_as_it_claims(share):
     assert binomial_p(len(covered) - sum(covered), len(covered), 0.05) >= 0.001
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_the_interval_covers_the_share_in_a_target_that_memorises_a_fifth_less(share):
+    """As in the demo, whose target is trained on more records than calibration models: all in, and 58 to 92 % told."""
+    covered, ruled_out = 0, 0
+    for world in simulate(share, 200, audited=200, controls=500):
+        weaker = world.audited.value - 0.2 * share * world.gap
+        found = replace(world, audited=replace(world.audited, value=weaker))
+        covered += share in found.estimate_share(0.95).interval
+        ruled_out += share == 1.0 and found.p_all_in <= 0.05
+    assert binomial_p(200 - covered, 200, 0.05) >= 0.001
+    assert binomial_p(ruled_out, 200, 0.05) >= 0.001
+
+
+def test_a_set_of_which_nothing_is_in_is_still_told_from_one_that_is_all_in():
+    worlds = simulate(0.0, 20, audited=200, controls=500)
+    assert all(world.p_all_in <= 0.001 for world in worlds)
+    assert all(world.bound_share(0.05) < 0.2 for world in worlds)
+
+
 @pytest.mark.parametrize("audited", [5, 20, 100])
 def test_a_set_of_which_nothing_is_in_is_called_still_there_as_rarely_as_stated(audited):
     alarms = sum(world.p_above <= 0.05 for world in simulate(0.0, audited=audited))

@@ -76,21 +76,17 @@ def measure_covariates(units: Sequence[Unit], *, period: Period | None = None) -
 def _measure_text_covariates(
     units: Sequence[Unit], scalars: dict[str, Floats], kernels: dict[str, Floats], shown: dict[str, Floats]
 ) -> None:
-    """The covariates of texts: lengths, words nobody else uses, vocabulary and writing."""
-    bags = [_count_terms_of_unit(unit.records) for unit in units]
-    lengths = [_measure_lengths(unit.records) for unit in units]
+    """Lengths, words nobody else uses, vocabulary and writing."""
+    counted = [_count_terms_of_unit(unit.records) for unit in units]
+    lengths = [np.array([each.words for each in unit], dtype=np.float64) for unit in counted]
     scalars["length"] = np.array([np.log1p(each).mean() for each in lengths])
     shown["length"] = np.array([each.mean() for each in lengths])
-    words, style = (_build_term_matrix(each[i] for each in bags) for i in (0, 1))
+    words = _build_term_matrix([[each.terms for each in _select_counted_texts(unit)] for unit in counted])
+    style = _build_term_matrix([[each.shapes for each in _select_counted_texts(unit)] for unit in counted])
     totals = np.maximum(1, np.asarray(words.sum(axis=1)).ravel())
     alone = np.asarray((words > 0).sum(axis=0)).ravel() == 1
     scalars["unknown_words"] = np.asarray(words @ alone.astype(np.float64)).ravel() / totals
     kernels["vocabulary"], kernels["style"] = _compare_term_counts(words), _compare_term_counts(style)
-
-
-def _measure_lengths(records: Sequence[Record]) -> Floats:
-    """The covariate of length: how many words each record has."""
-    return np.array([_count_terms_of_text(_join_record_text(record)).words for record in records], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -98,33 +94,33 @@ class _Counts:
     """What one text holds."""
 
     words: int
-    terms: Counter[int]
-    shapes: Counter[int]
+    terms: NDArray[np.int64]
+    """The hash of every term, as often as it occurs."""
+    shapes: NDArray[np.int64]
+
+
+def _count_terms_of_unit(records: Sequence[Record]) -> list[_Counts]:
+    """What each record holds."""
+    return [_count_terms_of_text(_join_record_text(record)) for record in records]
 
 
 @lru_cache(maxsize=2**16)
 def _count_terms_of_text(text: str) -> _Counts:
     """The hashed terms and shapes of a text; kept, because one text is compared many times."""
     words = list_words(text)
-    return _Counts(len(words), _count_hashed_terms(list_terms(words)), _count_hashed_terms(list_shapes(text)))
+    return _Counts(len(words), _hash_terms(list_terms(words)), _hash_terms(list_shapes(text)))
 
 
-def _count_hashed_terms(terms: Iterable[str]) -> Counter[int]:
-    """How often each term occurs, by its hash."""
-    return Counter(zlib.crc32(term.encode("utf-8", "surrogatepass")) % _BUCKETS for term in terms)
+def _hash_terms(terms: Iterable[str]) -> NDArray[np.int64]:
+    """The hash of each term."""
+    hashes = (zlib.crc32(term.encode("utf-8", "surrogatepass")) % _BUCKETS for term in terms)
+    return np.fromiter(hashes, dtype=np.int64)
 
 
-def _count_terms_of_unit(records: Sequence[Record]) -> tuple[Counter[int], Counter[int]]:
-    """The terms and shapes of a unit's texts, up to `MAX_WORDS`."""
-    terms, shapes, words = Counter[int](), Counter[int](), 0
-    for record in records:
-        counts = _count_terms_of_text(_join_record_text(record))
-        terms.update(counts.terms)
-        shapes.update(counts.shapes)
-        words += counts.words
-        if words >= MAX_WORDS:
-            break
-    return terms, shapes
+def _select_counted_texts(counted: Sequence[_Counts]) -> Sequence[_Counts]:
+    """The texts of a unit up to the one with which it has `MAX_WORDS`."""
+    total = np.cumsum([each.words for each in counted])
+    return counted[: 1 + int(np.searchsorted(total, MAX_WORDS))]
 
 
 def _join_record_text(record: Record) -> str:
@@ -132,16 +128,16 @@ def _join_record_text(record: Record) -> str:
     return f"{record.context_text} {record.scored_text}" if record.context_text else record.scored_text
 
 
-def _build_term_matrix(bags: Iterable[Counter[int]]) -> Any:
-    """Bags of terms as a sparse matrix with one column for each term that occurs."""
+def _build_term_matrix(units: Sequence[Sequence[NDArray[np.int64]]]) -> Any:
+    """How often each unit has each term, as a sparse matrix with one column for each term that occurs."""
     from scipy.sparse import csr_array
 
-    held = list(bags)
-    columns = np.fromiter((term for bag in held for term in bag), dtype=np.int64)
-    values = np.fromiter((count for bag in held for count in bag.values()), dtype=np.float64)
-    starts = np.concatenate([[0], np.cumsum([len(bag) for bag in held])])
-    known, places = np.unique(columns, return_inverse=True)
-    return csr_array((values, places, starts), shape=(len(held), max(1, len(known))))
+    terms = np.concatenate([np.zeros(0, dtype=np.int64), *(text for texts in units for text in texts)])
+    sizes = [sum(map(len, texts)) for texts in units]
+    keys, counts = np.unique(np.repeat(np.arange(len(units)), sizes) * _BUCKETS + terms, return_counts=True)
+    known, columns = np.unique(keys % _BUCKETS, return_inverse=True)
+    starts = np.searchsorted(keys, np.arange(len(units) + 1) * _BUCKETS)
+    return csr_array((counts.astype(np.float64), columns, starts), shape=(len(units), max(1, len(known))))
 
 
 def _compare_term_counts(counts: Any) -> Floats:

@@ -8,10 +8,13 @@ the other, and make the two sides differ.
 from __future__ import annotations
 
 import zlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
+
+import numpy as np
 
 from recollect.audits.common.unicode_words import list_words
 from recollect.corpora.deduplication import normalise_duplicate
@@ -70,13 +73,14 @@ def find_duplicates(audited: Iterable[Record], controls: Iterable[Record]) -> Du
     """
     sides = [(0, record) for record in audited] + [(1, record) for record in controls]
     members = defaultdict[str, list[tuple[int, Record]]](list)
-    words = dict[str, list[str]]()
+    made = dict[str, frozenset[int]]()
     for side, record in sides:
-        key, listed = _normalise_duplicate(record)
+        key, shingles = _normalise_duplicate(record)
         if key:
             members[key].append((side, record))
-            words[key] = listed
-    groups = _join_near_duplicates({key: listed for key, listed in words.items() if len(listed) >= SHORT})
+            if shingles is not None:
+                made[key] = shingles
+    groups = _join_near_duplicates(_select_repeated(made))
     clusters = defaultdict[str, list[tuple[int, Record]]](list)
     for key, found in members.items():
         clusters[groups.get(key, key)] += found
@@ -85,13 +89,22 @@ def find_duplicates(audited: Iterable[Record], controls: Iterable[Record]) -> Du
     return Duplicates(audited=dropped[0], controls=dropped[1], texts=len(shared))
 
 
-def _normalise_duplicate(record: Record) -> tuple[str, list[str]]:
-    """What makes two records duplicates, and the words of a text; an empty text equals none."""
+def _normalise_duplicate(record: Record) -> tuple[str, frozenset[int] | None]:
+    """What makes two records equal, and the shingles of a text that is long enough; an empty text equals none."""
     if record.array is not None:
-        return f"array:{record.digest}", []
-    text = " ".join(filter(None, (record.context_text, record.scored_text)))
+        return f"array:{record.digest}", None
+    return _normalise_text(" ".join(filter(None, (record.context_text, record.scored_text))))
+
+
+@lru_cache(maxsize=2**16)
+def _normalise_text(text: str) -> tuple[str, frozenset[int] | None]:
+    """A text as it is compared, and the hashes of every five words in a row; kept, because texts are compared often."""
     words = list_words(text)
-    return " ".join(words) or normalise_duplicate(text), words
+    key = " ".join(words) or normalise_duplicate(text)
+    if len(words) < SHORT:
+        return key, None
+    encoded = [word.encode("utf-8", "surrogatepass") for word in words]
+    return key, frozenset(zlib.crc32(b" ".join(encoded[i : i + SHINGLE])) for i in range(len(words) - SHINGLE + 1))
 
 
 def _is_shared(found: Sequence[tuple[int, Record]]) -> bool:
@@ -99,12 +112,11 @@ def _is_shared(found: Sequence[tuple[int, Record]]) -> bool:
     return len({side for side, _ in found}) > 1 or len({record.user for _, record in found} - {None}) > 1
 
 
-def _join_near_duplicates(words: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def _join_near_duplicates(made: Mapping[str, frozenset[int]]) -> dict[str, str]:
     """From each text to the first of its near-duplicates.
 
     Only texts unlike all before are indexed, so that a thousand copies of one template cost a thousand look-ups.
     """
-    made = _select_repeated(_list_shingles(words))
     if not made:
         return {}
     from datasketch import MinHash, MinHashLSH
@@ -129,26 +141,17 @@ def _join_near_duplicates(words: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return root
 
 
-def _list_shingles(words: Mapping[str, Sequence[str]]) -> dict[str, frozenset[int]]:
-    """The shingles by which near-duplicates are found: hashes of every five words in a row of each text."""
-    return {
-        key: frozenset(
-            zlib.crc32(" ".join(listed[i : i + SHINGLE]).encode("utf-8", "surrogatepass"))
-            for i in range(len(listed) - SHINGLE + 1)
-        )
-        for key, listed in words.items()
-    }
-
-
 def _select_repeated(made: Mapping[str, frozenset[int]]) -> dict[str, frozenset[int]]:
     """The texts most of whose shingles occur in another text: no others can be near-duplicates."""
-    seen = Counter[int]()
-    for own in made.values():
-        seen.update(own)
+    if not made:
+        return {}
+    sizes = np.array([len(own) for own in made.values()])
+    every = np.fromiter((shingle for own in made.values() for shingle in own), dtype=np.int64, count=int(sizes.sum()))
+    _, place, counts = np.unique(every, return_inverse=True, return_counts=True)
+    repeated = np.add.reduceat(counts[place] > 1, np.cumsum(sizes) - sizes, dtype=np.int64)
     # of two texts with similarity 0.8, at least 0.8 of the shingles of either are common
-    return {
-        key: own for key, own in made.items() if sum(seen[shingle] > 1 for shingle in own) >= MIN_SIMILARITY * len(own)
-    }
+    enough = repeated >= MIN_SIMILARITY * sizes
+    return {key: own for (key, own), chosen in zip(made.items(), enough, strict=True) if chosen}
 
 
 def _keep_hash(hashed: int) -> int:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recollect import labels
 from recollect.audits.common.amounts import TOLERANCE, Amounts, Bools, Difference, Floats, Ints, Unit, compare_amounts
@@ -186,6 +188,8 @@ class Cutter:
     truncate: bool
     """Whether records may be truncated."""
     _ranks: dict[tuple[str, int, bool], list[Ints]] = field(default_factory=dict, repr=False)
+    _first: dict[tuple[str, tuple[int, ...], float], tuple[Ints, Bools]] = field(default_factory=dict, repr=False)
+    """How each side is cut the first time, which is asked for again and again."""
 
     def build_strata(self, members: Ints, before: list[Stratum]) -> tuple[list[Stratum], Bools]:
         """Some strata and those of these audited units; and who can use which control [controls, strata].
@@ -207,8 +211,8 @@ class Cutter:
     def cut(self, members: Ints, counts: tuple[int, ...], tokens: float, draw: int) -> Cut:
         """Audited units and all controls that can be brought to an amount."""
         wanted = np.isin(np.arange(len(self.audited)), members)
-        audited, _ = self._cut_side("audited", counts, tokens, draw)
-        controls, fits = self._cut_side("controls", counts, tokens, draw)
+        audited, _ = self._get_side_cut("audited", counts, tokens, draw)
+        controls, fits = self._get_side_cut("controls", counts, tokens, draw)
         return Cut(
             audited=np.where(wanted[self.audited.unit_of], audited, 0),
             controls=np.where(fits[self.controls.unit_of], controls, 0),
@@ -251,6 +255,15 @@ class Cutter:
     def _get_side(self, name: str) -> Amounts:
         """The audited or the controls."""
         return self.audited if name == "audited" else self.controls
+
+    def _get_side_cut(self, name: str, counts: tuple[int, ...], tokens: float, draw: int) -> tuple[Ints, Bools]:
+        """A cut of one side; the first is kept."""
+        if draw:
+            return self._cut_side(name, counts, tokens, draw)
+        key = (name, counts, tokens)
+        if key not in self._first:
+            self._first[key] = self._cut_side(name, counts, tokens, draw)
+        return self._first[key]
 
     def _cut_side(self, name: str, counts: tuple[int, ...], tokens: float, draw: int) -> tuple[Ints, Bools]:
         """How much of each piece is kept, and which units come within 10 % of the amount."""
@@ -326,13 +339,22 @@ def rank_within_groups(groups: tuple[Ints, ...], order: Floats | Ints) -> Ints:
     """
     if not len(order):
         return np.zeros(0, dtype=np.int64)
-    sorting = np.lexsort((order, *groups))
-    start = np.ones(len(sorting), dtype=np.bool_)
-    start[1:] = np.any([group[sorting][1:] != group[sorting][:-1] for group in groups], axis=0)
-    first = np.maximum.accumulate(np.where(start, np.arange(len(sorting)), 0))
+    group = groups[-1]
+    for inner in groups[-2::-1]:
+        group = group * (1 + int(inner.max())) + inner
+    sorting = np.argsort(order, kind="stable")
+    # stable: what is in order stays in order within its group; small integers are sorted by radix
+    sorting = sorting[np.argsort(_shrink(group)[sorting], kind="stable")]
+    sizes = np.bincount(group)
+    first = np.cumsum(sizes) - sizes
     rank = np.empty(len(sorting), dtype=np.int64)
-    rank[sorting] = np.arange(len(sorting)) - first
+    rank[sorting] = np.arange(len(sorting)) - first[group[sorting]]
     return rank
+
+
+def _shrink(group: Ints) -> NDArray[np.integer[Any]]:
+    """The same numbers in as few bytes as they need."""
+    return group.astype(np.int16) if group.max(initial=0) < np.iinfo(np.int16).max else group
 
 
 def _find_upper_median(values: Ints | Floats) -> Floats:

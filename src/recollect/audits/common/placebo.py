@@ -15,7 +15,7 @@ from scipy import stats
 
 from recollect import labels
 from recollect.audits.common.amounts import Amounts, Bools, Ints, Piece, Unit
-from recollect.audits.common.matching import Matching, Stratum
+from recollect.audits.common.matching import Matching
 from recollect.results.result import Placebo
 from recollect.stats.intervals import clopper_pearson
 from recollect.stats.requirements import required_controls
@@ -43,13 +43,13 @@ class PlaceboRun:
 
 Decide = Callable[[PlaceboRun], bool]
 """Whether the audit would report "found" for the `audited` of a run: by the same matching, scores and tests."""
+DecideAll = Callable[[Ints], Bools]
+"""The same for all runs at once, from the stratum whose amounts each control is cut to, −1 if it does not play
+[runs, controls]."""
 
 
 def run_placebo(matching: Matching, decide: Decide, *, seed: int, alpha: float, runs: int = RUNS) -> Placebo:
-    """How often the audit accuses controls that are cut to what the audited have.
-
-    Runs share controls, so that their alarms are not independent; the null distribution of their number is simulated
-    for the very same draws, with scores that are exchangeable.
+    """How often the audit accuses controls that are cut to what the audited have, one run after another.
 
     Args:
         matching: Of the audited with the controls.
@@ -58,21 +58,37 @@ def run_placebo(matching: Matching, decide: Decide, *, seed: int, alpha: float, 
         alpha: The significance level of the audit.
         runs: How many times controls play the audited.
     """
+
+    def decide_all(places: Ints) -> Bools:
+        return np.array([decide(run) for run in build_placebo_runs(matching, places)], dtype=np.bool_)
+
+    return run_placebos(matching, decide_all, seed=seed, alpha=alpha, runs=runs)
+
+
+def run_placebos(matching: Matching, decide: DecideAll, *, seed: int, alpha: float, runs: int = RUNS) -> Placebo:
+    """How often the audit accuses controls that are cut to what the audited have.
+
+    Runs share controls, so that their alarms are not independent; the null distribution of their number is simulated
+    for the very same draws, with scores that are exchangeable.
+
+    Args:
+        matching: Of the audited with the controls.
+        decide: What the audit would say of all runs.
+        seed: Of the run.
+        alpha: The significance level of the audit.
+        runs: How many times controls play the audited.
+    """
     refusal = _explain_too_few_players(matching, alpha)
     if refusal is not None:
         return Placebo(status="not_run", reason=refusal)
-    players = _draw_players(matching, seed, runs)
-    if len(players) < MIN_RUNS:
+    places = _draw_players(matching, seed, runs)
+    if len(places) < MIN_RUNS:
         return Placebo(
             status="not_run",
-            reason=f"Only {len(players)} draws of controls could be cut to what the audited have; {MIN_RUNS} are "
+            reason=f"Only {len(places)} draws of controls could be cut to what the audited have; {MIN_RUNS} are "
             "needed. Give controls with as many records, of the same lengths and periods.",
         )
-    alarms = np.array([decide(run) for run in _build_placebo_runs(matching, players)], dtype=np.bool_)
-    played = np.zeros((len(players), len(matching.controls)), dtype=np.bool_)
-    for row, each in zip(played, players, strict=True):
-        row[[control for control, _ in each]] = True
-    return judge_alarms(alarms, played, seed=seed, alpha=alpha)
+    return judge_alarms(decide(places), places >= 0, seed=seed, alpha=alpha)
 
 
 def judge_alarms(alarms: Bools, played: Bools, *, seed: int, alpha: float) -> Placebo:
@@ -121,49 +137,44 @@ def _explain_too_few_players(matching: Matching, alpha: float) -> str | None:
     )
 
 
-def _draw_players(matching: Matching, seed: int, runs: int) -> list[list[tuple[int, int]]]:
-    """For each placebo run the controls that play the audited, each with the stratum whose amounts it is cut to."""
+def _draw_players(matching: Matching, seed: int, runs: int) -> Ints:
+    """The stratum whose amounts each control is cut to in each run, −1 if it does not play [runs, controls].
+
+    Runs in which nobody could play are left out.
+    """
     rng = stream(seed, labels.STREAM_PLACEBO)
-    usable = [_find_usable_players(matching, stratum) for stratum in matching.strata]
+    usable = [matching.cut(stratum).usable for stratum in matching.strata]
     places = np.concatenate([np.full(len(stratum.members), i) for i, stratum in enumerate(matching.strata)])
     most = min(len(places), len(matching.controls) // 2)
-    found = []
-    for _ in range(runs):
+    found = np.full((runs, len(matching.controls)), -1, dtype=np.int64)
+    for row in found:
         wanted = np.bincount(rng.permutation(places)[:most], minlength=len(usable))
-        drawn = _draw_players_of_run(rng, usable, wanted, len(matching.controls))
-        if drawn:
-            found.append(drawn)
-    return found
+        _draw_players_of_run(rng, usable, wanted, row)
+    return found[(found >= 0).any(axis=1)]
 
 
-def _draw_players_of_run(
-    rng: np.random.Generator, usable: Sequence[Ints], wanted: Ints, controls: int
-) -> list[tuple[int, int]]:
-    """The controls that play in one run of the placebo, nobody twice; the strata that few can play draw first."""
-    free = np.ones(controls, dtype=np.bool_)
-    drawn = list[tuple[int, int]]()
+def _draw_players_of_run(rng: np.random.Generator, usable: Sequence[Ints], wanted: Ints, row: Ints) -> None:
+    """Draw controls for every stratum, nobody twice; the strata that few can play draw first."""
     for i in sorted(range(len(usable)), key=lambda i: len(usable[i])):
-        fitting = usable[i][free[usable[i]]]
-        chosen = rng.permutation(fitting)[: wanted[i]]
-        free[chosen] = False
-        drawn += [(int(control), i) for control in chosen]
-    return sorted(drawn)
+        if wanted[i]:
+            fitting = usable[i][row[usable[i]] < 0]
+            row[rng.permutation(fitting)[: wanted[i]]] = i
 
 
-def _find_usable_players(matching: Matching, stratum: Stratum) -> Ints:
-    """The controls that can play in a stratum of the placebo: they can be brought to its amounts."""
-    return matching.cut(stratum).usable
+def build_placebo_runs(matching: Matching, places: Ints) -> Iterator[PlaceboRun]:
+    """The runs, one after another: units are built as they are needed.
 
-
-def _build_placebo_runs(matching: Matching, players: Sequence[Sequence[tuple[int, int]]]) -> Iterator[PlaceboRun]:
-    """The runs of the placebo, one after another: units are built as they are needed."""
+    Args:
+        matching: Of the audited with the controls.
+        places: The stratum whose amounts each control is cut to in each run, −1 if it does not play.
+    """
     whole = _build_placebo_units(matching.controls, matching.controls.tokens)
     cut = [_build_placebo_units(matching.controls, matching.cut(stratum).controls) for stratum in matching.strata]
-    for drawn in players:
-        playing = {control for control, _ in drawn}
+    for row in places:
+        playing = np.flatnonzero(row >= 0).tolist()
         yield PlaceboRun(
-            audited=tuple(cut[stratum][control] for control, stratum in drawn),
-            controls=tuple(unit for i, unit in whole.items() if i not in playing),
+            audited=tuple(cut[int(row[control])][control] for control in playing),
+            controls=tuple(unit for i, unit in whole.items() if row[i] < 0),
         )
 
 
@@ -184,16 +195,17 @@ def _simulate_alarms(played: Bools, *, seed: int, alpha: float) -> tuple[Ints, I
     """
     rng = stream(seed, labels.STREAM_PLACEBO, 1)
     controls, size = played.shape[1], played.sum(axis=1)
-    weights = played / size[:, None] - ~played / (controls - size)[:, None]
+    weights = (played / size[:, None] - ~played / (controls - size)[:, None]).astype(np.float32)
     limits = stats.norm.isf(alpha) * np.sqrt(1 / size + 1 / (controls - size))
     # a playing unit is named if no more than so many of all are before it
     places = np.floor(alpha * (1 + controls - size) / size).astype(np.int64)
+    most = int(np.clip(places.max(initial=0), 1, controls))
     group, single = list[Ints](), list[Ints]()
     for _ in range(SIMULATIONS // _CHUNK):
-        scores = rng.standard_normal((_CHUNK, controls))
+        scores = rng.standard_normal((_CHUNK, controls), dtype=np.float32)
         group.append(np.count_nonzero(scores @ weights.T > limits, axis=1))
-        best = np.argsort(-scores, axis=1)[:, : max(1, places.max(initial=0))]
-        first = np.arange(best.shape[1])
-        among = played[:, best] & (first < places[:, None, None])
+        best = np.argpartition(-scores, most - 1, axis=1)[:, :most]
+        best = np.take_along_axis(best, np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1), axis=1)
+        among = played[:, best] & (np.arange(most) < places[:, None, None])
         single.append(np.count_nonzero(among.any(axis=2), axis=0))
     return np.concatenate(group), np.concatenate(single)

@@ -9,7 +9,7 @@ import numpy as np
 
 from recollect import labels
 from recollect.audits.common.amounts import Amounts, Ints, Piece, Unit
-from recollect.audits.common.matching import Cut, Matching, combine_draws, match_units
+from recollect.audits.common.matching import Cut, Matching, Stratum, combine_draws, match_units
 from recollect.audits.common.truncated_evidence import (
     can_truncate,
     count_truncatable_tokens,
@@ -86,6 +86,7 @@ class Comparer:
     _matched: dict[tuple[str, tuple[str, ...], str, tuple[str, ...]], Matching] = field(
         default_factory=dict, repr=False
     )
+    _first: dict[tuple[int, int], tuple[Matching, tuple[Cut, Floats, Floats]]] = field(default_factory=dict, repr=False)
     _loaded: dict[tuple[str, ...], Evidence] = field(default_factory=dict, repr=False)
 
     def test_units(self, above: Side, below: Side, *, by: By) -> UnitTests:
@@ -96,7 +97,7 @@ class Comparer:
             below: Those of the controls.
             by: Whether units are records or users.
         """
-        matching = self._match(above, below, by=by)
+        matching = self.match_users(above, below) if by == "user" else self._match(above, below, by=by)
         order = {name: i for i, name in enumerate(matching.audited.units)}
         units = above.scores.records if by == "record" else tuple(dict.fromkeys(above.scores.users))
         p, controls = np.ones(len(order)), np.zeros(len(order), dtype=np.int64)
@@ -104,8 +105,7 @@ class Comparer:
         for stratum in matching.strata:
             found, used = [], []
             for draw in range(stratum.draws):
-                cut = matching.cut(stratum, draw)
-                mine, others = self.score_cut(matching, cut, above, below)
+                cut, mine, others = self.score_stratum(matching, stratum, draw, (above, below))
                 owners = [matching.controls.owners[i] for i in cut.usable]
                 found.append(conformal_p(mine[stratum.members], OwnedValues(others[cut.usable], owners)))
                 used.append(len(set(owners)))
@@ -162,8 +162,8 @@ class Comparer:
             for draw in range(max((stratum.draws for stratum in matching.strata), default=1)):
                 strata = list(within)
                 for stratum in matching.strata:
-                    cut = matching.cut(stratum, min(draw, stratum.draws - 1))
-                    mine, others = self.score_cut(matching, cut, above, below)
+                    last = min(draw, stratum.draws - 1)
+                    cut, mine, others = self.score_stratum(matching, stratum, last, (above, below))
                     strata.append((mine[stratum.members], others[np.intersect1d(stratum.own_controls, cut.usable)]))
                 found.append(van_elteren(strata, rng=self._rng))
         p = float(combine_draws(np.array([[test.p] for test in found]))[0])
@@ -183,8 +183,7 @@ class Comparer:
         """One score per user of both sides as they are compared: of controls, in the stratum that has them alone."""
         found = (dict[str, float](), dict[str, float]())
         for stratum in matching.strata:
-            cut = matching.cut(stratum)
-            mine, others = self.score_cut(matching, cut, above, below)
+            cut, mine, others = self.score_stratum(matching, stratum, 0, (above, below))
             own = np.intersect1d(stratum.own_controls, cut.usable)
             found[0].update({matching.audited.units[i]: float(mine[i]) for i in stratum.members})
             found[1].update({matching.controls.units[i]: float(others[i]) for i in own})
@@ -224,6 +223,19 @@ class Comparer:
             owners[unit] = user
         return [Unit(name=unit, pieces=tuple(each), owner=owners[unit]) for unit, each in pieces.items()]
 
+    def score_stratum(
+        self, matching: Matching, stratum: Stratum, draw: int, sides: tuple[Side, Side]
+    ) -> tuple[Cut, Floats, Floats]:
+        """A cut of a stratum, and the mean score of each unit of both sides in it; the first cut is kept."""
+        key = (id(matching), id(stratum))
+        if draw == 0 and key in self._first:
+            return self._first[key][1]
+        cut = matching.cut(stratum, draw)
+        found = (cut, *self.score_cut(matching, cut, *sides))
+        if draw == 0:
+            self._first[key] = (matching, found)  # with the matching, so that no other can have its id
+        return found
+
     def score_cut(self, matching: Matching, cut: Cut, above: Side, below: Side) -> tuple[Floats, Floats]:
         """The mean score of each unit of both sides over what a cut keeps; 0 for who is not in it."""
         sides = ((matching.audited, cut.audited, above), (matching.controls, cut.controls, below))
@@ -258,8 +270,8 @@ def _list_kept_tokens(matching: Matching, cut: Cut, above: Side, below: Side) ->
 
 def _average_kept_pieces(amounts: Amounts, kept: Ints, scores: Scores) -> Floats:
     """The mean score of each unit over the pieces kept for comparison; the lowest for units of which nothing is."""
-    chosen = np.array([i for i in np.flatnonzero(kept) if amounts.pieces[i] in scores], dtype=np.int64)
-    values = np.array([scores[amounts.pieces[i]] for i in chosen])
+    places = np.array([scores.positions.get(amounts.pieces[i], -1) for i in np.flatnonzero(kept)], dtype=np.int64)
+    chosen, values = np.flatnonzero(kept)[places >= 0], scores.values[places[places >= 0]]
     sums = np.bincount(amounts.unit_of[chosen], weights=values, minlength=len(amounts))
     counts = np.bincount(amounts.unit_of[chosen], minlength=len(amounts))
     # an empty prefix scores nothing: it counts as the lowest, and not as a zero in the midst of negative scores

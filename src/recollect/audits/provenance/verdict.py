@@ -11,6 +11,10 @@ from recollect.audits.provenance.safeguards import Safeguards
 from recollect.stats.requirements import required_controls
 
 _UNKNOWN = "This cannot be determined from this data"
+_IF_SAME_PERIOD = (
+    " When the texts were written is not known: if the controls wrote in another period, this may be that difference, "
+    "which words alone hardly show and a time column would."
+)
 
 
 def build_verdict(decisions: Decisions, conclusion: Conclusion, safeguards: Safeguards, rule: TestRule) -> str:
@@ -28,8 +32,10 @@ def build_verdict(decisions: Decisions, conclusion: Conclusion, safeguards: Safe
         return _explain_failed_safeguards(str(conclusion.code), safeguards) or (
             f"{_UNKNOWN}: {_explain_inconclusive(decisions, str(conclusion.code), rule)}"
         )
+    compared = safeguards.comparability is None or safeguards.comparability.periods_compared
+    condition = _IF_SAME_PERIOD if outcome == "found" and not compared else ""
     if many == 1:
-        return _describe_one_person(decisions, found=outcome == "found")
+        return _describe_one_person(decisions, found=outcome == "found") + condition
     if outcome == "not_found":
         return (
             f"No evidence that the texts of any of the {people} were used to train this model: it predicts their words "
@@ -38,7 +44,7 @@ def build_verdict(decisions: Decisions, conclusion: Conclusion, safeguards: Safe
     return (
         f"The texts of {int(decisions.flagged.sum())} of {people} were used to train this model: it predicts their "
         "words better than those of people who are known not to be in its training data. Of all findings made in this "
-        f"way, at most {alpha:.0%} are expected to be false."
+        f"way, at most {alpha:.0%} are expected to be false.{condition}"
     )
 
 

@@ -16,11 +16,11 @@ import numpy as np
 
 from recollect import labels
 from recollect.audits.common.guard import Comparability, explains_scores
-from recollect.audits.removal.confidence_scores import UnitScores, choose_scored_unit, score_confidence
+from recollect.audits.removal.confidence_scores import Flags, UnitScores, choose_scored_unit, score_confidence
 from recollect.audits.removal.member_likelihood import compute_member_probabilities
 from recollect.audits.removal.mixture import Mean, Mixture, build_mixture, build_unlike_mixture, compare_mixture_means
 from recollect.audits.removal.neighbours import Neighbours, choose_neighbours
-from recollect.audits.removal.safeguards import check_sides, play_placebo
+from recollect.audits.removal.safeguards import check_sides, find_atypical_users, play_placebo
 from recollect.corpora.cohorts import Unit
 from recollect.errors import NotEnoughData, PlanError
 from recollect.results.result import Placebo
@@ -188,6 +188,8 @@ class UserEvidence:
     """The same of the control users."""
     comparability: Comparability | NotEnoughData
     """How the people compare with the controls in all that can be seen without the model, or why it is not known."""
+    atypical: Flags
+    """Who has amounts that hardly any control has, and is not decided about [people]."""
     level: float
     """The significance level."""
 
@@ -223,16 +225,19 @@ def compare_users(audit: RemovalAudit, evidence: Evidence) -> UserEvidence:
     people, controls, members = scores.subtract_difficulty()
     audited = people.values
     below = conformal_p(-audited, controls.with_values(-controls.values))
+    atypical = find_atypical_users(evidence, scores)
+    # the same control under several models counts once: it owns all its scores
+    found = {
+        "p_still_there": conformal_p(audited, controls) / STILL_THERE_SHARE,
+        "p_gone": conformal_p(-audited, members.with_values(-members.values)),
+        "p_over_unlearned": below / (1 - STILL_THERE_SHARE),
+    }
     return UserEvidence(
         scores=scores,
-        # the same control under several models counts once: it owns all its scores
-        p_values={
-            "p_still_there": np.minimum(1, conformal_p(audited, controls) / STILL_THERE_SHARE),
-            "p_gone": conformal_p(-audited, members.with_values(-members.values)),
-            "p_over_unlearned": np.minimum(1, below / (1 - STILL_THERE_SHARE)),
-        },
+        p_values={name: np.where(atypical, 1.0, np.minimum(1, p)) for name, p in found.items()},
         audited=people,
         controls=controls,
         comparability=check_sides(evidence, scores, "user"),
+        atypical=atypical,
         level=audit.level,
     )

@@ -77,6 +77,7 @@ def decide_users(evidence: UserEvidence) -> NDArray[np.str_]:
     decisions[(corrected["p_gone"] <= level) & (p_values["p_still_there"] > level)] = "gone"
     decisions[corrected["p_over_unlearned"] <= level] = "over-unlearned"
     decisions[corrected["p_still_there"] <= level] = "still there"
+    decisions[evidence.atypical] = "inconclusive"
     if not evidence.comparable:
         decisions[:] = "inconclusive"
     if evidence.scores.is_target_damaged():

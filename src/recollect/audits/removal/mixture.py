@@ -33,7 +33,13 @@ MAX_RECORDS: Final = 1_000_000
 """No larger set is ever recommended."""
 UNBOUNDED: Final = 1e9
 """A margin beyond any difference of probabilities."""
-METHOD: Final = "mixture of the means of members and non-members; MOVER of t-intervals"
+WEAKEST: Final = 0.75
+"""The target may memorise less strongly than calibration models, which are trained on other data and often on less of
+it: intervals and upper bounds allow for members that exceed non-members by this share of what they do there."""
+METHOD: Final = (
+    "mixture of the means of members and non-members; MOVER of t-intervals, upper end for a target that memorises "
+    "up to a quarter less strongly than calibration models"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,15 +134,20 @@ class Mixture:
     @property
     def p_all_in(self) -> float:
         """The smallest α at which it is ruled out that nothing was removed; 0.5 if at none."""
-        return self._find_level(lambda level: self.excludes_share(1.0, level))
+        return self._find_level(lambda level: self.weaken().excludes_share(1.0, level))
+
+    def weaken(self) -> Mixture:
+        """The same if the target memorises as weakly as intervals allow for."""
+        return replace(self, members=replace(self.members, value=self.unseen.value + WEAKEST * self.gap))
 
     def excludes_share(self, share: float, level: float) -> bool:
         """Whether so large a share still in, or a larger one, is ruled out at a significance level."""
         return bool(self._compute_surplus(share) < -self._compute_margin(share, level))
 
     def bound_share(self, level: float) -> float:
-        """The largest share still in that is not ruled out at a significance level."""
-        left = SHARES[self._compute_surplus(SHARES) >= -self._compute_margin(SHARES, level)]
+        """The largest share still in that is not ruled out at a significance level, even of a weaker target."""
+        weak = self.weaken()
+        left = SHARES[weak._compute_surplus(SHARES) >= -weak._compute_margin(SHARES, level)]
         return float(left.max(initial=0.0))
 
     def estimate_share(self, confidence: float) -> Estimate:
@@ -169,8 +180,10 @@ class Mixture:
         compatible = np.zeros(len(SHARES), dtype=np.bool_)
         for unseen in (self.unseen, self.unseen_nearest or self.unseen):
             either = replace(self, unseen=unseen)
-            margins = either._compute_margin(SHARES, (1 - confidence) / 2)
-            compatible |= np.abs(either._compute_surplus(SHARES)) <= margins
+            weak, level = either.weaken(), (1 - confidence) / 2
+            # a weaker target needs a larger share for the same mean: so it moves the upper end only
+            enough = either._compute_surplus(SHARES) <= either._compute_margin(SHARES, level)
+            compatible |= enough & (weak._compute_surplus(SHARES) >= -weak._compute_margin(SHARES, level))
         found: list[float] = SHARES[compatible].tolist()
         return found
 

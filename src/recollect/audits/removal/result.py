@@ -117,6 +117,12 @@ def build_user_result(audit: RemovalAudit, evidence: UserEvidence) -> Result:
             "target_damaged", "The target was damaged as a whole, or trained differently: nobody is called gone."
         )
     controls, people, needed = len(scores.controls), len(scores.audited), evidence.needed_controls
+    if evidence.atypical.any():
+        builder.note(
+            "users_not_compared",
+            f"{int(evidence.atypical.sum()):,} of {people:,} people have fewer, shorter or longer records than nearly "
+            "all control users, and are not decided about; controls with as much of each would let them be.",
+        )
     if controls < needed:
         text = (
             f"With {controls:,} control users none of {people:,} people can be identified individually at a "

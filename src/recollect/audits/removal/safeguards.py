@@ -14,9 +14,11 @@ from typing import Final
 import numpy as np
 
 from recollect import labels
+from recollect.audits.common.amounts import TOLERANCE
 from recollect.audits.common.guard import Comparability, add_guard, check_comparable
 from recollect.audits.common.placebo import judge_alarms
 from recollect.audits.common.result_builder import ResultBuilder
+from recollect.audits.common.unicode_words import list_words
 from recollect.audits.removal.confidence_scores import Flags, UnitScores
 from recollect.audits.removal.mixture import Mean, Mixture, compare_mixture_means
 from recollect.audits.removal.neighbours import Neighbours
@@ -30,7 +32,6 @@ from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
 from recollect.signals.scores import Scores
 from recollect.stats.groups import Floats
 from recollect.stats.requirements import required_controls
-from recollect.stats.two_sample_tests import permutation
 from recollect.streams import stream
 
 NOT_LIKE_ANY: Final = (
@@ -38,9 +39,12 @@ NOT_LIKE_ANY: Final = (
 )
 
 
+NO_PLACEBO: Final = (
+    "All controls are compared as they are, with equal weight: a placebo would be a plain division of the controls, "
+    "which always passes and proves nothing. The guard compares amounts, lengths, words and dates."
+)
 RUNS: Final = 100
-DRAWS: Final = 199
-"""Permutations of each run: enough to tell whether p is at most α."""
+ATYPICAL_SHARE: Final = 0.05
 MIN_CONTROLS: Final = 40
 """Of fewer, half of them too few remain to play a set and to be compared with."""
 MAX_BLIND: Final = 200
@@ -48,17 +52,19 @@ MAX_BLIND: Final = 200
 
 
 def play_placebo(controls: Scores, neighbours: Neighbours | None, *, size: int, seed: int, alpha: float) -> Placebo:
-    """The placebo of removal: how often controls are called still there.
+    """The placebo of removal: how often controls are called still there, each beside its own nearest other controls.
 
     Args:
         controls: Member probabilities of the controls under the target.
-        neighbours: The controls that represent each audited record, and each control; None if all do alike.
+        neighbours: The controls that represent each audited record, and each control; None if all do alike: then
+            nothing is chosen that a placebo could examine.
         size: Audited units.
         seed: Of the draws.
         alpha: The significance level.
     """
-    weights = np.ones(len(controls)) if neighbours is None else neighbours.nearest_weights
-    usable = np.flatnonzero(weights > 0)
+    if neighbours is None:
+        return Placebo(status="not_run", reason=NO_PLACEBO)
+    usable = np.flatnonzero(neighbours.nearest_weights > 0)
     if len(usable) < max(MIN_CONTROLS, required_controls(alpha) + 2):
         return Placebo(
             status="not_run",
@@ -67,25 +73,44 @@ def play_placebo(controls: Scores, neighbours: Neighbours | None, *, size: int, 
     rng = stream(seed, *labels.STREAM_REMOVAL_PLACEBO)
     count = min(size, len(usable) // 2)
     played = np.zeros((RUNS, len(controls)), dtype=np.bool_)
-    shares = weights[usable] / weights[usable].sum()
+    shares = neighbours.nearest_weights[usable] / neighbours.nearest_weights[usable].sum()
     for row in played:
         row[rng.choice(usable, size=count, replace=False, p=shares)] = True
-    alarms = np.array([_is_accused(controls.values, row, neighbours, rng=rng, alpha=alpha) for row in played])
+    alarms = np.array([_is_accused(controls.values, row, neighbours, alpha=alpha) for row in played])
     return judge_alarms(alarms, played, seed=seed, alpha=alpha)
 
 
-def _is_accused(
-    values: Floats, playing: Flags, neighbours: Neighbours | None, *, rng: np.random.Generator, alpha: float
-) -> bool:
+def _is_accused(values: Floats, playing: Flags, neighbours: Neighbours, *, alpha: float) -> bool:
     """Whether the placebo of removal would call a draw of controls still there."""
-    if neighbours is None:
-        return permutation(values[playing], values[~playing], rng=rng, draws=DRAWS).p <= alpha
     chosen = neighbours.controls[playing].ravel()
     weights = np.bincount(chosen, minlength=len(values)) * ~playing
     if not weights.any():
         return False
     ours = Mean.of(values[playing])
     return compare_mixture_means(ours, Mean.of(values, weights / weights.sum())) <= alpha
+
+
+def find_atypical_users(evidence: Evidence, scores: UnitScores) -> Flags:
+    """Which audited users have so few records, or such short or long ones, that hardly any control does [audited].
+
+    A mean of two records scatters more than means of thirty: such a person would be decided about by how much there is
+    of them. Over all of them, at most a share of 0.05 of exchangeable designs has any.
+    """
+    counts = [dict[str, list[int]]() for _ in range(2)]
+    for role, found in zip((AUDITED, CONTROLS), counts, strict=True):
+        for record in evidence.corpora[role]:
+            found.setdefault(record.owner, []).append(len(list_words(record.scored_text)))
+    atypical = np.zeros(len(scores.audited), dtype=np.bool_)
+    share = ATYPICAL_SHARE / (3 * max(1, len(atypical)))
+    for measure, above in ((len, False), (np.mean, True)):
+        ours, theirs = (
+            np.array([measure(found[name]) for name in side.records], dtype=np.float64)
+            for side, found in zip((scores.audited, scores.controls), counts, strict=True)
+        )
+        atypical |= ours * TOLERANCE < np.quantile(theirs, share)
+        if above:
+            atypical |= ours > np.quantile(theirs, 1 - share) * TOLERANCE
+    return atypical
 
 
 def sample_guarded_records(corpus: Corpus, wanted: frozenset[str] | None = None) -> list[Record]:
