@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from recollect.audits.common.amounts import TOLERANCE, Piece, Unit
-from recollect.audits.common.matching import DRAWS, Matching, combine_draws, match_units, rank_within
+from recollect.audits.common.matching import DRAWS, Matching, combine_draws, match_units, rank_within_groups
 from recollect.stats.significance import binomial_p, conformal_p, superuniformity_p
 
 
@@ -193,7 +193,7 @@ def test_ranks_within_groups_are_those_of_a_plain_sort(levels):
     rng = np.random.default_rng(levels)
     groups = (rng.integers(0, 4, 500), rng.integers(0, levels, 500))
     order = rng.integers(0, 20, 500) / 20
-    found = rank_within(groups, order)
+    found = rank_within_groups(groups, order)
     for i in range(500):
         same = [j for j in range(500) if all(group[j] == group[i] for group in groups)]
         assert found[i] == sorted(same, key=lambda j: (order[j], j)).index(i)
