@@ -21,19 +21,20 @@ from pathlib import Path
 from typing import Any
 
 from recollect.audits.exposure.log_perplexity import SECRETS
+from recollect.audits.exposure.view import CANARIES
 from recollect.audits.registry import build_audit
 from recollect.audits.rounds import collect_evidence
+from recollect.corpora.canaries.manifest import Canaries, Canary
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.record import Record
 from recollect.models.scoring import score_corpus
-from recollect.signals.evidence import AUDITED, TARGET, Evidence
+from recollect.signals.evidence import TARGET, Evidence
 from recollect.streams import stream
 from recollect.testing.fakes import Memoriser, Null
 from recollect.testing.world import World
 
 AUDITS: dict[str, dict[str, Any]] = {
     "provenance": {"shadows": 2},
-    "exposure": {"format": "my pin is {digits:6}", "method": "sampled", "draws": 4096},
+    "exposure": {"method": "sampled"},
     "leakage": {},
     "membership": {"by": "user"},
     "removal": {},
@@ -42,21 +43,25 @@ USERS = (1_000, 10_000, 100_000)
 MOST_EXPONENT = 1.15
 
 
-def build_given(audit: str, world: World, users: int) -> Evidence:
-    """What is given to an audit of so many users."""
+def build_given(audit: str, world: World, users: int, work: Path) -> Evidence:
+    """What is given to an audit of so many users; to that of exposure canaries, half of them planted, one of each."""
     if audit != "exposure":
         return world.build_given(world.build_memoriser())
-    records = [Record(id=f"r{i}", user=f"u{i}", text=f"Hello, my pin is {i:06d} today.") for i in range(users)]
+    format, pins = "my pin is {digits:8}", stream(0, "pins").choice(10**8, size=users, replace=False)
+    canaries = [
+        Canary(id=f"c{i}", format=format, text=f"my pin is {pin:08d}", planted=i % 2) for i, pin in enumerate(pins)
+    ]
+    Canaries(corpus="", seed=0, canaries=tuple(canaries)).save(work / "canaries.json")
     null = Null(seed=0, kind="causal", vocabulary=1000)
-    given = Evidence(models={TARGET: null}, corpora={AUDITED: Corpus.of(records)})
+    given = Evidence(models={TARGET: null}, files={CANARIES: work / "canaries.json"})
     secrets = list(build_audit(audit, **AUDITS[audit]).needs(given).corpora[SECRETS])
-    return replace(given, models={TARGET: Memoriser(secrets[: len(secrets) // 4], otherwise=null)})
+    return replace(given, models={TARGET: Memoriser(secrets[1 : len(secrets) // 2 : 2], otherwise=null)})
 
 
-def run(audit: str, users: int, work: Path, *, measured: bool) -> dict[str, float]:
-    """Run an audit whose scores are kept in a work folder; what it took, without what fills the folder."""
+def run(audit: str, users: int, work: Path, *, fill: bool) -> dict[str, float]:
+    """Run an audit whose scores are kept in a work folder, or only fill the folder; what the audit took."""
     world = World(members=users // 4, others=users // 4, controls=users // 2)
-    given, made = build_given(audit, world, users), build_audit(audit, **AUDITS[audit])
+    given, made = build_given(audit, world, users, work), build_audit(audit, **AUDITS[audit])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
     def score(model: Any, corpus: Corpus) -> Any:
@@ -65,24 +70,25 @@ def run(audit: str, users: int, work: Path, *, measured: bool) -> dict[str, floa
     began = time.process_time()
     evidence = collect_evidence(made, given, score=score, train=world.train)
     collected = time.process_time()
+    if fill:
+        return {}
     result = made.run(evidence, stream(0, audit))
     ended = time.process_time()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    assert not measured or result.findings, result.verdict
+    assert result.outcome == "found", result.verdict  # there is something to find, and it costs what it costs
     return {
         "audit_seconds": ended - collected,
         "reading_seconds": collected - began,
         "megabytes": peak,
         "megabytes_added": peak - before,
-        "found": float(result.outcome == "found"),
     }
 
 
 def measure(audit: str, users: int) -> dict[str, float]:
     """Fill the stores in one process, and measure the audit in the next."""
     with tempfile.TemporaryDirectory() as folder:
-        for _ in range(2):
-            words = [sys.executable, __file__, "--measure", audit, str(users), folder]
+        for step in ("fill", "run"):
+            words = [sys.executable, __file__, "--measure", audit, str(users), folder, step]
             said = subprocess.run(words, check=True, capture_output=True, text=True)  # noqa: S603 - our own script
     found: dict[str, float] = json.loads(said.stdout.strip().splitlines()[-1])
     return found
@@ -106,11 +112,11 @@ def main() -> None:
     parser.add_argument("--audits", nargs="+", default=list(AUDITS))
     parser.add_argument("--quick", action="store_true", help="400 and 800 users")
     parser.add_argument("--out", type=Path, help="a JSON file that keeps what was measured")
-    parser.add_argument("--measure", nargs=3, metavar=("AUDIT", "USERS", "WORK"), help=argparse.SUPPRESS)
+    parser.add_argument("--measure", nargs=4, metavar=("AUDIT", "USERS", "WORK", "STEP"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.measure:
-        audit, users, work = given.measure
-        print(json.dumps(run(audit, int(users), Path(work), measured=True)))
+        audit, users, work, step = given.measure
+        print(json.dumps(run(audit, int(users), Path(work), fill=step == "fill")))
         return
     sizes = [400, 800] if given.quick else given.users
     known: dict[str, dict[str, float]] = json.loads(given.out.read_text()) if given.out and given.out.exists() else {}
