@@ -22,7 +22,6 @@ GIVEN = "--controls others.jsonl --work work --workers 1 --threads 1"
 COMMANDS = f"""
 plant mine.jsonl --format pin{{digits:2}} --secrets 2 --controls 4 --repeat 2 --out planted.jsonl
 sanitise mine.jsonl --by duplicates --out clean.jsonl.gz
-sanitise mine.jsonl --by difference --recipe word-lstm {LSTM} --out different.jsonl --work other-work
 train char-lstm planted.jsonl {LSTM} --canaries planted.canaries.json --follow-exposure --out model --threads 1
 train mlp query.npz {MLP} --out there
 score model mine.jsonl --work work
@@ -32,8 +31,8 @@ run plan.yaml --out run
 exposure model --canaries planted.canaries.json --draws 100 --work work --out exposure-run
 extract model --format pin{{digits:2}} --top 2 --work work --out extract-run
 leakage model mine.jsonl {GIVEN} --out leakage-run
-membership model mine.jsonl {GIVEN} --by user --signal ratio --recipe char-lstm {LSTM} --out membership-run
-provenance model mine.jsonl {GIVEN} --recipe char-lstm {LSTM} --shadows 2 --calibration 0.5 --out provenance-run
+membership model mine.jsonl {GIVEN} --by user --signal loss --out membership-run
+provenance model mine.jsonl {GIVEN} --recipe char-lstm {LSTM} --shadows 1 --calibration 0.5 --out provenance-run
 removal there query.npz --controls controls.npz --recipe mlp {MLP} --models 2 --work work --out removal-run
 report run --out other.html
 compare run run --out compared.html
@@ -43,6 +42,13 @@ forget nobody --work work
 list
 doctor
 """
+TRAINING_MORE = f"""
+train char-lstm mine.jsonl {LSTM} --out model --threads 1
+sanitise mine.jsonl --by difference --recipe word-lstm {LSTM} --out different.jsonl --work other-work
+membership model mine.jsonl {GIVEN} --by user --signal ratio --recipe char-lstm {LSTM} --out membership-run
+provenance model mine.jsonl {GIVEN} --recipe char-lstm {LSTM} --shadows 2 --calibration 0.5 --out provenance-run
+"""
+"""Verbs in the ways in which they train most."""
 PLAN = """\
 models: {target: model}
 corpora: {audited: mine.jsonl, controls: others.jsonl}
@@ -87,18 +93,29 @@ def find_files(folder):
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-def test_everything_that_every_verb_writes_is_readable_by_its_owner_only(home):
+def call_all(commands, home):
+    """Run one command after the other, and look at what each leaves; the verbs that were called."""
     given = {*home.rglob("*")}
     called = set()
-    for words in map(str.split, COMMANDS.strip().splitlines()):
+    for words in map(str.split, commands.strip().splitlines()):
         found = CliRunner().invoke(app, words)
         assert found.exit_code == 0, (words, found.output)
         assert not find_open(home, given), words
         assert not find_files(home.parent / "temporary"), words
         called.add(words[0])
+    return called
+
+
+def test_everything_that_every_verb_writes_is_readable_by_its_owner_only(home):
+    called = call_all(COMMANDS, home)
     assert called | {"demo"} == {*VERBS, *list_audits_by_verb()}
     assert not [*home.rglob(".*.part")]
-    assert len([*home.rglob("*")]) > 100
+    assert len([*home.rglob("*")]) > 90
+
+
+@pytest.mark.slow
+def test_everything_that_verbs_write_which_train_more_is_readable_by_its_owner_only(home):
+    call_all(TRAINING_MORE, home)
 
 
 @pytest.mark.slow

@@ -60,8 +60,8 @@ def _call_factory(ref: str, factory: Any) -> Any:
     """What the factory makes; a fault in it is told as such, with the way to it."""
     try:
         return factory()
-    except RecollectError:
-        raise
+    except (RecollectError, MemoryError):
+        raise  # that memory ran out is said as everywhere
     except Exception as error:
         raise ModelError(
             f"{ref} failed with {type(error).__name__}: {error}",
