@@ -17,6 +17,7 @@ from recollect.models.bases import open_base
 from recollect.models.clones import clone
 from recollect.models.devices import Placement
 from recollect.models.folders import Files, read_settings
+from recollect.models.loading import Loading
 from recollect.models.model import Kind
 from recollect.models.model_digests import combine_descriptions, describe_tensors, drop_volatile_keys
 from recollect.models.pretrained import (
@@ -33,7 +34,9 @@ from recollect.models.refs import AdapterRef
 _TASKS: dict[str | None, Kind] = {"CAUSAL_LM": "causal", "SEQ_2_SEQ_LM": "seq2seq", "SEQ_CLS": "classifier"}
 
 
-def open_adapter(name: AdapterRef, files: Files, kind: Kind | None, placement: Placement) -> LoadedNetwork:
+def open_adapter(
+    name: AdapterRef, files: Files, kind: Kind | None, placement: Placement, loading: Loading
+) -> LoadedNetwork:
     """The base model with the adapter in place; the base's weights are shared with other adapters on it.
 
     Args:
@@ -41,6 +44,7 @@ def open_adapter(name: AdapterRef, files: Files, kind: Kind | None, placement: P
         files: Where they are.
         kind: What it is to predict, where that is not to be read from the adapter.
         placement: In what precision and where it computes.
+        loading: With how many bits, and what computes attention.
 
     Raises:
         MissingDependency: peft is not installed.
@@ -50,9 +54,10 @@ def open_adapter(name: AdapterRef, files: Files, kind: Kind | None, placement: P
     folder, adapter_folder = files.folder, files.adapter or files.folder
     settings, config = read_settings(adapter_folder / ADAPTER_CONFIG, adapter), read_config(folder, base)
     kind = kind or _TASKS.get(settings.get("task_type")) or infer_kind(config, base)
-    if supplied := settings.get("modules_to_save"):
+    supplied, known = settings.get("modules_to_save") or [], dict[str, str]()
+    if supplied or not loading.is_plain:
         # what the adapter replaces may be missing from its base, which nobody else can then use
-        network, known = read_network(folder, base, config=config, kind=kind, supplied=supplied), dict[str, str]()
+        network = read_network(folder, base, config=config, kind=kind, supplied=supplied, loading=loading)
     else:
         shared = open_base(folder, base, kind=kind, dtype=placement.dtype, device=placement.device)
         network, known = shared.copy(base), shared.descriptions

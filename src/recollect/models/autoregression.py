@@ -126,9 +126,10 @@ class PassScorer:
         first_logits, second_logits = (self._network(**inputs).logits[:, :2] for inputs in (probe, other))
         if bool(torch.isnan(first_logits).any()):
             raise build_not_finite_error()
-        if not torch.allclose(
-            first_logits, second_logits, rtol=1e-3, atol=1e-3 * float(first_logits.abs().max()), equal_nan=True
-        ):
+        # weights of 8 bits are multiplied with activations that are rounded together, those of later tokens included
+        near = 1e-3 if getattr(self._network, "hf_quantizer", None) is None else 5e-2
+        largest = float(first_logits.abs().max())
+        if not torch.allclose(first_logits, second_logits, rtol=near, atol=near * largest, equal_nan=True):
             raise ModelError(
                 f"The model {name!r} attends to the tokens that it has to predict.",
                 do="It does not predict from left to right: set --kind masked, or is_decoder in its configuration.",

@@ -10,12 +10,13 @@ from recollect.errors import MissingDependency, ModelError
 from recollect.models import adapter_names
 from recollect.models.endpoint.settings import EndpointSettings
 from recollect.models.folders import locate
+from recollect.models.loading import Loading
 from recollect.models.model import Kind, Model, Question
 from recollect.models.refs import CodeRef, EndpointRef, GgufRef, RecordingRef, parse_model
 from recollect.models.user_code import build_not_a_model_error, load_from_code
 
 
-def load_model(
+def load_model(  # noqa: PLR0913 - a model, how it is scored, and how it is reached
     source: Any,
     tokenizer: Any = None,
     *,
@@ -23,6 +24,7 @@ def load_model(
     kind: Kind | None = None,
     device: str | None = None,
     endpoint: EndpointSettings | None = None,
+    loading: Loading | None = None,
 ) -> Model:
     """The model of that name, or the one in memory, ready to score.
 
@@ -30,29 +32,32 @@ def load_model(
     should you train it further, load it again.
 
     Args:
-        source: A model string: a folder; `hf:NAME[@REV]`; BASE+ADAPTER, each of them a folder or `hf:`; `recorded:DIR`;
-            `python:package.module:factory` (runs that code); `http(s)://host:port/v1#NAME`, a model behind a server,
-            which is probed. Only servers and what is marked with `hf:` are looked for on the network, and code from a
-            model's folder is never run. Or an object: a Hugging Face model with its tokenizer, a pipeline of
-            `transformers`, a PEFT model, or anything that keeps the `Model` protocol, which is returned as it is.
+        source: A model string: a folder; `hf:NAME[@REV]`; BASE+ADAPTER, each of them a folder or `hf:`; FILE.gguf;
+            `recorded:DIR`; `python:package.module:factory` (runs that code); `http(s)://host:port/v1#NAME`, a model
+            behind a server, which is probed. Only servers and what is marked with `hf:` are looked for on the network,
+            and code from a model's folder is never run. Or an object: a Hugging Face model with its tokenizer, a
+            pipeline of `transformers`, a PEFT model, or anything that keeps the `Model` protocol, which is returned as
+            it is.
         tokenizer: Of a model in memory; a pipeline brings its own.
         question: The scoring options; a recorded model and one of the user's own have theirs.
         kind: What it predicts, where its architecture does not say or says something else.
         device: Where it computes; None for the best there is, and for a model in memory where it is.
         endpoint: Of a model behind a server: its tokenizer, budget, prices and work folder.
+        loading: More of how a model that is named is brought into memory, its device included.
 
     Raises:
         ModelError: It cannot be found, loaded or used; the message says what is there instead.
         MissingDependency: An optional package is needed.
     """
+    how = loading or Loading(device=device, keeps_precision=question is None)
     if isinstance(source, str | Path):
-        return _load_named(str(source), tokenizer, endpoint, question=question, kind=kind, device=device)
+        return _load_named(str(source), tokenizer, endpoint, question=question, kind=kind, loading=how)
     if isinstance(source, Model):
         return _check_kind(source, kind)
     _refuse_without_transformers(source)
     from recollect.models.local_models import load_from_memory
 
-    return load_from_memory(source, tokenizer, question=question, kind=kind, device=device)
+    return load_from_memory(source, tokenizer, question=question, kind=kind, loading=how)
 
 
 def natural_reference(source: Any, tokenizer: Any = None, **settings: Any) -> Model | str | None:
@@ -62,7 +67,7 @@ def natural_reference(source: Any, tokenizer: Any = None, **settings: Any) -> Mo
         source: What `load_model` takes. Of BASE+ADAPTER the base is given by its name, of a PEFT model as a model in
             memory that shares its weights.
         tokenizer: Of a model in memory.
-        settings: `question`, `kind` and `device`, as for `load_model`.
+        settings: `question`, `kind`, `device` and `loading`, as for `load_model`.
     """
     if isinstance(source, str | Path):
         return adapter_names.get_natural_reference(str(source))
@@ -81,7 +86,7 @@ def _load_named(
     *,
     question: Question | None,
     kind: Kind | None,
-    device: str | None,
+    loading: Loading,
 ) -> Model:
     """The model that a string names."""
     if tokenizer is not None:
@@ -91,8 +96,6 @@ def _load_named(
             code="tokenizer_not_wanted",
         )
     name = parse_model(ref)
-    if isinstance(name, GgufRef):
-        raise _build_unsupported_error(name)
     if isinstance(name, EndpointRef):
         return _check_kind(_load_endpoint(name, endpoint or EndpointSettings(), question or Question()), kind)
     if isinstance(name, CodeRef):
@@ -101,16 +104,20 @@ def _load_named(
         from recollect.models.recordings import load_recording
 
         return _check_kind(load_recording(name.path), kind)
-    files = locate(name)  # before torch is loaded, which takes longer than to see that nothing is there
+    # before torch is loaded, which takes longer than to see that nothing is there
+    files = None if isinstance(name, GgufRef) else locate(name)
     try:
-        from recollect.models.local_models import load_local
+        from recollect.models.local_models import load_gguf, load_local
     except ModuleNotFoundError as error:
         raise MissingDependency(
             f"The model {ref!r} computes here, which needs the package {error.name}.",
             do="pip install torch transformers, or give answers that were computed elsewhere: recorded:DIR.",
             code="torch_missing",
         ) from error
-    return load_local(files, question or Question(), kind, device)
+    if isinstance(name, GgufRef):
+        return _check_kind(load_gguf(name, question or Question(), loading), kind)
+    assert files is not None  # noqa: S101 - every other name has files
+    return load_local(files, question or Question(), kind, loading)
 
 
 def _check_kind(model: Model, kind: Kind | None) -> Model:
@@ -138,12 +145,3 @@ def _load_endpoint(name: EndpointRef, settings: EndpointSettings, question: Ques
             code="endpoint_missing",
         ) from error
     return load_endpoint(name, settings, question)
-
-
-def _build_unsupported_error(name: GgufRef) -> ModelError:
-    """What to do about models that are named, but cannot be used yet."""
-    return ModelError(
-        f"The model {str(name)!r} is a GGUF file, and these cannot be read yet.",
-        do="Give the folder that it was converted from, or score it by other means and give recorded:DIR.",
-        code="gguf_not_supported_yet",
-    )

@@ -19,10 +19,12 @@ from recollect.models.bases import find_base_in_memory
 from recollect.models.causal import Causal
 from recollect.models.classifier import Classifier
 from recollect.models.clones import clone, refuse_absent
-from recollect.models.devices import Placement, pick_device
+from recollect.models.devices import Placement, computes_in, pick_device
 from recollect.models.folders import Files, read_settings
+from recollect.models.gguf_files import COMPUTED, open_gguf
+from recollect.models.loading import SPREAD, Loading, announce_upcast, read_config_precision, read_stored_weights
 from recollect.models.masked import Masked
-from recollect.models.model import Kind, Model, Question
+from recollect.models.model import Kind, Model, Precision, Question
 from recollect.models.model_digests import compute_model_digest
 from recollect.models.pretrained import (
     LoadedNetwork,
@@ -39,38 +41,68 @@ from recollect.models.pretrained import (
     refuse_slow,
     settle,
 )
-from recollect.models.refs import AdapterRef
+from recollect.models.refs import AdapterRef, GgufRef
 from recollect.models.seq2seq import Seq2Seq
 from recollect.models.user_code import build_not_a_model_error
 
 Notes = Mapping[str, Any]
 
 
-def load_local(files: Files, question: Question, kind: Kind | None, device: str | None) -> Model:
+def load_local(files: Files, question: Question, kind: Kind | None, loading: Loading) -> Model:
     """The Hugging Face model that is in these files, with an adapter or without; arguments as for `load_model`."""
-    ref, placement = files.ref, Placement(device=pick_device(device), dtype=getattr(torch, question.precision))
+    ref = files.ref
+    device = pick_device(None if loading.device == SPREAD else loading.device)
+    question = _choose_precision(files, question, loading, device)
+    placement = Placement(device=device, dtype=getattr(torch, question.precision))
     if isinstance(files.name, AdapterRef):
-        opened = open_adapter(files.name, files, kind, placement)
+        opened = open_adapter(files.name, files, kind, placement, loading)
     else:
-        opened = _open_whole(files.folder, ref, kind, placement)
+        kind = kind or infer_kind(read_config(files.folder, ref), ref)
+        opened = _open_whole(files.folder, ref, kind, placement, loading)
     folder = opened.folder or files.folder
     tokenizer = None if reads_arrays(opened.network.config, opened.kind) else read_tokenizer(folder, ref)
     attachments = _Attachments(name=ref, tokenizer=tokenizer, revision=files.revision, **_read_notes(folder, ref))
-    return _build_model(
-        opened, attachments, question, lambda network: settle(network, question.precision, placement.device)
-    )
+    return _build_model(opened, attachments, question, lambda network: settle(network, question.precision, device))
 
 
-def _open_whole(folder: Path, ref: str, kind: Kind | None, placement: Placement) -> LoadedNetwork:
+def load_gguf(name: GgufRef, question: Question, loading: Loading) -> Model:
+    """The model in a GGUF file; arguments as for `load_model`."""
+    ref, device = str(name), pick_device(loading.device)
+    if loading.keeps_precision:
+        question = replace(question, precision=COMPUTED)
+    opened, tokenizer = open_gguf(name.path, ref)
+    attachments = _Attachments(name=ref, tokenizer=tokenizer)
+    return _build_model(opened, attachments, question, lambda network: settle(network, question.precision, device))
+
+
+def _choose_precision(files: Files, question: Question, loading: Loading, device: torch.device) -> Question:
+    """The question with what the model computes in; that it takes more memory than the files is announced."""
+    stored = read_stored_weights(files.folder)
+    if loading.bits is not None:
+        return question
+    if loading.keeps_precision:
+        found = read_config_precision(files.folder) if stored is None else stored.precision
+        question = replace(question, precision=_keep_precision(getattr(torch, found), device))
+    announce_upcast(files.ref, stored, question.precision)
+    return question
+
+
+def _keep_precision(stored: torch.dtype, device: torch.device) -> Precision:
+    """What weights of this type are computed in: half precision where the device computes in it, else float32."""
+    if stored == torch.bfloat16 and computes_in(device, stored):
+        return "bfloat16"
+    return "float16" if stored == torch.float16 and computes_in(device, stored) else "float32"
+
+
+def _open_whole(folder: Path, ref: str, kind: Kind, placement: Placement, loading: Loading) -> LoadedNetwork:
     """The model in one folder; if it is the base of adapters that are in memory, it shares its weights with them."""
-    kind = kind or infer_kind(read_config(folder, ref), ref)
     held = find_base_in_memory(folder, kind=kind, dtype=placement.dtype, device=placement.device)
-    if held is None or held.stored != placement.dtype:
-        return open_model(folder, ref, kind)
+    if held is None or held.stored != placement.dtype or not loading.is_plain:
+        return open_model(folder, ref, kind, loading)
     return LoadedNetwork(network=held.copy(ref), kind=kind, folder=folder)
 
 
-def load_from_memory(
+def load_from_memory(  # noqa: PLR0913 - a model, what belongs to it, and how it is used
     source: Any,
     tokenizer: Any = None,
     *,
@@ -78,6 +110,7 @@ def load_from_memory(
     question: Question | None = None,
     kind: Kind | None = None,
     device: str | None = None,
+    loading: Loading | None = None,
 ) -> Model:
     """A model that is in memory, ready to score as it is now; it is not changed, not even for a moment.
 
@@ -91,11 +124,12 @@ def load_from_memory(
         question: The scoring options.
         kind: What it predicts, where its class does not say.
         device: Where it is to compute, on a copy if need be; None for where it is.
+        loading: Device and precision, where they were given together.
 
     Raises:
         ModelError: It is not a supported model, or its tokenizer is missing or another's.
     """
-    question = question or Question()
+    how, question = loading or Loading(device=device, keeps_precision=question is None), question or Question()
     network, attachments = _unpack(source, tokenizer)
     if card is not None:
         attachments = replace(attachments, card=card)
@@ -104,7 +138,10 @@ def load_from_memory(
     refuse_quantised(opened.network, attachments.name)
     if not reads_arrays(opened.network.config, opened.kind):
         _refuse_no_tokenizer(attachments)
-    dtype, target_device = getattr(torch, question.precision), None if device is None else pick_device(device)
+    target_device = None if how.device is None else pick_device(how.device)
+    if how.keeps_precision:
+        question = replace(question, precision=_keep_precision(opened.network.dtype, target_device or network.device))
+    dtype = getattr(torch, question.precision)
     return _build_model(
         opened,
         attachments,

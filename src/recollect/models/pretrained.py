@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import pickle
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,9 @@ from transformers.utils import logging
 
 import recollect.models.architectures  # noqa: F401 - the Auto classes must know our own models
 from recollect.digests import Json
-from recollect.errors import ModelError
+from recollect.errors import MissingDependency, ModelError
+from recollect.models.devices import pick_device
+from recollect.models.loading import SPREAD, Loading
 from recollect.models.model import Kind, Precision
 from recollect.models.sizes import refuse_absurd_sizes
 
@@ -79,11 +83,10 @@ class LoadedNetwork:
     """The digest of its weights, where it is known already."""
 
 
-def open_model(folder: Path, ref: str, kind: Kind | None) -> LoadedNetwork:
+def open_model(folder: Path, ref: str, kind: Kind, loading: Loading) -> LoadedNetwork:
     """The model that is in one folder."""
-    config = read_config(folder, ref)
-    kind = kind or infer_kind(config, ref)
-    return LoadedNetwork(network=read_network(folder, ref, config=config, kind=kind), kind=kind, folder=folder)
+    network = read_network(folder, ref, config=read_config(folder, ref), kind=kind, loading=loading)
+    return LoadedNetwork(network=network, kind=kind, folder=folder)
 
 
 def read_config(folder: Path, ref: str) -> Any:
@@ -150,7 +153,15 @@ def reads_arrays(config: Any, kind: Kind) -> bool:
     return type(config) in getattr(transformers, _ARRAY_CLASSES[1])
 
 
-def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: Collection[str] = ()) -> Any:
+def read_network(
+    folder: Path,
+    ref: str,
+    *,
+    config: Any,
+    kind: Kind,
+    supplied: Collection[str] = (),
+    loading: Loading = Loading(),  # noqa: B008 - it cannot change
+) -> Any:
     """The model with its weights, on the processor and in the precision they are stored in.
 
     Args:
@@ -159,6 +170,7 @@ def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: C
         config: Its configuration.
         kind: What it is to predict.
         supplied: Modules whose weights something else will supply (an adapter's own output layer).
+        loading: Where its weights go, with how many bits, and what computes attention.
 
     Raises:
         ModelError: The files are damaged, or some weights would have to be made up: a model with an output layer
@@ -175,6 +187,7 @@ def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: C
             weights_only=True,
             output_loading_info=True,
             ignore_mismatched_sizes=True,
+            **_build_loading_arguments(loading, ref),
         )
     wrong = sorted(
         f"{name} ({list(stored)} instead of {list(wanted)})" for name, stored, wanted in found["mismatched_keys"]
@@ -185,7 +198,8 @@ def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: C
             do="Save the model again, whole.",
             code="weights_misfit",
         )
-    refuse_quantised(network, ref)
+    if loading.bits is None:
+        refuse_quantised(network, ref)
     missing = sorted(name for name in found["missing_keys"] if not set(name.split(".")) & set(supplied))
     if missing:
         raise ModelError(
@@ -195,6 +209,34 @@ def read_network(folder: Path, ref: str, *, config: Any, kind: Kind, supplied: C
             code="missing_weights",
         )
     return network
+
+
+def _build_loading_arguments(loading: Loading, ref: str) -> dict[str, Any]:
+    """What transformers is told of how to load a model.
+
+    Raises:
+        MissingDependency: It needs a package that is not installed.
+    """
+    found: dict[str, Any] = {} if loading.attention is None else {"attn_implementation": loading.attention}
+    if loading.device == SPREAD:
+        _require("accelerate", ref, f"is spread over devices (device {SPREAD})")
+        found["device_map"] = "auto"
+    if loading.bits is None:
+        return found
+    _require("bitsandbytes", ref, f"is rounded to {loading.bits[0]} bits")
+    quantisation = transformers.BitsAndBytesConfig(**{f"load_in_{loading.bits}": True})
+    placed = {"": loading.device or str(pick_device())}
+    return {"device_map": placed, **found, "quantization_config": quantisation}
+
+
+def _require(package: str, ref: str, reason: str) -> None:
+    """Refuse what needs a package that is not installed."""
+    if importlib.util.find_spec(package) is None:
+        raise MissingDependency(
+            f"The model {ref!r} {reason}, which needs the package {package}.",
+            do=f"pip install {package}",
+            code=f"{package}_missing",
+        )
 
 
 def read_tokenizer(folder: Path, ref: str) -> Any:
@@ -260,8 +302,20 @@ def refuse_foreign(tokenizer: Any, network: Any, ref: str) -> None:
 
 
 def settle(network: Any, precision: Precision, device: torch.device) -> Any:
-    """The model ready to score: evaluation mode, precision, device, nothing to be trained."""
-    return network.eval().requires_grad_(False).to(device=device, dtype=getattr(torch, precision))
+    """The model ready to score: evaluation mode, precision, device, nothing to be trained.
+
+    A model that is spread over devices stays where it is, and one that was rounded to a few bits stays as it is.
+    """
+    network = network.eval().requires_grad_(False)
+    if getattr(network, "hf_quantizer", None) is not None:
+        return network
+    dtype = getattr(torch, precision)
+    if len(set(getattr(network, "hf_device_map", {}).values())) > 1:
+        for weights in chain(network.parameters(), network.buffers()):
+            if weights.is_floating_point():
+                weights.data = weights.data.to(dtype)
+        return network
+    return network.to(device=device, dtype=dtype)
 
 
 @contextmanager

@@ -78,6 +78,11 @@ class GgufRef:
 
     text: str
 
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return Path(self.text).expanduser()
+
     def __str__(self) -> str:
         return self.text
 

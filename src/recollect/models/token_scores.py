@@ -121,9 +121,13 @@ class TokenScorer:
         """
         if self._postprocess is None:
             logits = self._model(**inputs).logits.flatten(0, -2)
+            rows, token_ids = rows.to(logits.device), token_ids.to(logits.device)
             chunks = (logits.index_select(0, chunk) for chunk in torch.split(rows, self._count_rows(logits)))
             return self._get_sweep(logits.dtype, logits.device).run(chunks, token_ids)
-        postprocess, states = self._postprocess, self._capture_states(inputs).index_select(0, rows)
+        states = self._capture_states(inputs)
+        # of a model that is spread over devices, the output layer is on another one than the inputs
+        states, token_ids = states.index_select(0, rows.to(states.device)), token_ids.to(states.device)
+        postprocess = self._postprocess
         chunks = (postprocess(self._compute_logits(chunk)) for chunk in torch.split(states, self._count_rows(states)))
         return self._get_sweep(states.dtype, states.device).run(chunks, token_ids)
 

@@ -73,7 +73,7 @@ class Objects:
         key, state = (load, id(source), id(tokenizer), described), _state_of_weights(source)
         kept = self._models.get(key)
         if kept is None or kept.state != state:
-            settings = {"question": described.question, "kind": described.kind, "device": described.device}
+            settings = {"question": described.question, "kind": described.kind, "loading": described.loading}
             found = load(source, tokenizer, **settings)
             made = None if found is None else described.limit(found)
             kept = self._models[key] = _Kept((source, tokenizer), state, made)

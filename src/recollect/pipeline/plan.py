@@ -23,12 +23,12 @@ from recollect.digests import digest
 from recollect.errors import CorpusError, PlanError
 from recollect.models.model import Model
 from recollect.pipeline.limits import Limit
-from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef, RecipeRef, use_template
+from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef, RecipeRef, use_precision, use_template
 from recollect.pipeline.sources import Sources
 from recollect.recipes.recipe import Recipe
 from recollect.results.result import About
 from recollect.results.text_masks import mask_settings
-from recollect.signals.evidence import AUDITED, TARGET, Evidence
+from recollect.signals.evidence import AUDITED, REFERENCE, SHADOW, TARGET, Evidence
 
 OWN = "with"
 """The setting of an audit under which a plan names models, corpora and files for it alone."""
@@ -127,11 +127,22 @@ class Plan:
         )
 
     def _load_models(self, known: Sources) -> dict[str, Model]:
-        """The models; conversations are rendered for all of them as they are for the target."""
+        """The models; others render conversations as the target does, and those compared with it compute as it does.
+
+        Raises:
+            PlanError: A reference or shadow model was given another precision than the target has.
+        """
         loaded = {TARGET: known.load_model(self.models[TARGET], self.work)} if TARGET in self.models else {}
-        template = loaded[TARGET].question.chat_template if loaded else None
-        named = {role: use_template(source, template) for role, source in self.models.items() if role not in loaded}
-        loaded |= {role: known.load_model(source, self.work) for role, source in named.items()}
+        question = loaded[TARGET].question if loaded else None
+        for role, source in self.models.items():
+            if role in loaded:
+                continue
+            named = source if question is None else use_template(source, question.chat_template)
+            if question is None or not role.startswith((REFERENCE, SHADOW)):
+                loaded[role] = known.load_model(named, self.work)
+            else:
+                loaded[role] = known.load_model(use_precision(named, question.precision), self.work)
+                _refuse_other_precision(role, loaded[role], question.precision)
         return {role: loaded[role] for role in self.models}
 
     def load_recipe(self) -> Recipe | None:
@@ -148,6 +159,17 @@ class Plan:
                 "Members are given, but no audited corpus.", do="Give the corpus too.", code="members_of_nothing"
             )
         return read_members(given.members, corpora[AUDITED], non_members=given.non_members, others=given.others)
+
+
+def _refuse_other_precision(role: str, model: Model, precision: str) -> None:
+    """Refuse a model that is compared with a target of another precision."""
+    if model.question.precision != precision:
+        raise PlanError(
+            f"The {role} computes in {model.question.precision} and the target in {precision}: their scores would "
+            "differ by rounding alone.",
+            do="Give both the same precision (--precision, precision=), or leave it out.",
+            code="other_precision",
+        )
 
 
 def make_audit(name: str, settings: Mapping[str, Any]) -> Audit:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from recollect.errors import PlanError
-from recollect.models.kinds import Kind, Precision
+from recollect.models.kinds import Attention, Bits, Kind, Precision
 from recollect.models.template_files import is_template, read_template
 
 if TYPE_CHECKING:
     # a reference only describes: what it takes to load a model or read a corpus is imported when that is done
     from recollect.corpora.corpus import Corpus
     from recollect.models.endpoint.settings import EndpointSettings
+    from recollect.models.loading import Loading
     from recollect.models.model import Model, Question
     from recollect.recipes.recipe import Recipe
 
@@ -37,6 +38,8 @@ SERVER_OPTIONS = frozenset(
     }
 )
 """The fields of a reference to a model that matter only if it is behind a server."""
+STORED = "stored"
+"""The precision that the weights of a model are stored in."""
 COLUMNS = ("user", "text", "source", "target", "label", "id", "time", "messages")
 
 
@@ -54,7 +57,11 @@ class ModelRef(_Reference):
     kind: Kind | None = None
     """What the model is, where its configuration does not say."""
     device: str | None = None
-    """Where it computes: cpu, cuda, cuda:1 …; the best there is by default."""
+    """Where it computes: cpu, cuda, cuda:1 …, or auto for spread over all devices; the best one there is by default."""
+    attention: Attention | None = None
+    """What computes attention: sdpa, eager or flash_attention_2; sdpa by default, where the architecture has it."""
+    bits: Bits | None = None
+    """Round the weights to 4 or 8 bits (4bit, 8bit) with bitsandbytes; such a model has scores of its own."""
     window: Annotated[int, Field(ge=2)] | None = None
     """Tokens read at once; as many as the model can by default."""
     patterns: Annotated[int, Field(ge=1)] = 20
@@ -65,8 +72,8 @@ class ModelRef(_Reference):
     """Masked models: hide every token once, alone."""
     mask_seed: int = 0
     """Masked models: the seed of the patterns."""
-    precision: Precision = "float32"
-    """What the model computes in."""
+    precision: Precision | Literal["stored"] = "stored"
+    """What the model computes in; by default what its weights are stored in, where the device does, else float32."""
     sampling_top_k: Annotated[int, Field(ge=1)] = 40
     """The deployed model is thought to draw from so many top tokens; their probability mass is kept with each score."""
     sampling_temperature: Annotated[float, Field(gt=0)] = 1.0
@@ -110,6 +117,8 @@ class ModelRef(_Reference):
         from recollect.models.model import Question, Sampling
 
         fields = {name: getattr(self, name) for name in QUESTION}
+        if self.precision == STORED:
+            fields["precision"] = "float32"  # until the weights are seen
         sampling = Sampling(top_k=self.sampling_top_k, temperature=self.sampling_temperature)
         return Question(**{**fields, "chat_template": read_template(self.chat_template), "sampling": sampling})
 
@@ -122,8 +131,16 @@ class ModelRef(_Reference):
         from recollect.models.loader import load_model
 
         settings = self._build_endpoint_settings(work)
-        model = load_model(self.model, question=self.question, kind=self.kind, device=self.device, endpoint=settings)
+        model = load_model(self.model, question=self.question, kind=self.kind, loading=self.loading, endpoint=settings)
         return self.limit(model)
+
+    @property
+    def loading(self) -> Loading:
+        """How it is brought into memory."""
+        from recollect.models.loading import Loading
+
+        keeps = self.precision == STORED
+        return Loading(device=self.device, attention=self.attention, bits=self.bits, keeps_precision=keeps)
 
     def _build_endpoint_settings(self, work: Path) -> EndpointSettings:
         """How a server is used, should the model be behind one."""
@@ -324,6 +341,14 @@ def use_template(source: Model | ModelRef | str, template: str | None) -> Model 
         return source
     named = ModelRef(model=source) if isinstance(source, str) else source
     return named.model_copy(update={"chat_template": template}) if named.chat_template is None else named
+
+
+def use_precision(source: Model | ModelRef | str, precision: Precision) -> Model | ModelRef | str:
+    """The same model, which computes in this precision unless one was named for it."""
+    if not isinstance(source, str | ModelRef):
+        return source
+    named = ModelRef(model=source) if isinstance(source, str) else source
+    return named.model_copy(update={"precision": precision}) if named.precision == STORED else named
 
 
 def _expand_ref_name(key: str) -> Callable[[Any], Any]:
