@@ -13,9 +13,15 @@ from typing import Any, Final
 from recollect.corpora.record import Record
 from recollect.errors import ModelError
 from recollect.models.endpoint.client import Client, Rejected, Request
-from recollect.models.endpoint.completions import Generated, find_echoed, find_generated, find_prompt_logprobs
+from recollect.models.endpoint.completions import (
+    Generated,
+    find_echoed,
+    find_generated,
+    find_prompt_logprobs,
+    is_withheld,
+)
 from recollect.models.endpoint.doubts import build_doubt, refuse_invented
-from recollect.models.endpoint.methods import Method, Row, read_shown_row
+from recollect.models.endpoint.methods import WITHHELD, Method, Row, read_shown_row
 from recollect.models.endpoint.settings import EndpointSettings
 from recollect.models.endpoint.texts import TextMethod, find_first_word
 from recollect.models.endpoint.tokens import Dialect, ServerTokens, TokenPlan, Tokens, build_request, load_local_tokens
@@ -213,7 +219,7 @@ class Prober:
         """How many ranked tokens the server shows of the next one; 0 if none."""
         for top in dict.fromkeys([self.settings.top_logprobs, min(20, self.settings.top_logprobs), 5, 1]):
             method = Method(name="top_k", model=self.model, top=top)
-            answer = self._try(method.build_next(ids, read=_keep, purpose="probe"))
+            answer = self._look_ahead(method, ids)
             seen = None if answer is None else find_generated(answer)
             if seen is not None and seen.top:
                 return min(top, len(seen.top)), seen
@@ -221,14 +227,23 @@ class Prober:
                 break  # it was accepted, and ignored
         return 1, None
 
+    def _look_ahead(self, method: Method, ids: Sequence[int]) -> Any:
+        """The answer to what follows a context; where the likeliest token is withheld, with another one forced."""
+        answer = self._try(method.build_next(ids, read=_keep, purpose="probe"))
+        if answer is None or not is_withheld(answer):
+            return answer
+        return self._try(method.build_next(ids, read=_keep, purpose="probe", force=ids[-1]))
+
     def _can_force(self, method: Method, tokens: Tokens) -> bool:
         """Whether a forced token comes with the log-probability that it has when nothing is forced."""
         ids, pieces = (plan := self._plan_probe(tokens)[0]).ids, plan.pieces
         compared = 0
         for i in _spread(plan.places[3:], FORCED):
-            free = self._try(method.build_next(ids[:i], read=_keep, purpose="probe"))
+            free = self._look_ahead(method, ids[:i])
             seen = None if free is None else find_generated(free)
             row = self._try_row(method.plan(ids, [i], pieces)[0])
+            if row == WITHHELD:
+                continue
             if seen is None or row is None or row[0] is None:
                 return False
             logprob = read_shown_row(ids[i], pieces[i], method.top, free)[0][0]
@@ -302,6 +317,8 @@ class Prober:
             planned = forced.plan(each.ids, each.places, each.pieces)
             for row, request in _spread(list(zip(rows, planned, strict=True)), POSITIONS):
                 generated = self._try_row(request)
+                if generated == WITHHELD:
+                    continue
                 if generated is None or generated[0] is None or row[0] is None:
                     return 0  # tokens cannot be forced
                 if generated[0] < -1e-6:  # a server that shows numbers after the bias shows 0
