@@ -309,20 +309,7 @@ class Prober:
             return 0
         if (found := self._find_top(self._plan_probe(tokens)[0].ids[:4]))[1] is None:
             return 0
-        forced = replace(method, name="forced", top=found[0])
-        number, differences = 0, list[float]()
-        for each in self._plan_probe(tokens):
-            rows = probe.fingerprint[number : number + len(each.places)]
-            number += len(rows)
-            planned = forced.plan(each.ids, each.places, each.pieces)
-            for row, request in _spread(list(zip(rows, planned, strict=True)), POSITIONS):
-                generated = self._try_row(request)
-                if generated == WITHHELD:
-                    continue
-                if generated is None or generated[0] is None or row[0] is None:
-                    return 0  # tokens cannot be forced
-                if generated[0] < -1e-6:  # a server that shows numbers after the bias shows 0
-                    differences.append(abs(generated[0] - row[0]))
+        differences = self._compare_generated(probe, replace(method, name="forced", top=found[0]), tokens)
         worst = max(differences, default=0.0)
         if worst > max(probe.noise_floor, 0.05):
             raise build_doubt(
@@ -330,6 +317,22 @@ class Prober:
                 f"the scores of a prompt and of the same tokens generated differ by {worst:.3g} nats.",
             )
         return len(differences)
+
+    def _compare_generated(self, probe: Probe, forced: Method, tokens: Tokens) -> list[float]:
+        """By how much tokens of the probe differ when they are forced; nothing where they cannot be."""
+        number, differences = 0, list[float]()
+        for each in self._plan_probe(tokens):
+            rows = probe.fingerprint[number : number + len(each.places)]
+            number += len(rows)
+            planned = forced.plan(each.ids, each.places, each.pieces)
+            for row, request in _spread(list(zip(rows, planned, strict=True)), POSITIONS):
+                generated = self._try_row(request)
+                if generated is None or row[0] is None:
+                    return []
+                # a server that withholds shows nothing, and one that shows numbers after the bias shows 0
+                if generated[0] is not None and generated[0] < -1e-6:
+                    differences.append(abs(generated[0] - row[0]))
+        return differences
 
     def _plan_probe(self, tokens: Tokens) -> list[TokenPlan]:
         """The probe's texts as tokens; the server is asked for them once."""
