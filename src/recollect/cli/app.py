@@ -111,7 +111,7 @@ def build_command(verb: str) -> Any:
 
 
 def _read_verb_summary(location: str) -> str:
-    """The first line of the docstring of a verb's function, read from its file without importing it."""
+    """What the app lists beside a verb: the first line of its docstring, read without importing it."""
     module, _, name = location.partition(":")
     spec = find_spec(module)
     source = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""

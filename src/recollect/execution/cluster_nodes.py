@@ -62,7 +62,7 @@ class NodeReport:
 
 
 def build_folder_error(node: str, problem: str, work: Path | None) -> RecollectError:
-    """The error for a node that does not see the work folder."""
+    """The error for a cluster's node that does not see the work folder."""
     return RecollectError(
         f"Node {node} does not see the work folder '{work}': {problem}.",
         do="Mount the same folder at the same path on every node (NFS, Lustre, EFS, a ReadWriteMany volume), or choose "

@@ -222,7 +222,7 @@ def _find_unanswered(digests: Digests, store: AnswerStore) -> tuple[NDArray[np.b
 
 
 def _build_failure(failures: list[Failure], name: str, done: int, wanted: int) -> ModelError:
-    """All failures in one error; what they say in common is said once."""
+    """All failures of scoring in one error; what they say in common is said once."""
     errors = [failure.error for failure in failures]
     reasons = dict.fromkeys(failure.describe() for failure in failures)
     shown = " ".join(list(reasons)[:3]) + (f" (and {len(reasons) - 3} other reasons)" if len(reasons) > 3 else "")

@@ -152,7 +152,7 @@ def _iter_by_frequency(splitter: Tokenizer, texts: Iterable[str]) -> Iterator[st
 
 
 def _number_tokens(tokens: Iterable[str]) -> dict[str, int]:
-    """Ids in order; a token that comes again keeps its first."""
+    """Ids of a new tokenizer's tokens, in order; a token that comes again keeps its first."""
     return {token: i for i, token in enumerate(dict.fromkeys(tokens))}
 
 

@@ -131,7 +131,7 @@ class _FinishedTraining:
 
 
 def save_network(network: Any, folder: Path) -> None:
-    """Save a model; of one with an adapter the adapter alone, which names its base."""
+    """Save what was trained; of a model with an adapter the adapter alone, which names its base."""
     if hasattr(network, "peft_config"):
         # peft would look for the base on the hub, to see whether its vocabulary was changed; ours never is
         network.save_pretrained(folder, save_embedding_layers=False)
@@ -148,7 +148,7 @@ def _write_members(cohorts: Cohorts, model: str, out: Path) -> dict[str, Any]:
 
 @contextmanager
 def _limit_threads(count: int) -> Iterator[None]:
-    """Let torch use so many threads, and give back what it had."""
+    """Let torch train with so many threads, and give back what it had."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -78,7 +78,7 @@ def van_elteren(
 
 
 def _draw_sums(centred: Floats, count: int, rng: np.random.Generator, draws: int) -> Floats:
-    """Sums of so many of some values that add up to 0, drawn without replacement."""
+    """Sums of so many values of one stratum that add up to 0, drawn without replacement."""
     if count == 1:
         return np.asarray(rng.choice(centred, draws))
     if count == len(centred) - 1:

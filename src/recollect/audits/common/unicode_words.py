@@ -59,15 +59,15 @@ def list_shapes(text: str) -> list[str]:
     >>> list_shapes("Ann: hi")
     ['^', 'Xx:', 'x', '^ Xx:', 'Xx: x']
     """
-    found = ["^", *map(_compute_shape, text.split())]
+    found = ["^", *map(_compute_word_shape, text.split())]
     return found + [f"{one} {other}" for one, other in itertools.pairwise(found)]
 
 
 @lru_cache(maxsize=2**16)
-def _compute_shape(word: str) -> str:
+def _compute_word_shape(word: str) -> str:
     """How a word is written; a long run of a script without spaces is one shape.
 
-    >>> _compute_shape("McCoy,"), _compute_shape("1999"), _compute_shape("USA")
+    >>> _compute_word_shape("McCoy,"), _compute_word_shape("1999"), _compute_word_shape("USA")
     ('XxXx,', '9', 'X')
     """
     kinds = ("X" if c.isupper() else "x" if c.isalpha() else "9" if c.isdigit() else c for c in word)

@@ -170,7 +170,7 @@ def _normalise_format(format: Format, spelling: Spelling) -> Format:
 
 
 def _normalise_format_unit(unit: FormatUnit, spelling: Spelling, format: Format) -> FormatUnit:
-    """One unit of a format in bytes."""
+    """One unit of a format in bytes, as the automaton over tokens reads it."""
     ways = tuple(spelling.encode(way) for way in unit.alternatives)
     if len(set(ways)) < len(ways):
         same = next(way for way in ways if ways.count(way) > 1)

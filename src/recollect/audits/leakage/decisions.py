@@ -122,5 +122,5 @@ def refuse_too_few_null_users(comparison: Comparison, alpha: float) -> None:
 
 
 def count_needed_null_users(alpha: float) -> int:
-    """How many null users a decision needs that any user can be flagged."""
+    """How many users of the null distribution a decision on leakage needs so that any user can be flagged."""
     return required_controls(alpha * (1 - JOINT_SHARE))

@@ -172,7 +172,7 @@ def _use_fold_references(evidence: Evidence) -> ReferencePlan:
 
 
 def find_users_seen_by_reference(evidence: Evidence, model: str) -> frozenset[str]:
-    """The audited users whom a given model is known to be trained on: from the cohorts, or from its own card."""
+    """The audited users whom a given reference of leakage is known to be trained on, from cohorts or its card."""
     cohorts, corpus = evidence.cohorts.get(AUDITED), evidence.corpora[AUDITED]
     if cohorts is not None and model in cohorts.models:
         return _select_users(corpus, cohorts.members(model))
@@ -331,7 +331,7 @@ def assign_folds(users: Collection[str], folds: int, seed: int, role: str) -> di
 
 
 def assign_control_folds(evidence: Evidence, folds: int) -> dict[str, int]:
-    """Which reference model scores each user of the controls."""
+    """Which of leakage's reference models scores each control user, by folds."""
     return assign_folds({record.owner for record in evidence.corpora[CONTROLS]}, folds, evidence.seed, CONTROLS)
 
 

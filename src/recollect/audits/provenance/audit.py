@@ -186,7 +186,7 @@ class ProvenanceAudit:
             words=words,
             pieces=tuple(count_queried_pieces(evidence, role) for role in (PIECES, CALIBRATION_PIECES)),
             silent=tuple(sorted(everybody.difference(decisions.users))),
-            truth=_find_people_used(evidence),
+            truth=_find_truth_of_provenance(evidence),
             safeguards=safeguards,
         )
         return build_result(self, found)
@@ -226,7 +226,7 @@ class ProvenanceAudit:
         )
 
 
-def _find_people_used(evidence: Evidence) -> dict[str, bool]:
+def _find_truth_of_provenance(evidence: Evidence) -> dict[str, bool]:
     """Whose texts were used, as far as provenance is told: one text is enough for yes, and all must be known for no."""
     known, found = find_members(evidence), dict[str, set[bool | None]]()
     for record in evidence.corpora[AUDITED] if known is not None else ():

@@ -66,7 +66,7 @@ class CalibratedScorer:
 
 
 def group_similar_words(frequency: Floats, hardness: Floats) -> Codes:
-    """The number of each word's group: words as frequent, and among those as hard; equal words share one [words]."""
+    """The group of each word in the calibrated method: words as frequent, and as hard [words]."""
     groups = max(1.0, len(frequency) / WORDS_EACH)
     rows = max(1, int(np.sqrt(ASPECT * groups)))
     columns = max(1, int(groups / rows))
@@ -84,7 +84,7 @@ def _divide_evenly(values: Floats, groups: int) -> Codes:
 
 
 def compute_quantiles(values: Floats) -> Floats:
-    """Which share of all ranks of a model is smaller, ties half: so models with different vocabularies are calibrated.
+    """Which share of a model's ranks is smaller, ties half; calibrates models with different vocabularies.
 
     >>> compute_quantiles(np.array([1.0, 2.0, 2.0, np.inf])).tolist()
     [0.125, 0.5, 0.5, 0.875]

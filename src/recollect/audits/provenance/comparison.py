@@ -94,7 +94,7 @@ def compare_people(scorer: Scorer, amounts: TextAmounts, matching: Matching, rul
 
 
 def _have_more_words(people: Codes, controls: Codes, base: Codes) -> NDArray[np.bool_]:
-    """Who has clearly more words than the calibration users they are compared with have in as many texts, by median.
+    """Which people a comparison cuts: who has clearly more words in as many texts than calibration users, by median.
 
     Sums of many words scatter more in units of their standard error, because people differ: whoever has more is cut.
     Whoever has less scatters less, so that a comparison with all calibration users is valid.

@@ -278,7 +278,7 @@ def _cut_piece(record: Record, text: str) -> Record:
 
 
 def find_text_of_piece(piece: Record) -> int:
-    """Which of its author's texts a piece is cut from, from 0."""
+    """Which of its author's texts a queried piece is cut from, from 0."""
     return int(piece.id.rsplit("/", 2)[1])
 
 
