@@ -11,7 +11,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZER
 
 $(VENV)/user: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) --editable .
+	$(PIP) --editable '.[private]'
 	touch $@
 
 $(VENV)/dev: pyproject.toml constraints.txt
@@ -67,7 +67,7 @@ wheel:
 	.venv-build/bin/python -m pip install --quiet --disable-pip-version-check build
 	.venv-build/bin/python -m build --wheel
 	$(PYTHON) -m venv .venv-wheel
-	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt dist/*.whl
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "$$(echo dist/*.whl)[private]"
 	cd dist && ../.venv-wheel/bin/recollect demo
 
 clean:

@@ -346,7 +346,7 @@ def test_a_finding_that_was_skipped_is_missing_for_a_reason(people, tmp_path):
 
 def test_a_result_shows_itself(found):
     assert repr(found).startswith("membership: found. ")
-    assert f"auc: {found['auc'].value:.3g} " in repr(found)
+    assert f"AUC: {found['auc'].value:.2f} (" in repr(found)
     page = found._repr_html_()
     assert page.count("<svg") >= 2
     assert html.escape(found.verdict_text) in page

@@ -6,7 +6,6 @@ Importing this loads neither torch nor transformers: every function comes with w
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from recollect.version import __version__
@@ -21,6 +20,10 @@ if TYPE_CHECKING:
     from recollect.api import run as run
     from recollect.api import sanitise as sanitise
     from recollect.api import score as score
+    from recollect.api import to_mlflow as to_mlflow
+    from recollect.api import to_model_card as to_model_card
+    from recollect.api import to_tensorboard as to_tensorboard
+    from recollect.api import to_wandb as to_wandb
     from recollect.api import train as train
     from recollect.api import verify as verify
     from recollect.corpora import read_corpus as read_corpus
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     **dict.fromkeys(("check", "clean", "compare", "evaluate", "forget", "plant", "run"), "recollect.api"),
+    **dict.fromkeys(("to_mlflow", "to_model_card", "to_tensorboard", "to_wandb"), "recollect.api"),
     **dict.fromkeys(("sanitise", "score", "train", "verify"), "recollect.api"),
     **dict.fromkeys(("AuditResult", "Session"), "recollect.session"),
     **dict.fromkeys(("CorpusRef", "ModelRef"), "recollect.pipeline.refs"),
@@ -50,9 +54,16 @@ def __getattr__(name: str) -> Any:
     """The functions that are worth waiting for: one per verb, and what they take and give."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    if name in _AUDITS or name in {entry.name for entry in entry_points(group="recollect.audits")}:
+    if name in _AUDITS or name in _list_plugins():
         return import_module("recollect.api").build_verb_function(name)
     raise AttributeError(f"module 'recollect' has no attribute {name!r}")
+
+
+def _list_plugins() -> set[str]:
+    """The verbs of installed plug-ins."""
+    from importlib.metadata import entry_points
+
+    return {entry.name for entry in entry_points(group="recollect.audits")}
 
 
 def __dir__() -> list[str]:

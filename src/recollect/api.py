@@ -332,6 +332,58 @@ def forget(
     return forget_user(user, Path(work), corpus=texts, delete_items=delete)
 
 
+def to_mlflow(source: Any, *, run_id: str | None = None, step: int | None = None) -> str:
+    """Log every finding, with its interval, outcome and severity, to an MLflow run; tells the id of the run.
+
+    Args:
+        source: A run folder, a result, or several results.
+        run_id: An existing run; None for the active one or, if there is none, a new one.
+        step: The training step that the model is of.
+    """
+    from recollect.report.tracking import log_to_mlflow
+
+    return log_to_mlflow(_collect_results(source).values(), run_id=run_id, step=step)
+
+
+def to_wandb(source: Any, *, run: Any = None, step: int | None = None) -> None:
+    """Log every finding, with its interval, outcome and severity, to a run of Weights & Biases.
+
+    Args:
+        source: A run folder, a result, or several results.
+        run: What `wandb.init` gave; None for the current one.
+        step: The training step that the model is of.
+    """
+    from recollect.report.tracking import log_to_wandb
+
+    log_to_wandb(_collect_results(source).values(), run=run, step=step)
+
+
+def to_tensorboard(source: Any, folder: str | Path, *, step: int = 0) -> Path:
+    """Write every finding, with its interval, outcome and severity, as an event file for TensorBoard.
+
+    Args:
+        source: A run folder, a result, or several results.
+        folder: The log folder.
+        step: The training step that the model is of.
+    """
+    from recollect.report.tracking import log_to_tensorboard
+
+    return log_to_tensorboard(_collect_results(source).values(), folder, step=step)
+
+
+def to_model_card(source: Any, file: str | Path, *, name: str | None = None) -> Path:
+    """Put outcome, severity and key numbers into a model card, as a section and as `model-index`: aggregates only.
+
+    Args:
+        source: A run folder, a result, or several results.
+        file: The card, `README.md`; what else is in it stays.
+        name: The name of the model; that of the card's folder by default.
+    """
+    from recollect.report.model_card import update_model_card
+
+    return update_model_card(_collect_results(source).values(), Path(file), name=name)
+
+
 def _collect_results(source: Any) -> dict[str, Result]:
     """The results of a run, by audit, that a function such as `compare` is given."""
     from recollect.results.folders import RunFolder

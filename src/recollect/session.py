@@ -115,7 +115,7 @@ class AuditResult:
         from recollect.results.result import render_text
         from recollect.results.summary_rows import build_summary_rows
 
-        rows = [f"  {row.name}: {row.value} ({row.interval})" for row in build_summary_rows(self.result)]
+        rows = [f"  {row.title}: {row.both}" for row in build_summary_rows(self.result)]
         return "\n".join(
             [f"{self.result.audit}: {self.result.outcome}. {render_text(self.result.verdict, self.naming)}", *rows]
         )

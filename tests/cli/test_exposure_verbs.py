@@ -1,6 +1,7 @@
 """`recollect exposure` and `recollect extract` as a user types them."""
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
@@ -46,8 +47,11 @@ def test_planted_secrets_are_measured_kept_and_masked(folder, tmp_path):
 
 def test_json_on_standard_output_and_a_limit_for_ci(folder, tmp_path):
     options = ("--canaries", folder / "c.json", "--draws", 100, "--work", tmp_path, "--json")
-    found = call("exposure", folder / "model", *options, "--fail-if", "highest_exposure_bits>0")
+    junit = tmp_path / "junit.xml"
+    found = call("exposure", folder / "model", *options, "--fail-if", "highest_exposure_bits>0", "--junit", junit)
     assert found.exit_code == 1
+    (failure,) = ElementTree.parse(junit).iter("failure")  # noqa: S314 - our own
+    assert "highest_exposure_bits>0 was exceeded" in failure.get("message")
     result = json.loads(found.stdout)
     assert result["audit"] == "exposure"
     assert {each["name"] for each in result["findings"]} >= {"highest_exposure_bits", "first_guess"}

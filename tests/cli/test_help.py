@@ -16,6 +16,8 @@ RUN = {
     "--out",
     "--fail-if",
     "--about",
+    "--system",
+    "--junit",
     "--json",
     "--work",
     "--shared-work",

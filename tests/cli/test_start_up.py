@@ -45,3 +45,19 @@ def test_reading_a_corpus_does_not_wait_for_torch(tmp_path):
         "assert not {'torch', 'transformers'} & sys.modules.keys()\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)  # noqa: S603
+
+
+def test_a_terminal_is_told_what_it_waits_for_and_a_log_is_not(capsys, monkeypatch):
+    from recollect.cli import console
+
+    console.say_waiting("PyTorch")
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    console.say_waiting("PyTorch")
+    assert capsys.readouterr().err == "Loading PyTorch …\n"
+
+
+@pytest.mark.parametrize("module", ["recollect.report.report_writer", "recollect.audits.membership.audit"])
+def test_reports_and_options_of_audits_do_not_wait_for_scipy(module):
+    script = f"import sys, {module}; assert 'scipy.stats' not in sys.modules and 'scipy.special' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True)  # noqa: S603

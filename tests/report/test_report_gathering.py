@@ -13,6 +13,7 @@ from recollect.report.presentations import find_presentation, load_function
 from recollect.report.questions import FIVE, choose_light, get_five_questions
 from recollect.report.report import build_report
 from recollect.results import Failed, Result, RunFolder, Skipped
+from recollect.results.advice import STEPS
 from recollect.testing.refusals import refused
 
 
@@ -132,28 +133,31 @@ def test_what_failed_is_a_warning_at_the_top(folder, exposed):
 
 
 def test_results_of_different_models_are_not_passed_off_as_one(folder, exposed):
-    assert build_report(folder).warnings == ()
+    assert [(each.name, each.digest) for each in build_report(folder).models] == [("model without a name", "ab12")]
     other = exposed().provenance.model_copy(update={"model": "ff99"})
     folder.write_result(plugin(exposed).with_provenance(other))
     report = build_report(folder)
-    assert "2 different models" in report.warnings[0]
-    assert "digest of the target model" not in report.subject
+    assert [(each.audits, each.digest) for each in report.models] == [(("exposure",), "ab12"), (("fluency",), "ff99")]
     assert {answer.origin["model"] for answer in report.answers} == {"ab12", "ff99"}
     plan = "audits: {fluency: {with: {models: {target: another}}}}\nmodels: {target: {model: shop-bot, window: 8}}\n"
     folder.plan.write_text(plan)
     named = build_report(folder)
-    assert "the plan names them" in named.warnings[0]
-    assert (named.subject["target model"], named.subject["target model of fluency"]) == ("shop-bot", "another")
+    assert [(each.name, each.digest) for each in named.models] == [
+        ("model without a name", "ab12"),
+        ("another", "ff99"),
+    ]
+    folder.plan.write_text(plan.replace("audits: {", "audits: {exposure: {}, "))
+    assert [each.name for each in build_report(folder).models] == ["shop-bot", "another"]
 
 
 def test_the_plan_tells_the_names_and_a_report_can_do_without_it(folder):
-    assert "target model" not in build_report(folder).subject
+    assert [each.name for each in build_report(folder).models] == ["model without a name"]
     folder.plan.write_text("models: {target: {ref: shop-bot}}\ncorpora: {audited: posts.jsonl}\n")
-    subject = build_report(folder).subject
-    assert (subject["target model"], subject["audited corpus"]) == ("shop-bot", "posts.jsonl")
+    (model,) = build_report(folder).models
+    assert (model.name, model.corpora) == ("shop-bot", "posts.jsonl")
     for damaged in ("[", "- 1", "models: 3"):
         folder.plan.write_text(damaged)
-        assert "target model" not in build_report(folder).subject
+        assert [each.name for each in build_report(folder).models] == ["model without a name"]
 
 
 def test_each_model_and_corpus_is_named_once_and_shortly_however_many_audits_have_it(folder, exposed):
@@ -162,20 +166,13 @@ def test_each_model_and_corpus_is_named_once_and_shortly_however_many_audits_hav
     own = "{with: {corpora: {audited: /home/ann/new/posts.jsonl}, models: {reference-0: /m/a, reference-1: hf:b}}}"
     folder.plan.write_text(
         "models: {target: {model: /home/ann/models/shop-bot+/home/ann/tuned, window: 8}}\n"
-        f"audits: {{fluency: {own}, leakage: {own}, membership: {own.replace('new', 'old')}}}\n"
+        f"audits: {{exposure: {own}, fluency: {own}, leakage: {own}, membership: {own.replace('new', 'old')}}}\n"
     )
-    subject = build_report(folder).subject
-    named = {key: value for key, value in subject.items() if "digest" not in key}
-    assert {key: value for key, value in named.items() if "model" in key or "corpus" in key} == {
-        "target model": "shop-bot+tuned",
-        "reference model": "a, hf:b",
-        "audited corpus": "new/posts.jsonl",
-        "audited corpus of membership": "old/posts.jsonl",
-    }
-    shadows = ", ".join(f"shadow-{i}: /m/{i}" for i in range(9))
-    folder.plan.write_text(f"models: {{target: 'https://host/v1#bot', {shadows}}}")
-    subject = build_report(folder).subject
-    assert (subject["target model"], subject["shadow model"]) == ("https://host/v1#bot", "0, 1, 2 and 6 more")
+    (model,) = build_report(folder).models
+    assert (model.name, model.corpora) == ("shop-bot+tuned", "new/posts.jsonl, old/posts.jsonl")
+    assert model.audits == ("exposure", "fluency", "leakage", "membership")
+    folder.plan.write_text("models: {target: 'https://host/v1#bot'}")
+    assert [each.name for each in build_report(folder).models] == ["https://host/v1#bot"]
 
 
 def test_a_table_that_is_gone_is_said_to_be(folder):
@@ -207,7 +204,7 @@ def test_the_annex_gives_each_question_the_answers_that_are_evidence_for_it(fold
 
 def test_the_annex_names_the_audits_that_would_be_evidence(folder):
     would = {each.matter.id: each.audits for each in build_report(folder).annex}
-    assert would["erasure"] == ("removal",)
+    assert "erasure" not in would  # only removal audits speak of it
     assert would["inference"] == ("membership", "provenance")
     assert would["attributes"] == would["documentation"] == ()
 
@@ -297,22 +294,41 @@ def test_support_of_an_audit_that_is_not_there_is_no_reason_to_vanish(folder, ex
     assert [answer.result.audit for answer in build_report(folder).answers] == ["exposure", "extraction", "fluency"]
 
 
-def test_the_headline_counts_questions_and_answers(folder, exposed):
-    assert build_report(folder).headline == "1 of 5 questions examined: evidence found in 1 audit."
-    folder.write_result(plugin(exposed))
-    assert (
-        build_report(folder).headline == "1 of 5 questions examined: evidence found in 1 audit, none found in 1 audit."
-    )
+def test_the_headline_counts_questions_in_plain_words(folder, exposed):
+    start = "1 of 5 questions: evidence of memorisation. The others:"
+    assert build_report(folder).headline == f"{start} 4 not examined."
+    folder.write_result(plugin(exposed))  # a question of its own is none of the five
+    assert build_report(folder).headline == f"{start} 4 not examined."
+    folder.write_result(plugin(exposed, audit="leakage"))
+    unknown = {"outcome": "inconclusive", "outcome_code": "no_power"}
+    folder.write_result(plugin(exposed, audit="removal", **unknown))
+    assert build_report(folder).headline == f"{start} 1 no evidence, 1 inconclusive, 2 not examined."
+    folder.write_result(exposed().replace(outcome="not_found"))
+    expected = "0 of 5 questions: evidence of memorisation; 2 no evidence, 1 inconclusive, 2 not examined."
+    assert build_report(folder).headline == expected
 
 
 def test_a_question_whose_only_audit_was_not_done_was_not_examined(folder, exposed):
-    folder.write_result(
-        plugin(exposed, audit="leakage", failed=(Failed(audit="leakage", code="broke", error="It broke."),))
-    )
-    assert build_report(folder).headline == "1 of 5 questions examined: evidence found in 1 audit, not done in 1 audit."
+    broke = (Failed(audit="leakage", code="broke", error="It broke."),)
+    folder.write_result(plugin(exposed, audit="leakage", failed=broke))
+    start = "1 of 5 questions: evidence of memorisation. The others:"
+    assert build_report(folder).headline == f"{start} 4 not examined."
     folder.write_result(
         plugin(exposed, audit="extraction", skipped=(Skipped(audit="extraction", code="too_few", reason="Cannot."),))
     )
-    assert (
-        build_report(folder).headline == "1 of 5 questions examined: evidence found in 1 audit, not done in 2 audits."
-    )
+    assert build_report(folder).headline == f"{start} 4 not examined."
+
+
+def test_every_outcome_of_our_audits_has_a_meaning_and_a_step():
+    for name in AUDITS.table:
+        advice = find_presentation(name).advice
+        assert {*advice} >= {"found", "not_found"}, name
+        for each in advice.values():
+            assert each.meaning.endswith(".")
+            assert {*each.steps} <= {*STEPS}
+            assert each.steps
+
+
+def test_what_to_do_is_listed_once_the_most_urgent_first(folder):
+    assert [*build_report(folder).steps] == ["hold-release", "deduplicate", "private-training", "replace-secrets"]
+    assert build_report(folder).answers[0].meaning.startswith("The model ranks secrets")

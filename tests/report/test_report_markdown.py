@@ -19,7 +19,7 @@ render = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render
 
 def test_the_answers_and_the_numbers_are_tables(folder):
     page = render(render_markdown(build_report(folder)))
-    assert page.count("<table>") == 3
+    assert page.count("<table>") == 4
     assert "🔴 Found" in page
     assert "⚪ Not tested" in page
     assert "The model memorised 4 of 8 secrets." in page

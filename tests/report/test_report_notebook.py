@@ -38,7 +38,7 @@ def test_verdict_numbers_with_intervals_and_figures_are_there(folder, exposed):
     result = exposed()
     fragment = render_notebook_html(result, result.tables_in_memory)
     (answer,) = build_report(folder).answers
-    for words in ("The model memorised 4 of 8 secrets.", "Found", answer.rows[0].value, answer.rows[0].interval):
+    for words in ("The model memorised 4 of 8 secrets.", "Found", answer.rows[0].title, answer.rows[0].both):
         assert words in fragment
     assert fragment.count("<svg") == sum(len(figure.panels) for figure in answer.figures) == 4
     for figure in answer.figures:
@@ -102,4 +102,4 @@ def test_many_numbers_unfold(exposed, count):
 def test_without_its_tables_a_result_still_shows_its_numbers(exposed):
     fragment = render_notebook_html(exposed(), {})
     assert "<svg" not in fragment
-    assert "exposure bits planted 9" in fragment
+    assert "Exposure Bits Planted 9" in fragment

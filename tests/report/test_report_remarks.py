@@ -32,7 +32,7 @@ SAID = (
     "25.0% (10.0% to 40.0%) of 40 runs",
     "It accuses anybody.",
     "The audit accuses held-out controls as well.",
-    "Severity:",
+    "igh",  # how grave it is
     "Give controls of the same kind.",
     "It would mislead.",
     "smallest p-value that this design can give is 0.02",
@@ -63,7 +63,7 @@ def test_every_view_shows_all_that_a_result_says(full, exposed, everything_said,
 def test_what_was_audited_stands_at_the_top(full):
     report = build_report(full)
     subject = report.subject
-    assert list(subject)[:5] == ["system", "version of the system", "audited by", "purpose", "date"]
+    assert list(subject)[:5] == ["date", "system", "version of the system", "audited by", "purpose"]
     assert (subject["system"], subject["date"]) == ("shop-bot", "2026-01-31")
     for view in (render_html(report), render_markdown(report)):
         assert "R. Roe" in view

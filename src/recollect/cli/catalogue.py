@@ -14,7 +14,7 @@ def list_components(
 ) -> None:
     """List the audits, signals and recipes there are, with one line each."""
     from recollect.audits.registry import AUDITS
-    from recollect.recipes.recipe_file import list_builtin_recipes
+    from recollect.recipes.builtin_recipes import list_builtin_recipes
     from recollect.signals.registry import SIGNALS
 
     components = {

@@ -35,6 +35,12 @@ def say(message: str = "") -> None:
         sys.stderr.write(escape_message(message) + "\n")
 
 
+def say_waiting(what: str) -> None:
+    """Say in a terminal what takes a few seconds before anything moves; a log needs no such line."""
+    if _find_terminal().isatty():
+        say(f"Loading {what} …")
+
+
 def print_json(value: Any) -> None:
     """Print the result on standard output, for programs."""
     unicode = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
@@ -69,6 +75,18 @@ def print_grid(title: str, rows: Sequence[Sequence[str]], *, headings: Sequence[
         table.add_row(*map(_build_printed_text, row))
     if rows:
         screen.print(table)
+
+
+def count_lines(text: str) -> int:
+    """How many lines a text takes on this screen.
+
+    >>> count_lines("word " * 3)
+    1
+    """
+    from rich.console import Console
+
+    screen = Console()
+    return len(_build_printed_text(text).wrap(screen, screen.width))
 
 
 def _build_printed_text(text: str, *, style: str = "") -> Any:

@@ -28,6 +28,7 @@ def demo(
     verdict is right. The same seed gives the same results. About two minutes; killed and run again, it resumes.
     """
     console.say("Synthetic people, small models, five audits: about two minutes. Nothing is downloaded.")
+    import recollect.recipes.private  # noqa: F401 - says how to install what is missing, before anything is made
     from recollect.files import hold_lock
     from recollect.pipeline.demo.demonstration import demonstrate
 
@@ -38,10 +39,11 @@ def demo(
         results = [each.result.model_dump(mode="json") for each in shown]
         console.print_json([{**facts, "result": result} for facts, result in zip(summaries, results, strict=True)])
     else:
-        console.print_table(
-            "What the audits say, and what is true",
-            ["model", "audit", "verdict", "ground truth", "correct"],
+        right = sum(each.is_right for each in shown)
+        console.print_grid(
+            f"{right} of {len(shown)} verdicts are right; the sentences are in the reports",
             [[*_build_demo_cells(each)] for each in shown],
+            headings=["", "Audit", "Model", "Verdict", "What is true"],
         )
     _write_demo_pages(out, list(dict.fromkeys(each.plan for each in shown)))
     if wrong := [f"{each.result.audit} of the {each.truth.model}" for each in shown if not each.is_right]:
@@ -50,10 +52,13 @@ def demo(
 
 
 def _build_demo_cells(shown: CheckedVerdict) -> list[str]:
-    """A row of the table of the demonstration."""
-    light = shown.result.outcome.replace("_", " ").capitalize()
-    verdict = f"{light}. {shown.result.verdict_text}"
-    return [shown.truth.model, shown.result.audit, verdict, shown.truth.known, "yes" if shown.is_right else "NO"]
+    """A row of the table."""
+    from recollect.report.presentations import find_presentation
+    from recollect.report.questions import choose_light
+
+    light = choose_light(shown.result, find_presentation(shown.result.audit)).words
+    mark = "✓ right" if shown.is_right else "✗ WRONG"
+    return [mark, shown.result.audit, shown.truth.model, light, shown.truth.brief]
 
 
 def _write_demo_pages(out: Path, plans: list[str]) -> None:

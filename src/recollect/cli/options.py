@@ -100,6 +100,15 @@ Named = Annotated[
         rich_help_panel=RUN_PANEL,
     ),
 ]
+Junit = Annotated[
+    Path | None,
+    typer.Option(
+        "--junit",
+        metavar="FILE",
+        help="Write limits and outcomes as JUnit XML, which CI systems show beside tests.",
+        rich_help_panel=RUN_PANEL,
+    ),
+]
 RecipeChanges = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="SETTING=VALUE", help="Change a setting of the recipe: --set units=200."),

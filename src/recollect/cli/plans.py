@@ -10,7 +10,7 @@ import typer
 
 from recollect.cli import console
 from recollect.cli.exit_status import AuditStatus, determine_status, exit_with_status
-from recollect.cli.options import AsJson, Named, RealNames, SharedWork
+from recollect.cli.options import AsJson, Junit, Named, RealNames, SharedWork
 from recollect.cli.verbs import COULD_NOT
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def run(
     real_names: RealNames = False,
     named: Named = None,
     json: AsJson = False,
+    junit: Junit = None,
 ) -> None:
     """Run every audit that a plan names, into one run folder with one report.
 
@@ -47,7 +48,8 @@ def run(
 
     `recollect run audit.yaml --only leakage --set seed=1`
     """
-    from recollect.cli.results import say_where, show_result
+    console.say_waiting("PyTorch and the models of the plan")
+    from recollect.cli.results import say_where, show_result, write_junit_file
     from recollect.session import Session
 
     with console.show_stages() as progress:
@@ -61,6 +63,7 @@ def run(
                 show_result(each, out=each.folder, as_json=False)
     if results[0].folder is not None:
         say_where(results[0].folder)
+    write_junit_file(results, junit)
     exit_with_status(determine_status(each.result) for each in results)
 
 

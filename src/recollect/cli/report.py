@@ -20,6 +20,13 @@ def report(
     show_text: ShowText = False,
     real_names: RealNames = False,
     named: Named = None,
+    model_card: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Instead of a report, put outcomes and key numbers into this model card (README.md).",
+        ),
+    ] = None,
 ) -> None:
     """Build the report of a run anew: one HTML page for people, and Markdown for pull requests.
 
@@ -30,6 +37,13 @@ def report(
 
     `recollect report run`
     """
+    if model_card is not None:
+        from recollect.report.model_card import update_model_card
+        from recollect.results.folders import RunFolder
+
+        update_model_card(RunFolder(folder).read_results().values(), model_card)
+        console.say(f"The model card is {model_card}.")
+        return
     from recollect.report.report_writer import write_report
 
     written = write_report(folder, out, show_text=show_text, real_names=real_names, named=named or ())

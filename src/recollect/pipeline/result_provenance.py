@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import PurePath
 
@@ -66,6 +67,7 @@ def _build_provenance(plan: Plan, evidence: Evidence, seconds: float) -> Provena
         seed=plan.seed,
         queries=sum(len(evidence.corpora[corpus]) for model, corpus in evidence.answers if model == TARGET),
         seconds=round(seconds, 3),
+        date=datetime.now(UTC).date().isoformat(),
     )
 
 

@@ -38,6 +38,7 @@ from recollect.pipeline.sources import Sources
 from recollect.pipeline.work_limit import WorkLimit
 from recollect.recipes.fleet import Fleet, TrainedFleet, train_fleet
 from recollect.recipes.layout_trial import WorkerLayout
+from recollect.results.advice import add_advice
 from recollect.results.folders import RunFolder
 from recollect.results.presentation import GENERIC
 from recollect.results.result import Result
@@ -118,6 +119,7 @@ def finish(
         evidence, audit_result = _run_audit(plan, out, given, first, progress)
     result = add_provenance(audit_result, plan, evidence, seconds=time.monotonic() - began)
     result = result.replace(limits=check_limits(plan.limits, result), about=plan.about)
+    result = add_advice(result, getattr(plan.audit, "presentation", GENERIC).advice)
     target = evidence.models[TARGET].name if TARGET in evidence.models else None
     finished = FinishedRun(plan=plan, result=result, cohorts=evidence.cohorts, target=target)
     if out is not None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from recollect.checks import suggest_name
 from recollect.documents import Document, Overrides, parse_overrides, set_at_path
 from recollect.errors import PlanError
+from recollect.recipes.builtin_recipes import get_builtin_folder, list_builtin_recipes
 from recollect.recipes.recipe import Recipe
 
 
@@ -45,20 +44,6 @@ def load_recipe(name_or_path: str | Path, overrides: Overrides = ()) -> Recipe:
     return build_recipe({"name": name, **written.settings}, described.locate)
 
 
-def list_builtin_recipes() -> dict[str, str]:
-    """What comes with the library: name → one line."""
-    names = sorted(
-        file.name.removesuffix(".yaml") for file in _get_builtin_folder().iterdir() if file.name.endswith(".yaml")
-    )
-    return {name: _read_summary(_get_builtin_folder() / f"{name}.yaml") for name in names}
-
-
-def _read_summary(file: Traversable) -> str:
-    """The one line of a recipe, without parsing the rest: lists should be quick."""
-    first = next(line for line in file.read_text(encoding="utf-8").splitlines() if line.startswith("summary:"))
-    return str(yaml.safe_load(first)["summary"])
-
-
 def is_recipe_file(name: str) -> bool:
     """Whether this is the path of a recipe, and not the name of a built-in one.
 
@@ -67,11 +52,6 @@ def is_recipe_file(name: str) -> bool:
     """
     path = Path(name)
     return path.suffix in {".yaml", ".yml"} or len(path.parts) > 1
-
-
-def _get_builtin_folder() -> Traversable:
-    """The folder of built-in recipes."""
-    return files("recollect.recipes") / "builtin"
 
 
 def _find_recipe_file(name_or_path: str | Path) -> Traversable:
@@ -85,7 +65,7 @@ def _find_recipe_file(name_or_path: str | Path) -> Traversable:
             do="Check the path, or name a built-in recipe.",
             code="no_such_recipe_file",
         )
-    file = _get_builtin_folder() / f"{name}.yaml"
+    file = get_builtin_folder() / f"{name}.yaml"
     if file.is_file():
         return file
     known = list_builtin_recipes()

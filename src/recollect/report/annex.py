@@ -23,6 +23,12 @@ CAVEATS: Final = (
     "The Opinion leaves the judgement to the supervisory authority, case by case, and asks for more than tests: how "
     "the data were chosen and prepared, how the model was trained and limited, how it is governed and documented.",
 )
+CHECKED: Final = (
+    "The wording of the questions is ours. The numbers of paragraphs were checked against quotations of paragraphs 34, "
+    "43, 107, 114 and 134 of the Opinion and against two descriptions of the list in paragraph 55, not against the "
+    "whole of its text; read it before you rely on them."
+)
+"""How far the annex was compared with the Opinion itself."""
 NOTHING: Final = "No audit of this run speaks to it."
 
 
@@ -33,8 +39,12 @@ class Matter:
     id: str
     """What an audit names in `Presentation.annex` if its findings are evidence for it."""
     about: str
+    paragraphs: str = ""
+    """Where the Opinion asks it."""
     remark: str = ""
     """How far the evidence reaches."""
+    only_with_evidence: bool = False
+    """Whether it is left out where no audit of the run speaks to it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,30 +63,38 @@ MATTERS: Final = (
         id="extraction",
         about="Likelihood of extraction: can personal data of those whose data trained the model be extracted from it "
         "directly, also with some probability only?",
+        paragraphs="43 (i); attacks: 55 (iii), regurgitation of training data",
         remark="Exposure measures synthetic or known secrets; it represents data of the same kind.",
     ),
     Matter(
         id="queries",
         about="Likelihood of obtaining such data from queries, intentionally or not",
+        paragraphs="43 (ii); attacks: 55 (iii), regurgitation of training data",
         remark="Leakage prompts the model with the contexts of its own training data.",
     ),
     Matter(
         id="inference",
         about="Likelihood of inference: can it be inferred that a person’s data were used for training?",
+        paragraphs="55 (i), membership inference",
     ),
     Matter(
         id="erasure",
         about="Erasure: are data that had to be removed still in the model?",
+        paragraphs="114, erasure as a corrective measure; 107, techniques that remove data after training",
         remark="Bears on the consequences of unlawful processing and on requests for erasure.",
+        only_with_evidence=True,
     ),
     Matter(
         id="attributes",
-        about="Attribute inference, model inversion and reconstruction of inputs other than text of a known format",
+        about="Attribute inference, exfiltration, model inversion and reconstruction of inputs other than text of a "
+        "known format",
+        paragraphs="55 (i), (ii), (iv) and (v)",
         remark="Recollect itself has no test of these.",
     ),
     Matter(
         id="documentation",
         about="Documentation of tests and of residual risk",
+        paragraphs="34, case by case; 134, a mere assertion is not enough",
         remark="Settings, limits, counts, intervals and digests of all that was used are in this report and in "
         "results/*.json. How grave the remaining risk is, they do not say.",
     ),
@@ -87,7 +105,7 @@ def build_annex(answers: Iterable[Answer]) -> list[Evidence]:
     """What the answers say to each question of the Opinion, in their order."""
     given = list(answers)
     ours = {name: find_presentation(name).annex for name in AUDITS.table}
-    return [
+    rows = [
         Evidence(
             matter=matter,
             answers=tuple(answer for answer in given if matter.id in answer.presentation.annex),
@@ -95,3 +113,4 @@ def build_annex(answers: Iterable[Answer]) -> list[Evidence]:
         )
         for matter in MATTERS
     ]
+    return [row for row in rows if row.answers or not row.matter.only_with_evidence]

@@ -12,14 +12,15 @@ import pyarrow as pa
 from recollect.errors import PlanError, StoreError
 from recollect.report.figures.figure import Figure
 from recollect.report.presentations import find_presentation, load_function
-from recollect.report.questions import Light, choose_light
+from recollect.report.questions import SEVERITIES, Light, choose_light
 from recollect.report.remarks import Listing, Remark, build_listings, build_remarks
 from recollect.report.tables import Table, build_table
 from recollect.report.words import Naming, get_own_id, render_sentence
+from recollect.results.advice import choose_advice, summarise_steps
 from recollect.results.folders import RunFolder
 from recollect.results.presentation import GENERIC, Presentation
 from recollect.results.result import Finding, Result
-from recollect.results.summary_rows import Row, build_summary_rows
+from recollect.results.summary_rows import Row, build_summary_rows, title_name
 from recollect.results.text_masks import mask_settings
 
 
@@ -31,6 +32,12 @@ class Answer:
     presentation: Presentation
     light: Light
     verdict: str
+    meaning: str
+    """What it means for the people in the data, in plain words; empty where its audit does not say."""
+    steps: tuple[str, ...]
+    """What to do about it, by name, the first thing first."""
+    next_step: str
+    """What to do about it in one sentence, where the audit has its own; empty if the steps say it all."""
     settings: dict[str, str]
     """The settings of the audit in words."""
     rows: tuple[Row, ...]
@@ -41,6 +48,16 @@ class Answer:
     """What must be known beside the numbers, the gravest first."""
     listings: tuple[Listing, ...]
     """Checks that were made: limits, comparability."""
+
+    @property
+    def title(self) -> str:
+        """The name of the audit as people write it."""
+        return title_name(self.result.audit)
+
+    @property
+    def severity(self) -> Light | None:
+        """How grave it is; None where that is not known."""
+        return None if self.result.severity is None else SEVERITIES[self.result.severity]
 
     @property
     def origin(self) -> dict[str, str]:
@@ -81,11 +98,15 @@ def build_answer(
     # Where a run kept text, a setting may hold it as well; an audit without this choice has none to hide there.
     settings = mask_settings(result.settings, show_text=show_text or result.settings.get("show_text") is not True)
     figures, undrawn = _draw_answer_figures(result, tables, presentation)
+    advice = choose_advice(result, presentation.advice)
     return Answer(
         result=result,
         presentation=presentation,
         light=choose_light(result, presentation),
         verdict=render_sentence(result.verdict, naming),
+        meaning="" if advice is None else advice.meaning,
+        steps=() if advice is None else advice.steps,
+        next_step="" if result.next_step in (None, summarise_steps(advice)) else str(result.next_step),
         settings={name.replace("_", " "): _format_setting(value) for name, value in settings.items()},
         rows=tuple(map(_add_next_step, build_summary_rows(result), result.findings)),
         figures=tuple(figures),

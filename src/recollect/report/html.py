@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from recollect.report.annex import CAVEATS, NOTHING, OPINION
+from recollect.report.annex import CAVEATS, CHECKED, NOTHING, OPINION
 from recollect.report.questions import NOT_TESTED
 from recollect.report.report import Report
 from recollect.report.words import fit
@@ -23,7 +23,13 @@ from recollect.report.words import fit
 
 def render_html(report: Report) -> str:
     """The report as a page."""
-    constants = {"caveats": CAVEATS, "nothing": NOTHING, "opinion": OPINION, "not_asked": NOT_TESTED}
+    constants = {
+        "caveats": CAVEATS,
+        "nothing": NOTHING,
+        "opinion": OPINION,
+        "checked": CHECKED,
+        "not_asked": NOT_TESTED,
+    }
     return render_guarded(build_environment().get_template("report.html"), report=report, **constants)
 
 

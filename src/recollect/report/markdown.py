@@ -9,6 +9,7 @@ from recollect.report.answers import Answer
 from recollect.report.questions import NOT_TESTED, Light
 from recollect.report.report import Report
 from recollect.report.words import fit
+from recollect.results.advice import STEPS
 
 MARKS = {"red": "🔴", "amber": "🟠", "green": "🟢", "grey": "⚪"}
 MAX_ROWS = 10
@@ -46,16 +47,39 @@ def _render_markdown_heading(report: Report) -> str:
     rows = []
     for each in report.questions:
         rows += [
-            [answer.result.question, _render_markdown_light(answer.light), answer.verdict] for answer in each.answers
+            [
+                answer.result.question,
+                _render_markdown_light(answer.light),
+                answer.result.severity or "–",
+                answer.verdict,
+            ]
+            for answer in each.answers
         ]
         if not each.answers:
-            rows.append([each.question, _render_markdown_light(NOT_TESTED), ""])
+            rows.append([each.question, _render_markdown_light(NOT_TESTED), "–", ""])
     subject = [f"- {escape_text(name)}: {escape_text(value)}" for name, value in report.subject.items()]
     warnings = [f"> **Warning.** {escape_text(warning)}" for warning in report.warnings]
-    table = _render_markdown_table(["Question", "Answer", "In one sentence"], rows)
-    return "\n\n".join(
-        ["# What this model remembers", escape_text(report.headline), "\n".join(subject), *warnings, table]
+    table = _render_markdown_table(["Question", "Answer", "Severity", "In one sentence"], rows)
+    models = _render_markdown_table(
+        ["Model", "Audits", "Audited data", "Digest"],
+        [[each.name, ", ".join(each.audits), each.corpora, each.digest] for each in report.models],
     )
+    limits = [
+        _render_markdown_table(
+            ["Fails if", "Pass or fail", "Value", "Audit"],
+            [
+                [
+                    limit.limit,
+                    _render_markdown_light(light),
+                    f"{limit.value:.4g}" if limit.value is not None else "–",
+                    audit,
+                ]
+                for audit, limit, light in report.limits
+            ],
+        )
+    ] * bool(report.limits)
+    headline = f"**{escape_text(report.headline)}**"
+    return "\n\n".join(["# What this model remembers", headline, "\n".join(subject), *warnings, table, models, *limits])
 
 
 def _render_markdown_answer(answer: Answer) -> str:
@@ -65,6 +89,11 @@ def _render_markdown_answer(answer: Answer) -> str:
         f"## {escape_text(result.question)}",
         f"{escape_text(_render_markdown_light(answer.light))}: {escape_text(answer.verdict)}",
     ]
+    if answer.meaning:
+        sections.append(f"What it means: {escape_text(answer.meaning)}")
+    titles = "; ".join(STEPS[name].title for name in answer.steps)
+    if titles or answer.next_step:
+        sections.append(f"What to do next: {escape_text(' '.join(filter(None, [answer.next_step, titles])))}")
     sections += [f"> **{escape_text(each.title)}** {escape_text(each.text)}" for each in answer.remarks]
     for listing in answer.listings:
         rows = [
@@ -72,8 +101,8 @@ def _render_markdown_answer(answer: Answer) -> str:
         ]
         sections += [f"**{escape_text(listing.caption)}**", _render_markdown_table(list(listing.headings), rows)]
     if answer.rows:
-        rows = [[row.name, row.value, row.interval, row.n, row.reading] for row in answer.rows]
-        sections.append(_render_markdown_table(["Number", "Value", "Interval", "Counted", "How to read it"], rows))
+        rows = [[row.title, row.both, row.n, row.reading] for row in answer.rows]
+        sections.append(_render_markdown_table(["Number", "Value (interval)", "Counted", "How to read it"], rows))
     for table in answer.tables:
         shown = [[cell.words for cell in row] for row in table.rows[:MAX_ROWS]]
         of = f" (first {len(shown)} of {table.total:,})" if len(shown) < table.total else ""

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from recollect.report.answers import build_answer
 from recollect.report.html import build_environment, read_template
 from recollect.report.words import Naming, get_own_id
+from recollect.results.advice import STEPS
 from recollect.results.result import Result
 
 KEY_NUMBERS: Final = 6
@@ -30,7 +31,7 @@ def render_notebook_html(result: Result, tables: Mapping[str, pa.Table], *, nami
     """
     answer = build_answer(result, tables, naming=naming)
     page = build_environment().get_template("notebook.html")
-    return page.render(answer=answer, style=_build_style(), most=KEY_NUMBERS)
+    return page.render(answer=answer, style=_build_style(), most=KEY_NUMBERS, steps=STEPS)
 
 
 def _build_style() -> Markup:

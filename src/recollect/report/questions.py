@@ -34,6 +34,13 @@ LIGHTS: Final = {
     "not_found": Light(colour="green", words="Not found"),
     "inconclusive": Light(colour="amber", words="Inconclusive"),
 }
+SEVERITIES: Final = {
+    "high": Light(colour="red", words="High"),
+    "medium": Light(colour="amber", words="Medium"),
+    "low": Light(colour="amber", words="Low"),
+    "none": Light(colour="green", words="None"),
+}
+"""How grave an answer is."""
 NOT_DONE: Final = Light(colour="grey", words="Not done")
 NOT_TESTED: Final = Light(colour="grey", words="Not tested")
 

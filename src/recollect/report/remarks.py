@@ -117,14 +117,10 @@ def describe_limit(limit: LimitCheck) -> str:
 
 
 def _explain_outcome(result: Result) -> Iterator[Remark]:
-    """The remark on why there is no answer, how grave it is, and what to do."""
+    """Why there is no answer."""
     if result.outcome_code is not None:
         own = f"{describe_count(result.outcome_code).capitalize()}."
         yield Remark(title="Why it is inconclusive.", text=REASONS.get(result.outcome_code, own))
-    if result.severity is not None:
-        yield Remark(title="Severity:", text=result.severity)
-    if result.next_step is not None:
-        yield Remark(title="What to do.", text=result.next_step)
 
 
 def _describe_guard(guard: Guard | None) -> Iterator[Remark]:

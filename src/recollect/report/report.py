@@ -9,16 +9,22 @@ from typing import Final
 from recollect.errors import StoreError
 from recollect.report.annex import MATTERS, Evidence, build_annex
 from recollect.report.answers import Answer, read_answer
-from recollect.report.questions import FIVE, NOT_DONE, get_five_questions
-from recollect.report.remarks import describe_limit
-from recollect.report.subject import build_subject
+from recollect.report.questions import FIVE, Light, get_five_questions
+from recollect.report.remarks import LIMITS, describe_limit
+from recollect.report.subject import AuditedModel, build_subject, list_models
 from recollect.report.words import Naming, get_own_id
+from recollect.results.advice import STEPS, Step
 from recollect.results.folders import RunFolder
-from recollect.results.result import Result
+from recollect.results.result import LimitCheck, Result
 from recollect.results.summary_rows import group_withheld
 
-HEADLINE_WORDS: Final = {"red": "evidence found", "green": "none found", "amber": "inconclusive", "grey": "not done"}
-"""What a headline says of the audits with each light."""
+HEADLINE_WORDS: Final = {
+    "red": "evidence of memorisation",
+    "green": "no evidence",
+    "amber": "inconclusive",
+    "grey": "not examined",
+}
+"""What a headline says of the questions with each light, the gravest first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +42,13 @@ class Report:
     questions: tuple[QuestionAnswers, ...]
     """The five questions, then those of plug-ins."""
     subject: dict[str, str]
-    """What was audited."""
+    """When, by whom and what for."""
+    models: tuple[AuditedModel, ...]
+    """Every model that was audited."""
+    limits: tuple[tuple[str, LimitCheck, Light], ...]
+    """The limits that were set: of which audit, what was checked, and whether it was kept."""
+    steps: dict[str, Step]
+    """All that is suggested, by name, the most urgent first."""
     warnings: tuple[str, ...]
     """What a reader must know before reading on."""
     untested: tuple[str, ...]
@@ -44,15 +56,28 @@ class Report:
 
     @property
     def headline(self) -> str:
-        """How much was examined, and what came out."""
-        colours = [answer.light.colour for answer in self.answers]
-        counted = [
-            f"{HEADLINE_WORDS[colour]} in {colours.count(colour)} audit{'s' * (colours.count(colour) > 1)}"
-            for colour in dict.fromkeys(colours)
+        """In how many of the five questions evidence was found, and what became of the others.
+
+        The gravest answer to a question counts.
+        """
+        order = list(HEADLINE_WORDS)
+        gravest = [
+            min((order.index(answer.light.colour) for answer in each.answers), default=order.index("grey"))
+            for each in self.questions[: len(FIVE)]
         ]
-        # an audit that was not done has examined nothing
-        known = sum(any(a.light != NOT_DONE for a in each.answers) for each in self.questions[: len(FIVE)])
-        return f"{known} of {len(FIVE)} questions examined: {', '.join(counted)}."
+        counted = {words: gravest.count(index) for index, words in enumerate(HEADLINE_WORDS.values())}
+        first, *others = HEADLINE_WORDS.values()
+        rest = ", ".join(f"{counted[words]} {words}" for words in others if counted[words])
+        start = f"{counted[first]} of {len(FIVE)} questions: {first}"
+        return (
+            f"{start}. The others: {rest}." if rest and counted[first] else f"{start}; {rest}." if rest else f"{start}."
+        )
+
+    @property
+    def severity(self) -> str:
+        """The highest severity of all answers; empty if none has one."""
+        grades = [answer.result.severity for answer in self.answers]
+        return next((grade for grade in ("high", "medium", "low", "none") if grade in grades), "")
 
     @property
     def answers(self) -> tuple[Answer, ...]:
@@ -82,12 +107,15 @@ def build_report(
     answers = {
         name: read_answer(folder, result, show_text=name in showing, naming=naming) for name, result in results.items()
     }
-    questions, subject = _group_by_question(answers), build_subject(folder, results)
+    questions = _group_by_question(answers)
     in_order = [answer for each in questions for answer in each.answers]
     return Report(
         questions=questions,
-        subject=subject,
-        warnings=(*_list_warnings(results, subject), *_list_unknown_matters(in_order)),
+        subject=build_subject(results),
+        models=list_models(folder, results),
+        limits=tuple((answer.title, each, LIMITS[each.status]) for answer in in_order for each in answer.result.limits),
+        steps={name: step for name, step in STEPS.items() if any(name in answer.steps for answer in in_order)},
+        warnings=(*_list_warnings(results), *_list_unknown_matters(in_order)),
         untested=_list_untested(questions, results),
         annex=tuple(build_annex(in_order)),
     )
@@ -119,16 +147,9 @@ def _find_head(name: str, answers: Mapping[str, Answer]) -> str:
     return other if has_question else name
 
 
-def _list_warnings(results: Mapping[str, Result], subject: Mapping[str, str]) -> tuple[str, ...]:
-    """What a reader of the report must know before reading on."""
-    models = {result.provenance.model for result in results.values() if result.provenance and result.provenance.model}
-    warnings, named = [], len({words for name, words in subject.items() if name.startswith("target model")})
-    if len(models) > 1:
-        whose = "the plan names them above" if named >= len(models) else "the names are those of the last run"
-        warnings.append(
-            f"The results in this folder are about {len(models)} different models, and {whose}. "
-            "Read each answer with the digests beneath it."
-        )
+def _list_warnings(results: Mapping[str, Result]) -> tuple[str, ...]:
+    """What a reader must know before reading on."""
+    warnings = list[str]()
     for name, result in results.items():
         warnings += [f"{name}: {failed.error}" for failed in result.failed]
         warnings += [f"{name}: {describe_limit(limit)}" for limit in result.limits if limit.status != "kept"]

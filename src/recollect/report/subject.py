@@ -1,9 +1,10 @@
-"""What was audited, as far as a run folder tells: names from the plan, digests from the results."""
+"""What was audited, as far as a run folder tells: names from the plan, all else from the results."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -13,15 +14,18 @@ from recollect.documents import load_yaml
 from recollect.errors import PlanError
 from recollect.results.folders import RunFolder
 from recollect.results.result import Result
+from recollect.signals.evidence import AUDITED, TARGET
 
 ABOUT: Final = {
+    "date": "date",
     "system": "system",
     "version": "version of the system",
     "who": "audited by",
     "purpose": "purpose",
-    "date": "date",
 }
 """What is known about an audit, in words, by its field."""
+NOT_STATED: Final = "not stated"
+NO_NAME: Final = "model without a name"
 MAX_NAMES: Final = 3
 """Models of one role that are named, such as shadow models."""
 _NUMBER = re.compile(r"-[0-9]+$")
@@ -29,42 +33,65 @@ _PATH = re.compile(r"(?<![^:+])/(?!/)[^:+]+")
 """A path from the root, alone or in the name of a model: recorded:/a/b, /base+/adapter."""
 
 
-def build_subject(folder: RunFolder, results: Mapping[str, Result]) -> dict[str, str]:
-    """What was audited: each thing once, by a short name. The plan of the run folder has the whole paths."""
-    traces = [result.provenance for result in results.values() if result.provenance is not None]
+@dataclass(frozen=True, kw_only=True)
+class AuditedModel:
+    """One model that was audited."""
+
+    name: str
+    audits: tuple[str, ...]
+    """Which audits examined it."""
+    corpora: str
+    """The audited data, by name."""
+    digest: str
+
+
+def build_subject(results: Mapping[str, Result]) -> dict[str, str]:
+    """When, by whom and what for; what nobody stated is said to be so."""
+    subject = {name: words or NOT_STATED for name, words in _collect_about(results).items()}
+    return subject | {"made with": _list_versions(results) or NOT_STATED}
+
+
+def list_models(folder: RunFolder, results: Mapping[str, Result]) -> tuple[AuditedModel, ...]:
+    """One line for each audited model: by name, with the audits that examined it and the data they took."""
     plan = _read_subject_plan(folder)
-    subject = _collect_about(results)
-    subject |= _name_roles(plan, results, section="models", kind="model")
-    subject |= {"digest of the target model": _get_shared_digest({trace.model for trace in traces if trace.model})}
-    subject |= _name_roles(plan, results, section="corpora", kind="corpus")
-    subject |= {"digest of the corpus": _get_shared_digest({trace.corpus for trace in traces if trace.corpus})}
-    subject |= {"audits": ", ".join(results), "made with": _list_versions(results)}
-    return {name: words for name, words in subject.items() if words}
+    names = {kind: _name_by_audit(plan, results, section=kind) for kind in ("models", "corpora")}
+    found: dict[tuple[str, str], list[str]] = {}
+    for audit, result in results.items():
+        trace = result.provenance
+        digest = "" if trace is None else trace.model or ""
+        name = _get_recorded_name(result) or names["models"].get(audit, {}).get(TARGET) or NO_NAME
+        found.setdefault((name, digest), []).append(audit)
+    return tuple(
+        AuditedModel(
+            name=name,
+            audits=tuple(audits),
+            corpora=", ".join(dict.fromkeys(filter(None, (names["corpora"].get(a, {}).get(AUDITED) for a in audits)))),
+            digest=digest,
+        )
+        for (name, digest), audits in found.items()
+    )
 
 
-def _name_roles(plan: Mapping[str, Any], audits: Iterable[str], *, section: str, kind: str) -> dict[str, str]:
-    """What has each role; where audits were given different things in one role, whose each is."""
+def _get_recorded_name(result: Result) -> str:
+    """What the result itself calls its target; empty if it does not."""
+    facts = None if result.provenance is None else result.provenance.models.get(TARGET)
+    return "" if facts is None else _shorten_subject_names([facts.name])[facts.name]
+
+
+def _name_by_audit(plan: Mapping[str, Any], audits: Iterable[str], *, section: str) -> dict[str, dict[str, str]]:
+    """What each audit was given, by role and short name."""
     shared, settings = _list_subject_names(plan.get(section)), _get_subject_section(plan.get("audits"))
-    planned = [audit for audit in audits if audit in settings]
     given = {
         audit: shared
-        | _list_subject_names(_get_subject_section(_get_subject_section(settings[audit]).get("with")).get(section))
-        for audit in planned
+        | _list_subject_names(_get_subject_section(_get_subject_section(settings.get(audit)).get("with")).get(section))
+        for audit in audits
+        if audit in settings or not settings
     }
-    short = _shorten_subject_names(
-        name for names in (shared, *given.values()) for each in names.values() for name in each
-    )
-    found: dict[str, str] = {}
-    for role in dict.fromkeys(role for names in (shared, *given.values()) for role in names):
-        users: dict[tuple[str, ...], list[str]] = {}
-        for audit in planned:
-            if role in given[audit]:
-                users.setdefault(given[audit][role], []).append(audit)
-        usual = shared[role] if role in shared else max(users, key=lambda names: len(users[names]))
-        found[f"{role} {kind}"] = _join_subject_names([short[name] for name in usual])
-        for names in (each for each in users if each != usual):
-            found[f"{role} {kind} of {', '.join(users[names])}"] = _join_subject_names([short[name] for name in names])
-    return found
+    short = _shorten_subject_names(name for names in given.values() for each in names.values() for name in each)
+    return {
+        audit: {role: _join_subject_names([short[name] for name in each]) for role, each in names.items()}
+        for audit, names in given.items()
+    }
 
 
 def _shorten_subject_names(names: Iterable[str]) -> dict[str, str]:
@@ -97,12 +124,9 @@ def _collect_about(results: Mapping[str, Result]) -> dict[str, str]:
     """The audited system, for whom and when, as the results tell; all answers, where they differ."""
     stated = [result.about for result in results.values() if result.about is not None]
     given = {words: [getattr(each, field) for each in stated] for field, words in ABOUT.items()}
+    if not any(given["date"]):
+        given["date"] = sorted({r.provenance.date or "" for r in results.values() if r.provenance is not None})
     return {words: "; ".join(dict.fromkeys(filter(None, values))) for words, values in given.items()}
-
-
-def _get_shared_digest(digests: set[str]) -> str:
-    """The digest of what was audited that all answers share; where they have several, each answer names its own."""
-    return next(iter(digests)) if len(digests) == 1 else ""
 
 
 def _list_versions(results: Mapping[str, Result]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from recollect.results.advice import Advice
 from recollect.results.result import Outcome
 
 
@@ -46,6 +47,8 @@ class Presentation:
     """The audit whose question it helps to answer; empty if it answers one of its own."""
     outcome_words: Mapping[Outcome, str] = field(default_factory=dict)
     """Its own words for an outcome, where “found” would be no answer to its question."""
+    advice: Mapping[Outcome, Advice] = field(default_factory=dict)
+    """What each outcome means, how grave it is, and what to do about it."""
 
 
 GENERIC = Presentation()

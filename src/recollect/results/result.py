@@ -255,7 +255,7 @@ class ModelFacts(_Frozen):
 
 
 class Provenance(_Frozen):
-    """What the result came from: enough to do it again. All but `seconds` is the same each time."""
+    """What the result came from: enough to do it again. All but `seconds` and `date` is the same each time."""
 
     recollect: str
     torch: str | None = None
@@ -274,6 +274,8 @@ class Provenance(_Frozen):
     queries: Annotated[int, Field(ge=0)]
     """How many records the audited model scored."""
     seconds: Annotated[float, Field(ge=0)]
+    date: str | None = None
+    """The day on which the run ended, in UTC, as ISO 8601."""
 
 
 class Result(_Frozen):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
 from recollect.corpora.faults import describe_reason
 from recollect.results.result import Finding, Result
@@ -13,8 +15,13 @@ class Row:
     """One finding in words."""
 
     name: str
+    title: str
+    """Its name as people write it."""
     value: str
     interval: str
+    """The interval with its confidence level, or why there is none."""
+    both: str
+    """Value and interval together, for where there is little room."""
     n: str
     reading: str
 
@@ -44,11 +51,14 @@ def group_withheld(result: Result) -> list[WithheldTogether]:
 
 
 def _build_finding_row(finding: Finding) -> Row:
-    """A finding as a row of words."""
+    """A finding in words."""
+    value = format_value(finding.value, finding.unit)
     return Row(
         name=finding.name,
-        value=f"{format_number(finding.value)} {finding.unit}",
+        title=title_name(finding.name),
+        value=value,
         interval=_format_finding_interval(finding),
+        both=f"{value} ({_format_span(finding)})" if finding.interval is not None else value,
         n=", ".join(f"{count:,} {describe_count(name)}" for name, count in finding.n.items()),
         reading=finding.reading,
     )
@@ -58,15 +68,82 @@ def _format_finding_interval(finding: Finding) -> str:
     """The interval of a finding in words, or why there is none."""
     if finding.interval is None or finding.confidence is None:
         return f"none: {finding.why_no_interval}"
-    low, high = finding.interval
-    sure = f"({100 * finding.confidence:g} %)"
+    return f"{_format_span(finding)} ({100 * finding.confidence:g} % confidence)"
+
+
+def _format_span(finding: Finding) -> str:
+    """From where to where the interval reaches."""
+    low, high = finding.interval or (None, None)
     if low is None:
-        return f"at most {format_number(high or 0)} {sure}"
-    return (
-        f"at least {format_number(low)} {sure}"
-        if high is None
-        else f"{format_number(low)} to {format_number(high)} {sure}"
+        return f"at most {format_value(high or 0, finding.unit)}"
+    if high is None:
+        return f"at least {format_value(low, finding.unit)}"
+    first, last = format_bare(low, finding.unit), format_bare(high, finding.unit)
+    return f"{first}{' to ' if '-' in first + last else '–'}{last}{' %' if finding.unit == 'share' else ''}"
+
+
+ABBREVIATIONS: Final = {
+    "auc": "AUC",
+    "tpr": "TPR",
+    "fpr": "FPR",
+    "p": "p-Value",
+    "roc": "ROC",
+    "ks": "KS",
+    "ema": "EMA",
+}
+"""Words of names that are not written in title case."""
+_SMALL_WORDS: Final = frozenset({"at", "of", "in", "from", "to", "the", "and", "against", "by"})
+
+
+def title_name(name: str) -> str:
+    """A name of a finding or an audit in title case; the error rate in it as a percentage.
+
+    >>> [title_name(each) for each in ("tpr_at_fpr_0.01", "leakage_epsilon_p99", "p_still_there", "users_found")]
+    ['TPR at 1 % FPR', 'Leakage Epsilon P99', 'p-Value Still There', 'Users Found']
+    """
+    words = re.sub(r"fpr_(0\.[0-9]+)", lambda rate: f"{100 * float(rate[1]):g} %_fpr", name).split("_")
+    return " ".join(
+        ABBREVIATIONS.get(word, word if i and word in _SMALL_WORDS else word[:1].upper() + word[1:])
+        for i, word in enumerate(words)
     )
+
+
+def format_value(value: float, unit: str) -> str:
+    """A number with its unit as people write it: shares in percent, probabilities with two decimals.
+
+    >>> format_value(0.4815, "share"), format_value(1.0, "probability"), format_value(2e-9, "probability")
+    ('48 %', '1.00', '< 0.0001')
+    >>> format_value(39.4, "nats")
+    '39.4 nats'
+    """
+    bare = format_bare(value, unit)
+    return {"share": f"{bare} %", "probability": bare}.get(unit, f"{bare} {unit}")
+
+
+def state_p(p: float) -> str:
+    """A p-value as a sentence has it.
+
+    >>> state_p(2.3e-9), state_p(0.0005), state_p(0.222)
+    ('p < 0.0001', 'p = 0.0005', 'p = 0.22')
+    """
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
+
+
+def format_bare(value: float, unit: str) -> str:
+    """The same without its unit.
+
+    >>> [format_bare(*each) for each in ((0.004, "share"), (0.0005, "probability"), (0.9999, "share"), (0.0, "share"))]
+    ['0.4', '0.0005', '99.99', '0']
+    """
+    if unit == "share":
+        percent = 100 * value
+        is_round = 1 <= percent <= 99 or percent in (0, 100)
+        return f"{percent:.0f}" if is_round else f"{percent:.3g}" if percent < 1 else f"{percent:.4g}"
+    if unit == "probability":
+        if 0 < value < 1e-4:
+            return "< 0.0001"
+        return f"{value:.2f}" if value >= 0.01 or value <= 0 else f"{value:.1g}"
+    return format_number(value)
 
 
 def describe_count(code: str) -> str:

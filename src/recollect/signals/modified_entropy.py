@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import special
+import scipy
 
 from recollect.models.access import Access
 from recollect.models.answers import Answers, Floats
@@ -45,7 +45,7 @@ def compute_modified_entropy(answers: Answers) -> Floats:
     """The modified entropy of each prediction, from the logits, so that nothing is rounded away near certainty."""
     assert answers.logits is not None  # noqa: S101 - the signal's `needs` say so
     logits = answers.logits.astype(np.float64)
-    log_p = special.log_softmax(logits, axis=1)
+    log_p = scipy.special.log_softmax(logits, axis=1)
     rows = np.arange(len(log_p))
     # The label itself is not kept; classes that are equally likely give the same number.
     label = np.abs(log_p - get_logprobs(answers)[:, None]).argmin(axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import special
+import scipy
 
 from recollect.checks import check_between
 from recollect.stats.groups import Floats, Group, ValuesLike, count_groups, make_groups, require_users
@@ -82,7 +82,7 @@ def _compute_auc_interval(
     )
     variance = empirical_variance + bernoulli_variance / a.user_count**2 + bernoulli_variance / b.user_count**2
     half = student_quantile(tail, degrees_of_freedom) * variance**0.5 / bernoulli_variance
-    low, high = special.expit(special.logit(value) + np.array([-half, half]))
+    low, high = scipy.special.expit(scipy.special.logit(value) + np.array([-half, half]))
     # a few pairs out of order among many records: the logit scale runs away, and whole users say more
     pairs = min(_count_effective_users(a), _count_effective_users(b))
     lowest = 1 - upper_limit((1 - value) * pairs, pairs, tail=tail)

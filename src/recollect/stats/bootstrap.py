@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from scipy import special
+import scipy
 
 from recollect.checks import check_at_least, check_between
 from recollect.errors import NotEnoughData
@@ -63,7 +63,9 @@ def bootstrap(
         )
     fewest = int(sizes[sizes > 1].min())
     # a smaller share is cut off at each end for few users
-    tail = float(special.ndtr(-student_quantile((1 - confidence) / 2, fewest - 1) * (fewest / (fewest - 1)) ** 0.5))
+    tail = float(
+        scipy.special.ndtr(-student_quantile((1 - confidence) / 2, fewest - 1) * (fewest / (fewest - 1)) ** 0.5)
+    )
     low, high = np.quantile(values, [tail, 1 - tail])
     return Interval(float(low), float(high), confidence)
 

@@ -7,8 +7,8 @@ the cases instead of 95 % with five values, and reached beyond the largest expos
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from recollect.checks import check_at_least, check_between
 from recollect.stats.groups import Floats, make_group
@@ -83,7 +83,7 @@ def exponential_mean(values: ArrayLike, *, of: str = "records", confidence: floa
     if not found.any():
         why = f"all {len(found)} values are 0, which no exponential distribution gives"
         return Estimate(value=0.0, interval=None, n={of: len(found)}, method=method, why_no_interval=why)
-    smallest, largest = (2 * found.sum() / stats.chi2.ppf([1 - tail, tail], 2 * len(found))).tolist()
+    smallest, largest = (2 * found.sum() / scipy.stats.chi2.ppf([1 - tail, tail], 2 * len(found))).tolist()
     return Estimate(
         value=float(found.mean()),
         interval=Interval(smallest, largest, confidence),

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import special
 
 from recollect.checks import check_at_least, check_between
 from recollect.stats.groups import Floats, Group, ValuesLike, make_groups, require_one_value_per_user
@@ -205,7 +205,7 @@ def one_run_p(epsilon: float, *, canaries: int, guesses: int, correct: int, delt
     0.0547
     """
     steps = np.arange(correct + 1)
-    reached = special.bdtrc(correct - steps - 1, guesses, special.expit(epsilon))
+    reached = scipy.special.bdtrc(correct - steps - 1, guesses, scipy.special.expit(epsilon))
     reached = np.where(correct - steps <= 0, 1.0, reached)
     slack = np.max((reached[1:] - reached[0]) / steps[1:], initial=0.0)
     return float(min(1.0, reached[0] + 2 * canaries * delta * slack))
@@ -239,7 +239,7 @@ def _estimate_membership(values: Floats) -> Floats:
     centre, width = np.quantile(values, [0.25, 0.75]), np.full(2, scale)
     for _ in range(_EM_STEPS):
         log_odds = np.diff(-np.square((values[:, None] - centre) / width) / 2 - np.log(width), axis=1)[:, 0]
-        higher = special.expit(log_odds)
+        higher = scipy.special.expit(log_odds)
         weights = np.stack([1 - higher, higher], axis=1)
         total = np.maximum(weights.sum(axis=0), 1e-9)
         centre = weights.T @ values / total
@@ -265,11 +265,11 @@ def _compute_epsilon_bounds(
     """The bound on ε for each pair of counts, from limits that fail with probability `tail` each."""
     with np.errstate(divide="ignore", invalid="ignore"):
         true_positive_rate_low = np.where(
-            true_positives > 0, special.betaincinv(true_positives, members - true_positives + 1, tail), 0.0
+            true_positives > 0, scipy.special.betaincinv(true_positives, members - true_positives + 1, tail), 0.0
         )
         false_positive_rate_high = np.where(
             false_positives < non_members,
-            special.betainccinv(false_positives + 1, non_members - false_positives, tail),
+            scipy.special.betainccinv(false_positives + 1, non_members - false_positives, tail),
             1.0,
         )
         through_members = np.log(np.maximum(true_positive_rate_low - delta, 0) / false_positive_rate_high)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import optimize, stats
 
 from recollect.checks import check_at_least, check_between
 from recollect.stats.groups import Floats
@@ -110,7 +110,7 @@ def fit_skew_normal(draws: ArrayLike, *, rng: np.random.Generator, refits: int =
     order = rng.permutation(len(values))
     fitted, tested = values[order[::2]], values[order[1::2]]
     best = _fit_skew_normal(fitted, (0.0, float(fitted.mean()), float(fitted.std())))
-    distance = stats.kstest(tested, stats.skewnorm(*best).cdf).statistic
+    distance = scipy.stats.kstest(tested, scipy.stats.skewnorm(*best).cdf).statistic
     both = len(fitted) * len(tested) / len(values)
     refitted = tuple(_fit_skew_normal(rng.choice(fitted, len(fitted)), best) for _ in range(refits))
     shape, location, scale = best
@@ -118,7 +118,7 @@ def fit_skew_normal(draws: ArrayLike, *, rng: np.random.Generator, refits: int =
         shape=shape,
         location=location,
         scale=scale,
-        goodness_of_fit_p=float(stats.kstwo.sf(distance, round(both))),
+        goodness_of_fit_p=float(scipy.stats.kstwo.sf(distance, round(both))),
         refits=refitted,
         draws=len(values),
     )
@@ -131,23 +131,25 @@ def _fit_skew_normal(values: Floats, start: tuple[float, float, float]) -> tuple
     def loss(at: Floats) -> float:
         shape, location, log_scale = at
         z = (values - location) / math.exp(log_scale)
-        return float(np.mean(z * z / 2 + log_scale - stats.norm.logcdf(shape * z)))
+        return float(np.mean(z * z / 2 + log_scale - scipy.stats.norm.logcdf(shape * z)))
 
-    skew = float(stats.skew(values)) if scale > 0 else 0.0
+    skew = float(scipy.stats.skew(values)) if scale > 0 else 0.0
     first = np.array([start[0] or math.copysign(1.0, skew or 1.0), start[1], math.log(scale)])
-    found = optimize.minimize(loss, first, method="Nelder-Mead", options={"maxiter": 400, "xatol": 1e-4, "fatol": 1e-8})
+    found = scipy.optimize.minimize(
+        loss, first, method="Nelder-Mead", options={"maxiter": 400, "xatol": 1e-4, "fatol": 1e-8}
+    )
     return float(found.x[0]), float(found.x[1]), math.exp(float(found.x[2]))
 
 
 def _compute_exposure_bits(cost: float, fit: tuple[float, float, float]) -> float:
     """−log₂ of the area up to `cost`, also where it is far too small for a floating-point number."""
     shape, location, scale = fit
-    area = float(stats.skewnorm.cdf(cost, shape, location, scale))
+    area = float(scipy.stats.skewnorm.cdf(cost, shape, location, scale))
     if area > 1e-6:
         return -math.log2(min(area, 1.0))
     end = (cost - location) / scale
     return -_integrate_log_density(
-        lambda z: math.log(2) + stats.norm.logpdf(z) + stats.norm.logcdf(shape * z), end
+        lambda z: math.log(2) + scipy.stats.norm.logpdf(z) + scipy.stats.norm.logcdf(shape * z), end
     ) / math.log(2)
 
 

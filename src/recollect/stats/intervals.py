@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from recollect.checks import check_between
 from recollect.stats.groups import Group, ValuesLike, make_group, require_finite
@@ -65,7 +65,7 @@ def lower_limit(hits: float, n: float, *, tail: float) -> float:
     >>> round(lower_limit(20, 20, tail=0.05), 4)
     0.8609
     """
-    return 0.0 if hits <= 0 else float(special.betaincinv(hits, n - hits + 1, tail))
+    return 0.0 if hits <= 0 else float(scipy.special.betaincinv(hits, n - hits + 1, tail))
 
 
 def upper_limit(hits: float, n: float, *, tail: float) -> float:
@@ -74,7 +74,7 @@ def upper_limit(hits: float, n: float, *, tail: float) -> float:
     >>> round(upper_limit(0, 20, tail=0.05), 4)
     0.1391
     """
-    return 1.0 if hits >= n else float(special.betainccinv(hits + 1, n - hits, tail))
+    return 1.0 if hits >= n else float(scipy.special.betainccinv(hits + 1, n - hits, tail))
 
 
 def effective_size(group: Group, hits: NDArray[np.bool_], *, confidence: float = 0.95) -> float:
@@ -206,7 +206,7 @@ def student_quantile(tail: float, degrees_of_freedom: float) -> float:
     >>> round(student_quantile(0.025, 4), 3)
     2.776
     """
-    return -float(special.stdtrit(degrees_of_freedom, tail))
+    return -float(scipy.special.stdtrit(degrees_of_freedom, tail))
 
 
 def _compute_ratio_variance(group: Group, values: NDArray[Any], centre: float) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from recollect.checks import check_between
 from recollect.stats.groups import Codes, Floats, Group, ValuesLike, count_groups, make_groups
@@ -165,8 +165,8 @@ def _compute_threshold_limits(
     tail, n = (1 - confidence) / 4, len(non_members)
     size = effective_size(non_members, non_members.values > threshold, confidence=confidence)
     trials = max(1, int(size))
-    most = np.floor(stats.binom.ppf(tail, trials, fpr) * n / trials)
-    least = np.ceil((stats.binom.isf(tail, trials, fpr) + 1) * n / trials)
+    most = np.floor(scipy.stats.binom.ppf(tail, trials, fpr) * n / trials)
+    least = np.ceil((scipy.stats.binom.isf(tail, trials, fpr) + 1) * n / trials)
     descending = np.sort(non_members.values)[::-1]
     return (
         float(descending[int(most) - 1]) if most >= 1 else np.inf,

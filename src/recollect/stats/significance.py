@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from recollect.checks import check_between
 from recollect.stats.groups import Floats, ValuesLike, make_group
@@ -62,7 +62,7 @@ def benjamini_hochberg(p: ArrayLike) -> Floats:
     [0.04, 0.0533, 0.0533, 0.5]
     """
     values = _check_p_values(p)
-    return np.asarray(stats.false_discovery_control(values, method="bh")) if len(values) else values
+    return np.asarray(scipy.stats.false_discovery_control(values, method="bh")) if len(values) else values
 
 
 def holm(p: ArrayLike) -> Floats:
@@ -95,7 +95,7 @@ def binomial_p(hits: int, n: int, rate: float, *, alternative: Alternative = "gr
     >>> binomial_p(88, 100, 0.5) < 1e-14
     True
     """
-    return float(stats.binomtest(hits, n, rate, alternative=alternative).pvalue)
+    return float(scipy.stats.binomtest(hits, n, rate, alternative=alternative).pvalue)
 
 
 def superuniformity_p(p: ArrayLike) -> float:
@@ -106,7 +106,7 @@ def superuniformity_p(p: ArrayLike) -> float:
     >>> superuniformity_p(np.linspace(0, 1, 200)) > 0.5, superuniformity_p(np.linspace(0, 0.5, 200)) < 1e-9
     (True, True)
     """
-    return float(stats.kstest(_check_p_values(p), "uniform", alternative="greater").pvalue)
+    return float(scipy.stats.kstest(_check_p_values(p), "uniform", alternative="greater").pvalue)
 
 
 def _check_p_values(p: ArrayLike) -> Floats:

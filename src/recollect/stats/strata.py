@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from recollect.errors import NotEnoughData
 from recollect.stats.groups import Floats
@@ -59,7 +59,7 @@ def van_elteren(
     units = sum(len(above) + len(below) for above, below in usable)
     for above, below in usable:
         n, m = len(above), len(below)
-        ranks = stats.rankdata(np.concatenate([above, below])) / (n + m + 1)
+        ranks = scipy.stats.rankdata(np.concatenate([above, below])) / (n + m + 1)
         centred = ranks - ranks.mean()
         observed += float(centred[:n].sum())
         variance += n * m * float(np.square(centred).sum()) / ((n + m) * max(1, n + m - 1))
@@ -68,7 +68,7 @@ def van_elteren(
     if units <= EXACT_UNITS:
         p = (1 + int(np.count_nonzero(drawn >= observed - 1e-9))) / (1 + draws)
     else:
-        p = float(stats.norm.sf(observed / variance**0.5)) if variance > 0 else 1.0
+        p = float(scipy.stats.norm.sf(observed / variance**0.5)) if variance > 0 else 1.0
     return StratifiedTest(
         p=p,
         strata=len(usable),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from recollect.checks import check_at_least, check_between, check_one_of
 from recollect.errors import NotEnoughData
@@ -49,7 +49,7 @@ def mann_whitney(
     (1.0, 0.0143)
     """
     a, b = require_one_value_per_user(members, non_members, test="Mann–Whitney")
-    p = stats.mannwhitneyu(a.values, b.values, alternative=alternative).pvalue
+    p = scipy.stats.mannwhitneyu(a.values, b.values, alternative=alternative).pvalue
     effect = auc(members, non_members, confidence=confidence)
     return Comparison(p=float(p), alternative=alternative, effect=effect, method="Mann–Whitney")
 
@@ -64,7 +64,7 @@ def kolmogorov_smirnov(members: ValuesLike, non_members: ValuesLike, *, confiden
     """
     check_between(0, 1, confidence=confidence)
     a, b = require_one_value_per_user(members, non_members, test="Kolmogorov–Smirnov")
-    found = stats.ks_2samp(a.values, b.values)
+    found = scipy.stats.ks_2samp(a.values, b.values)
     slack = sum((np.log(4 / (1 - confidence)) / (2 * len(group))) ** 0.5 for group in (a, b))
     distance = float(found.statistic)
     interval = Interval(max(0.0, distance - slack), min(1.0, distance + slack), confidence)

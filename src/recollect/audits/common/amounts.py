@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from recollect.stats.significance import holm
 
@@ -224,4 +224,4 @@ def _compare_amount(ours: Floats, theirs: Floats) -> float:
     """The two-sided p-value of "both sides have the same amount"."""
     if np.ptp(np.concatenate([ours, theirs])) == 0:
         return 1.0
-    return float(stats.mannwhitneyu(ours, theirs, alternative="two-sided").pvalue)
+    return float(scipy.stats.mannwhitneyu(ours, theirs, alternative="two-sided").pvalue)

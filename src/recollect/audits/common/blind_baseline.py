@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from recollect.audits.common.covariates import Covariates, Unit, standardise
 from recollect.errors import NotEnoughData
@@ -65,7 +65,7 @@ def compute_auc_within_folds(scores: Floats, labels: Labels, folds: NDArray[np.i
     above, pairs = np.zeros(len(labels)), np.zeros(len(labels))
     for fold in np.unique(folds):
         held = folds == fold
-        ranks = stats.rankdata(np.round(scores[:, held], 12), axis=1)
+        ranks = scipy.stats.rankdata(np.round(scores[:, held], 12), axis=1)
         audited = labels[:, held]
         k, n = audited.sum(axis=1), (1 - audited).sum(axis=1)
         above += (ranks * audited).sum(axis=1) - k * (k + 1) / 2
@@ -109,7 +109,7 @@ def compare_aucs(scores: Floats, blind: Floats, labels: Sequence[bool] | Labels)
     difference = float(gains.mean())
     if error == 0:
         return 1.0 if difference <= 0 else 0.0
-    return float(stats.t.sf(difference / error, smaller - 1))
+    return float(scipy.stats.t.sf(difference / error, smaller - 1))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

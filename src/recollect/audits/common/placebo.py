@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from recollect import labels
 from recollect.audits.common.amounts import Amounts, Bools, Ints, Piece, Unit
@@ -196,7 +196,7 @@ def _simulate_alarms(played: Bools, *, seed: int, alpha: float) -> tuple[Ints, I
     rng = stream(seed, labels.STREAM_PLACEBO, 1)
     controls, size = played.shape[1], played.sum(axis=1)
     weights = (played / size[:, None] - ~played / (controls - size)[:, None]).astype(np.float32)
-    limits = stats.norm.isf(alpha) * np.sqrt(1 / size + 1 / (controls - size))
+    limits = scipy.stats.norm.isf(alpha) * np.sqrt(1 / size + 1 / (controls - size))
     # a playing unit is named if no more than so many of all are before it
     places = np.floor(alpha * (1 + controls - size) / size).astype(np.int64)
     most = int(np.clip(places.max(initial=0), 1, controls))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from scipy import stats
-from scipy.special import gammaln
+import scipy
 
 from recollect.stats.requirements import required_controls
 
@@ -37,7 +36,9 @@ def smallest_rank_p(above: int, below: int) -> float:
     """
     if not above or not below:
         return 1.0
-    ways = gammaln(above + below + 1) - gammaln(above + 1) - gammaln(below + 1)
+    ways = (
+        scipy.special.gammaln(above + below + 1) - scipy.special.gammaln(above + 1) - scipy.special.gammaln(below + 1)
+    )
     return float(math.exp(-ways))
 
 
@@ -73,7 +74,7 @@ def minimum_detectable_auc(above: int, below: int, *, alpha: float, power: float
     """
     if smallest_rank_p(above, below) > alpha:
         return None
-    reach = float(stats.norm.isf(alpha) + stats.norm.ppf(power))
+    reach = float(scipy.stats.norm.isf(alpha) + scipy.stats.norm.ppf(power))
     if above == 1:
-        return float(stats.norm.cdf(reach / math.sqrt(2)))
+        return float(scipy.stats.norm.cdf(reach / math.sqrt(2)))
     return min(1.0, 0.5 + reach * math.sqrt((above + below + 1) / (12 * above * below)))

@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from recollect.audits.verb import TARGET_MODEL, Role, Verb
+from recollect.results.advice import Advice
 from recollect.results.folders import EXPOSURE_HISTORY
 from recollect.results.presentation import Presentation, TableView
+from recollect.results.result import Outcome
 from recollect.signals.evidence import AUDITED, TARGET
+
+EXPOSURE_ADVICE: Final[Mapping[Outcome, Advice]] = {
+    "found": Advice(
+        meaning="The model ranks secrets from its training data far above secrets that it never saw. Whoever "
+        "can query it can find such secrets with much less effort than by guessing.",
+        severity="medium",
+        raised_by=("first_guess",),
+        steps=("hold-release", "deduplicate", "private-training", "replace-secrets"),
+    ),
+    "not_found": Advice(
+        meaning="These tests found no sign that the model memorised secrets of this format.",
+        severity="none",
+        steps=("repeat",),
+    ),
+}
+
+EXTRACTION_ADVICE: Final[Mapping[Outcome, Advice]] = {
+    "found": Advice(
+        meaning="The model itself writes secrets from its training data to whoever asks in the right way.",
+        severity="high",
+        steps=("hold-release", "replace-secrets", "deduplicate", "private-training", "notify"),
+    ),
+    "not_found": Advice(
+        meaning="The search extracted no secret that the model is likely to write.",
+        severity="none",
+        steps=("repeat",),
+    ),
+}
 
 CANARIES: Final = "canaries"
 """The role of the manifest that `recollect plant` writes."""
@@ -50,6 +81,7 @@ PRESENTATION: Final = Presentation(
     drawn=frozenset({"draws"}),
     listed="secrets",
     annex=("extraction",),
+    advice=EXPOSURE_ADVICE,
 )
 
 EXTRACTION_VERB: Final = Verb(
@@ -75,5 +107,6 @@ EXTRACTION_PRESENTATION: Final = Presentation(
     },
     listed="secrets",
     annex=("extraction", "queries"),
+    advice=EXTRACTION_ADVICE,
     supports="exposure",
 )

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from recollect import labels
 from recollect.audits.common.duplicates import Duplicates, find_duplicates
@@ -170,7 +170,7 @@ class Comparison:
         if (folds := self._fold_means) is not None:
             if np.ptp(np.concatenate([self.audited.score(), self.null.score()])) == 0:
                 return 1.0
-            return float(stats.t.sf(folds.mean() / max(_compute_prediction_error(folds), TINY), len(folds) - 1))
+            return float(scipy.stats.t.sf(folds.mean() / max(_compute_prediction_error(folds), TINY), len(folds) - 1))
         if self.uncut:
             return compute_van_elteren_p([(self.audited.score(), self.null.score())])
         draws = max((len(stratum.scores) for stratum in self.strata), default=0)
@@ -242,10 +242,10 @@ def compute_van_elteren_p(strata: list[tuple[Floats, Floats]]) -> float:
     excess = variance = 0.0
     for ours, theirs in usable:
         size, users = len(ours) + len(theirs), len(ours)
-        ranks = stats.rankdata(np.concatenate([ours, theirs])) / (size + 1)
+        ranks = scipy.stats.rankdata(np.concatenate([ours, theirs])) / (size + 1)
         excess += float(ranks[:users].sum() - users * ranks.mean())
         variance += users * len(theirs) / size * float(ranks.var(ddof=1))
-    return float(stats.norm.sf(excess / variance**0.5))
+    return float(scipy.stats.norm.sf(excess / variance**0.5))
 
 
 def _compute_tied_share(ours: Floats, theirs: Floats) -> float:
@@ -259,7 +259,7 @@ def _permute_within_strata(strata: list[tuple[Floats, Floats]]) -> float:
     rng = stream(0, *labels.STREAM_LEAKAGE_PERMUTATION)
     observed, sums = 0.0, np.zeros(PERMUTATIONS)
     for ours, theirs in strata:
-        ranks = stats.rankdata(np.concatenate([ours, theirs])) / (len(ours) + len(theirs) + 1)
+        ranks = scipy.stats.rankdata(np.concatenate([ours, theirs])) / (len(ours) + len(theirs) + 1)
         observed += float(ranks[: len(ours)].sum())
         block = max(1, MAX_CELLS // len(ranks))
         for first in range(0, PERMUTATIONS, block):
@@ -279,7 +279,7 @@ def _compute_prediction_error(folds: Floats) -> float:
 
 def _predict_one_more_fold(folds: Floats, *, users: int, confidence: float = 0.95) -> Estimate:
     """The mean of the folds that users are compared with, with an interval for one more model beside so many."""
-    half = float(stats.t.ppf((1 + confidence) / 2, len(folds) - 1)) * _compute_prediction_error(folds)
+    half = float(scipy.stats.t.ppf((1 + confidence) / 2, len(folds) - 1)) * _compute_prediction_error(folds)
     middle = float(folds.mean())
     return Estimate(
         value=middle,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from recollect.audits.leakage.comparison import Comparison
 from recollect.errors import NotEnoughData
@@ -77,7 +77,7 @@ def bound_false_flags(users: int, controls: int, level: float) -> float:
     """
     rank = np.arange(1, int(level * (controls + 1) + ROUNDING_SLACK) + 1)
     together = np.ceil(rank * users / (level * (controls + 1)) - ROUNDING_SLACK)
-    chance = np.asarray(stats.hypergeom.cdf(rank - 1, users + controls, controls, together + rank - 1))
+    chance = np.asarray(scipy.stats.hypergeom.cdf(rank - 1, users + controls, controls, together + rank - 1))
     return float(min(level, chance.sum()))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from recollect.audits.common.outcomes import NOT_COMPARABLE, PLACEBO_FAILED, Conclusion
 from recollect.audits.leakage.comparison import MatchedUsers
 from recollect.audits.leakage.decisions import Decisions
 from recollect.audits.leakage.leakage_epsilon import Leak
+from recollect.results.summary_rows import state_p
 
 _OTHERS = "users whom the model was not trained on"
 
@@ -32,18 +32,18 @@ def build_verdict(
     if conclusion.outcome == "inconclusive":
         reason = _explain_inconclusive(str(conclusion.code), matched)
         return f"{counted}; whether training on those users explains this {reason}"
-    excess, flagged = _describe_excess(decisions), len(decisions.flagged)
+    flagged = len(decisions.flagged)
     users = len(decisions.comparison.users)
     if not decisions.found:
-        return f"No more leaks from the audited users than from {_OTHERS}: {excess}. {counted}."
+        return f"No more leaks from the audited users than from {_OTHERS} ({_describe_chance(decisions)}). {counted}."
     only = "have sequences that only the model's training on them explains"
     if not decisions.found_jointly:
         return (
-            f"{flagged:,} of {users:,} users {only} (smallest corrected p = {float(decisions.p_corrected.min()):.2g}). "
-            f"Over all users, {excess}. {counted}."
+            f"{flagged:,} of {users:,} users {only} (corrected {state_p(float(decisions.p_corrected.min()))}). "
+            f"Over all users together, no more leaks than from {_OTHERS} ({_describe_chance(decisions)}). {counted}."
         )
     who = f"{flagged:,} of {users:,} users {only}" if flagged else "no single user can be identified"
-    return f"More leaks from the audited users than from {_OTHERS}: {excess}; {who}. {counted}."
+    return f"More leaks from the audited users than from {_OTHERS} ({_describe_chance(decisions)}); {who}. {counted}."
 
 
 def _explain_inconclusive(code: str, matched: MatchedUsers) -> str:
@@ -56,12 +56,9 @@ def _explain_inconclusive(code: str, matched: MatchedUsers) -> str:
     return f"{unknown}: no outcome of so small a comparison would be significant. More --controls would change that."
 
 
-def _describe_excess(decisions: Decisions) -> str:
-    """In the verdict: how much more leaks from the average user, and the p-value."""
-    excess = decisions.comparison.estimate_excess().value
-    unit = "nats" if decisions.comparison.in_nats else "words"
-    more = f"{abs(excess):.1f} {unit} {'more' if excess >= 0 else 'less'} in one sequence, on average"
-    return f"{more} (p = {decisions.joint_p:.2g})"
+def _describe_chance(decisions: Decisions) -> str:
+    """The p-value of the comparison of all users."""
+    return state_p(float(decisions.joint_p))
 
 
 def _describe_sequences(leaks: Mapping[int, Leak]) -> str:
@@ -69,15 +66,7 @@ def _describe_sequences(leaks: Mapping[int, Leak]) -> str:
     count, people = len(leaks), len({leak.user for leak in leaks.values()})
     if not count:
         return "The model reproduces no sequence that only one user wrote"
-    largest = _describe_largest_epsilon(leaks.values())
-    beside = f" (ε_l up to {largest})" if largest else ""
     return (
         f"The model reproduces {count:,} sequence{'s' * (count > 1)} that only one user wrote, from {people:,} "
-        f"user{'s' * (people > 1)}{beside}"
+        f"user{'s' * (people > 1)}"
     )
-
-
-def _describe_largest_epsilon(leaks: Iterable[Leak]) -> str:
-    """In the verdict: the largest epsilon; empty if there is none."""
-    epsilons = [leak.epsilon for leak in leaks if not math.isnan(leak.epsilon)]
-    return f"{max(epsilons):.1f}" if epsilons else ""

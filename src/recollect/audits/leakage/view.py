@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, REFERENCES, TARGET_MODEL, Verb
+from recollect.results.advice import Advice
 from recollect.results.presentation import Presentation, TableView
+from recollect.results.result import Outcome
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
+
+ADVICE: Final[Mapping[Outcome, Advice]] = {
+    "found": Advice(
+        meaning="Prompted with the beginning of a text from its training data, the model goes on word for "
+        "word as one user wrote and nobody else did.",
+        severity="medium",
+        raised_by=("flagged_users",),
+        steps=("hold-release", "deduplicate", "private-training", "train-less", "notify"),
+    ),
+    "not_found": Advice(
+        meaning="The model reproduces no more of its training users' texts than of the texts of people whom "
+        "it never saw.",
+        severity="none",
+        steps=("repeat",),
+    ),
+}
 
 
 def _build_epsilon_view(key: str, heading: str, caption: str) -> TableView:
@@ -86,4 +105,5 @@ PRESENTATION: Final = Presentation(
     drawn=frozenset({"null"}),
     listed="sequences",
     annex=("extraction", "queries"),
+    advice=ADVICE,
 )

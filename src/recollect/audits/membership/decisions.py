@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from recollect.errors import NotEnoughData
 from recollect.results.result import Outcome
@@ -195,7 +195,7 @@ class _Permutations:
         """Of each value, from the highest on, the last one that equals it."""
         with np.errstate(invalid="ignore"):
             means = np.bincount(user, weights=values, minlength=self.users) / self.sizes
-        self.ranks = stats.rankdata(np.nan_to_num(means, nan=-np.inf, neginf=-np.inf))
+        self.ranks = scipy.stats.rankdata(np.nan_to_num(means, nan=-np.inf, neginf=-np.inf))
 
     def compute_p(self, observed: float, rng: np.random.Generator, draws: int) -> float:
         """How often dealt labels give a smaller p-value at least as small, the observed ones counted."""
@@ -228,4 +228,4 @@ class _Permutations:
         variance = n * m / 12 * (n + m + 1 - float((ties**3 - ties).sum()) / ((n + m) * (n + m - 1)))
         if variance <= 0:
             return np.ones(len(labels))
-        return np.asarray(stats.norm.sf((statistic - n * m / 2 - 0.5) / variance**0.5))
+        return np.asarray(scipy.stats.norm.sf((statistic - n * m / 2 - 0.5) / variance**0.5))

@@ -134,7 +134,6 @@ def _build_verdict_case(
         outcome=outcome,
         code=validity.conclusion.code,
         by=found.audit.by,
-        signal=found.signal.name,
         candidates=len(scores.candidates),
         users=len(set(scores.candidates.users)),
         controls=None if scores.controls is None else len(scores.controls),

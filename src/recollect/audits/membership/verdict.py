@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, NO_POWER, NOT_COMPARABLE, PLACEBO_FAILED
 from recollect.audits.membership.candidate_scores import By
 from recollect.results.result import Finding, Outcome, Power
+from recollect.results.summary_rows import state_p
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +18,6 @@ class Case:
     code: str | None
     """Why it is inconclusive, if it is."""
     by: By
-    signal: str
     candidates: int
     users: int
     """How many users the candidates belong to."""
@@ -45,8 +45,9 @@ def build_verdict(case: Case) -> str:
     if case.auc is not None:
         return _describe_known_members(case, case.auc)
     if case.outcome == "found":
-        significant = case.training_p is not None and case.training_p <= case.alpha
-        group = f"as a group they score above the controls (p = {case.training_p:.2g}), and " if significant else ""
+        group = ""
+        if case.training_p is not None and case.training_p <= case.alpha:
+            group = f"as a group they score above the controls ({state_p(case.training_p)}), and "
         return f"Some of the {_name_candidates(case)} were in the training data: {group}{_describe_identified(case)}."
     return (
         f"No evidence that any of the {_name_candidates(case)} was in the training data: they score like the controls."
@@ -87,11 +88,17 @@ def _name_compared_sides(case: Case) -> str:
 def _describe_known_members(case: Case, auc: Finding) -> str:
     """The verdict where members and non-members are known."""
     low, high = auc.interval or (0.0, 1.0)
-    measured = f"AUC {auc.value:.2f}, between {low:.2f} and {high:.2f}, by the signal {case.signal}"
+    pairs = f"of two {case.by}s, a member and a non-member, the member is recognised in {auc.value:.0%} of cases"
+    measured = f"{pairs} ({_state_percent(low)} to {_state_percent(high)}; 50% is expected of guessing)"
     who = _describe_identified(case)
     if case.outcome == "found":
-        return f"The model reveals which {case.by}s it was trained on ({measured}); {who}."
-    return f"No evidence that the model reveals which {case.by}s it was trained on ({measured}); {who}."
+        return f"The model reveals which {case.by}s it was trained on: {measured}; {who}."
+    return f"No evidence that the model reveals which {case.by}s it was trained on: {measured}; {who}."
+
+
+def _state_percent(share: float | None) -> str:
+    """An end of an interval in percent; an open one is a question mark."""
+    return "?" if share is None else f"{share:.0%}"
 
 
 def _describe_identified(case: Case) -> str:

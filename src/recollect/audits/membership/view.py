@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from recollect.audits.membership.epsilon_bounds import CANARIES
 from recollect.audits.membership.susceptibility import EMBEDDER
 from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, REFERENCES, TARGET_MODEL, Role, Verb
+from recollect.results.advice import Advice
 from recollect.results.presentation import Presentation, TableView
+from recollect.results.result import Outcome
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET
 from recollect.signals.neighbourhood import PERTURBER
+
+ADVICE: Final[Mapping[Outcome, Advice]] = {
+    "found": Advice(
+        meaning="Whoever can query the model can tell whether a record, or a person's records, were part of "
+        "its training data. Where taking part says something about a person, such as an illness, that "
+        "is a disclosure.",
+        severity="medium",
+        raised_by=("identified",),
+        steps=("train-less", "private-training", "restrict-access", "notify"),
+    ),
+    "not_found": Advice(
+        meaning="The model does not reveal by these tests who was in its training data.",
+        severity="none",
+        steps=("repeat",),
+    ),
+}
 
 VERB: Final = Verb(
     name="membership",
@@ -53,4 +72,5 @@ PRESENTATION: Final = Presentation(
     key_findings=frozenset({"auc", "auc_against_controls", "identified"}),
     listed="candidates",
     annex=("inference",),
+    advice=ADVICE,
 )

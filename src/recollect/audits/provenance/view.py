@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, TARGET_MODEL, Verb
+from recollect.results.advice import Advice
 from recollect.results.presentation import Presentation, TableView
+from recollect.results.result import Outcome
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
+
+ADVICE: Final[Mapping[Outcome, Advice]] = {
+    "found": Advice(
+        meaning="There is evidence that texts of these people were used to train the model. It does not say "
+        "that their texts can be extracted.",
+        severity="medium",
+        steps=("check-basis", "notify", "retrain"),
+    ),
+    "not_found": Advice(
+        meaning="There is no evidence that texts of these people were used to train the model.",
+        severity="none",
+        steps=("repeat",),
+    ),
+}
 
 VERB: Final = Verb(
     name="provenance",
@@ -51,4 +68,5 @@ PRESENTATION: Final = Presentation(
     drawn=frozenset({"calibration", "frequency", "roc"}),
     listed="users",
     annex=("inference",),
+    advice=ADVICE,
 )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from recollect.audits.removal.confidence_scores import Flags, list_trained_digests
 from recollect.checks import check_one_of
@@ -165,7 +165,7 @@ def compute_ema_rho(votes: Flags, *, test: Test = "t") -> float:
         # that one side has no variance is how the paper means it; that many ties have no exact p-value is how scipy is
         warnings.simplefilter("ignore", RuntimeWarning)
         numbers, ones = votes.astype(np.float64), np.ones(len(votes))
-        found = stats.ks_2samp(numbers, ones) if test == "ks" else stats.ttest_ind(numbers, ones)
+        found = scipy.stats.ks_2samp(numbers, ones) if test == "ks" else scipy.stats.ttest_ind(numbers, ones)
         return float(found.pvalue)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy import special
+import scipy
 
 from recollect.errors import NotEnoughData
 from recollect.models.answers import Floats
@@ -71,7 +71,7 @@ def measure_ks_distance(one: Floats, other: Floats) -> float:
 
 def _pool_probabilities(logits: Floats) -> Floats:
     """All class probabilities that KS compares, one after the other."""
-    pooled: Floats = special.softmax(logits.astype(np.float64), axis=1).ravel()
+    pooled: Floats = scipy.special.softmax(logits.astype(np.float64), axis=1).ravel()
     return pooled
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from recollect.audits.removal.confidence_scores import (
     MEMBERS,
@@ -50,10 +50,12 @@ class MemberLikelihood:
             difficulty: The mean confidence of models that were not trained on it.
         """
         own, others = (np.minimum(values, self.highest) for values in (confidence, difficulty))
-        found = expit(self.intercept + self.confidence * own + self.difficulty * others)
+        found = scipy.special.expit(self.intercept + self.confidence * own + self.difficulty * others)
         if np.isinf(self.highest):
             return np.asarray(found)
-        return np.asarray(found / expit(self.intercept + self.confidence * self.highest + self.difficulty * others))
+        return np.asarray(
+            found / scipy.special.expit(self.intercept + self.confidence * self.highest + self.difficulty * others)
+        )
 
 
 def fit_member_likelihood(known: CalibrationScores, *, saturates: bool) -> MemberLikelihood:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy import special, stats
+import scipy
 
 from recollect.audits.removal.neighbours import Neighbours
 from recollect.errors import NotEnoughData
@@ -204,7 +204,9 @@ class Mixture:
             return None
         error = math.sqrt(self.unseen.variance / self.audited.size + self.unseen.variance / self.unseen.size)
         least = (
-            (_compute_t_quantile(self.alpha, self.audited.size - 1) + stats.norm.ppf(WANTED_POWER)) * error / self.gap
+            (_compute_t_quantile(self.alpha, self.audited.size - 1) + scipy.stats.norm.ppf(WANTED_POWER))
+            * error
+            / self.gap
         )
         return float(least) if least <= 1 else None
 
@@ -230,7 +232,7 @@ class Mixture:
         margin = float(replace(self, audited=audited)._compute_margin(share, self.alpha))
         others = self.unseen.variance / self.unseen.size * (1 - share) ** 2
         error = math.sqrt(variance + others + share**2 * self.members.variance / self.members.size)
-        return float(stats.norm.sf((margin - gap) / error)) if error > 0 else float(gap > margin)
+        return float(scipy.stats.norm.sf((margin - gap) / error)) if error > 0 else float(gap > margin)
 
     def _compute_surplus(self, share: float | Floats) -> Floats:
         """By how much the mean of the audited exceeds what it would be if this share were in."""
@@ -269,7 +271,7 @@ def compare_mixture_means(audited: Mean, unseen: Mean) -> float:
 
 def _compute_t_quantile(level: float, freedom: float) -> float:
     """The t quantile of a mean of the mixture that is exceeded with this probability."""
-    return float(special.stdtrit(max(freedom, 1e-9), 1 - level)) if level > 1e-9 else UNBOUNDED
+    return float(scipy.special.stdtrit(max(freedom, 1e-9), 1 - level)) if level > 1e-9 else UNBOUNDED
 
 
 def build_mixture(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from recollect.audits.removal.calibrated import SetEvidence
 from recollect.audits.removal.decisions import DECISIONS, Decision, find_inconclusive_code
 from recollect.results.result import Outcome
+from recollect.results.summary_rows import state_p
 
 MORE: Final = "more controls, or calibration models trained as the model was, are needed"
 NEEDED: Final = {
@@ -40,7 +41,7 @@ def build_set_verdict(decision: Decision, evidence: SetEvidence, *, confidence: 
     if decision == "over-unlearned":
         return (
             f"Over-unlearned: the model is less confident in the {records} than in records it was not trained on "
-            f"(p = {evidence.p_over_unlearned:.2g}), which itself reveals that they were in the training set."
+            f"({state_p(evidence.p_over_unlearned)}), which itself reveals that they were in the training set."
         )
     if decision == "gone":
         bound = _describe_largest_share(evidence)
@@ -76,7 +77,7 @@ def _describe_still_there(records: str, evidence: SetEvidence, confidence: float
     mixture = None if evidence.target_damaged else evidence.mixture
     if mixture is None or not mixture.identifiable:
         compared = f"the model shows more sign of the {records} than of the controls"
-        return f"Still there: {compared} (p = {evidence.p_still_there:.2g})."
+        return f"Still there: {compared} ({state_p(evidence.p_still_there)})."
     share = mixture.estimate_share(confidence)
     assert share.interval is not None  # noqa: S101 - it always has one
     limits = (
@@ -86,7 +87,7 @@ def _describe_still_there(records: str, evidence: SetEvidence, confidence: float
     )
     return (
         f"Still there: about {share.value:.0%} of the {records} are still in the model, {limits} "
-        f"(p = {evidence.p_still_there:.2g})."
+        f"({state_p(evidence.p_still_there)})."
     )
 
 

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, REFERENCES, TARGET_MODEL, Verb
+from recollect.results.advice import Advice
 from recollect.results.presentation import Presentation, TableView
+from recollect.results.result import Outcome
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
+
+ADVICE: Final[Mapping[Outcome, Advice]] = {
+    "found": Advice(
+        meaning="The data that were to be removed still influence the model. A deletion request is not fulfilled.",
+        severity="high",
+        steps=("retrain", "notify"),
+    ),
+    "not_found": Advice(
+        meaning="The model behaves as if it had never seen the data that were to be removed.",
+        severity="none",
+        steps=("repeat",),
+    ),
+}
 
 VERB: Final = Verb(
     name="removal",
@@ -44,5 +60,6 @@ PRESENTATION: Final = Presentation(
     drawn=frozenset({"audited", "controls", "members", "power", "votes"}),
     listed="users",
     annex=("erasure",),
+    advice=ADVICE,
     outcome_words={"found": "Not gone", "not_found": "No sign of it"},
 )

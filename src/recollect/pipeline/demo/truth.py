@@ -26,6 +26,8 @@ class Truth:
     model: str
     known: str
     """What it was trained on, in one sentence."""
+    brief: str
+    """The same in a few words."""
     outcome: Outcome
     """What an audit ought to say of it."""
     training_corpus: str = ""
@@ -59,47 +61,55 @@ TRUTHS = {
         "provenance": Truth(
             model="language model",
             known="It was trained on 30 of these 60 people.",
+            brief="30 of 60 people in it",
             training_corpus="planted.jsonl",
             outcome="found",
         ),
         "exposure": Truth(
             model="language model",
             known="15 canaries were in its training data, 1, 4 or 16 times.",
+            brief="15 canaries in it",
             outcome="found",
         ),
         "leakage": Truth(
             model="language model",
             known="It was trained on these texts for many epochs.",
+            brief="trained on these texts",
             training_corpus="planted.jsonl",
             outcome="found",
         ),
         "membership": Truth(
-            model="masked language model",
+            model="masked model",
             known="It was trained on 20 of these 40 patients.",
+            brief="20 of 40 patients in it",
             training_corpus="treated.jsonl",
             outcome="found",
         ),
         "removal": Truth(
             model="digits classifier",
             known="200 images were to be removed; nothing was done.",
+            brief="nothing was removed",
             outcome="found",
         ),
     },
     "protected": {
         "exposure": Truth(
-            model="private language model",
+            model="private model",
             known="It was trained on the same secrets with user-level differential privacy (ε = 2).",
+            brief="same canaries, ε = 2",
             outcome="not_found",
         ),
         "leakage": Truth(
-            model="private language model",
+            model="private model",
             known="It was trained on the same texts with user-level differential privacy (ε = 2).",
+            brief="same texts, ε = 2",
             training_corpus="planted.jsonl",
             outcome="not_found",
         ),
         "removal": Truth(
-            model="retrained classifier",
+            model="retrained model",
             known="It was retrained without the 200 images.",
+            brief="retrained without them",
             outcome="not_found",
         ),
     },

@@ -119,7 +119,7 @@ def _read_roc(table: pa.Table) -> Roc | None:
 def _build_share_panel(across: str, up: str, lowest: float = 0.0) -> Panel:
     """A square panel of two shares, on logarithmic axes if they do not begin with 0."""
     x, y = (Scale(low=lowest, high=1.0, label=label, log=lowest > 0, percent=True) for label in (across, up))
-    return Panel(x, y, width=400, height=340)
+    return Panel(x, y, width=500, height=360)
 
 
 def select_finite(values: ArrayLike) -> Floats:

@@ -109,8 +109,8 @@ def _draw_epsilon_groups(table: pa.Table, key: str, label: str) -> Panel:
     panel = Panel(
         Scale(low=0, high=len(keys), named=named, label=label),
         Scale.over(largest, middle, [0.0], label=PER_WORD),
-        width=400,
-        height=300,
+        width=500,
+        height=320,
     )
     known = np.isfinite(largest)
     tips = [f"{k:.0f}: {n:.0f} sequences, at most {e:.2f}" for k, n, e in zip(keys, sequences, largest, strict=True)]

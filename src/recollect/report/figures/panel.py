@@ -31,7 +31,7 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 26, 12, 46
 class Panel:
     """Draws between two axes; what comes later is on top."""
 
-    def __init__(self, x: Scale, y: Scale, *, width: int = 680, height: int = 300, left: int = LEFT) -> None:
+    def __init__(self, x: Scale, y: Scale, *, width: int = 1000, height: int = 320, left: int = LEFT) -> None:
         """An empty panel, with so much room for the names at its left; without a label, it has no lower axis."""
         self.x, self.y, self.width, self.height, self.left = x, y, width, height, left
         self._bottom = height - (BOTTOM if x.label else 6)
