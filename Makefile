@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 # says: without it, every process that a test starts compiles the package anew.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/pytest
 
-.PHONY: chaos fuzz nulls demo test test-all check format bench docs reproduce wheel clean
+.PHONY: chaos faults fuzz nulls demo test test-all check format bench docs reproduce wheel clean
 
 $(VENV)/user: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -59,6 +59,10 @@ nulls: $(VENV)/dev
 # make chaos [MINUTES=55]; kills, runs at once, full disks, flipped bits; what was done before is not done again
 chaos: $(VENV)/dev
 	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python tests/chaos/run.py --minutes $(or $(MINUTES),55)
+
+# make faults [MINUTES=55]; workers, nodes, drivers and heads of a Ray cluster are killed; what was done before is not done again
+faults: $(VENV)/dev
+	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python tests/faults/run.py --minutes $(or $(MINUTES),55)
 
 # the wheel as users get it: built, installed into an environment of its own, and put to work outside of the checkout
 wheel:

@@ -47,7 +47,9 @@ def build_verb_function(verb: str) -> Callable[..., AuditResult]:
 
     def function(model: Any, corpus: Any = None, *, session: Session | None = None, **given: Any) -> AuditResult:
         return _choose_session(
-            session, given, ("work", "shared_work", "work_limit_gb", "real_names", "named", "workers", "threads")
+            session,
+            given,
+            ("work", "shared_work", "work_limit_gb", "real_names", "named", "workers", "threads", "backend"),
         ).audit(name, model, corpus, **given)
 
     function.__name__ = function.__qualname__ = verb
@@ -84,11 +86,13 @@ def _list_arguments(kind: Any) -> list[_Argument]:
         found += [
             (name, each.default, docs.get(name, "")) for name, each in reference.model_fields.items() if name != skipped
         ]
-    found += [("session", None, "Shares what it loaded with other calls, and has work folder, workers and threads.")]
+    found += [
+        ("session", None, "Shares what it loaded with other calls, and has work folder, workers, threads and backend.")
+    ]
     docs = field_docs(Session)
     return found + [
         (name, None, docs[name])
-        for name in ("work", "shared_work", "work_limit_gb", "real_names", "named", "workers", "threads")
+        for name in ("work", "shared_work", "work_limit_gb", "real_names", "named", "workers", "threads", "backend")
     ]
 
 
@@ -156,6 +160,7 @@ def _choose_session(
         "seed",
         "workers",
         "threads",
+        "backend",
         "progress",
     ),
 ) -> Session:

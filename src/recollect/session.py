@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,10 +14,11 @@ from recollect.audits.registry import list_audits_by_verb
 from recollect.audits.workspace import Progress, add_notes, ignore_progress
 from recollect.checks import suggest_name
 from recollect.files import hold_lock, make_scratch_folder, refuse_foreign_folder, use_folder
+from recollect.pipeline.backends import BackendRef, close_backends, parse_backend
 from recollect.pipeline.calls import Call, divide_options, refuse_unknown_arguments, to_path, to_seed
 from recollect.pipeline.objects import Objects
 from recollect.pipeline.plan import Plan
-from recollect.pipeline.planfile import read_plan
+from recollect.pipeline.planfile import PlannedRun, read_plan
 from recollect.pipeline.refs import ModelRef
 from recollect.pipeline.sources import Sources
 from recollect.results.result import Finding, Result
@@ -145,6 +146,8 @@ class Session:
     """Processes at once; by default one scores, and as many train as a short trial finds best."""
     threads: int | None = None
     """Threads of each; by default the cores are divided among them."""
+    backend: str | Mapping[str, Any] | BackendRef | None = None
+    """Where models are trained and score: "local", "ray", "ray:HOST:6379", or {"ray": {"cpus": 4, "gpus": 1}}."""
     work_limit_gb: float | None = None
     """How many gigabytes the work folder may hold; nothing is begun in one that has reached that."""
     shared_work: bool = False
@@ -164,6 +167,7 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._sources.clear()
         self._objects.clear()
+        close_backends()
 
     def audit(self, name: str, model: Any, corpus: Any = None, **given: Any) -> AuditResult:
         """Run the audit of that name; see its own function, such as `membership`, for what can be given."""
@@ -185,6 +189,7 @@ class Session:
     def plan(self, name: str, model: Any, corpus: Any = None, **given: Any) -> Plan:
         """The plan that such a call amounts to; nothing is loaded but objects in memory."""
         running: dict[str, Any] = {"work": to_path("work", self.work), "workers": self.workers, "threads": self.threads}
+        running |= {"backend": parse_backend(self.backend) or BackendRef()}
         running |= {"shared_work": self.shared_work, "work_limit_gb": self.work_limit_gb}
         seed = given.pop("seed", None)
         call = Call(audit=name, model=model, corpus=corpus, given=given)
@@ -199,7 +204,6 @@ class Session:
             tokenizer: Of a model object.
             options: How the model is scored (`window=`, `patterns=` …) and the corpus read (`text_column=` …).
         """
-        from recollect.execution.local import LocalBackend
         from recollect.execution.threads import describe_threads
         from recollect.models.scoring import Source, score_corpus
         from recollect.pipeline.work_limit import WorkLimit
@@ -210,9 +214,11 @@ class Session:
         model_options, corpus_options = divide_options(options)
         texts = self._sources.read_corpus(self._objects.corpus(corpus, corpus_options))
         source = self._objects.model(model, model_options, tokenizer)
-        backend = LocalBackend(workers=self.workers or 1, threads=self.threads or 0)
+        named = parse_backend(self.backend) or BackendRef()
+        backend = named.open(Path(self.work), workers=self.workers, threads=self.threads)
+        backend.prepare()
         name = getattr(source, "model", None) or getattr(source, "name", "model")
-        alone = backend.workers == 1  # other processes load their own
+        alone = backend.in_process  # other processes load their own
         work = Path(self.work)
         if isinstance(source, ModelRef) and not alone:
             chosen: Source = partial(source.load, work)
@@ -244,8 +250,7 @@ class Session:
         planned = read_plan(Path(plan), changes.pop("set", ()), only=changes.pop("only", ()))
         refuse_unknown_arguments(changes, {"set", "only"})
         planned = planned if out is None else dataclasses.replace(planned, out=Path(out))
-        plans = tuple(dataclasses.replace(each, shared_work=self.shared_work) for each in planned.plans)
-        planned = dataclasses.replace(planned, plans=plans)
+        planned = self._apply(planned)
         with _hold_run_folder(planned.out):
             finished = list(run_all(planned, sources=self._sources, progress=self.progress))
             results = [
@@ -262,7 +267,15 @@ class Session:
 
         planned = read_plan(Path(plan), changes.pop("set", ()), only=changes.pop("only", ()))
         refuse_unknown_arguments(changes, {"set", "only"})
-        return forecast_all(planned.plans, self._sources)
+        return forecast_all(self._apply(planned).plans, self._sources)
+
+    def _apply(self, planned: PlannedRun) -> PlannedRun:
+        """A plan file's content, with what this session says of how it is run."""
+        changed: dict[str, Any] = {"shared_work": self.shared_work}
+        if (backend := parse_backend(self.backend)) is not None:
+            changed["backend"] = backend
+        plans = tuple(dataclasses.replace(each, **changed) for each in planned.plans)
+        return dataclasses.replace(planned, plans=plans)
 
     def __getattr__(self, name: str) -> Callable[..., AuditResult]:
         """The audits, each under the name of its verb: `session.membership(...)`."""

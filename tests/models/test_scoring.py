@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -180,6 +181,10 @@ class ByPost:
 
     workers: int = 2
     threads: int = 1
+    in_process: bool = False
+
+    def hold(self, folder, *, purpose):
+        return nullcontext()
 
     def map(self, work, items, *, threads=None):
         mine, yours = (pickle.loads(pickle.dumps(work)) for _ in range(2))  # noqa: S301 - what multiprocessing does

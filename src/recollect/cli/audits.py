@@ -19,6 +19,7 @@ from recollect.cli.options import (
     MODEL_HELP,
     RUN_PANEL,
     AsJson,
+    BackendName,
     CorpusOptions,
     Junit,
     ModelOptions,
@@ -77,7 +78,7 @@ def _run_audit_verb(audit: str, fields: list[DeclaredField], options: Mapping[st
     with console.show_stages() as progress:
         running = {
             name: options[name]
-            for name in ("work", "shared_work", "work_limit_gb", "real_names", "seed", "workers", "threads")
+            for name in ("work", "shared_work", "work_limit_gb", "real_names", "seed", "workers", "threads", "backend")
         }
         session = Session(**running, named=options["named"] or (), progress=progress)
         about = _parse_about(
@@ -225,6 +226,7 @@ def _build_run_parameters() -> list[inspect.Parameter]:
         seed: Seed = 0,
         workers: Workers = None,
         threads: Threads = None,
+        backend: BackendName = None,
     ) -> None:
         """What every audit's verb shares."""
 

@@ -10,17 +10,32 @@ from typing import Annotated, Any
 import typer
 
 from recollect.cli import console
+from recollect.cli.options import BackendName, Work
+from recollect.cli.verbs import COULD_NOT
+from recollect.execution.cluster_nodes import MAX_CLOCK_SECONDS, NodeReport
+from recollect.execution.cluster_nodes import PACKAGES as PROBED
 from recollect.version import __version__
 
 PACKAGES = ("torch", "transformers", "tokenizers", "datasets", "pyarrow", "numpy", "scipy", "scikit-learn", "opacus")
-EXTRAS = {"peft": "LoRA adapters (BASE+ADAPTER)"}
+EXTRAS = {"peft": "LoRA adapters (BASE+ADAPTER)", "ray": "work on a Ray cluster (--backend ray)"}
 
 
 def doctor(
+    backend: BackendName = None,
+    work: Work = Path(".recollect"),
     json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON on standard output.")] = False,
 ) -> None:
-    """Show versions, devices, threads and disk, and which extras are missing."""
+    """Show versions, devices, threads and disk, and which extras are missing.
+
+    With --backend, try the cluster: the package, the work folder, devices and clock of every node.
+
+    `recollect doctor --backend ray --work /shared/recollect`
+    """
     import platform
+
+    if backend not in (None, "local"):
+        _try_cluster(backend or "", work, as_json=json)
+        return
 
     found: dict[str, Any] = {
         "recollect": __version__,
@@ -35,6 +50,44 @@ def doctor(
         console.print_json(found)
         return
     console.print_table("This machine", ["what", "found"], _build_machine_rows(found))
+
+
+def _try_cluster(name: str, work: Path, *, as_json: bool) -> None:
+    """Show what every node of a cluster says of itself; status 2 if one of them could not work."""
+    from dataclasses import asdict
+
+    from recollect.pipeline.backends import BackendRef, parse_backend
+
+    cluster = (parse_backend(name) or BackendRef()).open_cluster(work)
+    with console.show_stages() as progress:
+        progress("asking the nodes", 0, None)
+        reports, workers = cluster.inspect(), cluster.count_workers()
+    problems = {each.name: each.find_problem(cluster.work_folder) for each in reports}
+    if as_json:
+        said = [{**asdict(each), "problem": str(problems[each.name] or "")} for each in reports]
+        console.print_json({"nodes": said, "workers": workers})
+    else:
+        headings = ["node", "CPUs", "GPUs", "memory", *PROBED, "work folder", "clock"]
+        console.print_table(f"{workers} workers have room", headings, [_build_node_row(each) for each in reports])
+    for problem in filter(None, problems.values()):
+        console.say(str(problem))
+    if any(problems.values()):
+        raise typer.Exit(COULD_NOT)
+
+
+def _build_node_row(report: NodeReport) -> list[str]:
+    """A node as a line of a table."""
+    has = report.resources
+    clock = "" if abs(report.clock_seconds) < MAX_CLOCK_SECONDS else f"{report.clock_seconds:+.0f} s"
+    return [
+        report.name,
+        f"{has.get('CPU', 0):g}",
+        f"{has.get('GPU', 0):g}",
+        f"{has.get('memory', 0) / 1e9:.0f} GB",
+        *(report.versions.get(name) or "MISSING" for name in PROBED),
+        report.folder or report.error or "seen",
+        clock or "as here",
+    ]
 
 
 def _build_machine_rows(found: dict[str, Any]) -> list[list[str]]:

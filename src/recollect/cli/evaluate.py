@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.cli import console
 from recollect.cli.options import (
     AsJson,
+    BackendName,
     CorpusName,
     CorpusOptions,
     ModelName,
@@ -42,6 +43,7 @@ def evaluate(
     work_limit_gb: WorkLimitGb = None,
     workers: Workers = None,
     threads: Threads = None,
+    backend: BackendName = None,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
@@ -61,6 +63,7 @@ def evaluate(
             seed=seed,
             workers=workers,
             threads=threads,
+            backend=backend,
             progress=progress,
         )
         found = session.evaluate(model, texts, **scoring)

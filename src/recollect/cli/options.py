@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from recollect.corpora.corpus import Corpus
 
 MODEL_HELP = r"PATH, hf:NAME\[@REV], BASE+ADAPTER, recorded:DIR, python:module:factory, or http(s)://HOST/v1#NAME."
-CORPUS_HELP = "A .jsonl, .csv, .tsv, .parquet, .txt or .npz file (also .gz, .zst), a folder or glob, or hf:NAME:SPLIT."
+CORPUS_HELP = (
+    "A .jsonl, .csv, .tsv, .parquet, .txt or .npz (also .gz, .zst), a folder, a glob, s3://…, or hf:NAME:SPLIT."
+)
 ModelName = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP, show_default=False)]
 CorpusName = Annotated[str, typer.Argument(metavar="CORPUS", help=CORPUS_HELP, show_default=False)]
 RUN_PANEL = "The run"
@@ -77,6 +79,15 @@ Threads = Annotated[
         min=1,
         metavar="INTEGER",
         help="Threads of each process; by default the cores are divided among them.",
+        rich_help_panel=RUN_PANEL,
+    ),
+]
+BackendName = Annotated[
+    str | None,
+    typer.Option(
+        "--backend",
+        metavar="local|ray[:HOST:6379]",
+        help="Where models are trained and score: this machine, or a Ray cluster that it is a node of.",
         rich_help_panel=RUN_PANEL,
     ),
 ]

@@ -10,7 +10,7 @@ import typer
 
 from recollect.cli import console
 from recollect.cli.exit_status import AuditStatus, determine_status, exit_with_status
-from recollect.cli.options import AsJson, Junit, Named, RealNames, SharedWork
+from recollect.cli.options import AsJson, BackendName, Junit, Named, RealNames, SharedWork
 from recollect.cli.verbs import COULD_NOT
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def run(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The run folder. (default: the plan's, else PLAN-run)")
     ] = None,
+    backend: BackendName = None,
     shared_work: SharedWork = False,
     real_names: RealNames = False,
     named: Named = None,
@@ -53,7 +54,9 @@ def run(
     from recollect.session import Session
 
     with console.show_stages() as progress:
-        session = Session(shared_work=shared_work, real_names=real_names, named=named or (), progress=progress)
+        session = Session(
+            backend=backend, shared_work=shared_work, real_names=real_names, named=named or (), progress=progress
+        )
         results = session.run(plan, out=out, set=changes or (), only=only or ())
     if json:
         console.print_json([each.result.model_dump(mode="json") for each in results])
@@ -67,7 +70,13 @@ def run(
     exit_with_status(determine_status(each.result) for each in results)
 
 
-def check(plan: PlanPath, only: Only = None, changes: Changes = None, json: AsJson = False) -> None:
+def check(
+    plan: PlanPath,
+    only: Only = None,
+    changes: Changes = None,
+    backend: BackendName = None,
+    json: AsJson = False,
+) -> None:
     """Say what a plan will train and score, and roughly how long that takes, before anything starts.
 
     The plan is read, its models and corpora are loaded, and each model scores a few records to see how fast it is.
@@ -82,7 +91,7 @@ def check(plan: PlanPath, only: Only = None, changes: Changes = None, json: AsJs
     from recollect.pipeline.forecast import Forecast
     from recollect.session import Session
 
-    checked = Session().check(plan, set=changes or (), only=only or ())
+    checked = Session(backend=backend).check(plan, set=changes or (), only=only or ())
     found = [each for each in checked if isinstance(each, Forecast)]
     if json:
         console.print_json([asdict(each) for each in found])
@@ -129,6 +138,8 @@ def _show_forecast(found: Sequence[Forecast], title: str) -> None:
     if sent:
         headings = ["audit", "model", "server", "requests", "tokens", "cost", "requests sent so far"]
         console.print_table("Sent to servers, if nothing was scored before", headings, sent)
+    for placement in dict.fromkeys(each.placement for each in found):
+        console.say(f"Work is placed {placement}.")
 
 
 def _describe_planned_training(found: Forecast) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.cli import console
 from recollect.cli.options import (
     AsJson,
+    BackendName,
     CorpusName,
     CorpusOptions,
     ModelName,
@@ -37,6 +38,7 @@ def score(
     work_limit_gb: WorkLimitGb = None,
     workers: Workers = None,
     threads: Threads = None,
+    backend: BackendName = None,
     json: AsJson = False,
 ) -> None:
     """Score every token of a corpus and keep the scores: four numbers per predicted token.
@@ -56,6 +58,7 @@ def score(
             work_limit_gb=work_limit_gb,
             workers=workers,
             threads=threads,
+            backend=backend,
             progress=progress,
         )
         store = session.score(model, texts, **scoring)

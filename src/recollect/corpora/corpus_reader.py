@@ -14,6 +14,7 @@ from recollect.corpora.corpus_shards import FORMATS, Shard, find_shards
 from recollect.corpora.corpus_summary import summarise_corpus
 from recollect.corpora.duplicate_ids import find_duplicate_ids
 from recollect.corpora.faults import Fault, describe_reason
+from recollect.corpora.object_storage import is_in_object_storage
 from recollect.corpora.read_limits import ReadLimits
 from recollect.corpora.readers import hub, memory
 from recollect.corpora.readers.formats import READERS
@@ -91,7 +92,8 @@ def _find_source_shards(
         return (memory.build_shard(source),)
     if isinstance(source, str) and source.startswith(hub.SCHEME):
         return (hub.build_shard(source),)
-    saved = hub.find_saved(Path(source)) if format is None else None
+    local = not is_in_object_storage(source)
+    saved = hub.find_saved(Path(source)) if format is None and local else None
     return (saved,) if saved else find_shards(source, format=format, running_text=running_text, limits=limits)
 
 

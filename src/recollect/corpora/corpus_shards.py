@@ -5,11 +5,13 @@ from __future__ import annotations
 import glob
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from recollect.checks import suggest_name
+from recollect.corpora.object_storage import is_in_object_storage, list_objects, read_size_and_time, strip_options
 from recollect.corpora.read_limits import ReadLimits
 from recollect.errors import CorpusError
 
@@ -40,9 +42,14 @@ class Shard:
     content: Any = field(default=None, repr=False, compare=False)
     """The rows themselves, where they are in memory."""
 
+    @property
+    def size(self) -> int:
+        """How many bytes the file has."""
+        return read_stamp(self.path)[0]
+
     def check_unchanged(self) -> None:
         """Refuse a file that is not what it was when the corpus was named."""
-        if self.stamp is not None and read_stamp(Path(self.path)) != self.stamp:
+        if self.stamp is not None and read_stamp(self.path) != self.stamp:
             raise CorpusError(
                 f"{self.path} has changed since it was first read.", do="Read the corpus again.", code="file_changed"
             )
@@ -55,8 +62,11 @@ class Shard:
             )
 
 
-def read_stamp(path: Path) -> Stamp:
+def read_stamp(name: str | Path) -> Stamp:
     """Size and time of change; an error if there is no file that can be read again and again."""
+    if is_in_object_storage(name):
+        return read_size_and_time(str(name))
+    path = Path(name)
     try:
         status = path.stat()
     except FileNotFoundError as error:
@@ -106,11 +116,14 @@ def find_shards(
     """The files of a corpus in a stable order.
 
     Args:
-        ref: A file, a folder of shards or a glob.
+        ref: A file, a folder of shards, a glob, or an address in object storage.
         format: The format of every file; by default each file's suffix says it.
         running_text: Whether a text file is one running text.
         limits: How much of each file is believed.
     """
+    if is_in_object_storage(ref):
+        shards = _find_objects(str(ref), format, running_text)
+        return tuple(replace(shard, limits=limits) for shard in shards)
     path = Path(ref)
     if path.is_dir():
         files, root = _list_folder(path, format), path
@@ -118,21 +131,30 @@ def find_shards(
         files, root = _match_glob(str(ref)), _get_fixed_folder_of_glob(str(ref))
     else:
         files, root = [path], None
-    shards = (_build_file_shard(file, root, format, running_text) for file in files)
-    return tuple(replace(shard, limits=limits) for shard in shards)
+    found = (_build_file_shard(file, root, format, running_text) for file in files)
+    return tuple(replace(shard, limits=limits) for shard in found)
 
 
-def _build_file_shard(file: Path, root: Path | None, format: str | None, running_text: bool) -> Shard:
+def _find_objects(ref: str, format: str | None, running_text: bool) -> Iterator[Shard]:
+    """The shards of a corpus in object storage: one object, or all below a name."""
+    names = list_objects(ref)
+    below = names != [ref]
+    for name in names:
+        shard = _build_file_shard(name, None, format, running_text)
+        yield replace(shard, prefix=f"{strip_options(name).rpartition('/')[2]}:") if below else shard
+
+
+def _build_file_shard(file: Path | str, root: Path | None, format: str | None, running_text: bool) -> Shard:
     """One file of a corpus as a shard, its format and packing found out."""
     stamp = read_stamp(file)
-    suffix, compression = parse_suffixes(file.name)
+    suffix, compression = parse_suffixes(strip_options(str(file)).rpartition("/")[2])
     if (format or suffix) not in FORMATS:
         raise CorpusError(
             f"The suffix of {file} does not say what it holds.",
             do=f"{suggest_name(suffix, FORMATS)}Say it with --file-format (format=…): {', '.join(FORMATS)}.",
             code="unknown_format",
         )
-    prefix = "" if root is None else f"{file.relative_to(root).as_posix()}:"
+    prefix = "" if root is None else f"{Path(file).relative_to(root).as_posix()}:"
     return Shard(
         path=str(file),
         format=format or suffix,

@@ -60,6 +60,9 @@ class Backend(Protocol):
     def in_process(self) -> bool:
         """Whether the work is done in this very process, which can then use a model that is already loaded."""
 
+    def prepare(self) -> None:
+        """Refuse, before any cost, what could not work: a cluster that lacks something, for instance."""
+
     def hold(self, folder: Path, *, purpose: str) -> AbstractContextManager[None]:
         """While this lasts, no other run of this backend works in the folder from another machine."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,8 @@ from recollect.version import __version__
 
 PACKAGES: Final = ("recollect", "torch", "transformers", "ray")
 """Whose versions every node is asked for; only the first must be the same as here."""
+SILENT: Final = "node_silent"
+"""The code of the error of a node that gave no answer."""
 MAX_CLOCK_SECONDS: Final = 60.0
 """How far the clock of a node may be off before `doctor` says so: nothing of ours depends on it, but logs do."""
 
@@ -43,7 +45,7 @@ class NodeReport:
             return RecollectError(
                 f"Node {self.name} gave no answer: {self.error}",
                 do="Look at its logs (/tmp/ray/session_latest/logs), or remove it from the cluster.",
-                code="node_silent",
+                code=SILENT,
             )
         if found is None:
             return RecollectError(
@@ -59,6 +61,19 @@ class NodeReport:
                 code="other_version_on_node",
             )
         return build_folder_error(self.name, self.folder, work) if self.folder else None
+
+
+def refuse_client_address(address: str) -> None:
+    """Refuse an address of Ray Client, through which paths and the loss of the driver mean something else."""
+    if address.startswith("ray://"):
+        host = address.removeprefix("ray://").partition(":")[0] or "HEAD"
+        raise RecollectError(
+            f"{address} is a Ray Client address: paths would be those of this machine, and the loss of the connection "
+            "would end the run.",
+            do="Run it on a node of the cluster: "
+            f"`ray job submit --address http://{host}:8265 -- recollect run PLAN --backend ray`.",
+            code="ray_client",
+        )
 
 
 def build_folder_error(node: str, problem: str, work: Path | None) -> RecollectError:
@@ -112,6 +127,7 @@ def write_token(work: Path | None) -> Iterator[tuple[str, str] | None]:
     if work is None:
         yield None
         return
+    was_there = work.exists()
     token, secret = secrets.token_hex(8), secrets.token_hex(16)
     path = make_private_folder(work.absolute()) / f".seen-{token}"
     write_text(path, secret)
@@ -120,3 +136,6 @@ def write_token(work: Path | None) -> Iterator[tuple[str, str] | None]:
     finally:
         for left in path.parent.glob(f"{path.name}*"):
             left.unlink(missing_ok=True)
+        if not was_there:
+            with suppress(OSError):  # by now there is something in it
+                work.rmdir()

@@ -37,6 +37,9 @@ class LocalBackend:
         """With one worker, this process is it."""
         return self.workers == 1
 
+    def prepare(self) -> None:
+        """Nothing: there is always this machine."""
+
     def hold(self, folder: Path, *, purpose: str) -> AbstractContextManager[None]:
         """Nothing more: on one machine, the locks of files are enough."""
         return nullcontext()

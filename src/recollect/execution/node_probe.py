@@ -51,12 +51,13 @@ def prove_folder(token: str, secret: str) -> str:
 
 
 def _find_version(package: str) -> str | None:
-    """The version of a package, by its own word where it has one: what is shipped to a node has no metadata there."""
+    """The version of a package; ours by its own word, because what is shipped to a node has no metadata there."""
+    if package == "recollect":
+        try:
+            return str(importlib.import_module("recollect.version").__version__)
+        except (ImportError, AttributeError):
+            return None
     try:
-        return str(importlib.import_module(f"{package}.version").__version__)
-    except (ImportError, AttributeError):
-        pass
-    try:
-        return importlib.metadata.version(package)
+        return importlib.metadata.version(package)  # importing it, torch for instance, would take long
     except importlib.metadata.PackageNotFoundError:
         return None

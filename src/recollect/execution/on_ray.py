@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from recollect.checks import check_at_least
 from recollect.errors import MissingDependency, RecollectError, RecollectWarning, show_warning
@@ -27,17 +27,20 @@ from recollect.execution import node_probe
 from recollect.execution.backend import Done, Failure, Item, Outcome, Value, attempt
 from recollect.execution.cluster_nodes import (
     PACKAGES,
+    SILENT,
     NodeReport,
     count_slots,
     read_report,
+    refuse_client_address,
     write_token,
 )
 from recollect.execution.pool import Pool, make_portable
 from recollect.execution.remote_workers import WorkerStarter, cut_into_pieces
 from recollect.execution.threads import set_environment
 from recollect.files import hold_lease, leave_locks_to_driver
+from recollect.version import __version__
 
-MAX_WORK_BYTES: Final = 8 << 20
+MAX_WORK_BYTES: Final = 32 << 20
 """How large the work itself may be: models and corpora are named by their paths, and never sent."""
 POLL_SECONDS: Final = 2.0
 """How often the head is looked at while nothing comes from workers."""
@@ -67,16 +70,22 @@ class RayBackend:
     """Whether this package is sent to the nodes, instead of being installed there."""
     work_folder: Path | None = None
     """The folder that all nodes must see; None if nothing is read or written."""
+    in_process: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_at_least(0, workers=self.workers, cpus=self.cpus, gpus=self.gpus, threads=self.threads)
         refuse_client_address(self.address)
         object.__setattr__(self, "threads", self.threads or max(1, int(self.cpus)))
 
-    @property
-    def in_process(self) -> bool:
-        """No: workers load their own models."""
-        return False
+    def prepare(self) -> None:
+        """Refuse a cluster on which some node could not do the work.
+
+        Raises:
+            RecollectError: No cluster answers, or a node lacks what workers need.
+            MissingDependency: Ray is not installed here.
+        """
+        with write_token(self.work_folder) as token:
+            self._refuse_unsuitable(_connect(self.address, ship=self.ship), token)
 
     def hold(self, folder: Path, *, purpose: str) -> AbstractContextManager[None]:
         """Keep other drivers out of the work folder, by a lease: locks of files are not to be trusted over NFS."""
@@ -133,9 +142,14 @@ class RayBackend:
     def _refuse_unsuitable(self, cluster: Cluster, token: tuple[str, str] | None) -> None:
         """Refuse a cluster on which some node could not do the work, before any is done."""
         new = cluster.list_nodes(self.resources) - cluster.suitable.get(self.work_folder, set())
-        for report in cluster.inspect_nodes(token, new):
-            if problem := report.find_problem(self.work_folder):
+        reports = cluster.inspect_nodes(token, new)
+        problems = [found for each in reports if (found := each.find_problem(self.work_folder)) is not None]
+        silent = [each for each in problems if each.code == SILENT]
+        for problem in problems:
+            if problem not in silent or len(silent) == len(reports):
                 raise problem
+            # others can work; if it does later, its workers prove themselves before they begin
+            warnings.warn(f"{problem.found} It is not counted on.", RecollectWarning, stacklevel=4)
         cluster.suitable.setdefault(self.work_folder, set()).update(new)
         if not count_slots(cluster.list_room(), self.resources):
             asked = ", ".join(f"{amount:g} {name}" for name, amount in self.resources.items())
@@ -144,19 +158,6 @@ class RayBackend:
                 RecollectWarning,
                 stacklevel=4,
             )
-
-
-def refuse_client_address(address: str) -> None:
-    """Refuse an address of Ray Client, through which paths and the loss of the driver mean something else."""
-    if address.startswith("ray://"):
-        host = address.removeprefix("ray://").partition(":")[0] or "HEAD"
-        raise RecollectError(
-            f"{address} is a Ray Client address: paths would be those of this machine, and the loss of the connection "
-            "would end the run.",
-            do="Run it on a node of the cluster: "
-            f"`ray job submit --address http://{host}:8265 -- recollect run PLAN --backend ray`.",
-            code="ray_client",
-        )
 
 
 def _pack_work(cluster: Cluster, work: Callable[[Any], Any]) -> list[bytes]:
@@ -186,7 +187,7 @@ class _Actor:
         gc.collect()
         self._work = attempt(pickle.loads, b"".join(pieces))
         seen = "" if token is None else node_probe.prove_folder(*token)
-        return {"node": ray.get_runtime_context().get_node_id(), "folder": seen}
+        return {"node": ray.get_runtime_context().get_node_id(), "folder": seen, "version": __version__}
 
     def work(self, *pieces: bytes) -> bytes:
         """The outcome of working on one item."""
@@ -214,7 +215,7 @@ def _connect(address: str, *, ship: bool) -> Cluster:
             "A Ray cluster is named, and Ray is not installed.", do="pip install 'recollect[ray]'", code="ray_missing"
         ) from error
     if (address, ship) in _connections:
-        return _connections[address, ship]
+        return _connections[address, ship].refuse_lost()
     if ray.is_initialized() and not _connections:  # by whoever calls us, who also disconnects
         return Cluster(ray)
     disconnect()
@@ -267,6 +268,20 @@ class Cluster:
         self._idle: dict[str, list[Any]] = {}
         """Actors that have nothing to do, by what they were started with."""
 
+    def refuse_lost(self) -> Cluster:
+        """Itself, unless its head is gone.
+
+        Raises:
+            RecollectError: It is.
+        """
+        if self.lost:
+            raise RecollectError(
+                f"The head of the Ray cluster at {self._head} no longer answers.",
+                do="Start the cluster again, and run the same command: what was finished is kept.",
+                code="cluster_lost",
+            )
+        return self
+
     def disconnect(self) -> None:
         """Leave the cluster, which ends all actors."""
         if not self.lost:
@@ -316,11 +331,14 @@ class Cluster:
             ).remote(*(token or (None, "")), PACKAGES)
             for node in nodes
         ]
-        answers = [self.get(reference, seconds=PROBE_SECONDS) for reference in pending]
-        between = (sent, time.time())
+        if pending:
+            self._ray.wait(pending, num_returns=len(pending), timeout=PROBE_SECONDS)
+        answers = [self.get(reference, seconds=0.1) for reference in pending]
+        between, left = (sent, time.time()), {node["NodeID"] for node in self._ray.nodes() if node["Alive"]}
         return [
             read_report(self.name_node(node["NodeID"]), node["Resources"], said, between=between)
             for node, said in zip(nodes, answers, strict=True)
+            if node["NodeID"] in left  # of one that was lost meanwhile, nothing is expected
         ]
 
     def start_actor(self, kind: type, resources: dict[str, float], variables: dict[str, str]) -> tuple[Any, str, bool]:
@@ -374,12 +392,7 @@ class Cluster:
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=POLL_SECONDS).close()
             self._silent = 0
-        except OSError as error:
+        except OSError:
             self._silent += 1
-            if self._silent >= MAX_SILENT_POLLS:
-                self.lost = True
-                raise RecollectError(
-                    f"The head of the Ray cluster at {self._head} no longer answers.",
-                    do="Start the cluster again, and run the same command: what was finished is kept.",
-                    code="cluster_lost",
-                ) from error
+            self.lost = self._silent >= MAX_SILENT_POLLS
+            self.refuse_lost()

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from recollect.errors import RecollectError
 from recollect.execution.backend import Failure
-from recollect.execution.cluster_nodes import build_folder_error
+from recollect.execution.cluster_nodes import NodeReport
 from recollect.execution.pool import report_death
 from recollect.execution.threads import thread_variables
 
@@ -132,8 +132,9 @@ class RemoteWorker:
             return
         if self.number is None:
             self.where = self.starter.cluster.name_node(said["node"])
-            if said["folder"]:
-                raise build_folder_error(self.where, said["folder"], self.starter.work_folder)
+            report = NodeReport(name=self.where, versions={"recollect": said["version"]}, folder=said["folder"])
+            if problem := report.find_problem(self.starter.work_folder):
+                raise problem
             self.ready, self.starter.failed_starts = True, 0
             return
         outcome = pickle.loads(said)  # noqa: S301 - of our own worker

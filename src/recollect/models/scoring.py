@@ -77,7 +77,7 @@ def score_corpus(
         if getattr(unlimited, "remote", False):
             backend = LocalBackend(threads=backend.threads)  # its requests are sent at once from one process
         manifest = Manifest.of(unlimited, block=block)
-        source = unlimited if backend.workers == 1 else model
+        source = unlimited if backend.in_process else model
         # while workers have their own copies, this process can do without
         del loaded, unlimited
         writer = _Writer(source, work / "answers" / manifest.address, manifest, backend.threads)
@@ -104,11 +104,13 @@ class _Writer:
 
     def __call__(self, records: list[Record]) -> int:
         """Score, write, and return how many records are done."""
+        digests = tuple(record.digest for record in records)
+        shard = self.folder / build_shard_name(self.manifest.address, digests)
+        if shard.exists():
+            return len(records)  # a worker that was lost since then has written it
         if self.manifest.budget is not None:
             # also after memory ran out in an earlier block: what a block gives must not depend on those before it
             self.model.budget = self.manifest.budget  # type: ignore[attr-defined]
-        digests = tuple(record.digest for record in records)
-        shard = self.folder / build_shard_name(self.manifest.address, digests)
         with self._keep_batches(shard) as journal:
             answers = self._score(records, digests)
             threads = (self.threads,) if journal is None else journal.threads
@@ -145,14 +147,15 @@ class _Writer:
 
 def _fill_store(writer: _Writer, corpus: Corpus, backend: Backend, progress: Progress | None) -> AnswerStore:
     """The store, after all missing blocks have been scored."""
-    with hold_lock(writer.folder, purpose="filling"):
+    work = writer.folder.parents[1]
+    with backend.hold(work, purpose="scoring into"), hold_lock(writer.folder, purpose="filling"):
         writer = replace(writer, manifest=_settle_manifest(writer))
         digests: Digests = np.fromiter((bytes.fromhex(record.digest) for record in corpus), dtype="S16")
         remove_finished_journals(writer.folder, SUFFIX)
         missing, distinct = _find_unanswered(digests, AnswerStore.open(writer.folder))
         wanted = int(missing.sum())
         report = _Reporter(progress or (lambda done, total, note: None), distinct, wanted)
-        if backend.workers == 1:
+        if backend.in_process:
             writer = replace(writer, report=report.add_batch)
         done, failures = 0, list[Failure]()
         for outcome in backend.map(writer, report.watch(compress(corpus, missing), writer.manifest.block)):

@@ -54,6 +54,7 @@ SHARED_ARGUMENTS = (
             "named",
             "workers",
             "threads",
+            "backend",
             "session",
             "json",
         ]

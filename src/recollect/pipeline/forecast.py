@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from recollect.corpora.corpus import Corpus
 from recollect.errors import RecollectError
 from recollect.files import describe_fault, is_interruption
 from recollect.models.model import Model
+from recollect.pipeline.backends import Placement, describe_placement
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.servers import ServerForecast, forecast_server, get_endpoint
 from recollect.pipeline.sources import Sources
@@ -41,6 +42,8 @@ class Forecast:
     """Models that may also have to be trained, by role, depending on the first answers."""
     servers: Mapping[str, ServerForecast] = field(default_factory=dict)
     """What is sent to the servers of models, by role."""
+    placement: str = ""
+    """Where the work will be done, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +57,17 @@ class ImpossibleAudit:
 def forecast_all(plans: Iterable[Plan], sources: Sources) -> list[Forecast | ImpossibleAudit]:
     """What each plan will cost, or why it cannot be run."""
     found: list[Forecast | ImpossibleAudit] = []
+    placements: dict[tuple[object, ...], Placement] = {}
     for plan in plans:
         try:
-            found.append(forecast(plan, sources))
+            key = plan.backend, plan.work, plan.workers, plan.threads
+            if key not in placements:
+                placements[key] = describe_placement(
+                    plan.backend, plan.work, workers=plan.workers, threads=plan.threads
+                )
+            if (problem := placements[key].problem) is not None:
+                raise problem
+            found.append(replace(forecast(plan, sources), placement=placements[key].text))
         except BaseException as error:  # panics of native libraries are no Exception
             if is_interruption(error):
                 raise

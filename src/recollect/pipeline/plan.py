@@ -21,7 +21,9 @@ from recollect.corpora.corpus import Corpus
 from recollect.corpora.members import Members, read_members
 from recollect.digests import digest
 from recollect.errors import CorpusError, PlanError
+from recollect.execution.backend import Backend
 from recollect.models.model import Model
+from recollect.pipeline.backends import BackendRef
 from recollect.pipeline.limits import Limit
 from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef, RecipeRef, use_precision, use_template
 from recollect.pipeline.sources import Sources
@@ -59,6 +61,8 @@ class Plan:
     """Processes at once; by default one scores, and as many train as a short trial finds best."""
     threads: int | None = None
     """Threads of each; by default the cores are divided among them."""
+    backend: BackendRef = field(default_factory=BackendRef)
+    """Where models are trained and score: this machine, or a cluster."""
     work_limit_gb: float | None = None
     """How many gigabytes the work folder may hold; nothing is begun in one that has reached that."""
     shared_work: bool = False
@@ -144,6 +148,10 @@ class Plan:
                 loaded[role] = known.load_model(use_precision(named, question.precision), self.work)
                 _refuse_other_precision(role, loaded[role], question.precision)
         return {role: loaded[role] for role in self.models}
+
+    def open_backend(self) -> Backend:
+        """Where the work is done; nothing is started."""
+        return self.backend.open(self.work, workers=self.workers, threads=self.threads)
 
     def load_recipe(self) -> Recipe | None:
         """The recipe itself."""

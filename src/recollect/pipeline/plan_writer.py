@@ -41,6 +41,7 @@ def write_plan(plans: Sequence[Plan], *, out: Path | None = None) -> str:
         "out": None if out is None else str(out.absolute()),
         "workers": first.workers,
         "threads": first.threads,
+        "backend": first.backend.model_dump(exclude_none=True),
         "about": None if first.about is None else first.about.model_dump(exclude_none=True),
     }
     return yaml.safe_dump(to_plain(_drop_empty_sections(document)), sort_keys=False, allow_unicode=True)

@@ -21,6 +21,7 @@ from recollect.audits.registry import AUDITS, find_verb
 from recollect.checks import suggest_name
 from recollect.documents import Document, Overrides, parse_overrides, set_at_path
 from recollect.errors import PlanError
+from recollect.pipeline.backends import BackendName, RayRef
 from recollect.pipeline.completion import add_card_claim, add_natural_reference, add_natural_start
 from recollect.pipeline.limits import Limit
 from recollect.pipeline.plan import OBJECT, OWN, Plan, make_audit, read_setting
@@ -94,11 +95,19 @@ class PlanFile(Given):
     """Processes at once."""
     threads: int | None = Field(default=None, ge=1)
     """Threads of each."""
+    backend: BackendName
+    """Where models are trained and score: local, ray, ray:HOST:6379, or `{ray: {cpus: 4, gpus: 1}}`."""
     about: About | None = None
     """Which system is audited, for whom and why."""
 
 
-SECTIONS: dict[str, type[BaseModel]] = {"models": ModelRef, "corpora": CorpusRef, "recipe": RecipeRef, "about": About}
+SECTIONS: dict[str, type[BaseModel]] = {
+    "models": ModelRef,
+    "corpora": CorpusRef,
+    "recipe": RecipeRef,
+    "about": About,
+    "ray": RayRef,
+}
 """What is in which section, for messages."""
 ROLE_KINDS = {"models": "model", "corpora": "corpus", "cohorts": "corpus", "files": "file"}
 """What has the roles that are the keys of a section."""
@@ -221,6 +230,7 @@ class _Reader:
             work_limit_gb=file.work_limit_gb,
             workers=file.workers,
             threads=file.threads,
+            backend=file.backend,
             limits=tuple(self._parse_limits(file.limits.get(name, ()), name)),
             about=file.about,
         )

@@ -177,7 +177,7 @@ class CorpusRef(_Reference):
     """A corpus by its name, and how it is read."""
 
     corpus: str
-    """A .jsonl, .csv, .tsv, .parquet, .txt or .npz file (also .gz, .zst), a folder or glob, or hf:NAME:SPLIT."""
+    """A .jsonl, .csv, .tsv, .parquet, .txt or .npz file (also .gz, .zst), a folder, glob, s3://…, hf:NAME:SPLIT."""
     user_column: str | None = None
     """The column with the user of each record; user by default."""
     text_column: str | None = None

@@ -21,7 +21,6 @@ from recollect.audits.workspace import Progress, Workspace, add_notes, ignore_pr
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.errors import ModelError, PlanError, RecollectError
-from recollect.execution.local import LocalBackend
 from recollect.execution.threads import describe_threads, divide_threads
 from recollect.files import hold_lock, refuse_foreign_folder, use_folder, write_atomically, write_text
 from recollect.models.model import Model, Question
@@ -114,6 +113,7 @@ def finish(
     refuse_foreign_folder(plan.work, shared=plan.shared_work)
     refuse_unwritable(out)
     WorkLimit(work=plan.work, gigabytes=plan.work_limit_gb).refuse_exceeded()
+    plan.open_backend().prepare()
     given = plan.load_evidence(sources)
     with use_folder(plan.work):
         evidence, audit_result = _run_audit(plan, out, given, first, progress)
@@ -172,10 +172,10 @@ class _Executor:
         """The model's answers about a corpus; only records not scored before are scored."""
         role, source = self.known[id(model)]
         self.limit.refuse_exceeded()
-        backend = LocalBackend(workers=self.plan.workers or 1, threads=self.plan.threads or 0)
+        backend = self.plan.open_backend()
         task = f"scoring with the {role}: {corpus.name.rpartition('/')[2]} ({describe_threads(backend.threads)})"
         return score_corpus(
-            model if backend.workers == 1 else source,
+            model if backend.in_process else source,
             corpus,
             self.plan.work,
             backend=backend,
@@ -194,7 +194,10 @@ class _Executor:
             )
         fleet = Fleet(recipe=recipe, corpus=corpus, cohorts=cohorts, seed=self.plan.seed)
         task = f"training {cohorts.models[0] if len(cohorts.models) == 1 else f'{len(cohorts.models)} models'}"
-        trained = train_fleet(fleet, self.plan.work, layout=self._get_layout(), progress=partial(self.progress, task))
+        cluster = None if self.plan.backend.ray is None else self.plan.open_backend()
+        trained = train_fleet(
+            fleet, self.plan.work, layout=self._get_layout(), backend=cluster, progress=partial(self.progress, task)
+        )
         if trained.failures:
             raise _build_training_error(trained)
         return {role: self._load_trained(role, folder) for role, folder in trained.folders.items()}

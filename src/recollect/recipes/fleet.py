@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.digests import digest
 from recollect.errors import StoreError
-from recollect.execution.backend import Failure
+from recollect.execution.backend import Backend, Failure
 from recollect.execution.local import LocalBackend
 from recollect.files import hold_lock, read_checked_json, read_json, write_checked_json
 from recollect.recipes.job import TRAINING_REVISION, compute_start_digest
@@ -70,7 +70,12 @@ class TrainedFleet:
 
 
 def train_fleet(
-    fleet: Fleet, work: Path, *, layout: WorkerLayout | None = None, progress: Progress | None = None
+    fleet: Fleet,
+    work: Path,
+    *,
+    layout: WorkerLayout | None = None,
+    backend: Backend | None = None,
+    progress: Progress | None = None,
 ) -> TrainedFleet:
     """Train every member that is not trained yet.
 
@@ -81,18 +86,29 @@ def train_fleet(
         fleet: What to train.
         work: The work folder; members are in `models/<address>` there.
         layout: How many processes with how many threads each; None to pick by a short trial.
+        backend: Where to train, in place of such processes: a cluster.
         progress: Called regularly with the progress.
     """
-    names = list(fleet.cohorts.models)
-    missing = [name for name in names if not (fleet.get_folder(work, name) / "card.json").exists()]
-    chosen = layout or _choose_layout(fleet, work, missing)
-    backend = LocalBackend(workers=min(chosen.workers, max(1, len(missing))), threads=chosen.threads)
-    folders = {name: fleet.get_folder(work, name) for name in names}
-    with _report_progress(list(folders.values()), fleet.recipe.training.epochs, progress):
-        outcomes = dict(zip(missing, backend.map(_MemberTrainer(fleet, work), missing), strict=True))
+    folders = {name: fleet.get_folder(work, name) for name in fleet.cohorts.models}
+    with nullcontext() if backend is None else backend.hold(work, purpose="training models in"):
+        missing = [name for name, folder in folders.items() if not (folder / "card.json").exists()]
+        if backend is None:
+            chosen = layout or _choose_layout(fleet, work, missing)
+            backend = LocalBackend(workers=min(chosen.workers, max(1, len(missing))), threads=chosen.threads)
+        else:
+            chosen = WorkerLayout(workers=backend.workers, threads=backend.threads)
+            _fill_cache(fleet.recipe)
+        with _report_progress(list(folders.values()), fleet.recipe.training.epochs, progress):
+            outcomes = dict(zip(missing, backend.map(_MemberTrainer(fleet, work), missing), strict=True))
     failures = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Failure)}
     trained = {name: folder for name, folder in folders.items() if name not in failures}
     return TrainedFleet(folders=trained, failures=failures, layout=chosen)
+
+
+def _fill_cache(recipe: Recipe) -> None:
+    """Have the checkpoint that a recipe starts from in the cache: workers of a cluster do not use the network."""
+    if recipe.model.start is not None:
+        compute_start_digest(recipe.model.start)
 
 
 @dataclass(frozen=True)

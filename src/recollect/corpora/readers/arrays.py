@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -137,7 +136,7 @@ def _check_array_lengths(arrays: dict[str, _ArchivedArray], shard: Shard) -> int
 
 def _refuse_archive_bomb(archive: zipfile.ZipFile, shard: Shard) -> None:
     """Refuse a `.npz` archive that expands without end; an array never reads past the size that it states."""
-    size = Path(shard.path).stat().st_size * (shard.limits.max_expansion if shard.compression else 1)
+    size = shard.size * (shard.limits.max_expansion if shard.compression else 1)
     if sum(entry.file_size for entry in archive.infolist()) > shard.limits.get_expanded_bytes(size):
         raise shard.limits.build_expansion_error(shard.path)
 

@@ -11,11 +11,11 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import IO, Any
 
 from recollect.corpora.corpus_shards import Shard, build_unreadable_error
 from recollect.corpora.faults import Fault
+from recollect.corpora.object_storage import is_in_object_storage, open_object
 from recollect.errors import CorpusError
 
 BUFFER_BYTES = 1 << 18
@@ -45,7 +45,7 @@ class _CheckedStream(io.RawIOBase):
         super().__init__()
         self._shard, self._source, self._whole = shard, _open_decompressed(shard), True
         self._hasher, self._read = hashlib.blake2b(digest_size=16), 0
-        size = Path(shard.path).stat().st_size
+        size = shard.size
         self._allowed = shard.limits.get_expanded_bytes(size) if shard.compression else None
 
     def readinto(self, buffer: Any) -> int:
@@ -85,13 +85,14 @@ class _CheckedStream(io.RawIOBase):
 
 def _open_decompressed(shard: Shard) -> IO[bytes]:
     """A stream of the bytes of a file, unpacked on the way."""
+    source = open_object(shard.path) if is_in_object_storage(shard.path) else shard.path
     if shard.compression == "gz":
-        return gzip.open(shard.path)  # type: ignore[return-value]
+        return gzip.open(source)  # type: ignore[return-value]
     if shard.compression == "zst":
         import pyarrow as pa
 
-        return pa.input_stream(shard.path, compression="zstd")  # type: ignore[no-any-return]
-    return open(shard.path, "rb", buffering=0)  # noqa: PTH123 - the caller closes it
+        return pa.input_stream(source, compression="zstd")  # type: ignore[no-any-return]
+    return open(source, "rb", buffering=0) if isinstance(source, str) else source  # noqa: PTH123 - the caller closes it
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from recollect.corpora.columns import refuse_duplicate_columns
@@ -50,7 +49,7 @@ def _refuse_long_rows(batch: Any, shard: Shard) -> None:
 
 def _get_allowed_bytes(shard: Shard) -> int:
     """What a Parquet file may expand to; a packed file is as large as what it unpacks to, which has its own limit."""
-    size = Path(shard.path).stat().st_size * (shard.limits.max_expansion if shard.compression else 1)
+    size = shard.size * (shard.limits.max_expansion if shard.compression else 1)
     return shard.limits.get_expanded_bytes(size)
 
 

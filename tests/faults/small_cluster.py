@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).parent
+WORKLOADS = HERE.parent / "execution"
 SOURCES = HERE.parents[1] / "src"
 STORE_BYTES = 80 << 20
 """The least that Ray takes for an object store."""
@@ -15,7 +16,7 @@ STORE_BYTES = 80 << 20
 
 def build_environment(*more: Path) -> dict[str, str]:
     """What raylets find: this package and these folders, no guard against connections, and nobody phones home."""
-    paths = [str(path) for path in (*more, SOURCES, HERE)]
+    paths = [str(path) for path in (*more, SOURCES, HERE, WORKLOADS)]
     return {
         "PYTHONPATH": os.pathsep.join(paths),
         "RAY_USAGE_STATS_ENABLED": "0",
@@ -55,5 +56,5 @@ def add_node(cluster, *paths: Path, cpus: int = 1, **more):
 
 if __name__ == "__main__":
     with start_cluster(nodes=int(sys.argv[1])) as started:
-        print(started.address, flush=True)  # noqa: T201 - for whoever started it
+        print(started.address, flush=True)
         sys.stdin.read()
