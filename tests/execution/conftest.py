@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -15,8 +16,11 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "faults")]
 def ray_cluster():
     """A cluster of three raylets on this machine: a head without CPUs, and two nodes of one CPU each."""
     pytest.importorskip("ray", reason="Ray is not installed: nothing can be run on a cluster")
+    import network_guard
     from small_cluster import start_cluster
 
+    # it is made before the test that needs it, and its mark, are looked at
+    os.environ[network_guard.ALLOWED] = "any"
     with start_cluster(nodes=2) as cluster:
         yield cluster
         from recollect.execution.on_ray import disconnect
