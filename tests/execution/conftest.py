@@ -16,8 +16,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "faults")]
 def ray_cluster():
     """A cluster of three raylets on this machine: a head without CPUs, and two nodes of one CPU each."""
     pytest.importorskip("ray", reason="Ray is not installed: nothing can be run on a cluster")
-    import network_guard
     from small_cluster import start_cluster
+
+    import network_guard
 
     # it is made before the test that needs it, and its mark, are looked at
     os.environ[network_guard.ALLOWED] = "any"
