@@ -25,6 +25,8 @@ Kind = Dot | Line
 """Whatever a legend explains."""
 MAX_TIPS = 300
 """More dots than this nobody points at one by one; they stay nameless, and the page small."""
+MAX_DOTS = 2_000
+"""From so many dots on, those that share a pixel are drawn once, so that a page about many people stays small."""
 LEFT, RIGHT, TOP, BOTTOM = 70, 26, 12, 46
 
 
@@ -62,9 +64,12 @@ class Panel:
             self._draw_text(points[-1][0] - 6, _place_panel_label(points[-1][1], 8), name, "end")
 
     def draw_dots(self, x: ArrayLike, y: ArrayLike, kind: Dot, tips: Sequence[str] = ()) -> None:
-        """A dot for each point; the tips are what pointing at one tells."""
-        for i, (a, b) in enumerate(zip(self._to_x(x), self._to_y(y), strict=True)):
-            dot = self._add("circle", f"dot {kind}", cx=a, cy=b, r=4.0)
+        """A dot for each point; the tips are what pointing at one tells. Of many in one place, one is drawn."""
+        places = np.column_stack([self._to_x(x), self._to_y(y)])
+        if len(places) > MAX_DOTS:
+            places = np.unique(np.round(places), axis=0)  # what lies on one pixel looks like one dot
+        for i, (a, b) in enumerate(places):
+            dot = self._add("circle", f"dot {kind}", cx=float(a), cy=float(b), r=4.0)
             _build_panel_tip(dot, tips[i] if len(tips) <= MAX_TIPS and tips else "")
 
     def draw_intervals(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, kind: Colour) -> None:
