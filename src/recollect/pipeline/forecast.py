@@ -13,7 +13,7 @@ from recollect.audits.rounds import refuse_impossible
 from recollect.corpora.corpus import Corpus
 from recollect.errors import RecollectError
 from recollect.files import describe_fault, is_interruption
-from recollect.models.model import Model
+from recollect.models.model import Model, compute_address
 from recollect.pipeline.backends import Placement, describe_placement
 from recollect.pipeline.plan import Plan
 from recollect.pipeline.servers import ServerForecast, forecast_server, get_endpoint
@@ -23,6 +23,8 @@ from recollect.signals.evidence import TARGET, Evidence
 
 SAMPLE = 8
 """Records that a model scores, to measure how long it takes."""
+LONG_SECONDS = 1.0
+"""A model that takes longer than this for the first record is measured by that one alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,7 @@ class ImpossibleAudit:
 def forecast_all(plans: Iterable[Plan], sources: Sources) -> list[Forecast | ImpossibleAudit]:
     """What each plan will cost, or why it cannot be run."""
     found: list[Forecast | ImpossibleAudit] = []
+    counted = set[str]()
     placements: dict[tuple[object, ...], Placement] = {}
     for plan in plans:
         try:
@@ -67,7 +70,7 @@ def forecast_all(plans: Iterable[Plan], sources: Sources) -> list[Forecast | Imp
                 )
             if (problem := placements[key].problem) is not None:
                 raise problem
-            found.append(replace(forecast(plan, sources), placement=placements[key].text))
+            found.append(replace(forecast(plan, sources, counted), placement=placements[key].text))
         except BaseException as error:  # panics of native libraries are no Exception
             if is_interruption(error):
                 raise
@@ -75,10 +78,15 @@ def forecast_all(plans: Iterable[Plan], sources: Sources) -> list[Forecast | Imp
     return found
 
 
-def forecast(plan: Plan, sources: Sources | None = None) -> Forecast:
+def forecast(plan: Plan, sources: Sources | None = None, counted: set[str] | None = None) -> Forecast:
     """What a plan will cost. Models and corpora are loaded, and models on this machine score a few records.
 
     Of a model behind a server only the probe is sent, and what it costs is counted; the answers are kept for the run.
+
+    Args:
+        plan: What is to be run.
+        sources: Models and corpora that other plans loaded and read before.
+        counted: Addresses of answers that plans before this one compute, which it uses; its own are added.
 
     Raises:
         AccessError: A model offers too little access.
@@ -98,7 +106,8 @@ def forecast(plan: Plan, sources: Sources | None = None) -> Forecast:
         role: count for role, count in needs.fleet.items() if not given.models_of_role(role) and plan.recipe is not None
     }
     later = {} if any(trained.values()) else later
-    record_counts = {(model, role): len(corpora[role]) for model, role in needs.score if role in corpora}
+    pairs = sorted((model, role) for model, role in needs.score if role in corpora)
+    record_counts = _count_new_records(pairs, given, corpora, set() if counted is None else counted)
     servers = _forecast_servers(given, corpora, record_counts)
     return Forecast(
         audit=plan.audit.name,
@@ -111,6 +120,21 @@ def forecast(plan: Plan, sources: Sources | None = None) -> Forecast:
         models_possibly_needed=later,
         servers=servers,
     )
+
+
+def _count_new_records(
+    pairs: Iterable[tuple[str, str]], given: Evidence, corpora: Mapping[str, Corpus], counted: set[str]
+) -> dict[tuple[str, str], int]:
+    """How many records each model scores of each corpus; answers that were counted before are not counted again."""
+    found = {}
+    for name, role in pairs:
+        if name in given.models:
+            key = f"{compute_address(given.models[name])} {corpora[role].digest}"
+            if key in counted:
+                continue
+            counted.add(key)
+        found[name, role] = len(corpora[role])
+    return found
 
 
 def _forecast_servers(
@@ -145,8 +169,11 @@ def _estimate_scoring_seconds(
 def _measure_seconds_per_record(model: Model, corpus: Corpus) -> float:
     """Seconds that a model takes for a record, from a few; the first call, which warms up, does not count."""
     records = list(islice(iter(corpus), SAMPLE))
-    model.answer(records[:1])
     began = time.monotonic()
+    model.answer(records[:1])
+    first, began = time.monotonic() - began, time.monotonic()
+    if first > LONG_SECONDS:
+        return first
     model.answer(records)
     return (time.monotonic() - began) / len(records)
 

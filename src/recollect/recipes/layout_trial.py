@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 TRIAL_STEPS = 3
 """Steps of one measurement; each is made twice and the quicker counts, because other programs disturb."""
+LONG_SECONDS = 1.0
+"""A measurement ends after the step in which so many seconds are over."""
 MIN_EFFICIENCY = 0.9
 """Threads are worth it if so many together are at least this share of as many times as fast as one."""
 
@@ -66,14 +68,19 @@ def _measure_step_seconds(recipe: Recipe, corpus: Corpus, threads: tuple[int, ..
             for times, count in zip(measured, threads, strict=True):
                 with use_threads(count):
                     times.append(_time_steps(loop, draws))
-    return [min(times) / max(1, len(draws)) for times in measured], loop.sampler.steps * loop.epochs
+            if max(times[-1] for times in measured) > LONG_SECONDS:
+                break  # of so large a model one measurement is exact enough
+    return [min(times) for times in measured], loop.sampler.steps * loop.epochs
 
 
 def _time_steps(loop: Loop, batches: list[Indices]) -> float:
-    """Seconds for these steps; the weights change, but nobody keeps them."""
+    """Seconds for a step, from these or as many as take a second; the weights change, but nobody keeps them."""
     from recollect.recipes.update import Step
 
-    began = time.perf_counter()
+    began, done = time.perf_counter(), 0
     for number, indices in enumerate(batches):
         loop.update.step(Step(number=number, starts_epoch=number == 0, indices=indices, rate=0.0))
-    return time.perf_counter() - began
+        done += 1
+        if time.perf_counter() - began > LONG_SECONDS:
+            break
+    return (time.perf_counter() - began) / max(1, done)

@@ -1,0 +1,57 @@
+"""What `check` promises: answers that several audits share are counted once, and what cannot be loaded is refused."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+import recollect
+from recollect.pipeline.forecast import Forecast, ImpossibleAudit, forecast_all
+from recollect.pipeline.sources import Sources
+from recollect.testing.tiny import build_tiny_model, save_tiny
+
+PEOPLE = [{"user": f"u{i}", "text": f"the cat number {i} sat on mat {j}"} for i in range(12) for j in range(3)]
+OTHERS = [{"user": f"v{i}", "text": f"a dog with {i} hats ran over {j}"} for i in range(40) for j in range(3)]
+
+
+@pytest.fixture
+def base(tmp_path):
+    return save_tiny(build_tiny_model("gpt2"), tmp_path / "base")
+
+
+def test_answers_that_audits_share_are_counted_once(base, tmp_path):
+    session = recollect.Session(work=tmp_path / "work")
+    plans = [
+        session.plan("membership", str(base), PEOPLE, controls=OTHERS, signal=signal) for signal in ("loss", "zlib")
+    ]
+    first, second = forecast_all(plans, Sources())
+    assert isinstance(first, Forecast)
+    assert isinstance(second, Forecast)
+    assert first.records_scored == len(PEOPLE) + len(OTHERS)
+    assert second.records_scored == 0
+    alone = forecast_all(plans[1:], Sources())[0]
+    assert alone.records_scored == first.records_scored
+
+
+def test_an_adapter_whose_base_is_gone_is_no_promise(base, tmp_path):
+    peft, transformers = pytest.importorskip("peft"), pytest.importorskip("transformers")
+    network = transformers.AutoModelForCausalLM.from_pretrained(base)
+    peft.get_peft_model(network, peft.LoraConfig(r=2, task_type="CAUSAL_LM")).save_pretrained(tmp_path / "lora")
+    session = recollect.Session(work=tmp_path / "work")
+    plan = session.plan("membership", str(tmp_path / "lora"), PEOPLE, controls=OTHERS)
+    assert isinstance(forecast_all([plan], Sources())[0], Forecast)
+    shutil.rmtree(base)
+    (found,) = forecast_all([plan], Sources())
+    assert isinstance(found, ImpossibleAudit)
+
+
+def test_a_recipe_with_an_adapter_is_tried_before_it_is_promised(base, tmp_path):
+    pytest.importorskip("peft")
+    session = recollect.Session(work=tmp_path / "work")
+    changed = {"model.start": str(base), "model.adapter.targets": ["no_such_layer"]}
+    plan = session.plan(
+        "membership", str(base), PEOPLE, controls=OTHERS, signal="lira", shadows=2, recipe="lora", set=changed
+    )
+    (found,) = forecast_all([plan], Sources())
+    assert isinstance(found, ImpossibleAudit)
