@@ -187,3 +187,13 @@ def test_a_record_without_a_text_is_refused():
 def test_a_model_that_looks_ahead_is_refused():
     with refused("looks_ahead"):
         Causal(build_tiny_model("bert"), Question())
+
+
+def test_a_long_document_is_one_record_whose_tokens_are_each_scored_once():
+    model = Causal(build_tiny_model("gpt2"), Question(window=32))
+    record = Record(id="long", text=" ".join(f"word{i % 97} and {i}" for i in range(400)))
+    answers = model.answer([record])
+    assert answers.records == (record.digest,)
+    assert answers.rows > 4_000 / 2
+    assert answers.position.tolist() == list(range(answers.position[0], answers.position[0] + answers.rows))
+    assert np.isfinite(answers.logprob).all()

@@ -25,7 +25,7 @@ from recollect.models.manifest import Manifest
 from recollect.models.model import Question, compute_address
 from recollect.models.scoring import score_corpus
 from recollect.models.shards import build_empty_answers, pack_digests, read_record_digests, read_shard, write_shard
-from recollect.models.store import AnswerStore
+from recollect.models.store import AnswerStore, split_by_length
 from recollect.testing.fakes import Memoriser, Null
 from recollect.testing.refusals import refused
 
@@ -305,3 +305,11 @@ def test_a_manifest_with_other_access_is_not_taken_for_ones_own(store, tmp_path)
     replace(store.manifest, access=Access.LABEL).write(store.folder)
     with refused("store_of_another_model"):
         score_corpus(Null(), Corpus.of(RECORDS), tmp_path)
+
+
+def test_long_records_make_short_blocks_and_every_record_comes_once():
+    lengths = [10, 10, 10, 95, 200, 10, 10, 10, 10]
+    records = [Record(id=str(i), text=chr(97 + i) * length) for i, length in enumerate(lengths)]
+    blocks = [[len(record.text) for record in block] for block in split_by_length(records, 4, 100)]
+    assert blocks == [[10, 10, 10], [95], [200], [10, 10, 10, 10]]
+    assert list(split_by_length([], 4)) == []

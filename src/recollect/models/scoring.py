@@ -27,7 +27,7 @@ from recollect.models.model import Model
 from recollect.models.recordings import RecordedModel
 from recollect.models.shards import SUFFIX, Digests, build_shard_name, write_shard
 from recollect.models.soundness import refuse_unsound
-from recollect.models.store import AnswerStore, split_into_blocks
+from recollect.models.store import AnswerStore, split_by_length
 
 Source = Model | str | Callable[[], Model]
 """A model, its name, or a function that loads it."""
@@ -182,7 +182,7 @@ class _Reporter:
 
     def watch(self, records: Iterable[Record], size: int) -> Iterator[list[Record]]:
         """The records in blocks; the last that was taken is the one that is being computed."""
-        for block in split_into_blocks(records, size):
+        for block in split_by_length(records, size):
             self._block = len(block)
             yield block
 

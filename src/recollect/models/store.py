@@ -21,6 +21,8 @@ from recollect.models.manifest import Manifest
 from recollect.models.shards import SUFFIX, Digests, build_empty_answers, pack_digests, read_record_digests, read_shard
 
 Item = TypeVar("Item")
+MAX_BLOCK_CHARACTERS = 2**23
+"""The most characters of a shard: with the numbers of their tokens they stay far below a gigabyte."""
 CACHED_SHARDS = 4
 """Shards kept in memory: neighbours in a corpus are in the same shard or the next."""
 
@@ -94,7 +96,7 @@ class AnswerStore:
         Fast for records in the order in which they were scored, or some of them in that order: each shard is then
         read about once.
         """
-        for block in split_into_blocks(records, self.manifest.block):
+        for block in split_by_length(records, self.manifest.block):
             yield block, self.get_answers(block)
 
     def __iter__(self) -> Iterator[Answers]:
@@ -154,3 +156,31 @@ def split_into_blocks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     left = iter(items)
     while block := list(islice(left, size)):
         yield block
+
+
+def split_by_length(
+    records: Iterable[Record], size: int, characters: int = MAX_BLOCK_CHARACTERS
+) -> Iterator[list[Record]]:
+    """The records in blocks of so many, or of fewer if they are long: a block is in memory at once.
+
+    Args:
+        records: In any order, which stays.
+        size: The most records of a block.
+        characters: The most characters of a block that has more than one record.
+    """
+    block, held = list[Record](), 0
+    for record in records:
+        length = _count_characters(record)
+        if block and (len(block) == size or held + length > characters):
+            yield block
+            block, held = [], 0
+        block.append(record)
+        held += length
+    if block:
+        yield block
+
+
+def _count_characters(record: Record) -> int:
+    """How long a record is; of arrays it does not matter."""
+    said = sum(len(str(message.content)) for message in record.messages or ())
+    return said + sum(len(text) for text in (record.text, record.source, record.target) if text is not None)
