@@ -8,11 +8,12 @@ from typing import Any
 
 import torch
 
+from recollect.digests import digest_bytes
 from recollect.models.clones import clone
 from recollect.models.devices import pick_device
 from recollect.models.model import Kind
 from recollect.models.model_digests import describe_tensors
-from recollect.models.pretrained import read_config, read_network
+from recollect.models.pretrained import read_config, read_network, read_tokenizer
 
 _Key = tuple[Path, tuple[tuple[str, int, int], ...], Kind]
 
@@ -34,6 +35,8 @@ class SharedBase:
 
 _held: dict[_Key, SharedBase] = {}
 """The base that was used last. A process holds no more than one: fleets and their target have the same."""
+_tokenizers: dict[str, Any] = {}
+"""The tokenizer that was used last, by the content of its files."""
 
 
 def open_base(
@@ -77,9 +80,21 @@ def open_base_for_training(folder: Path, ref: str, *, kind: Kind) -> Any:
     return open_base(folder, ref, kind=kind, device=pick_device()).copy(ref)
 
 
+def read_shared_tokenizer(folder: Path, ref: str) -> Any:
+    """The tokenizer in a folder, shared by all adapters whose tokenizer has the same files: a whole fleet, mostly."""
+    patterns = ("*token*", "vocab*", "merges*", "*.model", "*.jinja")
+    files = sorted({path for pattern in patterns for path in folder.glob(pattern) if path.is_file()})
+    key = digest_bytes(*(part for path in files for part in (path.name.encode(), path.read_bytes())))
+    if key not in _tokenizers:
+        _tokenizers.clear()
+        _tokenizers[key] = read_tokenizer(folder, ref)
+    return _tokenizers[key]
+
+
 def release_bases() -> None:
     """Forget the base; its memory is free once no model shares it."""
     _held.clear()
+    _tokenizers.clear()
 
 
 def _build_key(folder: Path, kind: Kind) -> _Key:

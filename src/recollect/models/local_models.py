@@ -15,7 +15,7 @@ from recollect import labels
 from recollect.errors import ModelError
 from recollect.models.adapters import open_adapter, open_adapter_in_memory, remove_adapters
 from recollect.models.array_inputs import Scaling
-from recollect.models.bases import find_base_in_memory
+from recollect.models.bases import find_base_in_memory, read_shared_tokenizer
 from recollect.models.causal import Causal
 from recollect.models.classifier import Classifier
 from recollect.models.clones import clone, refuse_absent
@@ -60,7 +60,9 @@ def load_local(files: Files, question: Question, kind: Kind | None, loading: Loa
         kind = kind or infer_kind(read_config(files.folder, ref), ref)
         opened = _open_whole(files.folder, ref, kind, placement, loading)
     folder = opened.folder or files.folder
-    tokenizer = None if reads_arrays(opened.network.config, opened.kind) else read_tokenizer(folder, ref)
+    tokenizer = None
+    if not reads_arrays(opened.network.config, opened.kind):
+        tokenizer = read_shared_tokenizer(folder, ref) if files.adapter is not None else read_tokenizer(folder, ref)
     attachments = _Attachments(name=ref, tokenizer=tokenizer, revision=files.revision, **_read_notes(folder, ref))
     return _build_model(opened, attachments, question, lambda network: settle(network, question.precision, device))
 
