@@ -79,6 +79,17 @@ def holm(p: ArrayLike) -> Floats:
     return adjusted
 
 
+def simes(p: ArrayLike) -> float:
+    """One p-value of "none of these hypotheses is false", for independent or positively dependent p-values.
+
+    Simes 1986: never larger than Bonferroni's, and far smaller where many are small.
+
+    >>> round(simes([0.02, 0.02, 0.02, 0.5]), 4)  # 0.08 by Bonferroni
+    0.0267
+    """
+    return float(benjamini_hochberg(p).min())
+
+
 def bonferroni(p: ArrayLike) -> Floats:
     """P-values times their number: simpler than Holm and never better; for a fixed number of looks.
 

@@ -68,3 +68,23 @@ def test_single_secrets_are_corrected_by_holm():
     decisions = decide(rows, alpha=0.05, at_random=True)
     np.testing.assert_allclose(decisions.p_corrected, [0.03, 0.06, 0.2])
     assert decisions.memorised == 1
+
+
+def test_many_memorised_secrets_are_found_together_where_no_single_one_can_be():
+    """With 4,096 draws no p-value is below 1/4,097, which times 400 secrets is above the significance level."""
+    rng = np.random.default_rng(0)
+    ordinary = [measured(1.0, planted=None, p=p) for p in rng.uniform(size=300)]
+    decisions = decide([*ordinary, *[measured(12.0, planted=None, p=1 / 4097)] * 100], alpha=0.05, at_random=True)
+    assert decisions.memorised == 0
+    assert decisions.any_p == pytest.approx(400 / 100 / 4097, rel=0.02)
+    assert decisions.found
+
+
+def test_secrets_that_no_model_saw_are_found_no_more_often_than_stated():
+    """Ranks among shared draws, as the audit computes them; all secrets are drawn as the draws are."""
+    rng, found, worlds = np.random.default_rng(1), 0, 400
+    for _ in range(worlds):
+        draws = np.sort(rng.normal(size=200))
+        p = (1 + np.searchsorted(draws, rng.normal(size=40), side="right")) / 201
+        found += decide([measured(1.0, planted=None, p=each) for each in p], alpha=0.05, at_random=True).found
+    assert stats.binomtest(found, worlds, 0.05, alternative="greater").pvalue > 0.001

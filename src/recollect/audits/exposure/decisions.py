@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.audits.exposure.exposure_measurement import Measurement
-from recollect.stats.significance import conformal_p, holm
+from recollect.stats.significance import conformal_p, holm, simes
 from recollect.stats.two_sample_tests import mann_whitney
 
 
@@ -26,6 +26,8 @@ class Decisions:
     """Of each such group against the controls, corrected for all groups; empty without controls."""
     p_corrected: NDArray[np.float64] | None
     """Of each secret among random draws, corrected for all secrets; None if the secrets were not drawn at random."""
+    any_p: float | None
+    """Of "none of the secrets is memorised", from all of them among random draws (Simes); None likewise."""
     alpha: float
     """The significance level of each of the two kinds of test."""
 
@@ -37,7 +39,8 @@ class Decisions:
     @property
     def found(self) -> bool:
         """Whether the model memorised some of the secrets."""
-        return self.memorised > 0 or any(p < self.alpha for p in self.p_by_repetitions.values())
+        any_p = 1.0 if self.any_p is None else self.any_p
+        return any(p < self.alpha for p in (any_p, *self.p_by_repetitions.values()))
 
 
 def decide(rows: Sequence[Measurement], *, alpha: float, at_random: bool) -> Decisions:
@@ -59,6 +62,8 @@ def decide(rows: Sequence[Measurement], *, alpha: float, at_random: bool) -> Dec
         by_repetitions=groups,
         p_by_repetitions=dict(zip(groups, holm(p).tolist(), strict=True)) if p else {},
         p_corrected=holm([row.p_value for row in secrets]) if at_random else None,
+        # draws are shared, which makes these p-values positively dependent: Simes' test is valid for those
+        any_p=simes([row.p_value for row in secrets]) if at_random else None,
         # where there are two kinds of test they share alpha, so that the false positive rate stays below it
         alpha=alpha / 2 if p else alpha,
     )

@@ -93,6 +93,14 @@ def _add_repetitions(builder: ResultBuilder, decisions: Decisions, *, natural: b
             )
             name = f"exposure_bits_planted_{times}"
             builder.findings.append(Finding.of(_average_exposure(group), name=name, unit="bits", reading=reading))
+    if decisions.any_p is not None and len(decisions.secrets) > 1:
+        builder.add_p_value(
+            "any_memorised_p",
+            decisions.any_p,
+            n={"secrets": len(decisions.secrets)},
+            method="each secret's rank among random draws, Simes",
+            reading="How often some of so many secrets would rank so high in a model trained on none of them.",
+        )
     if decisions.by_repetitions and not decisions.controls and not natural:
         reason = "The manifest has no controls, so planted secrets can be compared with random draws only."
         builder.skip("memorisation_p", code="no_controls", reason=reason)

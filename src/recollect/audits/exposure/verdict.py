@@ -23,7 +23,8 @@ def build_exposure_verdict(decisions: Decisions) -> str:
     if not decisions.found:
         return f"No sign that the model memorised any of the {many} secrets: they rank as if they were drawn at random."
     if not decisions.memorised:
-        return f"The model memorised secrets: as a group, the {many} rank above secrets that were never planted{first}."
+        others = "secrets that were never planted" if decisions.p_by_repetitions else "random secrets"
+        return f"The model memorised secrets: as a group, the {many} rank above {others}{first}."
     ranked = f"{decisions.memorised} of the {many} secrets rank higher than random secrets would"
     return f"The model memorised secrets: {ranked} (each at p < {decisions.alpha:g}){first}."
 
