@@ -69,8 +69,9 @@ class ExtractionAudit:
         parse_format(self.format)
 
     def needs(self, evidence: Evidence) -> Needs:
-        """A model that shows its probabilities step by step."""
-        return Needs(access={TARGET: Access.FULL}, given=frozenset({TARGET}))
+        """A model that shows the log-probability of any token, step by step."""
+        stepping = Access(k=1, logprob="any", distribution=False, steps=True)
+        return Needs(access={TARGET: stepping}, given=frozenset({TARGET}))
 
     def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
         """Search, and report the secrets found and how many are proven."""

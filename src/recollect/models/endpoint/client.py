@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import anyio
@@ -48,7 +49,7 @@ class Request:
     values: int = 1
     """Log-probabilities that the server computes for it, in vocabularies."""
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The address of its answer."""
         return digest(self.path, self.body, self.purpose)

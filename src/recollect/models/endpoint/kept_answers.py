@@ -30,7 +30,7 @@ class KeptAnswers:
             StoreError: Another run uses it, or it is damaged.
         """
         stack = ExitStack()
-        self._journal = stack.enter_context(Journal.open(path, owner=owner, flush_seconds=1.0))
+        self._journal = stack.enter_context(Journal.open(path, owner=owner, flush_seconds=30.0))
         self._answers: dict[bytes, bytes] = {}
         self._entries = self._confirmed = 0
         """Entries in all, and up to the last one that was confirmed."""

@@ -59,7 +59,7 @@ class Ledger:
             StoreError: Another run uses it, or it is damaged.
         """
         stack = ExitStack()
-        self._journal = stack.enter_context(Journal.open(folder / LEDGER, owner=owner, flush_seconds=1.0))
+        self._journal = stack.enter_context(Journal.open(folder / LEDGER, owner=owner, flush_seconds=5.0))
         self._settled, self._reserved = NOTHING, dict[int, Charge]()
         self._next = 0
         for entry in self._journal:
