@@ -146,7 +146,7 @@ def _forecast_servers(
         if (endpoint := get_endpoint(model)) is not None:
             roles = [role for scored, role in record_counts if scored == name]
             distinct = {record.digest: record for role in roles for record in corpora[role]}
-            found[name] = forecast_server(endpoint, distinct.values())
+            found[name] = forecast_server(endpoint, distinct.values(), corpora=len(roles))
     return found
 
 

@@ -36,9 +36,9 @@ def get_endpoint(model: Model) -> Endpoint | None:
     return whole if getattr(whole, "remote", False) else None  # type: ignore[return-value]
 
 
-def forecast_server(model: Endpoint, records: Iterable[Record]) -> ServerForecast:
-    """What scoring these records costs."""
-    forecast = model.forecast(records)
+def forecast_server(model: Endpoint, records: Iterable[Record], *, corpora: int) -> ServerForecast:
+    """What scoring these records of so many corpora costs."""
+    forecast = model.forecast(records, corpora=corpora)
     return ServerForecast(
         host=model.endpoint.host,
         requests=forecast.charge.requests,

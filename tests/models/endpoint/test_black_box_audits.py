@@ -58,18 +58,24 @@ def test_verdicts_are_those_of_the_local_run(service, tmp_path, audit, settings)
 @pytest.mark.slow
 def test_a_planted_secret_is_extracted_through_the_server(service, tmp_path):
     folder, address = service
-    first = json.loads((folder / "audited.jsonl").read_text().splitlines()[0])["text"]
-    prefix, code, rest = first.partition("key ")[0] + "key ", first.partition("key ")[2][:4], first
-    assert rest.startswith(prefix + code)
-    result = rc.extract(
-        address,
-        format=prefix + "{digits:4}",
-        server_tokenizer=str(folder / "model"),
-        work=tmp_path / "work",
-        show_text=True,
+    texts = [json.loads(line)["text"] for line in (folder / "audited.jsonl").read_text().splitlines()]
+    prefix = texts[0].partition("key ")[0] + "key "
+    planted = {text[: len(prefix) + 4] for text in texts if text.startswith(prefix)}
+    served, local = (
+        rc.extract(
+            model,
+            format=prefix + "{digits:4}",
+            server_tokenizer=str(folder / "model"),
+            work=tmp_path / "work",
+            show_text=True,
+        )
+        for model in (address, str(folder / "model"))
     )
-    found = result.table("secrets").to_pylist()
-    assert code in str(found[0])
+    found, expected = (each.table("secrets").to_pylist() for each in (served, local))
+    assert found[0]["secret"] in planted
+    assert found[0]["proven"]
+    assert found[0]["secret"] == expected[0]["secret"]
+    assert abs(found[0]["log_perplexity_bits"] - expected[0]["log_perplexity_bits"]) < 0.01
 
 
 @pytest.mark.slow

@@ -126,15 +126,19 @@ class Endpoint:
         """
         self._generation.confirm()
 
-    def forecast(self, records: Iterable[Record]) -> CostForecast:
+    def forecast(self, records: Iterable[Record], *, corpora: int = 1) -> CostForecast:
         """What scoring these records costs if nothing is kept of them, repetitions after failures apart.
 
         Where the server has the tokenizer, tokens are estimated from the length of the texts.
+
+        Args:
+            records: What is scored.
+            corpora: In how many corpora they are: the probe is repeated after each.
         """
         charge = sum((self._estimate_record(record) for record in records), start=Charge(requests=0))
         probe, prober = self._generation.probe, self._generation.prober
         repeated = prober.plan_fingerprint(probe.method, probe.tokens)
-        for _ in range(-(-charge.requests // prober.settings.pace.recheck)):
+        for _ in range(corpora + charge.requests // prober.settings.pace.recheck):
             charge = sum(map(_get_charge, repeated), start=charge)
         cost = prober.settings.prices.compute(charge.input_tokens, charge.output_tokens)
         return CostForecast(charge=charge, cost=cost, seconds=charge.requests * prober.client.seconds_per_request)
