@@ -86,3 +86,9 @@ def test_the_rate_holds_at_every_level(kind, k, n, runs):
     assert binomial_p(alarms, runs, 0.05) > 1e-4
     assert superuniformity_p(smallest) > 1e-4
     assert superuniformity_p(blind) > 1e-4
+
+
+def test_the_interval_of_the_blind_baseline_holds_a_half_as_often_as_it_claims():
+    found = [check_comparable(*draw_world("equal", 10, 30, seed), by="user", seed=seed).blind_auc for seed in range(40)]
+    missed = sum(0.5 not in each.interval for each in found)
+    assert binomial_p(missed, len(found), 0.05) > 0.001

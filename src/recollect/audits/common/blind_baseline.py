@@ -20,7 +20,7 @@ from recollect.errors import NotEnoughData
 from recollect.signals.scores import Floats
 from recollect.stats.auc import auc, placements
 from recollect.stats.groups import OwnedValues
-from recollect.stats.intervals import Estimate
+from recollect.stats.intervals import Estimate, Interval
 from recollect.stats.requirements import require_count
 
 FOLDS = 5
@@ -142,12 +142,27 @@ def fit_blind(covariates: Covariates, units: Sequence[Unit], labelled: Floats) -
             OwnedValues(values[side], [unit.name for unit in units if unit.audited is flag])
             for side, flag in ((audited, True), (~audited, False))
         ]
+        aucs = compute_auc_within_folds(scores, labelled, folds)
         counts = {"audited_users": int(audited.sum()), "control_users": int((~audited).sum())}
-        estimate = replace(auc(*sides), n=counts)
+        estimate = replace(_widen_blind_interval(auc(*sides), aucs), n=counts)
     except NotEnoughData as refusal:
         return BlindBaseline(scores={}, aucs=np.full(len(labelled), 0.5), auc=refusal)
     named = {(unit.audited, unit.name): float(value) for unit, value in zip(units, values, strict=True)}
-    return BlindBaseline(scores=named, aucs=compute_auc_within_folds(scores, labelled, folds), auc=estimate)
+    return BlindBaseline(scores=named, aucs=aucs, auc=estimate)
+
+
+def _widen_blind_interval(estimate: Estimate, aucs: Floats) -> Estimate:
+    """The AUC of the blind baseline with an interval at least as wide as other labellings scatter.
+
+    Held-out scores of units that share their training sets depend on each other, which DeLong's interval does not know.
+    """
+    interval = estimate.interval
+    if interval is None:
+        return estimate
+    half = float(scipy.stats.norm.ppf((1 + interval.confidence) / 2) * aucs.std())
+    low, high = max(0.0, estimate.value - half), min(1.0, estimate.value + half)
+    wider = Interval(min(interval.low, low), max(interval.high, high), interval.confidence)
+    return replace(estimate, interval=wider, method=f"{estimate.method}, at least as wide as other labellings scatter")
 
 
 def _combine_kernels(covariates: Covariates) -> Floats:
