@@ -248,4 +248,11 @@ def _add_adapter(network: Any, adapter: Adapter, recipe: Recipe) -> Any:
         fan_in_fan_out=any(isinstance(module, Conv1D) for module in network.modules()),
     )
     network.name_or_path, revision = get_base_statement(recipe.model.start)
-    return get_peft_model(network, config, revision=revision)
+    try:
+        return get_peft_model(network, config, revision=revision)
+    except ValueError as error:
+        raise PlanError(
+            f"The model {recipe.model.start!r} cannot be adapted: {str(error).splitlines()[0][:200]}",
+            do="Set model.adapter.targets to names of its layers.",
+            code="adapter_refused",
+        ) from error
