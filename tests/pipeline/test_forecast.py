@@ -44,7 +44,7 @@ def test_an_adapter_whose_base_is_gone_is_no_promise(base, tmp_path):
     shutil.rmtree(base)
     (found,) = forecast_all([plan], Sources())
     assert isinstance(found, ImpossibleAudit)
-    assert found.error.code == "no_such_model"
+    assert found.error.code == "adapter_without_base"
 
 
 def test_a_recipe_with_an_adapter_is_tried_before_it_is_promised(base, tmp_path):
