@@ -62,7 +62,7 @@ chaos: $(VENV)/dev
 
 # make faults [MINUTES=55]; workers, nodes, drivers and heads of a Ray cluster are killed; what was done before is not done again
 faults: $(VENV)/dev
-	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python tests/faults/run.py --minutes $(or $(MINUTES),55)
+	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python tests/cluster_faults/run.py --minutes $(or $(MINUTES),55)
 
 # the wheel as users get it: built, installed into an environment of its own, and put to work outside of the checkout
 wheel:

@@ -120,6 +120,8 @@ LITERALS = [
     (labels.DIGEST_TINY, "tiny"),
     (labels.DIGEST_SHIFT, "shift"),
     (labels.DIGEST_COIN, "coin"),
+    (labels.DIGEST_ENDPOINT, "endpoint"),
+    (labels.DIGEST_LOCAL_TOKENIZER, "local"),
     (labels.RECORD_TEXT, b"text:str"),
     (labels.RECORD_SOURCE, b"source:str"),
     (labels.RECORD_TARGET, b"target:str"),

@@ -38,8 +38,8 @@ REFERENCES = [
 ]
 IN_PYTHON_ONLY = {"session", "tokenizer"}
 """Objects."""
-ON_THE_COMMAND_LINE_ONLY = {"json"}
-"""How a result is shown."""
+ON_THE_COMMAND_LINE_ONLY = {"json", "junit", "system"}
+"""How a result is shown, and the name of the system, which is a key of `about`."""
 
 
 def default_of(setting):

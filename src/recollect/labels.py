@@ -107,6 +107,10 @@ DIGEST_TINY = "tiny"
 DIGEST_SHIFT = "shift"
 DIGEST_COIN = "coin"
 
+# Models behind a server, and the tokenizers that are used with them.
+DIGEST_ENDPOINT = "endpoint"
+DIGEST_LOCAL_TOKENIZER = "local"
+
 # Contents of a record, as its digest frames them.
 RECORD_TEXT = b"text:str"
 RECORD_SOURCE = b"source:str"

@@ -27,6 +27,7 @@ RUN = {
     "--seed",
     "--workers",
     "--threads",
+    "--backend",
 }
 EVERY = [*VERBS, *list_audits_by_verb()]
 

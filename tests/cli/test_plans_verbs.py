@@ -84,7 +84,7 @@ def test_limits_and_failures_become_the_status(home, tmp_path):
     assert results["leakage"]["verdict"].startswith("Not tested")
     assert not results["membership"]["failed"]
     assert "leakage: could not be done." in found.stderr
-    shown = [line for line in found.stdout.splitlines() if line.startswith(("leakage: ", "membership: ", "exposure: "))]
+    shown = [line for line in found.stdout.splitlines() if line.startswith(("Leakage: ", "Membership: ", "Exposure: "))]
     assert len(shown) == 1, "the audit that could be done is shown, and no empty table"
 
 

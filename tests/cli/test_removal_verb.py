@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from recollect.audits.removal.mixture import WEAKEST
 from recollect.cli.app import app
 
 SETTINGS = ("--set", "model.hidden=[64]", "--set", "training.epochs=100", "--set", "training.learning_rate=0.5")
@@ -66,7 +67,7 @@ def test_what_did_not_train_it_is_gone(folder):
     result = json.loads(found.stdout)
     low, high = {each["name"]: each for each in result["findings"]}["fraction_still_in"]["interval"]
     assert low <= 0.05
-    assert high < 0.5
+    assert high < 0.5 / WEAKEST  # as if the target memorised that much less; "gone" rules out 0.5 on one side, at 5 %
     assert result["outcome"] == "not_found"
 
 

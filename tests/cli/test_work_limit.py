@@ -49,12 +49,12 @@ def test_an_audit_stops_where_its_own_scores_reach_the_limit(tmp_path):
 def test_scoring_looks_now_and_then(tmp_path, monkeypatch):
     monkeypatch.setattr(work_limit, "LOOK_SECONDS", 0.0)
     said = []
-    watched = WorkLimit(work=tmp_path, gigabytes=1e-6).watch(lambda done, total: said.append(done))
-    watched(0, 2)
+    watched = WorkLimit(work=tmp_path, gigabytes=1e-6).watch(lambda done, total, note: said.append(done))
+    watched(0, 2, "")
     fill(tmp_path, 2_000)
     with refused("work_limit_reached"):
-        watched(1, 2)
-    watched(2, 2)  # all is done: there is nothing left to stop
+        watched(1, 2, "")
+    watched(2, 2, "")  # all is done: there is nothing left to stop
     assert said == [0, 1, 2]
 
 

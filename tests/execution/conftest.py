@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "faults")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "cluster_faults")]
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-SETTINGS = {"units": 8, "embedding": 8, "dropout": 0.0, "epochs": 3, "batch_size": 8, "tokenizer.size": 200}
+from processes import SETTINGS
+
 PLAN = f"""\
 models: {{target: model}}
 corpora: {{audited: mine.jsonl, controls: others.jsonl}}

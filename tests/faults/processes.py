@@ -20,6 +20,8 @@ import transformers  # noqa: F401
 
 import recollect.cli.app
 
+SETTINGS = {"units": 8, "embedding": 8, "dropout": 0.0, "epochs": 3, "batch_size": 8, "tokenizer.size": 200}
+"""Of the recipe of every model that is trained here."""
 HUNG = "hung"
 
 

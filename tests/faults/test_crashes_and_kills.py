@@ -11,9 +11,7 @@ import shutil
 import time
 
 import pytest
-from processes import run, start
-
-from conftest import SETTINGS
+from processes import SETTINGS, run, start
 
 pytestmark = pytest.mark.slow
 SET = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]

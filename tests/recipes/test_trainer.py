@@ -228,7 +228,6 @@ def test_a_held_out_share_is_not_trained_on(tmp_path):
     ("recipe", "corpus", "code"),
     [
         ({"training.keep": "best"}, texts, "no_validation"),
-        ({}, pairs, "record_without_text"),
         ({}, lambda: Corpus.of([]), "empty_corpus"),
         ({"layout": "stream", "accumulate": 2}, texts, "stream_settings"),
     ],

@@ -105,8 +105,8 @@ def test_a_signal_that_reads_more_than_it_says_is_refused():
         check_signal(Toy(needs=RANKS))
 
 
-def test_a_signal_that_names_a_part_nobody_plays_is_refused():
-    with pytest.raises(BrokenContract, match="'oracle' is a part that models play"):
+def test_a_signal_that_names_a_role_nobody_plays_is_refused():
+    with pytest.raises(BrokenContract, match="'oracle' is a role that models play"):
         check_signal(Toy(needs={**Loss.needs, "oracle": Access.LABEL}))
 
 

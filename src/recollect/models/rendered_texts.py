@@ -9,9 +9,9 @@ from typing import Any
 
 from recollect.errors import RecollectWarning
 
-_USUAL = r"<\|(?:im_start|im_end|start_header_id|end_header_id|eot_id|user|assistant|system|endoftext)\|>"
+_USUAL = r"<\|(?:im_start|im_end|start_header_id|end_header_id|eot_id|user|assistant|system)\|>"
 _OTHERS = r"\[/?INST\]|<(?:start|end)_of_turn>"
-_SHAPE = re.compile(r"<\|.+\|>")
+_SHAPE = re.compile(r"<\|(?!endoftext).+\|>")
 
 
 class RenderedTextDetector:
@@ -21,7 +21,7 @@ class RenderedTextDetector:
         """Collect the marks: the usual ones, and the tokenizer's own special tokens of that shape.
 
         Args:
-            tokenizer: A Hugging Face tokenizer; what ends or pads a plain text, such as `</s>`, is no mark.
+            tokenizer: A Hugging Face tokenizer; what ends a plain text, `</s>` or `<|endoftext|>`, is no mark.
         """
         own = {str(each) for each in tokenizer.added_tokens_decoder.values() if each.special}
         marks = sorted(each for each in own if _SHAPE.fullmatch(each))

@@ -118,4 +118,4 @@ def log_to_tensorboard(results: Iterable[Result], folder: str | Path, *, step: i
 
 def _build_missing(name: str, package: str) -> MissingDependency:
     """Says how to install a tracker."""
-    return MissingDependency(f"{name} is not installed.", do=f"pip install {package}")
+    return MissingDependency(f"{name} is not installed.", do=f"pip install {package}", code="tracker_missing")

@@ -7,7 +7,7 @@ import pytest
 
 from recollect.audits.removal.calibrated import STILL_THERE_SHARE, compute_set_p_values
 from recollect.audits.removal.confidence_scores import CalibrationScores
-from recollect.audits.removal.member_likelihood import fit_likelihood
+from recollect.audits.removal.member_likelihood import fit_member_likelihood
 from recollect.signals.scores import Scores
 from recollect.stats.significance import binomial_p
 
@@ -29,7 +29,7 @@ def draw_world(seed, audited, controls, *, inside=0):
     unseen = np.stack([coins, ~coins], axis=2).reshape(audited, MODELS), ~member
     hard = [average(side[:, 1:], counted) for side, counted in zip((ours, theirs), unseen, strict=True)]
     others = [average(theirs[:, 1:], ~member & (np.arange(MODELS) // 2 != i // 2)) for i in range(MODELS)]
-    likelihood = fit_likelihood(
+    likelihood = fit_member_likelihood(
         CalibrationScores(
             confidence=theirs[:, 1:].ravel(), difficulty=np.stack(others, axis=1).ravel(), member=member.ravel()
         ),

@@ -134,15 +134,16 @@ class Mixture:
     @property
     def p_all_in(self) -> float:
         """The smallest α at which it is ruled out that nothing was removed; 0.5 if at none."""
-        return self._find_level(lambda level: self.weaken().excludes_share(1.0, level))
+        return self._find_level(lambda level: self.excludes_share(1.0, level))
 
     def weaken(self) -> Mixture:
         """The same if the target memorises as weakly as intervals allow for."""
         return replace(self, members=replace(self.members, value=self.unseen.value + WEAKEST * self.gap))
 
     def excludes_share(self, share: float, level: float) -> bool:
-        """Whether so large a share still in, or a larger one, is ruled out at a significance level."""
-        return bool(self._compute_surplus(share) < -self._compute_margin(share, level))
+        """Whether so large a share still in, or a larger one, is ruled out at a level, even of a weaker target."""
+        weak = self.weaken()
+        return bool(weak._compute_surplus(share) < -weak._compute_margin(share, level))
 
     def bound_share(self, level: float) -> float:
         """The largest share still in that is not ruled out at a significance level, even of a weaker target."""
@@ -193,8 +194,9 @@ class Mixture:
             return 0.0, 0.0
         count = self.audited.size if size is None else float(size)
         found = self._compute_chance(self.members.variance / count, count, share=0.0, gap=self.gap)
-        gone = self._compute_chance(
-            self.unseen.variance / count, count, share=self.tolerance, gap=self.tolerance * self.gap
+        weak = self.weaken()
+        gone = weak._compute_chance(
+            weak.unseen.variance / count, count, share=weak.tolerance, gap=weak.tolerance * weak.gap
         )
         return found, gone
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from recollect import labels
 from recollect.digests import digest
 from recollect.errors import ModelError, StoreError
 from recollect.files import make_private_folder, read_checked_json, write_checked_json
@@ -152,7 +153,7 @@ def find_difference(probe: Probe, prober: Prober, *, facts: bool = False) -> str
 def compute_digest(url: str, model: str, generation: Generation) -> str:
     """The address of a model as it was probed."""
     described = _describe(generation.probe)
-    return digest("endpoint", url, model, generation.number, json.dumps(described, sort_keys=True))
+    return digest(labels.DIGEST_ENDPOINT, url, model, generation.number, json.dumps(described, sort_keys=True))
 
 
 def _open_answers(folder: Path, number: int) -> KeptAnswers:

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from recollect import labels
 from recollect.corpora.record import Record
 from recollect.digests import digest
 from recollect.errors import ModelError
@@ -83,7 +84,7 @@ class LocalTokens:
     @property
     def identity(self) -> str:
         """The digest of all that the tokenizer is made of."""
-        return digest("local", self.tokenizer.backend_tokenizer.to_str())
+        return digest(labels.DIGEST_LOCAL_TOKENIZER, self.tokenizer.backend_tokenizer.to_str())
 
     @cached_property
     def spelling(self) -> Spelling:

@@ -1,7 +1,7 @@
 """What is run while a cluster loses workers, nodes, its driver or its head: scoring, and a fleet of trainings.
 
-As a script: `jobs.py score|train ADDRESS WORK`. Ends with 0 and prints what came out as JSON, or with 2 and prints the
-code of what it was refused by.
+As a script: `cluster_jobs.py score|train ADDRESS WORK`. Ends with 0 and prints what came out as JSON, or with 2 and
+prints the code of what it was refused by.
 """
 
 from __future__ import annotations
@@ -101,6 +101,6 @@ def main() -> int:
 if __name__ == "__main__":
     # workers find what is defined here by the name of this module
     sys.path.insert(0, str(Path(__file__).parent))
-    import jobs
+    import cluster_jobs
 
-    sys.exit(jobs.main())
+    sys.exit(cluster_jobs.main())

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import psutil
-from jobs import JOBS, list_finished
+from cluster_jobs import JOBS, list_finished
 from small_cluster import add_node, build_environment, start_cluster
 
 from recollect.execution.local import LocalBackend
@@ -148,7 +148,7 @@ class Faults:
 
     def _start_driver(self, job: str, work: Path) -> subprocess.Popen:
         """A driver in a process of its own."""
-        words = [sys.executable, str(HERE / "jobs.py"), job, self.cluster.address, str(work)]
+        words = [sys.executable, str(HERE / "cluster_jobs.py"), job, self.cluster.address, str(work)]
         environment = {**os.environ, **build_environment()}
         return subprocess.Popen(  # noqa: S603 - our own
             words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from trials import CASES, Faults, read, write
+from node_deaths import CASES, Faults, read, write
 
 
 def list_steps(times: int) -> list[tuple[str, str, int]]:
