@@ -238,7 +238,7 @@ class Prober:
         """Whether a forced token comes with the log-probability that it has when nothing is forced."""
         ids, pieces = (plan := self._plan_probe(tokens)[0]).ids, plan.pieces
         compared = 0
-        for i in _spread(plan.places[3:], FORCED):
+        for i in _pick_evenly(plan.places[3:], FORCED):
             free = self._look_ahead(method, ids[:i])
             seen = None if free is None else find_generated(free)
             row = self._try_row(method.plan(ids, [i], pieces)[0])
@@ -290,7 +290,7 @@ class Prober:
         else:
             assert tokens is not None  # noqa: S101 - tokens are scored with a tokenizer only
             planned = [method.plan(each.ids, each.places, each.pieces) for each in self._plan_probe(tokens)]
-        return [request for part in planned for request in (part if len(part) == 1 else _spread(part, POSITIONS))]
+        return [request for part in planned for request in (part if len(part) == 1 else _pick_evenly(part, POSITIONS))]
 
     def get_ordinary_token(self, probe: Probe) -> int:
         """A token that is whole characters: the first of the probe's texts."""
@@ -325,7 +325,7 @@ class Prober:
             rows = probe.fingerprint[number : number + len(each.places)]
             number += len(rows)
             planned = forced.plan(each.ids, each.places, each.pieces)
-            for row, request in _spread(list(zip(rows, planned, strict=True)), POSITIONS):
+            for row, request in _pick_evenly(list(zip(rows, planned, strict=True)), POSITIONS):
                 generated = self._try_row(request)
                 if generated is None or row[0] is None:
                     return []
@@ -376,7 +376,7 @@ def compare(first: Sequence[Row], second: Sequence[Row]) -> float:
     return worst
 
 
-def _spread(items: list[Any], count: int) -> list[Any]:
+def _pick_evenly(items: list[Any], count: int) -> list[Any]:
     """So many of the items, evenly spread."""
     if len(items) <= count:
         return items
