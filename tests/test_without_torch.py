@@ -10,6 +10,7 @@ from importlib.metadata import distribution, requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import recollect
 from recollect.corpora.corpus import Corpus
@@ -29,10 +30,8 @@ def needed(names: list[str]) -> set[str]:
         name = re.sub(r"[-_.]+", "-", names.pop()).lower()
         if name not in found | ABSENT:
             found.add(name)
-            wanted = [
-                text for text in requires(name) or [] if "extra ==" not in text and "python_version <" not in text
-            ]
-            names += [match[0] for text in wanted if (match := re.match(r"[\w.-]+", text)) and "win" not in text]
+            wanted = [Requirement(text) for text in requires(name) or []]
+            names += [each.name for each in wanted if each.marker is None or each.marker.evaluate({"extra": ""})]
     return found
 
 

@@ -90,6 +90,6 @@ def test_a_tracker_that_is_not_installed_is_named_with_the_command(
     module, call, command, result, tmp_path, monkeypatch
 ):
     monkeypatch.setitem(sys.modules, module, None)
-    with refused("missing_dependency") as error:
+    with refused("tracker_missing") as error:
         call(result, tmp_path)
     assert command in error.error.do
