@@ -14,6 +14,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 TINY = {"units": 8, "embedding": 8, "dropout": 0.0, "epochs": 3, "batch_size": 8, "tokenizer.size": 200}
 SET = [word for name, value in TINY.items() for word in ("--set", f"{name}={value}")]
 PLAN = f"""\
@@ -219,12 +221,18 @@ def make_trial(home: Path, name: str, *, like: Path | None = None) -> Path:
     return trial
 
 
-def read_outcome(trial: Path) -> dict[str, str]:
+def read_outcome(trial: Path, *, join_answers: bool = False) -> dict[str, str]:
     """What a command left: the SHA-256 of what must be the same each time (results, tables, weights, answers).
 
     Of the other files that they are there, and of those with unstable names how many.
+
+    Args:
+        trial: The folder.
+        join_answers: Whether only the answers of a store must be the same, each of them there once, and not how they
+            are divided among files: that depends on which audit asks first, and one that fails asks nothing.
     """
     found = dict[str, str]()
+    answers = dict[str, list[str]]()
     for path in sorted(trial.rglob("*")):
         relative = path.relative_to(trial)
         if not path.is_file() or relative.parts[0] in INPUTS or path.name == ".lock":
@@ -236,13 +244,18 @@ def read_outcome(trial: Path) -> dict[str, str]:
         if path.name.startswith((".", *UNSTABLE)):
             found[relative.as_posix()] = "there"
             continue
+        if join_answers and relative.parts[:2] == ("work", "answers") and path.suffix == ".parquet":
+            answers.setdefault(relative.parent.as_posix(), []).extend(map(repr, pq.read_table(path).to_pylist()))
+            continue
         data = path.read_bytes()
         if path.parent.name == "results":
             document = json.loads(data)
             document["provenance"]["seconds"] = 0
             data = json.dumps(document, sort_keys=True).replace(str(trial), "TRIAL").encode()
         found[relative.as_posix()] = hashlib.sha256(data).hexdigest()
-    return found
+    return found | {
+        store: hashlib.sha256("".join(sorted(rows)).encode()).hexdigest() for store, rows in answers.items()
+    }
 
 
 def find_leftovers(trial: Path) -> list[str]:

@@ -40,9 +40,11 @@ class Trial:
         elif ended.status != expected:
             self.faults.append(f"wrong status: {ended.status}: {ended.said[-1500:]}")
 
-    def compare(self, trial: Path, whole: dict[str, str], *, everything: bool = True) -> None:
+    def compare(
+        self, trial: Path, whole: dict[str, str], *, everything: bool = True, join_answers: bool = False
+    ) -> None:
         """Look at what the command left."""
-        found = read_outcome(trial)
+        found = read_outcome(trial, join_answers=join_answers)
         names = set(whole) | (set(found) if everything else set())
         differing = sorted(name for name in names if found.get(name) != whole.get(name))
         if differing:
@@ -118,7 +120,7 @@ class Chaos:
     def fill_disk(self, verb: str, number: int) -> Trial:
         """Let no file become larger than a random size; then make room, and run again."""
         draw, found = self._draw("full disk", verb, number), Trial("full disk", verb, number)
-        folder, whole, _ = self.get_whole(verb)
+        folder = self.get_whole(verb)[0]
         largest = max(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         limit = round(largest ** draw.uniform(0, 1)) - 1
         trial = make_trial(self.home, "full")
@@ -128,7 +130,7 @@ class Chaos:
         if found.refused and find_leftovers(trial):
             found.faults.append(f"leftover: {find_leftovers(trial)[:5]}")
         found.judge(start(KEEPING[verb], trial).wait())
-        found.compare(trial, whole)
+        found.compare(trial, read_outcome(folder, join_answers=True), join_answers=True)
         self._verify(trial, found)
         return found
 

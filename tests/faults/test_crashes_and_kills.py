@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import resource
@@ -131,40 +130,49 @@ def read_sequences(home):
     return found["findings"], found["verdict"]
 
 
+def list_kept(home):
+    """The files in which a search keeps what it computed; one, in all versions."""
+    return [path for path in (home / "work").glob("audits/*/*") if path.is_file() and not path.name.startswith(".")]
+
+
+def measure_kept(home):
+    """How many bytes a search has kept so far."""
+    return sum(path.stat().st_size for path in list_kept(home))
+
+
+def kill_search(home, size):
+    """Begin a search anew, and kill it while it writes, once it has kept so many bytes; how many it kept."""
+    for name in ("out", "work"):
+        shutil.rmtree(home / name, ignore_errors=True)
+    started, until = start(EXTRACT, home), time.monotonic() + 120
+    while measure_kept(home) < size and time.monotonic() < until:
+        time.sleep(0.001)
+    started.kill()
+    return measure_kept(home)
+
+
 def test_4_a_search_that_is_killed_ends_with_the_same_numbers(home):
-    began = time.monotonic()
     assert run(EXTRACT, home).status == 0
-    seconds, whole, draw = time.monotonic() - began, read_sequences(home), random.Random(1)
-    for _ in range(6):
-        for name in ("out", "work"):
-            shutil.rmtree(home / name, ignore_errors=True)
-        started = start(EXTRACT, home)
-        time.sleep(draw.uniform(0.2, 1.0) * seconds)
-        started.kill()
+    size, whole, draw, halfway = measure_kept(home), read_sequences(home), random.Random(1), 0
+    for _ in range(8):
+        halfway += size // 20 < kill_search(home, draw.uniform(0.05, 0.95) * size) < size
         assert run(EXTRACT, home).status == 0
         assert read_sequences(home) == whole
+    assert halfway >= 4, "too few searches were killed while they wrote"
 
 
-def test_4_zero_bytes_in_what_a_search_keeps_are_refused_or_change_nothing(home):
+@pytest.mark.parametrize("place", ["at the end", "in the middle"])
+def test_4_zero_bytes_in_what_a_search_keeps_are_refused_or_change_nothing(home, place):
     assert run(EXTRACT, home).status == 0
-    whole, tried = read_sequences(home), 0
-    for attempt in range(30):
-        for name in ("out", "work"):
-            shutil.rmtree(home / name, ignore_errors=True)
-        started = start(EXTRACT, home)
-        time.sleep(0.1 + 0.05 * attempt)
-        started.kill()
-        kept = [path for path in (home / "work").glob("audits/*/*") if path.is_file() and path.stat().st_size > 200]
-        for path in kept:
-            data = bytearray(path.read_bytes())
-            data[len(data) // 2 : len(data) // 2 + 80] = bytes(80)
-            path.write_bytes(data)
-            os.utime(path)
-        ended = run(EXTRACT, home)
-        assert ended.status in (0, 2), ended.said
-        assert "Traceback" not in ended.said
-        tried += bool(kept)
-        if ended.status == 0:
-            assert read_sequences(home) == whole
-        if tried == 2:
-            return
+    size, whole = measure_kept(home), read_sequences(home)
+    assert size // 2 <= kill_search(home, size // 2)
+    (path,) = list_kept(home)
+    data = bytearray(path.read_bytes())
+    at = len(data) if place == "at the end" else len(data) // 2
+    data[at : at + 80] = bytes(80)
+    path.write_bytes(data)
+    ended = run(EXTRACT, home)
+    assert ended.status in (0, 2), ended.said
+    assert "Traceback" not in ended.said
+    if ended.status == 0:
+        assert read_sequences(home) == whole

@@ -70,6 +70,15 @@ def test_a_killed_run_repeats_no_finished_batch_and_ends_with_the_same_bytes(tmp
     assert not list(found.folder.glob("*.journal"))
 
 
+@pytest.mark.parametrize("batches", [0, 1])
+def test_a_journal_stays_after_a_failure_if_it_holds_a_batch(tmp_path, batches):
+    failing = build("gpt2")
+    count_batches(failing, until=batches)
+    with pytest.raises(KeyboardInterrupt):
+        score_corpus(failing, CORPUS, tmp_path, backend=ONE)
+    assert len(list(tmp_path.rglob("*.journal"))) == batches
+
+
 def test_a_shard_notes_all_numbers_of_threads_that_it_was_computed_with(tmp_path):
     killed = build("gpt2")
     count_batches(killed, until=3)

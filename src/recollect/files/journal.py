@@ -136,6 +136,11 @@ class Journal:
         os.ftruncate(self._handle, self._end)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it holds no entry."""
+        return os.fstat(self._handle).st_size <= self._start
+
+    @property
     def _start(self) -> int:
         """Where the first entry begins."""
         return len(_MAGIC) + _CHECKSUM_BYTES

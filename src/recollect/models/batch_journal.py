@@ -72,7 +72,7 @@ class BatchJournal:
 
 @contextmanager
 def keep_batches(shard: Path, *, owner: str, threads: int, report: Report | None = None) -> Iterator[BatchJournal]:
-    """The journal beside a shard that is being computed; it goes once the shard is there.
+    """The journal beside a shard that is being computed; it goes once the shard is there, or if it holds nothing.
 
     Args:
         shard: Where the shard will be.
@@ -82,7 +82,12 @@ def keep_batches(shard: Path, *, owner: str, threads: int, report: Report | None
     """
     path = shard.with_suffix(JOURNAL_SUFFIX)
     with Journal.open(path, owner=owner, flush_seconds=FLUSH_SECONDS) as journal:
-        yield BatchJournal(journal, threads=threads, report=report)
+        try:
+            yield BatchJournal(journal, threads=threads, report=report)
+        except BaseException:
+            if journal.is_empty:
+                path.unlink(missing_ok=True)  # later runs may divide the records otherwise, and never come to it
+            raise
     path.unlink(missing_ok=True)
 
 
