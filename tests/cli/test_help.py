@@ -33,7 +33,7 @@ EVERY = [*VERBS, *list_audits_by_verb()]
 
 
 def show_help(verb, width=80):
-    shown = CliRunner(env={"COLUMNS": str(width), "TERMINAL_WIDTH": str(width)}).invoke(app, [verb, "--help"])
+    shown = CliRunner(env={"COLUMNS": str(width)}).invoke(app, [verb, "--help"])
     assert shown.exit_code == 0, shown.output
     return shown.output
 
