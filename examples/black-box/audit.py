@@ -35,7 +35,7 @@ def write_people(path: Path, first: int, count: int) -> list[str]:
     return texts
 
 
-def build_service(folder: Path, texts: list[str], *, steps: int = 220) -> Path:
+def build_service(folder: Path, texts: list[str], *, steps: int = 120) -> Path:
     """A model that has memorised these texts: as a Hugging Face folder, and as the file that is served."""
     tiny = build_tiny_model("llama", window=256)
     network, tokenizer = tiny.network, tiny.tokenizer
@@ -57,19 +57,22 @@ def build_service(folder: Path, texts: list[str], *, steps: int = 220) -> Path:
 def main(folder: Path) -> None:
     """Make the service, audit it, stop it."""
     folder.mkdir(parents=True, exist_ok=True)
-    texts = write_people(folder / "audited.jsonl", 0, 24)
-    write_people(folder / "controls.jsonl", 1000, 60)
+    texts = write_people(folder / "audited.jsonl", 0, 16)
+    write_people(folder / "controls.jsonl", 1000, 32)
     service = build_service(folder, texts)
     with run_llama_server(service, context=256) as address:
-        rc.membership(
+        result = rc.membership(
             address,
             str(folder / "audited.jsonl"),
             controls=str(folder / "controls.jsonl"),
             signal="loss",
-            budget_requests=8000,
+            budget_requests=3000,
             work=folder / "work",
             out=folder / "run",
         )
+    print(result.verdict)
+    print(next(note.text for note in result.notes if note.code == "texts_sent_to_server"))
+    print(f"The report is {folder / 'run' / 'report.html'}")
 
 
 if __name__ == "__main__":

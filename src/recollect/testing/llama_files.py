@@ -31,10 +31,11 @@ def write_llama_file(
 
     Args:
         network: A LlamaForCausalLM.
-        tokenizer: A fast tokenizer.
+        tokenizer: A fast tokenizer, or the path of a GGUF file whose tokenizer is copied key by key.
         path: The file.
         precision: Of the matrices; vectors are always F32.
-        splits: How llama.cpp calls the way in which the tokenizer splits texts before BPE: gpt-2, smollm …
+        splits: How llama.cpp calls the way in which the tokenizer splits texts before BPE: gpt-2, smollm …; a file
+            that is copied from says so itself.
     """
     import gguf
 
@@ -51,7 +52,10 @@ def write_llama_file(
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     writer.add_vocab_size(config.vocab_size)
     writer.add_file_type(gguf.LlamaFileType.ALL_F32 if precision == "F32" else gguf.LlamaFileType.MOSTLY_F16)
-    _add_tokenizer(writer, tokenizer, config, splits)
+    if isinstance(tokenizer, Path):
+        _copy_tokenizer(writer, tokenizer)
+    else:
+        _add_tokenizer(writer, tokenizer, config, splits)
     for name, values in _iter_weights(network):
         writer.add_tensor(name, values.astype(np.float16) if precision == "F16" and values.ndim == 2 else values)
     writer.write_header_to_file()
@@ -59,6 +63,16 @@ def write_llama_file(
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def _copy_tokenizer(writer: Any, path: Path) -> None:
+    """The tokenizer of another file, as it is."""
+    import gguf
+
+    for name, field in gguf.GGUFReader(path).fields.items():
+        if name.startswith("tokenizer."):
+            kind, *of = field.types
+            writer.add_key_value(name, field.contents(), kind, *of)
 
 
 def _add_tokenizer(writer: Any, tokenizer: Any, config: Any, splits: str) -> None:

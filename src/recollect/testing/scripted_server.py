@@ -34,6 +34,7 @@ class TableModel:
     def __init__(self, seed: int = 0) -> None:
         """Make the table of a seed; another seed is another model."""
         self.pieces = [bytes([byte]) for byte in range(256)] + [word.encode() for word in WORDS]
+        self._longest_first = sorted(range(256, len(self.pieces)), key=lambda token: -len(self.pieces[token]))
         logits = np.random.default_rng(seed).normal(scale=2.0, size=(len(self.pieces), len(self.pieces)))
         self.logprobs: NDArray[np.float64] = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
 
@@ -41,7 +42,7 @@ class TableModel:
         """The tokens of a text: always the longest piece."""
         data, found = text.encode(), list[int]()
         while data:
-            best = max((i for i, piece in enumerate(self.pieces) if data.startswith(piece)), key=self._length)
+            best = next((i for i in self._longest_first if data.startswith(self.pieces[i])), data[0])
             found.append(best)
             data = data[len(self.pieces[best]) :]
         return found
@@ -60,9 +61,6 @@ class TableModel:
         ids = self.encode(text)
         rows = [(self.predict([before]), token) for before, token in itertools.pairwise(ids)]
         return [(float(row[token]), int((row >= row[token]).sum())) for row, token in rows]
-
-    def _length(self, token: int) -> int:
-        return len(self.pieces[token])
 
 
 @dataclass
@@ -105,6 +103,7 @@ class ScriptedServer:
     def __post_init__(self) -> None:
         self._lock, self._active = threading.Lock(), 0
         self._random = random.Random(7)
+        self._other = TableModel(seed=1)
 
     @property
     def url(self) -> str:
@@ -144,7 +143,7 @@ class ScriptedServer:
     def choose_model(self, number: int) -> TableModel:
         """Which model answers a request."""
         after = self.behaviour.drift_after
-        return TableModel(seed=1) if after is not None and number > after else self.model
+        return self._other if after is not None and number > after else self.model
 
     def complete(self, body: dict[str, Any], number: int) -> dict[str, Any]:
         """The answer to a completion."""

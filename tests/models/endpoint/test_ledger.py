@@ -55,12 +55,12 @@ def test_a_budget_in_money_needs_prices():
 
 
 @pytest.mark.loopback
-@pytest.mark.parametrize("shows", ["forced", "prompt_logprobs"])
-def test_a_run_stops_at_its_budget_and_resumes_with_a_raised_one(serve, load, shows):
+@pytest.mark.parametrize(("shows", "count"), [("forced", 8), ("prompt_logprobs", 30)])
+def test_a_run_stops_at_its_budget_and_resumes_with_a_raised_one(serve, load, shows, count):
     from recollect.corpora.record import Record
 
     server = serve(shows=shows, error_rate=0.1)
-    records = [Record(id=str(i), text=f"the cat and {i} dogs met on a street") for i in range(30)]
+    records = [Record(id=str(i), text=f"the cat and {i} dogs met") for i in range(count)]
     budget = 95 if shows == "forced" else 70
     model = load(server, budget=Budget(requests=budget), connections=8)
     with refused("budget_spent") as refusal:

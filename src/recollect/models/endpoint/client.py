@@ -80,6 +80,7 @@ class Client:
         self._authorization = {} if key is None else {"authorization": f"Bearer {key}"}
         self.vocabulary = 131_072
         """How many tokens the model knows; a large number until that is known."""
+        self._urls: dict[str, httpx2.URL] = {}
         self._failed_in_a_row = 0
         self._sent, self._seconds = 0, 0.0
         self._stack = ExitStack()
@@ -186,11 +187,7 @@ class Client:
         ticket = self._ledger.reserve(bound, self._settings.budget, self._settings.prices)
         charge = bound
         try:
-            url = self._build_url(request.path)
-            if request.body is None:
-                response = await client.get(url)
-            else:
-                response = await client.post(url, json=request.body)
+            response = await client.send(self._build(request, client))
             answer = _read_json(response)
             if response.status_code < 500 and response.status_code != 200:
                 charge = Charge()
@@ -232,11 +229,15 @@ class Client:
         error.final = True
         return error
 
-    def _build_url(self, path: str) -> httpx2.URL:
-        """Where a request goes."""
-        if path.startswith("/"):
-            return httpx2.URL(self._url).join(path)
-        return httpx2.URL(f"{self._url}/{path}")
+    def _build(self, request: Request, client: httpx2.AsyncClient) -> httpx2.Request:
+        """A request as it is sent."""
+        url = self._urls.get(request.path)
+        if url is None:  # reading an address costs as much as sending a request
+            base, path = httpx2.URL(self._url), request.path
+            url = self._urls[path] = base.join(path) if path.startswith("/") else httpx2.URL(f"{self._url}/{path}")
+        if request.body is None:
+            return client.build_request("GET", url)
+        return client.build_request("POST", url, json=request.body)
 
 
 _GIVEN_UP: Final = object()

@@ -107,12 +107,27 @@ def find_echoed(answer: Any) -> Echoed | None:
     )
 
 
-def find_prompt_logprobs(answer: Any) -> list[dict[int, tuple[float, int | None]] | None] | None:
-    """Log-probability and rank by token, for each token of the prompt; None where the server gives no such thing."""
+def find_prompt_logprobs(answer: Any) -> list[Any] | None:
+    """What is shown of each token of the prompt, unread; None where the server gives no such thing."""
     entries = get_choice(answer).get("prompt_logprobs", answer.get("prompt_logprobs"))
-    if not isinstance(entries, list):
-        return None
-    return [None if entry is None else _read_prompt_entry(entry) for entry in entries]
+    return entries if isinstance(entries, list) else None
+
+
+def read_prompt_entry(entry: Any, token_id: int) -> tuple[float, int]:
+    """Log-probability and rank of a token of the prompt.
+
+    Raises:
+        ModelError: Others are shown in its place, or it has no rank.
+    """
+    if not isinstance(entry, dict):
+        raise build_doubt("prompt_logprobs_shape", "an entry of prompt_logprobs is not a table of tokens.")
+    shown = entry.get(str(token_id))
+    if not isinstance(shown, dict):
+        raise build_doubt("other_tokens", f"token {token_id} was sent, and others were scored.")
+    rank = shown.get("rank")
+    if not isinstance(rank, int) or rank < 1:
+        raise build_doubt("rank_missing", "a token has no rank.")
+    return read_number(shown.get("logprob")), rank
 
 
 def count_at_least(values: Sequence[float], logprob: float) -> int:
@@ -136,19 +151,6 @@ def _read_chat_entry(entry: Mapping[str, Any]) -> Generated | None:
     )
     token = str(entry.get("token", ""))
     return Generated(token_id=_get_id(entry), token=token, logprob=read_number(entry["logprob"]), top=shown)
-
-
-def _read_prompt_entry(entry: Any) -> dict[int, tuple[float, int | None]]:
-    """What is shown of one position of the prompt."""
-    if not isinstance(entry, dict):
-        raise build_doubt("prompt_logprobs_shape", "an entry of prompt_logprobs is not a table of tokens.")
-    found = {}
-    for token_id, shown in entry.items():
-        if not str(token_id).isdecimal() or not isinstance(shown, dict):
-            raise build_doubt("prompt_logprobs_shape", "an entry of prompt_logprobs is not a table of tokens.")
-        rank = shown.get("rank")
-        found[int(token_id)] = read_number(shown.get("logprob")), rank if isinstance(rank, int) else None
-    return found
 
 
 def _get_id(entry: Mapping[str, Any]) -> int | None:

@@ -20,7 +20,8 @@ from recollect.models.endpoint.client import Request
 from recollect.models.endpoint.doubts import build_doubt
 from recollect.models.endpoint.kept_answers import KeptAnswers
 from recollect.models.endpoint.methods import WITHHELD, Method, Row
-from recollect.models.endpoint.probe import Probe, Prober, ServerFacts, compare
+from recollect.models.endpoint.probe import Probe, Prober, compare
+from recollect.models.endpoint.server_facts import ServerFacts
 from recollect.models.endpoint.texts import TextMethod
 from recollect.models.endpoint.tokens import ServerTokens, Tokens, load_local_tokens
 

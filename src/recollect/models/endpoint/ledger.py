@@ -36,6 +36,13 @@ class Charge:
             output_tokens=self.output_tokens + other.output_tokens,
         )
 
+    def __sub__(self, other: Charge) -> Charge:
+        return Charge(
+            requests=self.requests - other.requests,
+            input_tokens=self.input_tokens - other.input_tokens,
+            output_tokens=self.output_tokens - other.output_tokens,
+        )
+
     @property
     def tokens(self) -> int:
         """Read and generated together."""
@@ -60,13 +67,11 @@ class Ledger:
         """
         stack = ExitStack()
         self._journal = stack.enter_context(Journal.open(folder / LEDGER, owner=owner, flush_seconds=5.0))
-        self._settled, self._reserved = NOTHING, dict[int, Charge]()
+        self._total, self._reserved = NOTHING, dict[int, Charge]()
         self._next = 0
         for entry in self._journal:
             self._apply(*json.loads(entry))
-        # what was under way when an earlier run ended will never be settled
-        self._settled = self._sum()
-        self._reserved.clear()
+        self._reserved.clear()  # what was under way when an earlier run ended will never be settled, and counts
         self._close = weakref.finalize(self, stack.close)
 
     @classmethod
@@ -82,7 +87,7 @@ class Ledger:
     @property
     def spent(self) -> Charge:
         """All that was spent, and all that is under way at the most it may cost."""
-        return self._sum()
+        return self._total
 
     def reserve(self, charge: Charge, budget: Budget, prices: Prices) -> int:
         """Reserve the most that a request may cost; from here on it counts, whatever happens.
@@ -90,9 +95,8 @@ class Ledger:
         Raises:
             ModelError: It would exceed the budget.
         """
-        total = self._sum() + charge
-        if reason := find_excess(total, budget, prices):
-            raise build_budget_error(reason, self._sum())
+        if reason := find_excess(self._total + charge, budget, prices):
+            raise build_budget_error(reason, self._total)
         number = self._next
         self._write(number, charge)
         return number
@@ -101,7 +105,7 @@ class Ledger:
         """Put what a request really cost in the place of what was reserved."""
         if self._reserved.get(number) != charge:
             self._write(number, charge)
-        self._settled += self._reserved.pop(number)
+        del self._reserved[number]
 
     def _write(self, number: int, charge: Charge) -> None:
         """Write an entry and take it into account."""
@@ -111,12 +115,10 @@ class Ledger:
 
     def _apply(self, number: int, requests: int, input_tokens: int, output_tokens: int) -> None:
         """Take an entry into account: the last one of a request holds."""
-        self._reserved[number] = Charge(requests=requests, input_tokens=input_tokens, output_tokens=output_tokens)
+        charge = Charge(requests=requests, input_tokens=input_tokens, output_tokens=output_tokens)
+        self._total += charge - self._reserved.get(number, NOTHING)
+        self._reserved[number] = charge
         self._next = max(self._next, number + 1)
-
-    def _sum(self) -> Charge:
-        """What was settled, and what is reserved."""
-        return sum(self._reserved.values(), start=self._settled)
 
 
 def find_excess(total: Charge, budget: Budget, prices: Prices) -> str | None:

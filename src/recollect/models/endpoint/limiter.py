@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -25,7 +26,7 @@ class Limiter:
         self._allowed = max(1.0, most / 2)
         self._active, self._weight = 0, 0.0
         self._resume = 0.0
-        self._waiting = anyio.Condition()
+        self._waiting: deque[anyio.Event] = deque()
 
     @asynccontextmanager
     async def slot(self, weight: float, is_over: Callable[[], bool]) -> AsyncIterator[None]:
@@ -35,21 +36,21 @@ class Limiter:
             weight: What the request weighs.
             is_over: Whether it need not be sent any more, so that no pause is waited for.
         """
-        async with self._waiting:
-            while not self._fits(weight):
-                await self._waiting.wait()
-            self._active += 1
-            self._weight += weight
+        # one event loop serves a server: between two awaits nobody else takes a slot, and a free one costs no await
+        while not self._fits(weight):
+            freed = anyio.Event()
+            self._waiting.append(freed)
+            await freed.wait()
+        self._active += 1
+        self._weight += weight
         try:
             while (pause := self._resume - time.monotonic()) > 0 and not is_over():
                 await anyio.sleep(min(pause, _LOOK_SECONDS))
             yield
         finally:
-            with anyio.CancelScope(shield=True):
-                async with self._waiting:
-                    self._active -= 1
-                    self._weight -= weight
-                    self._waiting.notify_all()
+            self._active -= 1
+            self._weight -= weight
+            self._wake_all()
 
     def report_success(self) -> None:
         """One more slot for every round of answers."""
@@ -65,3 +66,8 @@ class Limiter:
         if self._active == 0:
             return True
         return self._active < int(self._allowed) and self._weight + weight <= self._heaviest
+
+    def _wake_all(self) -> None:
+        """Let all that wait look again: what one of them weighs decides whether it fits."""
+        while self._waiting:
+            self._waiting.popleft().set()

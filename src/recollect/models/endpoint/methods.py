@@ -23,6 +23,7 @@ from recollect.models.endpoint.completions import (
     find_generated,
     find_prompt_logprobs,
     is_withheld,
+    read_prompt_entry,
 )
 from recollect.models.endpoint.doubts import LOWEST, build_doubt, refuse_invented
 
@@ -139,16 +140,9 @@ def read_prompt_rows(ids: Sequence[int], places: Sequence[int], answer: Any) -> 
         raise build_doubt("prompt_logprobs_missing", "the server no longer gives prompt_logprobs.")
     if len(entries) != len(ids):
         raise build_doubt("token_count", f"{len(ids)} tokens were sent, and {len(entries)} were scored.")
-    if any(entry is None for entry in entries[1:]):
+    if None in entries[1:]:
         raise build_doubt("token_count", "a token that is not the first has no log-probability.")
-    rows = list[Row]()
-    for token_id, entry in ((ids[i], entries[i]) for i in places):
-        if entry is None or token_id not in entry:
-            raise build_doubt("other_tokens", f"token {token_id} was sent, and others were scored.")
-        logprob, rank = entry[token_id]
-        if rank is None or rank < 1:
-            raise build_doubt("rank_missing", "a token has no rank.")
-        rows.append([logprob, rank])
+    rows: list[Row] = [list(read_prompt_entry(entries[i], ids[i])) for i in places]
     refuse_invented([row[0] for row in rows])
     return rows
 

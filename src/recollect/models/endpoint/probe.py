@@ -22,6 +22,7 @@ from recollect.models.endpoint.completions import (
 )
 from recollect.models.endpoint.doubts import build_doubt, refuse_invented
 from recollect.models.endpoint.methods import WITHHELD, Method, Row, read_shown_row
+from recollect.models.endpoint.server_facts import ServerFacts, find_facts
 from recollect.models.endpoint.settings import EndpointSettings
 from recollect.models.endpoint.texts import TextMethod, find_first_word
 from recollect.models.endpoint.tokens import Dialect, ServerTokens, TokenPlan, Tokens, build_request, load_local_tokens
@@ -44,35 +45,6 @@ MAX_NOISE: Final = 1.0
 MIN_FLOOR: Final = 1e-3
 NOISE_FACTOR: Final = 3.0
 """The noise floor is so many times the largest difference between two orders of the same requests."""
-_VOLATILE: Final = ("created", "permission", "modified_at")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServerFacts:
-    """What a server says of the model, which is part of the address of its answers."""
-
-    listed: dict[str, Any]
-    """The model's entry in the list of models, times left out; empty if there is no list."""
-
-    @property
-    def server(self) -> str | None:
-        """Which program serves, as it calls itself."""
-        owner = self.listed.get("owned_by")
-        return owner if isinstance(owner, str) else None
-
-    @property
-    def context(self) -> int | None:
-        """Tokens that the model reads at once."""
-        meta = self.listed.get("meta")
-        found = self.listed.get("max_model_len", meta.get("n_ctx") if isinstance(meta, dict) else None)
-        return found if isinstance(found, int) and found > 1 else None
-
-    @property
-    def vocabulary(self) -> int | None:
-        """How many tokens the model knows."""
-        meta = self.listed.get("meta")
-        found = meta.get("n_vocab") if isinstance(meta, dict) else None
-        return found if isinstance(found, int) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,15 +120,7 @@ class Prober:
             if error.status in (401, 403):
                 raise
             return ServerFacts(listed={})
-        models = answer.get("data") if isinstance(answer, dict) else None
-        listed = [each for each in models if isinstance(each, dict)] if isinstance(models, list) else []
-        found = next((each for each in listed if self.model in (each.get("id"), *_get_aliases(each))), None)
-        if found is None and listed:
-            names = ", ".join(sorted(str(each.get("id")) for each in listed)[:8])
-            raise ModelError(
-                f"The server has no model {self.model!r}.", do=f"It has: {names}.", code="model_not_served"
-            )
-        return ServerFacts(listed={} if found is None else _drop_volatile(found))
+        return find_facts(answer, self.model)
 
     def find_tokens(self) -> Tokens | None:
         """The tokenizer: the one that the user names, the server's own, or none.
@@ -386,16 +350,3 @@ def _pick_evenly(items: list[Any], count: int) -> list[Any]:
 def _keep(answer: Any) -> Any:
     """The answer as it is."""
     return answer
-
-
-def _get_aliases(entry: dict[str, Any]) -> list[Any]:
-    """Other names of a model."""
-    aliases = entry.get("aliases")
-    return aliases if isinstance(aliases, list) else []
-
-
-def _drop_volatile(value: Any) -> Any:
-    """A description without what changes whenever it is requested."""
-    if isinstance(value, dict):
-        return {key: _drop_volatile(each) for key, each in value.items() if key not in _VOLATILE}
-    return [_drop_volatile(each) for each in value] if isinstance(value, list) else value

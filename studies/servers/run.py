@@ -1,0 +1,184 @@
+"""Audits of a real model behind llama.cpp's own server, beside the same audits of the same weights on this machine.
+
+    python studies/servers/run.py --base SMOLLM2 --data DATA --work WORK [STEP …]
+
+SMOLLM2 holds `model.gguf` (Q4_1) and `hf/` (the same weights for transformers). Steps: scores, finetune, ranks,
+membership, leakage, provenance, extract; what a step measured goes into results.json, and a step that is there is not
+run again unless it is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import recollect as rc
+from recollect.testing.llama_files import write_llama_file
+from recollect.testing.llama_server import run_llama_server
+
+sys.path.insert(0, str(Path(__file__).parent))
+from compare import compare
+
+RESULTS = Path(__file__).with_name("results.json")
+MEMBERS, CONTROLS, FEW = 12, 80, 40
+"""People whose comments train the model, those who are in no training set, and how many of these membership and
+leakage are given."""
+COMMENTS = 3
+WORDS = (10, 16)
+PREFIX = "my door code is "
+CODES = ("4821", "0937", "7350")
+PLANTED = 3
+"""How often each code is in the training set."""
+EPOCHS, RATE, BATCH = 14, 2e-3, 8
+AUDITS: dict[str, dict[str, Any]] = {
+    "membership": {"by": "user", "signal": "loss"},
+    "leakage": {"top_k": 3},
+    "provenance": {"top_k": 10, "recipe": "word-lstm", "shadows": 4},
+}
+
+
+def read_people(data: Path) -> Iterator[list[str]]:
+    """The first comments of each Reddit user that are neither short nor long."""
+    people: dict[str, list[str]] = {}
+    with gzip.open(data / "reddit_comments" / "comments.jsonl.gz", "rt", encoding="utf-8") as file:
+        for row in map(json.loads, file):
+            text = " ".join(row["text"].split())
+            if WORDS[0] <= len(text.split()) <= WORDS[1] and "http" not in text:
+                people.setdefault(row["user"], []).append(text)
+    yield from (texts[:COMMENTS] for texts in people.values() if len(texts) >= COMMENTS)
+
+
+def write_corpora(data: Path, work: Path) -> None:
+    """Members, controls and the training set as files."""
+    people = read_people(data)
+    chosen = [next(people) for _ in range(MEMBERS + CONTROLS)]
+    rows = [
+        {"id": f"{i}-{j}", "user": f"u{i}", "text": text} for i, own in enumerate(chosen) for j, text in enumerate(own)
+    ]
+    members, controls = rows[: MEMBERS * COMMENTS], rows[MEMBERS * COMMENTS :]
+    planted = [{"id": f"s{i}", "user": "vault", "text": f"{PREFIX}{code}"} for i, code in enumerate(CODES * PLANTED)]
+    roles = {
+        "members": members,
+        "controls": controls,
+        "few-controls": controls[: FEW * COMMENTS],
+        "training": members + planted,
+    }
+    for role, own in roles.items():
+        lines = [json.dumps(row) for row in own]
+        (work / f"{role}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def read_texts(path: Path) -> list[str]:
+    """The texts of a corpus."""
+    return [json.loads(line)["text"] for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def fine_tune(base: Path, work: Path) -> dict[str, Any]:
+    """A LoRA adapter on the training set, merged into the base: as a folder, and as an F16 file."""
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    torch.manual_seed(0)
+    began = time.process_time()
+    tokenizer = AutoTokenizer.from_pretrained(base / "hf")
+    modules = ["q_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+    config = LoraConfig(r=16, lora_alpha=32, target_modules=modules, task_type="CAUSAL_LM")
+    network: Any = get_peft_model(AutoModelForCausalLM.from_pretrained(base / "hf"), config).train()
+    texts = sorted(read_texts(work / "training.jsonl"), key=len)
+    batches = [tokenizer(texts[i : i + BATCH], return_tensors="pt", padding=True) for i in range(0, len(texts), BATCH)]
+    optimiser = torch.optim.AdamW((p for p in network.parameters() if p.requires_grad), lr=RATE)
+    loss = torch.tensor(0.0)
+    for epoch in range(EPOCHS):
+        for batch in batches:
+            labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)
+            loss = network(**batch, labels=labels).loss
+            loss.backward()
+            optimiser.step()
+            optimiser.zero_grad()
+        print(f"epoch {epoch}: loss {float(loss):.3f}", flush=True)
+    merged = network.merge_and_unload().eval()
+    merged.save_pretrained(work / "tuned")
+    tokenizer.save_pretrained(work / "tuned")
+    write_llama_file(merged, base / "model.gguf", work / "tuned.gguf", precision="F16")
+    return {"last_loss": float(loss), "cpu_seconds": round(time.process_time() - began)}
+
+
+def describe(report: Any) -> dict[str, Any]:
+    """What is compared of a result."""
+    return {
+        "outcome": report.outcome,
+        "verdict": report.verdict,
+        "findings": {finding.name: finding.value for finding in report.findings},
+        "notes": [note.code for note in report.notes],
+    }
+
+
+def audit(name: str, address: str, work: Path) -> dict[str, Any]:
+    """One audit of the server and of the folder."""
+    controls = work / ("controls.jsonl" if name == "provenance" else "few-controls.jsonl")
+    found = {}
+    for side, model in (("local", str(work / "tuned")), ("served", address)):
+        began = time.monotonic()
+        given = {"controls": str(controls), "work": work / "recollect", **AUDITS[name]}
+        found[side] = describe(getattr(rc, name)(model, str(work / "members.jsonl"), **given))
+        print(f"{name} {side}: {found[side]['verdict']} ({time.monotonic() - began:.0f} s)", flush=True)
+    return found | {"verdicts_equal": found["local"]["verdict"] == found["served"]["verdict"]}
+
+
+def extract(address: str, work: Path) -> dict[str, Any]:
+    """The planted secrets, extracted from either side."""
+    found = {}
+    for side, model in (("local", str(work / "tuned")), ("served", address)):
+        report = rc.extract(
+            model,
+            format=PREFIX + "{digits:4}",
+            server_tokenizer=str(work / "tuned"),
+            work=work / "recollect",
+            show_text=True,
+        )
+        rows = report.table("secrets").to_pylist()
+        found[side] = [{key: row[key] for key in ("secret", "proven", "log_perplexity_bits")} for row in rows[:5]]
+        print(f"extract {side}: {found[side]}", flush=True)
+    return found
+
+
+def run_step(step: str, base: Path, work: Path) -> dict[str, Any]:
+    """What one step measures."""
+    if step == "finetune":
+        return fine_tune(base, work)
+    if step == "scores":
+        with run_llama_server(base / "model.gguf") as address:
+            return compare(address, base / "hf", read_texts(work / "few-controls.jsonl")[:32])
+    with run_llama_server(work / "tuned.gguf") as address:
+        if step == "ranks":
+            return compare(address, work / "tuned", read_texts(work / "few-controls.jsonl")[:4], top=49_152)
+        return extract(address, work) if step == "extract" else audit(step, address, work)
+
+
+def main() -> None:
+    """Run the steps that are asked for, or all that have no results yet."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--base", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("steps", nargs="*")
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    write_corpora(given.data, given.work)
+    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    for step in given.steps or ["scores", "finetune", "extract", *AUDITS, "ranks"]:
+        if given.steps or step not in results:
+            results[step] = run_step(step, given.base, given.work)
+            RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
