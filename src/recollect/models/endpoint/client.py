@@ -17,7 +17,7 @@ import anyio
 import httpx2
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from recollect.digests import digest
+from recollect.digests import digest_bytes
 from recollect.errors import ModelError, RecollectError
 from recollect.models.endpoint.ledger import Charge, Ledger
 from recollect.models.endpoint.limiter import Limiter
@@ -50,9 +50,14 @@ class Request:
     """Log-probabilities that the server computes for it, in vocabularies."""
 
     @cached_property
+    def content(self) -> bytes:
+        """The body as it is sent, which is always written the same way."""
+        return json.dumps(self.body, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+    @cached_property
     def key(self) -> str:
         """The address of its answer."""
-        return digest(self.path, self.body, self.purpose)
+        return digest_bytes(self.path.encode(), self.content, self.purpose.encode())
 
 
 class Rejected(ModelError):  # noqa: N818 - it is what the server says
@@ -237,10 +242,11 @@ class Client:
             url = self._urls[path] = base.join(path) if path.startswith("/") else httpx2.URL(f"{self._url}/{path}")
         if request.body is None:
             return client.build_request("GET", url)
-        return client.build_request("POST", url, json=request.body)
+        return client.build_request("POST", url, content=request.content, headers=_JSON)
 
 
 _GIVEN_UP: Final = object()
+_JSON: Final = {"content-type": "application/json"}
 _REMEDIES: Final = {
     401: "Set the key: the server's own variable, or --key-variable NAME.",
     403: "The key does not allow this.",
