@@ -6,8 +6,10 @@ prints the code of what it was refused by.
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import json
+import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -88,6 +90,7 @@ def main() -> int:
     """Run one job on a cluster."""
     from recollect.execution.on_ray import RayBackend
 
+    faulthandler.register(signal.SIGUSR1)  # says where it hangs
     kind, address, work = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     try:
         digest = JOBS[kind](work, RayBackend(address=address, workers=2, work_folder=work))

@@ -132,8 +132,8 @@ class Faults:
                 faults.append(f"another result: {said}")
             if watch.twice:
                 faults.append(f"made twice: {len(watch.twice)}")
-            if list(work.glob(".lease*")) or list(work.glob(".seen*")):
-                faults.append("a lease or a token was left")
+            if left := [path.name for path in work.glob(".*")]:
+                faults.append(f"left behind: {left}")
         finally:
             shutil.rmtree(work, ignore_errors=True)
         return Trial(
@@ -169,8 +169,10 @@ class Faults:
         try:
             out, noise = driver.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
+            driver.send_signal(signal.SIGUSR1)
+            time.sleep(1)
             driver.kill()
-            faults.append("it hangs")
+            faults.append(f"it hangs: {driver.communicate()[1][-3000:]}")
             return {}
         if driver.returncode != status:
             faults.append(f"status {driver.returncode}: {noise[-300:]}")
@@ -178,23 +180,23 @@ class Faults:
 
     def _kill_worker(self, cluster, driver, job, work, rng, faults):
         """Kill one worker process."""
-        workers = [
-            each for each in psutil.process_iter(["cmdline"]) if "_Actor" in " ".join(each.info["cmdline"] or [])
-        ]
-        ours = [each for each in workers if self._is_of(each, cluster)]
-        if not ours:
-            faults.append("no worker was found")
-        else:
-            rng.choice(ours).kill()
+        workers = self._find_workers(cluster, faults)
+        if workers:
+            rng.choice(workers).kill()
         return self._finish(driver, faults)
 
     @staticmethod
-    def _is_of(process: psutil.Process, cluster) -> bool:
-        """Whether a process is of a raylet of this cluster."""
-        raylets = {info.process.pid for node in cluster.list_all_nodes() for info in node.all_processes["raylet"]}
-        with suppress(psutil.Error):
-            return any(parent.pid in raylets for parent in process.parents())
-        return False
+    def _find_workers(cluster, faults) -> list[psutil.Process]:
+        """The processes of all workers of this cluster."""
+        found = []
+        for node in cluster.list_all_nodes():
+            for raylet in node.all_processes["raylet"]:
+                with suppress(psutil.Error):
+                    started = psutil.Process(raylet.process.pid).children(recursive=True)
+                    found += [each for each in started if "_Actor" in " ".join(each.cmdline())]
+        if not found:
+            faults.append("no worker was found")
+        return found
 
     def _kill_node(self, cluster, driver, job, work, rng, faults):
         """Kill a raylet without grace; another node joins."""
@@ -211,10 +213,15 @@ class Faults:
 
     def _kill_head(self, cluster, driver, job, work, rng, faults):
         """Kill the head: the driver must end, say why, and go on where it was on another cluster."""
+        workers = self._find_workers(cluster, faults)
+        for worker in workers:
+            worker.suspend()  # else they would be done before anybody notices
         cluster.head_node.kill_all_processes(check_alive=False, allow_graceful=False)
         said = self._finish(driver, faults, status=2)
         if said.get("refused") != "cluster_lost":
             faults.append(f"no clear end: {said}")
+        for worker in workers:
+            worker.resume()
         self.close()
         return self._finish(self._start_driver(job, work), faults)
 

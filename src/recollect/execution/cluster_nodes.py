@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from recollect.errors import RecollectError
-from recollect.files import make_private_folder, write_text
+from recollect.files import make_private_folder, make_scratch_folder, write_text
 from recollect.version import __version__
 
 PACKAGES: Final = ("recollect", "torch", "transformers", "ray")
@@ -128,14 +128,18 @@ def write_token(work: Path | None) -> Iterator[tuple[str, str] | None]:
         yield None
         return
     was_there = work.exists()
-    token, secret = secrets.token_hex(8), secrets.token_hex(16)
-    path = make_private_folder(work.absolute()) / f".seen-{token}"
-    write_text(path, secret)
     try:
-        yield str(path), secret
+        # what a driver that was killed left is removed by the next
+        with make_scratch_folder(make_private_folder(work.absolute())) as scratch:
+            path, secret = scratch / "token", secrets.token_hex(16)
+            write_text(path, secret)
+            yield str(path), secret
     finally:
-        for left in path.parent.glob(f"{path.name}*"):
-            left.unlink(missing_ok=True)
         if not was_there:
             with suppress(OSError):  # by now there is something in it
                 work.rmdir()
+
+
+def get_work_folder(token: tuple[str, str]) -> Path:
+    """The work folder that a token is in."""
+    return Path(token[0]).parents[1]

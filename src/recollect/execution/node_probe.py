@@ -37,7 +37,7 @@ def prove_folder(token: str, secret: str) -> str:
     path, deadline = Path(token), time.monotonic() + 5
     while not path.is_file() and time.monotonic() < deadline:
         time.sleep(0.2)  # file systems over the network show new files a little later
-    if not path.parent.is_dir():
+    if not path.parents[1].is_dir():
         return "there is no such folder there"
     if not path.is_file() or path.read_text(encoding="utf-8") != secret:
         return "another folder is in its place there"

@@ -43,7 +43,7 @@ from recollect.version import __version__
 MAX_WORK_BYTES: Final = 32 << 20
 """How large the work itself may be: models and corpora are named by their paths, and never sent."""
 POLL_SECONDS: Final = 2.0
-"""How often the head is looked at while nothing comes from workers."""
+"""How often the head is looked at."""
 MAX_SILENT_POLLS: Final = 5
 """How often in a row the head may give no answer."""
 PROBE_SECONDS: Final = 120.0
@@ -260,7 +260,7 @@ class Cluster:
     def __init__(self, ray: Any) -> None:
         self._ray = ray
         self._head = ray.get_runtime_context().gcs_address
-        self._silent = 0
+        self._silent, self._checked = 0, time.monotonic()
         self.lost = False
         """Whether the head is gone: then whatever else is asked of Ray would never return."""
         self.suitable: dict[Path | None, set[str]] = {}
@@ -277,7 +277,8 @@ class Cluster:
         if self.lost:
             raise RecollectError(
                 f"The head of the Ray cluster at {self._head} no longer answers.",
-                do="Start the cluster again, and run the same command: what was finished is kept.",
+                do="Stop what is left of it (`ray stop` on every node), start it again, and run the same command: what was "
+                "finished is kept.",
                 code="cluster_lost",
             )
         return self
@@ -369,10 +370,10 @@ class Cluster:
         """
         while True:
             done, _ = self._ray.wait(references, timeout=POLL_SECONDS)
+            if time.monotonic() - self._checked > POLL_SECONDS:
+                self._check_head()  # also while workers answer: they live on for a minute without it
             if done:
-                self._silent = 0
                 return list(done)
-            self._check_head()
 
     def get(self, reference: Any, *, seconds: float | None = None) -> Any:
         """What was waited for, or the error by which Ray says that it will never come."""
@@ -396,3 +397,5 @@ class Cluster:
             self._silent += 1
             self.lost = self._silent >= MAX_SILENT_POLLS
             self.refuse_lost()
+        finally:
+            self._checked = time.monotonic()

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from recollect.errors import RecollectError
 from recollect.execution.backend import Failure
-from recollect.execution.cluster_nodes import NodeReport
+from recollect.execution.cluster_nodes import NodeReport, get_work_folder
 from recollect.execution.pool import report_death
 from recollect.execution.threads import thread_variables
 
@@ -64,7 +64,7 @@ class WorkerStarter:
     @property
     def work_folder(self) -> Path | None:
         """The folder that all workers must see."""
-        return None if self.token is None else Path(self.token[0]).parent
+        return None if self.token is None else get_work_folder(self.token)
 
     def start(self) -> RemoteWorker:
         """A new worker, which waits for room if there is none."""
