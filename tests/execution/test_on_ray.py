@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 
 import pytest
-from workloads import troubled
+from workloads import Loads, troubled
 
 from recollect.execution.backend import Done
 from recollect.execution.cluster_nodes import NodeReport, count_slots
@@ -26,6 +26,14 @@ def test_a_cluster_gives_outcomes_in_order_and_names_the_node_of_a_failure(ray_c
     assert list(shared_folder.iterdir()) == [], "tokens are taken away"
     said = capfd.readouterr()
     assert said.out == "", "what Ray has to say stays off standard output"
+
+
+@pytest.mark.ray
+def test_the_same_work_again_finds_what_it_had_loaded_and_other_work_does_not(ray_cluster, shared_folder):
+    backend = RayBackend(address=ray_cluster.address, workers=1, work_folder=shared_folder)
+    first, again, other = (next(backend.map(Loads(name), [0])).value for name in ("a", "a", "b"))
+    assert first == again
+    assert other.startswith("b ")
 
 
 def test_an_address_of_ray_client_is_refused_with_the_line_that_does_it_right():
@@ -49,14 +57,14 @@ def test_ray_that_is_not_installed_is_one_message_with_the_command(monkeypatch, 
 
 
 def test_work_that_would_carry_a_model_along_is_refused():
-    from recollect.execution.on_ray import MAX_WORK_BYTES, _pack_work
+    from recollect.execution.remote_workers import MAX_WORK_BYTES, pack_work
 
     class Packer:
         def pack(self, work):
             return b"x" * (MAX_WORK_BYTES + 1)
 
     with refused("too_large_to_send"):
-        _pack_work(Packer(), troubled)
+        pack_work(Packer(), troubled)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import time
+import uuid
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from recollect.errors import ModelError
@@ -43,6 +46,20 @@ def troubled(item):
     if item == "ends":
         raise EOFError("a file that was cut off")
     return f"{item}!"
+
+
+@dataclass(frozen=True)
+class Loads:
+    """Work that holds on to something dear, as to a loaded model."""
+
+    name: str
+
+    @cached_property
+    def loaded(self):
+        return f"{self.name} {uuid.uuid4()}"
+
+    def __call__(self, item):
+        return self.loaded
 
 
 def slow_first(item):

@@ -35,13 +35,11 @@ from recollect.execution.cluster_nodes import (
     write_token,
 )
 from recollect.execution.pool import Pool, make_portable
-from recollect.execution.remote_workers import WorkerStarter, cut_into_pieces
+from recollect.execution.remote_workers import WorkerStarter, pack_work
 from recollect.execution.threads import set_environment
 from recollect.files import hold_lease, leave_locks_to_driver
 from recollect.version import __version__
 
-MAX_WORK_BYTES: Final = 32 << 20
-"""How large the work itself may be: models and corpora are named by their paths, and never sent."""
 POLL_SECONDS: Final = 2.0
 """How often the head is looked at."""
 MAX_SILENT_POLLS: Final = 5
@@ -128,7 +126,7 @@ class RayBackend:
         with write_token(self.work_folder) as token:
             self._refuse_unsuitable(cluster, token)
             size = self.workers or max(1, count_slots(cluster.list_room(), self.resources))
-            packed = _pack_work(cluster, work)
+            packed = pack_work(cluster, work)
             starter = WorkerStarter(
                 start_actor=partial(cluster.start_actor, _Actor, self.resources),
                 cluster=cluster,
@@ -160,20 +158,11 @@ class RayBackend:
             )
 
 
-def _pack_work(cluster: Cluster, work: Callable[[Any], Any]) -> list[bytes]:
-    """The work in pieces that travel; code of a script of the user's goes along, everything else by its name."""
-    packed = cluster.pack(work)
-    if len(packed) > MAX_WORK_BYTES:
-        raise RecollectError(
-            f"A model or corpus in memory would have to be sent to every worker ({len(packed) / 1e6:.0f} MB).",
-            do="Save it into a folder that all nodes see, and name its path.",
-            code="too_large_to_send",
-        )
-    return cut_into_pieces(packed)
-
-
 class _Actor:
     """What runs on a node: receives the work once, then item after item. Nothing that it raises is meant."""
+
+    _packed = b""
+    _work: Outcome[Callable[[Any], Any]]
 
     def begin(self, folder: str, token: tuple[str, str] | None, *pieces: bytes) -> dict[str, str]:
         """Take the work; say where this is, and whether the work folder is seen from here."""
@@ -182,10 +171,13 @@ class _Actor:
         warnings.showwarning = show_warning
         with suppress(OSError):
             os.chdir(folder)  # relative paths mean what they mean to the driver
-        # what it worked with before, a model perhaps, is let go first
-        self._work: Outcome[Callable[[Any], Any]] = Failure(RuntimeError("no work"), "")
-        gc.collect()
-        self._work = attempt(pickle.loads, b"".join(pieces))
+        packed = b"".join(pieces)
+        if packed != self._packed or isinstance(
+            self._work, Failure
+        ):  # else what it holds on to, a loaded model, serves the same work again
+            self._work, self._packed = Failure(RuntimeError("no work"), ""), packed
+            gc.collect()  # what it worked with before is let go first
+            self._work = attempt(pickle.loads, packed)
         seen = "" if token is None else node_probe.prove_folder(*token)
         return {"node": ray.get_runtime_context().get_node_id(), "folder": seen, "version": __version__}
 
@@ -277,8 +269,8 @@ class Cluster:
         if self.lost:
             raise RecollectError(
                 f"The head of the Ray cluster at {self._head} no longer answers.",
-                do="Stop what is left of it (`ray stop` on every node), start it again, and run the same command: what was "
-                "finished is kept.",
+                do="Stop what is left of it (`ray stop` on every node), start it again, and run the same command: "
+                "what was finished is kept.",
                 code="cluster_lost",
             )
         return self

@@ -15,6 +15,8 @@ from recollect.execution.cluster_nodes import NodeReport, get_work_folder
 from recollect.execution.pool import report_death
 from recollect.execution.threads import thread_variables
 
+MAX_WORK_BYTES: Final = 32 << 20
+"""How large the work itself may be: models and corpora are named by their paths, and never sent."""
 CHUNK_BYTES: Final = 1 << 16
 """What travels is cut into pieces of this size, because Ray puts larger arguments into its object store."""
 MAX_FAILED_STARTS: Final = 3
@@ -25,6 +27,9 @@ _PASSED_ON: Final = ("HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "XDG_CACHE_
 
 class Cluster(Protocol):
     """What is asked of a cluster."""
+
+    def pack(self, work: Any) -> bytes:
+        """The work as bytes."""
 
     def wait(self, references: list[Any]) -> list[Any]:
         """Those of what is waited for that are there; it waits until there are any."""
@@ -45,6 +50,22 @@ class Cluster(Protocol):
 def cut_into_pieces(data: bytes) -> list[bytes]:
     """Bytes in pieces that are small enough to travel within a message."""
     return [data[start : start + CHUNK_BYTES] for start in range(0, len(data), CHUNK_BYTES)]
+
+
+def pack_work(cluster: Cluster, work: Callable[[Any], Any]) -> list[bytes]:
+    """The work in pieces that travel; code of a script of the user's goes along, everything else by its name.
+
+    Raises:
+        RecollectError: It is so large that a model or corpus must be in it.
+    """
+    packed = cluster.pack(work)
+    if len(packed) > MAX_WORK_BYTES:
+        raise RecollectError(
+            f"A model or corpus in memory would have to be sent to every worker ({len(packed) / 1e6:.0f} MB).",
+            do="Save it into a folder that all nodes see, and name its path.",
+            code="too_large_to_send",
+        )
+    return cut_into_pieces(packed)
 
 
 @dataclass(kw_only=True)
