@@ -7,6 +7,8 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+from recollect.execution.threads import set_environment
+
 HERE = Path(__file__).parent
 WORKLOADS = HERE.parent / "execution"
 SOURCES = HERE.parents[1] / "src"
@@ -30,15 +32,16 @@ def start_cluster(*, nodes: int, cpus: int = 1):
     """A cluster with a head that gives no CPUs, and so many nodes."""
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(
-        initialize_head=True,
-        head_node_args={
-            "num_cpus": 0,
-            "include_dashboard": False,
-            "object_store_memory": STORE_BYTES,
-            "env_vars": build_environment(),
-        },
-    )
+    with set_environment(build_environment()):  # of all that is started beside raylets
+        cluster = Cluster(
+            initialize_head=True,
+            head_node_args={
+                "num_cpus": 0,
+                "include_dashboard": False,
+                "object_store_memory": STORE_BYTES,
+                "env_vars": build_environment(),
+            },
+        )
     try:
         for _ in range(nodes):
             add_node(cluster, cpus=cpus)

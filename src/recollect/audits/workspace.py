@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+from recollect.models.model import Steppable, Stepper
+
 
 class Progress(Protocol):
     """A callback that reports the progress of a long computation."""
@@ -28,6 +30,11 @@ def ignore_progress(what: str, done: int, total: int | None, /) -> None:
     """Report no progress of an audit."""
 
 
+def _open_here(model: Steppable) -> Stepper:
+    """A model step by step in this process."""
+    return model.stepper()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Workspace:
     """Where an audit does its own work, such as a search that queries the model step by step.
@@ -42,6 +49,8 @@ class Workspace:
     progress: Progress = ignore_progress
     """Called regularly with the progress of the work: `workspace.progress("searching", steps, limit)`. Cheap to
     call."""
+    open_stepper: Callable[[Steppable], Stepper] = _open_here
+    """The model step by step: in this process, or on the workers of a cluster."""
 
 
 NO_WORKSPACE: Final = Workspace()

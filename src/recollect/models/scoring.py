@@ -67,7 +67,7 @@ def score_corpus(
         StoreError: What is at this address is damaged or belongs to something else.
     """
     backend = backend or LocalBackend()
-    loaded = _load(model)
+    loaded = load_source(model)
     limits = (loaded.access, loaded.min_probability) if isinstance(loaded, Limited) else None
     unlimited = _unwrap(loaded)
     if isinstance(unlimited, RecordedModel):
@@ -100,7 +100,7 @@ class _Writer:
     @cached_property
     def model(self) -> Model:
         """The whole model, loaded when it is first needed."""
-        return _unwrap(_load(self.source))
+        return _unwrap(load_source(self.source))
 
     def __call__(self, records: list[Record]) -> int:
         """Score, write, and return how many records are done."""
@@ -241,8 +241,8 @@ def _build_failure(failures: list[Failure], name: str, done: int, wanted: int) -
     return error
 
 
-def _load(source: Source) -> Model:
-    """The model itself."""
+def load_source(source: Source) -> Model:
+    """The model itself, which is loaded unless it was before."""
     if isinstance(source, str):
         return load_model(source)
     return source if isinstance(source, Model) else source()

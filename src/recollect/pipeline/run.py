@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from recollect.corpora.corpus import Corpus
 from recollect.errors import ModelError, PlanError, RecollectError
 from recollect.execution.threads import describe_threads, divide_threads
 from recollect.files import hold_lock, refuse_foreign_folder, use_folder, write_atomically, write_text
-from recollect.models.model import Model, Question
+from recollect.models.model import Model, Perturber, Question, Steppable, Stepper
 from recollect.models.scoring import Source, score_corpus
 from recollect.models.store import AnswerStore
 from recollect.pipeline.limits import check_limits
@@ -43,6 +43,7 @@ from recollect.results.presentation import GENERIC
 from recollect.results.result import Result
 from recollect.results.run_manifest import remove_run_manifest
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
+from recollect.signals.neighbourhood import PERTURBER
 from recollect.streams import stream
 
 
@@ -134,8 +135,8 @@ def _run_audit(
     executor = _Executor.of(plan, given, progress)
     note = RunNote(work=plan.work, run=out, audit=plan.audit.name)
     score, train = note.track_scoring(executor.score), note.track_training(executor.train)
-    evidence = collect_evidence(plan.audit, given, score=score, train=train, first=first)
-    with _open_workspace(plan, evidence, progress) as workspace:
+    evidence = collect_evidence(plan.audit, executor.place_perturber(given), score=score, train=train, first=first)
+    with _open_workspace(plan, evidence, progress, executor.open_stepper) as workspace:
         result = plan.audit.run(evidence, stream(plan.seed, plan.audit.name), workspace)
     confirm_models(evidence.models)
     return evidence, result
@@ -202,6 +203,28 @@ class _Executor:
             raise _build_training_error(trained)
         return {role: self._load_trained(role, folder) for role, folder in trained.folders.items()}
 
+    def open_stepper(self, model: Steppable) -> Stepper:
+        """A model step by step: in this process, or on the workers of a cluster."""
+        if not self._asks_workers(model):
+            return model.stepper()
+        from recollect.models.worker_queries import WorkerStepper
+
+        return WorkerStepper(model.stepper(), self.known[id(model)][1], self.plan.open_backend())
+
+    def place_perturber(self, given: Evidence) -> Evidence:
+        """The same evidence; on a cluster, workers write the neighbours of texts."""
+        perturber = given.models.get(PERTURBER)
+        if not isinstance(perturber, Perturber) or not self._asks_workers(perturber):
+            return given
+        from recollect.models.worker_queries import WorkerPerturber
+
+        placed = WorkerPerturber(model=perturber, source=self.known[id(perturber)][1], backend=self.plan.open_backend())
+        return replace(given, models={**given.models, PERTURBER: placed})
+
+    def _asks_workers(self, model: Model) -> bool:
+        """Whether queries that follow from each other go to workers: of a cluster, which keeps them meanwhile."""
+        return self.plan.backend.ray is not None and not getattr(model, "remote", False)
+
     def _load_trained(self, role: str, folder: Path) -> Model:
         """A model that was trained for the audit, scored as the target is."""
         target = self.plan.models.get(TARGET)
@@ -237,11 +260,13 @@ def _build_training_error(trained: TrainedFleet) -> ModelError:
 
 
 @contextmanager
-def _open_workspace(plan: Plan, evidence: Evidence, progress: Progress) -> Iterator[Workspace]:
+def _open_workspace(
+    plan: Plan, evidence: Evidence, progress: Progress, open_stepper: Callable[[Steppable], Stepper]
+) -> Iterator[Workspace]:
     """A workspace in the work folder, found again by the same plan, for one run at a time; an empty one is removed."""
     folder = plan.work / "audits" / f"{plan.audit.name}-{compute_work_address(plan, evidence)}"
     with hold_lock(folder, purpose="working in", temporary=True):
-        yield Workspace(folder=folder, progress=progress)
+        yield Workspace(folder=folder, progress=progress, open_stepper=open_stepper)
 
 
 def refuse_unwritable(out: Path | None) -> None:

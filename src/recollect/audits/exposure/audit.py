@@ -110,7 +110,7 @@ class ExposureAudit:
         scores = compute_log_perplexities(evidence, secrets)
         measurer = Measurer(
             method=self.method,
-            stepper=_get_target_stepper(evidence),
+            stepper=_get_target_stepper(evidence, workspace),
             max_steps=self.max_steps,
             folder=workspace.folder,
             progress=workspace.progress,
@@ -151,7 +151,7 @@ _SOURCES = (
 )
 
 
-def _get_target_stepper(evidence: Evidence) -> Stepper | None:
+def _get_target_stepper(evidence: Evidence, workspace: Workspace) -> Stepper | None:
     """The target of an exposure audit step by step, if it shows steps."""
     target = evidence.models[TARGET]
-    return target.stepper() if target.access.steps and isinstance(target, Steppable) else None
+    return workspace.open_stepper(target) if target.access.steps and isinstance(target, Steppable) else None
