@@ -12,9 +12,13 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+
+from recollect.audits.registry import AUDITS
 
 TINY = {"units": 8, "embedding": 8, "dropout": 0.0, "epochs": 3, "batch_size": 8, "tokenizer.size": 200}
 SET = [word for name, value in TINY.items() for word in ("--set", f"{name}={value}")]
@@ -87,22 +91,36 @@ READERS = (("trained/", "train"), ("work/audits/", "extract"), ("work/", "run"))
 INPUTS = ("mine.jsonl", "others.jsonl", "plan.yaml", "model", "bytes")
 
 
+SLOW_TO_IMPORT = (
+    "datasketch",
+    "recollect.api",
+    "recollect.cli.app",
+    "recollect.cli.plans",
+    "recollect.cli.report",
+    "recollect.cli.upkeep",
+    "recollect.models.local_models",
+    "recollect.pipeline.cleanup",
+    "recollect.pipeline.difference_sanitisation",
+    "recollect.pipeline.erasure",
+    "recollect.pipeline.forecast",
+    "recollect.pipeline.series",
+    "recollect.pipeline.verification",
+    "recollect.recipes.trainer",
+    "recollect.report.report_writer",
+    "recollect.results.comparison",
+    "recollect.session",
+    "rich.progress",
+    "rich.table",
+)
+
+
 def import_everything() -> None:
     """Import what is slow to import, once, before anything is forked."""
-    import recollect.cli.app
-    import recollect.models.local_models
-    import recollect.pipeline.cleanup
-    import recollect.pipeline.difference_sanitisation
-    import recollect.pipeline.erasure
-    import recollect.pipeline.series
-    import recollect.pipeline.verification
-    import recollect.recipes.trainer
-    import recollect.report.report_writer
-    import recollect.results.comparison  # noqa: F401 - they are wanted for their import alone
-    from recollect.audits.registry import AUDITS
-
+    for name in SLOW_TO_IMPORT:
+        import_module(name)
     for audit in AUDITS.names:
         AUDITS.load(audit)
+    pa.array([0])  # imports pandas where there is one
 
 
 def make_inputs(home: Path) -> None:

@@ -79,6 +79,20 @@ def test_a_journal_stays_after_a_failure_if_it_holds_a_batch(tmp_path, batches):
     assert len(list(tmp_path.rglob("*.journal"))) == batches
 
 
+@pytest.mark.parametrize(("first", "journals"), [(12, 0), (24, 1)])
+def test_a_journal_goes_once_its_block_cannot_be_asked_for_again(tmp_path, first, journals):
+    """Others may ask for some of its records first; those who ask for other records leave it."""
+    failing = build("gpt2")
+    count_batches(failing, until=3)
+    with pytest.raises(KeyboardInterrupt):
+        score_corpus(failing, CORPUS, tmp_path, backend=ONE)
+    other = Corpus.of(Record(id=str(i), text=f"{TEXTS[i % len(TEXTS)]} {i}") for i in range(first, first + 24))
+    score_corpus(build("gpt2"), other, tmp_path, backend=ONE)
+    assert len(list(tmp_path.rglob("*.journal"))) == journals
+    score_corpus(build("gpt2"), CORPUS, tmp_path, backend=ONE)
+    assert not list(tmp_path.rglob("*.journal"))
+
+
 def test_a_shard_notes_all_numbers_of_threads_that_it_was_computed_with(tmp_path):
     killed = build("gpt2")
     count_batches(killed, until=3)

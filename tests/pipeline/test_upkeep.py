@@ -102,6 +102,16 @@ def test_clean_deletes_what_a_deleted_run_needed_and_nothing_that_another_needs(
     assert again.verdict == json.loads((home / "one" / "results" / "membership.json").read_text())["verdict"]
 
 
+def test_clean_takes_unfinished_answers_from_a_store_that_stays(home):
+    store = next((home / "work" / "answers").iterdir())
+    with Journal.open(store / "0.journal", owner="a run that was killed") as journal:
+        journal.append(b"scores of somebody's records")
+    with hold_lock(store, purpose="filling"):
+        assert store / "0.journal" not in {item.path for item in recollect.clean(home / "work").items}
+    assert store / "0.journal" in {item.path for item in recollect.clean(home / "work", delete=True).items}
+    assert {path.suffix for path in store.glob("[!.]*")} == {".parquet", ".json"}
+
+
 def test_clean_leaves_alone_what_a_run_works_in(home):
     with hold_lock(home / "work" / "models" / WITHOUT):
         found = recollect.clean(home / "work", delete=True)

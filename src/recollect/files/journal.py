@@ -69,8 +69,8 @@ class Journal:
             os.close(handle)
 
     @staticmethod
-    def verify(path: Path) -> None:
-        """Read a journal from end to end, without a lock and without dropping what a kill cut off.
+    def read(path: Path) -> Iterator[bytes]:
+        """All entries of a journal, without a lock and without dropping what a kill cut off.
 
         Raises:
             StoreError: It is damaged.
@@ -86,8 +86,19 @@ class Journal:
                 payload, position = journal._read(position, size)
                 if payload is None:
                     break
+                yield payload
         finally:
             os.close(handle)
+
+    @staticmethod
+    def verify(path: Path) -> None:
+        """Read a journal from end to end.
+
+        Raises:
+            StoreError: It is damaged.
+        """
+        for _ in Journal.read(path):
+            pass
 
     def __iter__(self) -> Iterator[bytes]:
         """All entries from the first; what a kill cut off at the end is dropped."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,13 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.digests import digest_bytes
+from recollect.errors import StoreError
 from recollect.files import Journal
+from recollect.models.shards import Digests
 
 JOURNAL_SUFFIX: Final = ".journal"
 FLUSH_SECONDS: Final = 10.0
 """How long a finished batch may wait to reach the disk; a kill of the process loses none that is finished."""
 _KEY: Final = "batch"
 _THREADS: Final = "threads"
+_RECORDS: Final = "records"
+"""The first entry: the digests of the block's records, by which it is seen whether the block can still be asked for."""
 
 Arrays = dict[str, NDArray[Any]]
 Report = Callable[[int, int, int], None]
@@ -29,21 +33,23 @@ Report = Callable[[int, int, int], None]
 class BatchJournal:
     """The batches of one block that are finished, by the items in them."""
 
-    def __init__(self, journal: Journal, *, threads: int, report: Report | None = None) -> None:
+    def __init__(self, journal: Journal, records: Digests, *, threads: int, report: Report | None = None) -> None:
         """Read what an earlier run has finished.
 
         Args:
             journal: Of this block alone.
+            records: Of the block.
             threads: How many threads compute.
             report: Told after each batch.
         """
-        self._journal, self._threads, self._report = journal, threads, report
+        self._journal, self._records, self._threads, self._report = journal, records, threads, report
         self._found: dict[str, Arrays] = {}
         self._used: set[int] = set()
         self._done = 0
         for payload in journal:
             entry = _unpack(payload)
-            self._found[str(entry.pop(_KEY))] = entry
+            if _KEY in entry:
+                self._found[str(entry.pop(_KEY))] = entry
 
     @property
     def threads(self) -> tuple[int, ...]:
@@ -59,6 +65,8 @@ class BatchJournal:
 
     def add(self, batch: NDArray[np.int64], lengths: NDArray[np.int64], found: Arrays) -> None:
         """Keep what was found for a batch."""
+        if self._journal.is_empty:
+            self._journal.append(_pack({_RECORDS: self._records}))
         key = np.array(_build_key(batch, lengths))
         self._journal.append(_pack({**found, _KEY: key, _THREADS: np.array(self._threads)}))
         self._used.add(self._threads)
@@ -71,11 +79,14 @@ class BatchJournal:
 
 
 @contextmanager
-def keep_batches(shard: Path, *, owner: str, threads: int, report: Report | None = None) -> Iterator[BatchJournal]:
+def keep_batches(
+    shard: Path, records: Digests, *, owner: str, threads: int, report: Report | None = None
+) -> Iterator[BatchJournal]:
     """The journal beside a shard that is being computed; it goes once the shard is there, or if it holds nothing.
 
     Args:
         shard: Where the shard will be.
+        records: Of the block.
         owner: What the batches depend on.
         threads: How many threads compute.
         report: Told after each batch.
@@ -83,7 +94,7 @@ def keep_batches(shard: Path, *, owner: str, threads: int, report: Report | None
     path = shard.with_suffix(JOURNAL_SUFFIX)
     with Journal.open(path, owner=owner, flush_seconds=FLUSH_SECONDS) as journal:
         try:
-            yield BatchJournal(journal, threads=threads, report=report)
+            yield BatchJournal(journal, records, threads=threads, report=report)
         except BaseException:
             if journal.is_empty:
                 path.unlink(missing_ok=True)  # later runs may divide the records otherwise, and never come to it
@@ -91,11 +102,21 @@ def keep_batches(shard: Path, *, owner: str, threads: int, report: Report | None
     path.unlink(missing_ok=True)
 
 
-def remove_finished_journals(folder: Path, suffix: str) -> None:
-    """Remove journals whose shard is there: a run was killed between writing the one and removing the other."""
+def remove_dead_journals(folder: Path, contains: Callable[[Digests], NDArray[np.bool_]]) -> None:
+    """Remove journals of blocks of which a record is answered: nobody asks for such a block again.
+
+    A run was killed between writing a shard and removing its journal; or a run failed, and the next one divided the
+    records otherwise. What cannot be read is left to `recollect verify`.
+
+    Args:
+        folder: The store, which nobody else fills at this moment.
+        contains: Which records have been answered.
+    """
     for path in folder.glob(f"*{JOURNAL_SUFFIX}"):
-        if path.with_suffix(suffix).exists():
-            path.unlink(missing_ok=True)
+        with suppress(StoreError):
+            first = next(Journal.read(path), None)
+            if first is None or contains(_unpack(first)[_RECORDS]).any():
+                path.unlink(missing_ok=True)
 
 
 class TokenRate:

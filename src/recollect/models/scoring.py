@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,13 +19,13 @@ from recollect.execution.backend import Backend, Failure
 from recollect.execution.local import LocalBackend
 from recollect.files import hold_lock
 from recollect.models.answers import Answers
-from recollect.models.batch_journal import BatchJournal, Report, TokenRate, keep_batches, remove_finished_journals
+from recollect.models.batch_journal import BatchJournal, Report, TokenRate, keep_batches, remove_dead_journals
 from recollect.models.limited import Limited
 from recollect.models.loader import load_model
 from recollect.models.manifest import BLOCK_SIZE, MANIFEST, Manifest
 from recollect.models.model import Model
 from recollect.models.recordings import RecordedModel
-from recollect.models.shards import SUFFIX, Digests, build_shard_name, write_shard
+from recollect.models.shards import Digests, build_shard_name, pack_digests, write_shard
 from recollect.models.soundness import refuse_unsound
 from recollect.models.store import AnswerStore, split_by_length
 
@@ -111,21 +111,22 @@ class _Writer:
         if self.manifest.budget is not None:
             # also after memory ran out in an earlier block: what a block gives must not depend on those before it
             self.model.budget = self.manifest.budget  # type: ignore[attr-defined]
-        with self._keep_batches(shard) as journal:
+        with self._keep_batches(shard, digests) as journal:
             answers = self._score(records, digests)
             threads = (self.threads,) if journal is None else journal.threads
             write_shard(self.folder, self.manifest.address, answers, double=self.manifest.is_double, threads=threads)
         return len(records)
 
     @contextmanager
-    def _keep_batches(self, shard: Path) -> Iterator[BatchJournal | None]:
+    def _keep_batches(self, shard: Path, digests: Sequence[str]) -> Iterator[BatchJournal | None]:
         """While this lasts, finished batches go to a journal, for models that work in batches."""
         batches = getattr(self.model, "batches", None)
         if batches is None:
             yield None
             return
         owner = f"{shard.name} {self.manifest.budget}"
-        with keep_batches(shard, owner=owner, threads=self.threads, report=self.report) as journal:
+        records = pack_digests(digests)
+        with keep_batches(shard, records, owner=owner, threads=self.threads, report=self.report) as journal:
             batches.journal = journal
             try:
                 yield journal
@@ -151,7 +152,6 @@ def _fill_store(writer: _Writer, corpus: Corpus, backend: Backend, progress: Pro
     with backend.hold(work, purpose="scoring into"), hold_lock(writer.folder, purpose="filling"):
         writer = replace(writer, manifest=_settle_manifest(writer))
         digests: Digests = np.fromiter((bytes.fromhex(record.digest) for record in corpus), dtype="S16")
-        remove_finished_journals(writer.folder, SUFFIX)
         missing, distinct = _find_unanswered(digests, AnswerStore.open(writer.folder))
         wanted = int(missing.sum())
         report = _Reporter(progress or (lambda done, total, note: None), distinct, wanted)
@@ -167,6 +167,7 @@ def _fill_store(writer: _Writer, corpus: Corpus, backend: Backend, progress: Pro
             else:
                 done += outcome.value
                 report.set_done(done)
+        remove_dead_journals(writer.folder, AnswerStore.open(writer.folder).contains)
     if failures:
         raise _build_failure(failures, writer.manifest.name, done, wanted) from failures[0].error
     return AnswerStore.open(writer.folder)

@@ -7,7 +7,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from recollect.files import is_leftover, refuse_use
+from recollect.files import is_leftover, is_locked, refuse_use
+from recollect.models.batch_journal import JOURNAL_SUFFIX
+from recollect.models.manifest import MANIFEST
 from recollect.pipeline.run_notes import iter_run_notes
 from recollect.pipeline.work_entries import (
     DELETED,
@@ -70,9 +72,7 @@ def _list_unneeded_items(work: Path) -> tuple[list[WorkItem], int]:
     for entry in iter_entries(work):
         if entry.relative_to(work).as_posix() in needed:
             kept += 1
-            items += [
-                build_work_item(path, "left over from a training that ended") for path in _iter_ended_trainings(entry)
-            ]
+            items += [build_work_item(path, reason) for path, reason in _iter_unneeded_parts(entry)]
         else:
             items.append(build_work_item(entry, "no run folder that still exists rests on it"))
     doomed = {item.path for item in items}
@@ -84,10 +84,13 @@ def _list_unneeded_items(work: Path) -> tuple[list[WorkItem], int]:
     return items, kept
 
 
-def _iter_ended_trainings(entry: Path) -> Iterator[Path]:
-    """What a training that ended keeps to resume, which may be cleaned."""
+def _iter_unneeded_parts(entry: Path) -> Iterator[tuple[Path, str]]:
+    """What a store or model that some run needs holds besides, and why it may be cleaned."""
     if (entry / "card.json").is_file() and (entry / "working").is_dir():
-        yield entry / "working"
+        yield entry / "working", "left over from a training that ended"
+    if (entry / MANIFEST).is_file() and not is_locked(entry):
+        for path in sorted(entry.glob(f"*{JOURNAL_SUFFIX}")):
+            yield path, "unfinished answers of a run that was killed"
 
 
 def _iter_unneeded_remains(work: Path) -> Iterator[tuple[Path, str]]:

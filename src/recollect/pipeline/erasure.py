@@ -47,7 +47,7 @@ class Erasure:
 
 
 def forget_user(user: str, work: Path, *, corpus: Corpus | None = None, delete_items: bool = False) -> Erasure:
-    """Find all of a work folder that was made from a person's records, and delete_entry it if that is wished.
+    """Find all of a work folder that was made from a person's records, and delete it if that is wished.
 
     Args:
         user: Whose data.

@@ -100,8 +100,9 @@ def _have_more_words(people: Codes, controls: Codes, base: Codes) -> NDArray[np.
     Whoever has less scatters less, so that a comparison with all calibration users is valid.
     """
     texts = (base[people] > 0).sum(axis=1)
-    words = np.cumsum(base[controls], axis=1)[:, np.maximum(0, texts - 1)]
-    return np.asarray(base[people].sum(axis=1) > MORE * np.median(words, axis=0))
+    numbers, of_each = np.unique(np.maximum(0, texts - 1), return_inverse=True)
+    usual = np.median(np.cumsum(base[controls], axis=1)[:, numbers], axis=0)  # [numbers of texts]
+    return np.asarray(base[people].sum(axis=1) > MORE * usual[of_each])
 
 
 def _compare_people_uncut(
