@@ -25,6 +25,7 @@ from recollect.audits.registry import AUDITS
 from recollect.audits.removal.confidence_scores import _draw_model_of_each_pair
 from recollect.audits.removal.safeguards import sample_guarded_records
 from recollect.corpora import synthetic
+from recollect.corpora.canaries.formats import parse_format
 from recollect.corpora.canaries.insertion import CanarySettings, plant
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.digit_images import draw_digit_images
@@ -155,7 +156,7 @@ QUESTION = Question(window=64, patterns=7, masked=0.2, one_by_one=True, mask_see
 PLANTING = CanarySettings(
     format="my code is {digits:4}", secrets=2, repeat=(1, 2), controls=3, unique_prefix=4, inside=True
 )
-SECRET = Secret(id="s", format="my code is {digits:4}", text="my code is 1234", planted=1)
+SECRET = Secret(id="s", parsed=parse_format("my code is {digits:4}"), text="my code is 1234", planted=1)
 
 
 def evaluated() -> list[list[float]]:

@@ -7,10 +7,11 @@ from scipy import stats
 from recollect.audits.exposure.decisions import decide
 from recollect.audits.exposure.exposure_measurement import Measurement
 from recollect.audits.exposure.secrets import Secret
+from recollect.corpora.canaries.formats import parse_format
 
 
 def measured(bits, *, planted, p=0.5):
-    secret = Secret(id=f"{planted}-{bits}", format="{digits:4}", text="1234", planted=planted)
+    secret = Secret(id=f"{planted}-{bits}", parsed=parse_format("{digits:4}"), text="1234", planted=planted)
     return Measurement(
         secret=secret,
         exposure_bits=bits,

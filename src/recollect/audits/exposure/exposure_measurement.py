@@ -111,11 +111,11 @@ class Measurer:
             each.kind: _fit_skew_normal_curve(scores.draws[each.kind], rng, self._method)
             for each in pick_examples(known)
         }
+        drawn = {kind: draws[np.isfinite(draws)] for kind, draws in scores.draws.items()}
         rows = []
         for done, secret in enumerate(known):
-            draws = scores.draws[secret.kind]
-            drawn = draws[np.isfinite(draws)]
-            rows.append(self._measure(secret, scores.secrets[secret.id], drawn, curves[secret.kind]))
+            kind = secret.kind
+            rows.append(self._measure(secret, scores.secrets[secret.id], drawn[kind], curves[kind]))
             self._progress("measuring", done + 1, len(known))
         return Measurements(
             rows=tuple(rows),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from recollect.corpora.canaries.automaton import FormatAutomaton
@@ -23,8 +22,9 @@ class Secret:
     """A filled-in format whose exposure is measured."""
 
     id: str
-    format: str
-    """With all known text before the secret, so that two secrets of one format follow the same text."""
+    parsed: Format = field(repr=False)
+    """Its format, with all known text before the secret: two secrets of one format follow the same text. Secrets of
+    one format share it: there may be many."""
     text: str
     """The format filled in."""
     planted: int | None
@@ -35,10 +35,10 @@ class Secret:
     user_turn: str | None = None
     """For conversations: what the user says before the assistant says the secret."""
 
-    @cached_property
-    def parsed(self) -> Format:
-        """Its format."""
-        return parse_format(self.format)
+    @property
+    def format(self) -> str:
+        """Its format as it is written."""
+        return self.parsed.pattern
 
     @property
     def is_control(self) -> bool:
@@ -54,17 +54,19 @@ class Secret:
 
 def read_planted(manifest: Path) -> list[Secret]:
     """The canaries of a manifest and their controls."""
+    canaries = Canaries.load(manifest).canaries
+    parsed = {pattern: parse_format(pattern) for pattern in {canary.format for canary in canaries}}
     return [
         Secret(
             id=canary.id,
-            format=canary.format,
+            parsed=parsed[canary.format],
             text=canary.text,
             planted=canary.planted,
             source=canary.source,
             source_format=canary.source_format,
             user_turn=canary.user_turn,
         )
-        for canary in Canaries.load(manifest).canaries
+        for canary in canaries
     ]
 
 
@@ -76,7 +78,7 @@ def parse_given(format: str, secrets: Sequence[str]) -> list[Secret]:
     """
     parsed = parse_format(format)
     return [
-        Secret(id=f"secret-{i}", format=format, text=_fill_in_secret(parsed, secret), planted=None)
+        Secret(id=f"secret-{i}", parsed=parsed, text=_fill_in_secret(parsed, secret), planted=None)
         for i, secret in enumerate(secrets)
     ]
 
@@ -113,7 +115,7 @@ def find_secrets(format: str, corpus: Corpus, *, context: int, most: int) -> tup
     return [
         Secret(
             id=f"found-{i}",
-            format=_escape_secret(first[text]) + format,
+            parsed=parse_format(_escape_secret(first[text]) + format),
             text=first[text] + text,
             planted=times[text],
         )
