@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import tempfile
+import warnings
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from recollect.audits.registry import list_audits_by_verb
+from recollect.cli import main
 from recollect.cli.app import VERBS, app
 from recollect.corpora import synthetic
 from recollect.corpora.corpus_writer import write_corpus
@@ -139,3 +142,15 @@ def test_what_a_killed_writer_left_goes_with_the_next_call(home, verb):
     found = CliRunner().invoke(app, words)
     assert found.exit_code == 0, found.output
     assert not left.exists()
+
+
+def test_what_libraries_write_for_themselves_is_the_owners_too(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["recollect", "list"])
+    monkeypatch.setattr(sys, "stderr", sys.stderr)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    before = os.umask(0)
+    try:
+        with pytest.raises(SystemExit):
+            main()
+    finally:
+        assert os.umask(before) == 0o077

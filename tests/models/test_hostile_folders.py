@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import struct
 import time
 
 import pytest
@@ -34,8 +35,9 @@ def change(folder, **settings):
         {"n_embd": 10**6 * 4},
         {"n_positions": 10**10},
         {"n_inner": 10**11},
+        {"n_layer": -5},
     ],
-    ids=lambda sizes: next(iter(sizes)),
+    ids=lambda sizes: "-".join(map(str, *sizes.items())),
 )
 def test_absurd_sizes_are_refused_before_anything_of_that_size_is_made(sizes, folder):
     change(folder, **sizes)
@@ -51,6 +53,51 @@ def test_how_attention_is_computed_is_never_taken_from_a_configuration(folder):
     loaded = load_model(str(folder))
     assert loaded._network.config._attn_implementation == plain._network.config._attn_implementation
     assert loaded.digest == plain.digest
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ({"n_embd": float("nan")}, "config_unreadable"),
+        ({"dtype": "no_such_type"}, "config_unreadable"),
+        ({"n_head": 0}, "weights_unreadable"),
+    ],
+    ids=lambda each: next(iter(each)) if isinstance(each, dict) else each,
+)
+def test_whatever_a_library_raises_is_one_refusal(settings, code, folder):
+    change(folder, **settings)
+    with refused(code):
+        load_model(str(folder))
+
+
+def test_a_header_of_endless_lists_is_refused(folder):
+    header = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
+    with refused("weights_unreadable"):
+        load_model(str(folder))
+
+
+def test_a_description_larger_than_any_is_not_read(folder):
+    with (folder / "tokenizer.json").open("r+b") as file:
+        file.truncate(2**32)
+    with refused("huge_description"):
+        load_model(str(folder))
+
+
+@pytest.mark.parametrize("part", ["vocabulary", "normaliser"])
+def test_a_tokenizer_that_would_fill_the_memory_is_refused(part, folder):
+    """Its library would end the process."""
+    file = folder / "tokenizer.json"
+    described = json.loads(file.read_text())
+    if part == "vocabulary":
+        vocabulary = described["model"]["vocab"]
+        vocabulary[next(iter(vocabulary))] = 2**31
+    else:
+        step = {"type": "Replace", "pattern": {"Regex": "."}, "content": "x" * 1000}
+        described["normalizer"] = {"type": "Sequence", "normalizers": [step] * 4}
+    file.write_text(json.dumps(described))
+    with refused("absurd_tokenizer"):
+        load_model(str(folder))
 
 
 class Code:

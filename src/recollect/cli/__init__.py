@@ -5,6 +5,7 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the `recollect` command; whatever happens, its status is 0, 1 (a limit was passed), 2 or 130."""
+    import os
     import sys
     import warnings
 
@@ -12,6 +13,7 @@ def main() -> None:
     from recollect.errors import show_warning
     from recollect.printable import PrintableStream
 
+    os.umask(os.umask(0) | 0o077)  # what libraries write for themselves is the owner's alone, too
     repair_streams()
     streams = sys.stdout, sys.stderr  # the parser of options puts others in their place when a reader is gone
     sys.stderr = PrintableStream(sys.stderr)  # warnings, and what libraries say of files that others wrote

@@ -149,7 +149,7 @@ class Cohorts:
             raise CorpusError(
                 f"{path} cannot be read: {error.strerror}.", do="Give a saved cohorts.json.", code="unreadable_file"
             ) from error
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise CorpusError(f"{path} holds no cohorts: it is no JSON.", do=_ADVICE, code="bad_cohorts") from error
         except ValidationError as error:
             problem = error.errors()[0]

@@ -175,8 +175,16 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The value that `write_json` wrote."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    """The value that `write_json` wrote.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is no JSON, or nested deeper than anything that was written here.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise ValueError(f"{path} is nested too deeply.") from error
 
 
 def is_process_alive(process: int) -> bool:

@@ -28,6 +28,19 @@ _TRIMS: tuple[Callable[[str], str], ...] = (str, str.strip, str.rstrip, str.lstr
 """What templates are known to do to the content of a turn."""
 
 
+_TEMPLATE_ERRORS = (
+    TemplateError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ValueError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+)
+"""What the code of a template may raise."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rendered:
     """A conversation as a model reads it."""
@@ -104,7 +117,7 @@ class ChatTemplate:
         }
         try:
             found: Any = render_jinja_template([turns], **options)
-        except (TemplateError, TypeError, KeyError, AttributeError, ValueError, IndexError) as error:
+        except _TEMPLATE_ERRORS as error:
             raise CorpusError(
                 f"The chat template refuses record {record.id!r}: {error}",
                 do="Many templates want turns of user and assistant to alternate, and some no system turn: correct the "

@@ -19,6 +19,8 @@ WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.b
 ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 
 _DESCRIPTION_FILES = ["*.json", "*.txt", "*.model", "*.jinja"]
+_MAX_DESCRIPTION_BYTES = 2**29
+"""The largest file that describes a model: the largest vocabularies take a tenth of it; it is read as a whole."""
 _PICKLE_FILES = ["pytorch_model*.bin", "adapter_model.bin"]
 _IGNORED_FILES = ["*/*", "consolidated*"]
 """Other formats of the same weights, which some repositories hold in subfolders or twice."""
@@ -79,6 +81,7 @@ def find_model_folder(name: Checkpoint) -> Path:
             code="adapter_without_base",
         )
     _refuse_without_weights(folder, WEIGHTS, ref)
+    _refuse_huge_descriptions(folder, ref)
     refuse_damaged_files(folder)
     return folder
 
@@ -107,6 +110,7 @@ def find_adapter_folder(name: Checkpoint) -> Path:
             code="no_adapter",
         )
     _refuse_without_weights(folder, ADAPTER_WEIGHTS, ref)
+    _refuse_huge_descriptions(folder, ref)
     refuse_damaged_files(folder)
     return folder
 
@@ -194,6 +198,17 @@ def _refuse_without(folder: Path, name: str, ref: str) -> None:
 def _get_checkpoint_number(name: str) -> tuple[int, str]:
     """Sorts checkpoint-900 before checkpoint-1000."""
     return int("".join(filter(str.isdecimal, name)) or 0), name
+
+
+def _refuse_huge_descriptions(folder: Path, ref: str) -> None:
+    """Refuse files beside the weights that would fill the memory when they are read."""
+    for path in (path for pattern in _DESCRIPTION_FILES for path in sorted(folder.glob(pattern))):
+        if path.is_file() and (size := path.stat().st_size) > _MAX_DESCRIPTION_BYTES:
+            raise ModelError(
+                f"The file {path.name!r} of {ref!r} has {size:,} bytes, which no description of a model has.",
+                do="Save the model again, and check where its folder comes from.",
+                code="huge_description",
+            )
 
 
 def _refuse_without_weights(folder: Path, names: tuple[str, ...], ref: str) -> None:

@@ -103,7 +103,7 @@ def _read_header(path: Path) -> dict[str, Any]:
             if length > _MAX_HEADER:
                 return {}
             found = json.loads(file.read(length))
-    except (OSError, ValueError, struct.error):
+    except (OSError, ValueError, RecursionError, struct.error):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import pickle
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,17 +14,17 @@ from typing import Any
 
 import torch
 import transformers
-from safetensors import SafetensorError
 from transformers import AutoConfig, AutoTokenizer
 from transformers.utils import logging
 
 import recollect.models.architectures  # noqa: F401 - the Auto classes must know our own models
 from recollect.digests import Json
-from recollect.errors import MissingDependency, ModelError
+from recollect.errors import MissingDependency, ModelError, RecollectError
 from recollect.models.devices import pick_device
 from recollect.models.loading import SPREAD, Loading
 from recollect.models.model import Kind, Precision
 from recollect.models.sizes import refuse_absurd_sizes
+from recollect.models.tokenizer_limits import refuse_absurd_tokenizer
 
 _AUTO_CLASSES: dict[Kind, tuple[str, str]] = {
     "causal": ("AutoModelForCausalLM", "MODEL_FOR_CAUSAL_LM_MAPPING"),
@@ -36,17 +35,6 @@ _AUTO_CLASSES: dict[Kind, tuple[str, str]] = {
 """What loads each kind, and where `transformers` lists the architectures of that kind."""
 _ARRAY_CLASSES = ("AutoModelForImageClassification", "MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING")
 """The same for classifiers of arrays."""
-_LOAD_ERRORS = (
-    OSError,
-    ValueError,
-    RuntimeError,
-    KeyError,
-    TypeError,
-    ImportError,
-    SafetensorError,
-    pickle.UnpicklingError,
-)
-"""What the libraries raise when files are damaged or do not belong together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,6 +244,7 @@ def read_tokenizer(folder: Path, ref: str) -> Any:
             code="no_tokenizer",
         )
     refuse_slow(tokenizer, ref)
+    refuse_absurd_tokenizer(tokenizer, ref)
     return tokenizer
 
 
@@ -328,7 +317,9 @@ def silence_libraries(ref: str, what: str, *, code: str) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except _LOAD_ERRORS as error:
+    except (RecollectError, MemoryError):
+        raise
+    except Exception as error:  # libraries raise anything if files are damaged or do not belong together
         if "weights_only" in str(error):  # torch advises to run the code; nobody should
             raise ModelError(
                 f"The model {ref!r} could not be loaded: its weights are pickled with objects that are no tensors.",

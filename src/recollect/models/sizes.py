@@ -17,6 +17,8 @@ BYTES_PER_WEIGHT: Final = 0.25
 FREE_WEIGHTS: Final = 100_000_000
 """So many weights can be made on any machine, to say what else is wrong with the files."""
 _COUNTED: Final = ("layer", "depth", "expert", "block")
+_NUMBERS: Final = ("n_", "num_")
+"""How the names of numbers begin that cannot be negative: a layer may well be counted from the last."""
 
 
 def refuse_absurd_sizes(folder: Path, config: Any, auto: Any, ref: str) -> None:
@@ -32,7 +34,8 @@ def refuse_absurd_sizes(folder: Path, config: Any, auto: Any, ref: str) -> None:
         ModelError: Its sizes are absurd: to make it would fill the memory, or take for ever.
     """
     for name, value in _iter_configured_sizes(config.to_dict()):
-        if value > MAX_LAYERS and any(word in name for word in _COUNTED) and not name.endswith("size"):
+        counted = any(word in name for word in _COUNTED) and not name.endswith("size")
+        if counted and (value > MAX_LAYERS or (value < 0 and name.startswith(_NUMBERS))):
             raise _build_absurd_size_error(ref, f"{name} is {value:,}")
     held = sum(path.stat().st_size for ending in ("safetensors", "bin") for path in folder.glob(f"*.{ending}"))
     with torch.device("meta"):  # the shapes of the weights without the weights

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.audits.audit import Audit
 from recollect.errors import PlanError
+from recollect.files import read_json
 from recollect.models.adapter_names import get_natural_reference, locate_base
 from recollect.models.model import Model
 from recollect.pipeline.refs import ModelRef, RecipeRef
@@ -88,7 +88,7 @@ def add_card_claim(audit: Audit, target: Any) -> Audit:
     if not hasattr(settings, "claimed_epsilon") or not isinstance(target, ModelRef):
         return audit
     try:
-        stated = json.loads((Path(target.model) / "card.json").read_text(encoding="utf-8")).get("privacy")
+        stated = read_json(Path(target.model) / "card.json").get("privacy")
     except (OSError, ValueError, AttributeError):
         return audit  # no card, or one that says nothing: loading the model complains of a damaged one
     if not isinstance(stated, dict) or not isinstance(stated.get("epsilon"), int | float):
