@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import resource
 import subprocess
 import sys
@@ -25,7 +26,6 @@ from recollect.audits.exposure.view import CANARIES
 from recollect.audits.registry import build_audit
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.canaries.manifest import Canaries, Canary
-from recollect.corpora.corpus import Corpus
 from recollect.models.scoring import score_corpus
 from recollect.signals.evidence import TARGET, Evidence
 from recollect.streams import stream
@@ -58,20 +58,24 @@ def build_given(audit: str, world: World, users: int, work: Path) -> Evidence:
     return replace(given, models={TARGET: Memoriser(secrets[1 : len(secrets) // 2 : 2], otherwise=null)})
 
 
-def run(audit: str, users: int, work: Path, *, fill: bool) -> dict[str, float]:
-    """Run an audit whose scores are kept in a work folder, or only fill the folder; what the audit took."""
+def run(audit: str, users: int, work: Path) -> dict[str, float]:
+    """Let a process of its own fill the stores in a work folder, then run the audit in this one; what that took."""
     world = World(members=users // 4, others=users // 4, controls=users // 2, seed=1)
     given, made = build_given(audit, world, users, work), build_audit(audit, **AUDITS[audit])
+
+    def collect() -> Evidence:
+        return collect_evidence(made, given, score=lambda *each: score_corpus(*each, work), train=world.train)
+
+    child = os.fork()
+    if child == 0:
+        collect()
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        raise SystemExit(f"The stores of {audit} could not be filled.")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-    def score(model: Any, corpus: Corpus) -> Any:
-        return score_corpus(model, corpus, work)
-
     began = time.process_time()
-    evidence = collect_evidence(made, given, score=score, train=world.train)
+    evidence = collect()
     collected = time.process_time()
-    if fill:
-        return {}
     result = made.run(evidence, stream(0, audit))
     ended = time.process_time()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -85,11 +89,10 @@ def run(audit: str, users: int, work: Path, *, fill: bool) -> dict[str, float]:
 
 
 def measure(audit: str, users: int) -> dict[str, float]:
-    """Fill the stores in one process, and measure the audit in the next."""
+    """What an audit of so many users takes, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        for step in ("fill", "run"):
-            words = [sys.executable, __file__, "--measure", audit, str(users), folder, step]
-            said = subprocess.run(words, check=True, capture_output=True, text=True)  # noqa: S603 - our own script
+        words = [sys.executable, __file__, "--measure", audit, str(users), folder]
+        said = subprocess.run(words, check=True, capture_output=True, text=True)  # noqa: S603 - our own script
     found: dict[str, float] = json.loads(said.stdout.strip().splitlines()[-1])
     return found
 
@@ -112,11 +115,11 @@ def main() -> None:
     parser.add_argument("--audits", nargs="+", default=list(AUDITS))
     parser.add_argument("--quick", action="store_true", help="400 and 800 users")
     parser.add_argument("--out", type=Path, help="a JSON file that keeps what was measured")
-    parser.add_argument("--measure", nargs=4, metavar=("AUDIT", "USERS", "WORK", "STEP"), help=argparse.SUPPRESS)
+    parser.add_argument("--measure", nargs=3, metavar=("AUDIT", "USERS", "WORK"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.measure:
-        audit, users, work, step = given.measure
-        print(json.dumps(run(audit, int(users), Path(work), fill=step == "fill")))
+        audit, users, work = given.measure
+        print(json.dumps(run(audit, int(users), Path(work))))
         return
     sizes = [400, 800] if given.quick else given.users
     known: dict[str, dict[str, float]] = json.loads(given.out.read_text()) if given.out and given.out.exists() else {}
@@ -129,7 +132,7 @@ def main() -> None:
             row = known[f"{audit} {users}"]
             print(f"  {audit:12} {users:>8,} users " + " ".join(f"{name} {row[name]:.2f}" for name in row), flush=True)
     worst = 0.0
-    for audit in given.audits:
+    for audit in given.audits if len(sizes) > 1 else ():
         seconds = {users: known[f"{audit} {users}"]["audit_seconds"] for users in sizes}
         megabytes = {users: known[f"{audit} {users}"]["megabytes"] for users in sizes}
         worst = max(worst, *(exponents := (fit_exponent(seconds), fit_exponent(megabytes))))

@@ -198,6 +198,8 @@ def test_a_tokenizer_without_a_template_is_refused_with_the_way_out() -> None:
         (LLAMA, (say("user", "hi"), say("user", "again"), say("assistant", "ho")), "must alternate"),
         (CHATML.replace("message['content']", "message['content'].upper()"), CHATS[0], "changes what is said"),
         ("{% for m in messages %}{{ m.content", CHATS[0], "refuses"),
+        ("{% for i in range(10**9) %}{{ messages[0].content }}{% endfor %}", CHATS[0], "refuses"),
+        ("{% macro again() %}{{ again() }}{% endmacro %}{{ again() }}", CHATS[0], "refuses"),
     ],
 )
 def test_a_template_that_refuses_or_changes_a_conversation_is_refused_with_the_way_out(
