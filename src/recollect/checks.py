@@ -53,6 +53,16 @@ def check_one_of(known: Iterable[str], **values: str) -> None:
             )
 
 
+def quote_value(value: object) -> str:
+    """A value as a message shows it: as Python writes it, but no more than the beginning of a long one.
+
+    >>> quote_value("abc"), len(quote_value(["abc"] * 1000))
+    ("'abc'", 202)
+    """
+    written = repr(value)
+    return written if len(written) <= 200 else f"{written[:200]} …"
+
+
 def check_names(what: str, names: Iterable[str]) -> None:
     """Refuse names that are none: they become parts of paths, and must not lead out of a folder.
 

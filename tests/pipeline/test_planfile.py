@@ -261,6 +261,13 @@ def test_a_model_may_show_no_more_than_a_deployment_does(home):
         read_plan(changed(home, "target: model", "target: {model: gpt, shows_top_k: 0}"))
 
 
+def test_a_message_quotes_no_more_than_the_beginning_of_a_long_value(home):
+    (home / "plan.yaml").write_text("models: {target: model}\naudits:\n" + "  - membership: {}\n" * 5000)
+    with refused("invalid_setting", PlanError) as refusal:
+        read_plan(home / "plan.yaml")
+    assert len(str(refusal.value)) < 1000
+
+
 def test_signs_that_no_file_name_can_have_are_refused(home):
     with refused("nul_in_plan", PlanError):
         read_plan(changed(home, "controls: others.jsonl", 'controls: "a\\0b"'))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.audits.registry import AUDITS, find_verb
-from recollect.checks import suggest_name
+from recollect.checks import quote_value, suggest_name
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.members import Members, collect_member_ids
 from recollect.documents import parse_overrides
@@ -267,4 +267,4 @@ def _build_call_about(value: Any) -> About | None:
 
 def _build_wrong_type_error(name: str, value: Any, wanted: str) -> PlanError:
     """What to say of an argument of a call that has a wrong type."""
-    return PlanError(f"{name} is {value!r}.", do=f"Give {wanted}.", code="invalid_setting")
+    return PlanError(f"{name} is {quote_value(value)}.", do=f"Give {wanted}.", code="invalid_setting")

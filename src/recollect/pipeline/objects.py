@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from recollect.checks import quote_value
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.corpus_reader import read_corpus
 from recollect.errors import PlanError
@@ -117,7 +118,7 @@ def build_object_reference(kind: type[Ref], fields: Mapping[str, Any]) -> Ref:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))
         raise PlanError(
-            f"{name} is {first['input']!r}. {first['msg']}.",
+            f"{name} is {quote_value(first['input'])}. {first['msg']}.",
             do="Change it, or leave it out for the default.",
             code="invalid_setting",
         ) from None

@@ -15,7 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from recollect.audits.audit import Audit, Needs
 from recollect.audits.registry import AUDITS
 from recollect.audits.rounds import refuse_missing
-from recollect.checks import check_at_least, check_names, suggest_name
+from recollect.checks import check_at_least, check_names, quote_value, suggest_name
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.members import Members, read_members
@@ -218,7 +218,7 @@ def read_setting(audit: str, name: str, value: Any) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         raise PlanError(
-            f"{name} is {value!r}. {first['msg']}.",
+            f"{name} is {quote_value(value)}. {first['msg']}.",
             do="Change it, or leave it out for the default.",
             code="invalid_setting",
         ) from None

@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 from recollect import labels
 from recollect.audits.audit import Audit
 from recollect.audits.registry import AUDITS, find_verb
-from recollect.checks import suggest_name
+from recollect.checks import quote_value, suggest_name
 from recollect.documents import Document, Overrides, parse_overrides, set_at_path
 from recollect.errors import PlanError
 from recollect.pipeline.backends import BackendName, RayRef
@@ -340,7 +340,7 @@ def _explain_plan_error(error: ErrorDetails, path: Sequence[str], kind: type[Bas
         if old:
             return _explain_renamed_key([f"{name}.{key}" for key in old], [NEW_NAMES[path[-1], key] for key in old])
     if error["type"] != "extra_forbidden":
-        problem = "is missing" if error["type"] == "missing" else f"is {error['input']!r}. {error['msg']}"
+        problem = "is missing" if error["type"] == "missing" else f"is {quote_value(error['input'])}. {error['msg']}"
         code = "missing_setting" if error["type"] == "missing" else "invalid_setting"
         return f"{name} {problem}.", "See the examples, or `recollect check --help`.", code
     sections = [step for step in path[:-1] if step in SECTIONS]
