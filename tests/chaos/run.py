@@ -17,7 +17,7 @@ Step = tuple[str, str, int]
 """Kind, case and number."""
 
 
-FULL = ("run", "train", "score", "extract", "sanitise")
+FULL = ("run", "train", "score", "extract", "sanitise", "report", "compare")
 """The verbs that a full disk stops."""
 QUICK = [
     ("kill", "train", 0),

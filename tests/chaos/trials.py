@@ -73,19 +73,22 @@ class Chaos:
     def get_whole(self, verb: str) -> tuple[Path, dict[str, str], Ended]:
         """What a command leaves if nobody disturbs it, in which folder, and how it ended."""
         if verb not in self.wholes:
-            like = None if verb in KEEPING else self.get_whole("run")[0]
-            trial = make_trial(self.home, f"whole-{verb}", like=like)
+            trial = make_trial(self.home, f"whole-{verb}", like=self._get_folder_before(verb))
             ended = start((KEEPING | LOOKING)[verb], trial).wait()
             assert ended.status == 0, f"{verb} ends with {ended.status} although nobody disturbs it: {ended.said}"
             assert find_leftovers(trial) == [], find_leftovers(trial)
             self.wholes[verb] = trial, read_outcome(trial), ended
         return self.wholes[verb]
 
+    def _get_folder_before(self, verb: str) -> Path | None:
+        """What there is before a command: nothing, or what a run left."""
+        return None if verb in KEEPING else self.get_whole("run")[0]
+
     def kill(self, verb: str, number: int) -> Trial:
         """Kill a command at a random moment, and run it again."""
         draw, found = self._draw("kill", verb, number), Trial("kill", verb, number)
         _, whole, ended = self.get_whole(verb)
-        like = None if verb in KEEPING else self.get_whole("run")[0]
+        like = self._get_folder_before(verb)
         trial, words, longest = make_trial(self.home, "kill", like=like), (KEEPING | LOOKING)[verb], ended.seconds
         for _ in range(20):
             moment = draw.uniform(0, longest)
@@ -123,13 +126,13 @@ class Chaos:
         folder = self.get_whole(verb)[0]
         largest = max(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         limit = round(largest ** draw.uniform(0, 1)) - 1
-        trial = make_trial(self.home, "full")
+        trial, words = make_trial(self.home, "full", like=self._get_folder_before(verb)), (KEEPING | LOOKING)[verb]
         found.detail = f"no file above {limit:,} bytes"
-        ended = start(KEEPING[verb], trial, largest_file=limit).wait()
+        ended = start(words, trial, largest_file=limit).wait()
         found.judge(ended, may_refuse=True)
         if found.refused and find_leftovers(trial):
             found.faults.append(f"leftover: {find_leftovers(trial)[:5]}")
-        found.judge(start(KEEPING[verb], trial).wait())
+        found.judge(start(words, trial).wait())
         # an audit that failed asked for nothing, so that others asked first and divided the answers otherwise
         joined = verb == "run" and found.refused
         found.compare(trial, read_outcome(folder, join_answers=joined), join_answers=joined)

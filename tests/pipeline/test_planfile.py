@@ -265,7 +265,7 @@ def test_a_message_quotes_no_more_than_the_beginning_of_a_long_value(home):
     (home / "plan.yaml").write_text("models: {target: model}\naudits:\n" + "  - membership: {}\n" * 5000)
     with refused("invalid_setting", PlanError) as refusal:
         read_plan(home / "plan.yaml")
-    assert len(str(refusal.value)) < 1000
+    assert len(str(refusal.error)) < 1000
 
 
 def test_signs_that_no_file_name_can_have_are_refused(home):
