@@ -17,19 +17,27 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from recollect.audits.exposure.log_perplexity import SECRETS
 from recollect.audits.exposure.view import CANARIES
 from recollect.audits.registry import build_audit
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.canaries.manifest import Canaries, Canary
+from recollect.corpora.cohorts import Cohorts
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.models.answers import Answers
 from recollect.models.scoring import score_corpus
 from recollect.signals.evidence import TARGET, Evidence
 from recollect.streams import stream
-from recollect.testing.fakes import Memoriser, Null
+from recollect.testing.fakes import Memoriser, Null, predict_by_zipf
+from recollect.testing.fakes import _compute_ease as compute_ease
 from recollect.testing.world import World
 
 AUDITS: dict[str, dict[str, Any]] = {
@@ -43,10 +51,56 @@ USERS = (1_000, 10_000, 100_000)
 MOST_EXPONENT = 1.15
 
 
+@dataclass(frozen=True)
+class Scorer:
+    """A fake model that scores all tokens of a block at once: what audits read is like what the fake gives."""
+
+    fake: Memoriser | Null
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.fake, name)
+
+    @property
+    def null(self) -> Null:
+        """How it scores what it has not memorised."""
+        return self.fake.otherwise if isinstance(self.fake, Memoriser) else self.fake
+
+    def answer(self, records: Sequence[Record]) -> Answers:
+        """Certainty about what it has memorised; numbers that depend on the words about all else."""
+        distinct = list({record.digest: record for record in records}.values())
+        texts = [record.scored_text.split(" ") for record in distinct]
+        lengths = np.array([len(words) for words in texts])
+        sizes = np.array([len(word) for words in texts for word in words], dtype=np.int32)
+        ease = np.array([compute_ease(word) for words in texts for word in words])
+        noise = self.null.noise * stream(self.null.seed, "scaling", distinct[0].digest).standard_normal(len(ease))
+        memorised = self.fake.memorised_digests if isinstance(self.fake, Memoriser) else frozenset()
+        known = np.repeat([record.digest in memorised for record in distinct], lengths)
+        scores = predict_by_zipf(np.where(known, 0.99, 1 / (1 + np.exp(-ease - noise))), self.null.vocabulary)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        begins = np.repeat(offsets[:-1], lengths)
+        position = np.arange(len(ease)) - begins
+        ends = np.cumsum(sizes + 1) - 1  # one space after each word
+        first = np.concatenate([[0], np.cumsum(sizes + 1)])[begins]
+        return Answers(
+            records=tuple(record.digest for record in distinct),
+            offsets=offsets,
+            pattern=np.zeros(len(ease), dtype=np.int32),
+            position=position.astype(np.int32),
+            start=(ends - sizes - first).astype(np.int32),
+            end=(ends - first).astype(np.int32),
+            known=np.ones(len(ease), dtype=np.bool_),
+            rank=scores.rank,
+            logprob=scores.logprob.astype(np.float32),
+            entropy=scores.entropy.astype(np.float32),
+            logprob_std=scores.logprob_std.astype(np.float32),
+        )
+
+
 def build_given(audit: str, world: World, users: int, work: Path) -> Evidence:
     """What is given to an audit of so many users; to that of exposure canaries, half of them planted, one of each."""
     if audit != "exposure":
-        return world.build_given(world.build_memoriser())
+        given = world.build_given(world.build_memoriser())
+        return replace(given, models={role: Scorer(model) for role, model in given.models.items()})
     format, pins = "my pin is {digits:8}", stream(0, "pins").choice(10**8, size=users, replace=False)
     canaries = [
         Canary(id=f"c{i}", format=format, text=f"my pin is {pin:08d}", planted=i % 2) for i, pin in enumerate(pins)
@@ -55,7 +109,7 @@ def build_given(audit: str, world: World, users: int, work: Path) -> Evidence:
     null = Null(seed=0, kind="causal", vocabulary=1000)
     given = Evidence(models={TARGET: null}, files={CANARIES: work / "canaries.json"})
     secrets = list(build_audit(audit, **AUDITS[audit]).needs(given).corpora[SECRETS])
-    return replace(given, models={TARGET: Memoriser(secrets[1 : len(secrets) // 2 : 2], otherwise=null)})
+    return replace(given, models={TARGET: Scorer(Memoriser(secrets[1 : len(secrets) // 2 : 2], otherwise=null))})
 
 
 def run(audit: str, users: int, work: Path) -> dict[str, float]:
@@ -63,8 +117,11 @@ def run(audit: str, users: int, work: Path) -> dict[str, float]:
     world = World(members=users // 4, others=users // 4, controls=users // 2, seed=1)
     given, made = build_given(audit, world, users, work), build_audit(audit, **AUDITS[audit])
 
+    def train(cohorts: Cohorts, corpus: Corpus) -> dict[str, Any]:
+        return {name: Scorer(fake) for name, fake in world.train(cohorts, corpus).items()}
+
     def collect() -> Evidence:
-        return collect_evidence(made, given, score=lambda *each: score_corpus(*each, work), train=world.train)
+        return collect_evidence(made, given, score=lambda *each: score_corpus(*each, work), train=train)
 
     child = os.fork()
     if child == 0:
