@@ -93,6 +93,16 @@ def test_a_journal_goes_once_its_block_cannot_be_asked_for_again(tmp_path, first
     assert not list(tmp_path.rglob("*.journal"))
 
 
+def test_scoring_leaves_alone_what_is_no_journal_of_its_own(tmp_path):
+    folder = score_corpus(build("gpt2"), CORPUS, tmp_path / "work", backend=ONE).folder
+    (tmp_path / "elsewhere").write_text("not a journal")
+    (folder / "0.journal").symlink_to(tmp_path / "elsewhere")
+    (folder / "1.journal").write_text("not a journal either")
+    score_corpus(build("gpt2"), CORPUS, tmp_path / "work", backend=ONE)
+    assert (tmp_path / "elsewhere").read_text() == "not a journal"
+    assert {path.name for path in folder.glob("*.journal")} == {"0.journal", "1.journal"}
+
+
 def test_a_shard_notes_all_numbers_of_threads_that_it_was_computed_with(tmp_path):
     killed = build("gpt2")
     count_batches(killed, until=3)

@@ -52,12 +52,7 @@ class Journal:
             StoreError: The journal is damaged, in use by another run, a link, or a file of another kind.
         """
         make_private_folder(path.parent)
-        try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            if not path.is_symlink():
-                raise
-            raise _build_foreign_refusal(path) from error
+        handle = _open_no_link(path, os.O_RDWR | os.O_CREAT)
         try:
             _refuse_foreign_journal(path, os.fstat(handle))
             journal = cls(path, handle, flush_seconds=flush_seconds)
@@ -73,9 +68,9 @@ class Journal:
         """All entries of a journal, without a lock and without dropping what a kill cut off.
 
         Raises:
-            StoreError: It is damaged.
+            StoreError: It is damaged, a link, or a file of another kind.
         """
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        handle = _open_no_link(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             _refuse_foreign_journal(path, os.fstat(handle))
             journal, size = Journal(path, handle, flush_seconds=0.0), os.fstat(handle).st_size
@@ -204,6 +199,16 @@ class Journal:
             do="Delete it; what it held is computed again.",
             code="journal_damaged",
         )
+
+
+def _open_no_link(path: Path, flags: int) -> int:
+    """Open the file of a journal, unless it is a link."""
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if not path.is_symlink():
+            raise
+        raise _build_foreign_refusal(path) from error
 
 
 def _refuse_foreign_journal(path: Path, status: os.stat_result) -> None:

@@ -115,7 +115,8 @@ def remove_dead_journals(folder: Path, contains: Callable[[Digests], NDArray[np.
     for path in folder.glob(f"*{JOURNAL_SUFFIX}"):
         with suppress(StoreError):
             first = next(Journal.read(path), None)
-            if first is None or contains(_unpack(first)[_RECORDS]).any():
+            records = None if first is None else _unpack(first).get(_RECORDS)
+            if records is None or contains(records).any():
                 path.unlink(missing_ok=True)
 
 
