@@ -197,3 +197,14 @@ def test_ranks_within_groups_are_those_of_a_plain_sort(levels):
     for i in range(500):
         same = [j for j in range(500) if all(group[j] == group[i] for group in groups)]
         assert found[i] == sorted(same, key=lambda j: (order[j], j)).index(i)
+
+
+def test_ranks_within_groups_of_equal_size_are_those_of_a_plain_sort():
+    rng = np.random.default_rng(0)
+    group, order = np.repeat(np.array([0, 2, 3, 7]), 25), rng.integers(0, 10, 100) / 10
+    shuffled = rng.permutation(100)
+    for groups, values in (((group,), order), ((group[shuffled],), order[shuffled]), ((group[:-1],), order[:-1])):
+        found = rank_within_groups(groups, values)
+        for i in range(len(values)):
+            same = [j for j in range(len(values)) if groups[0][j] == groups[0][i]]
+            assert found[i] == sorted(same, key=lambda j: (values[j], j)).index(i)

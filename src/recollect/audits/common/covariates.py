@@ -113,8 +113,13 @@ def _count_terms_of_text(text: str) -> _Counts:
 
 def _hash_terms(terms: Iterable[str]) -> NDArray[np.int64]:
     """The hash of each term."""
-    hashes = (zlib.crc32(term.encode("utf-8", "surrogatepass")) % _BUCKETS for term in terms)
-    return np.fromiter(hashes, dtype=np.int64)
+    return np.fromiter(map(_hash_term, terms), dtype=np.int64)
+
+
+@lru_cache(maxsize=2**16)
+def _hash_term(term: str) -> int:
+    """The hash of one term; kept, because most terms are frequent ones."""
+    return zlib.crc32(term.encode("utf-8", "surrogatepass")) % _BUCKETS
 
 
 def _select_counted_texts(counted: Sequence[_Counts]) -> Sequence[_Counts]:

@@ -7,6 +7,7 @@ the other, and make the two sides differ.
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -83,7 +84,8 @@ def find_duplicates(audited: Iterable[Record], controls: Iterable[Record]) -> Du
     groups = _join_near_duplicates(_select_repeated(made))
     clusters = defaultdict[str, list[tuple[int, Record]]](list)
     for key, found in members.items():
-        clusters[groups.get(key, key)] += found
+        if len(found) > 1 or key in groups:
+            clusters[groups.get(key, key)] += found
     shared = [found for found in clusters.values() if _is_shared(found)]
     dropped = [frozenset(record.id for found in shared for at, record in found if at == side) for side in (0, 1)]
     return Duplicates(audited=dropped[0], controls=dropped[1], texts=len(shared))
@@ -142,16 +144,31 @@ def _join_near_duplicates(made: Mapping[str, frozenset[int]]) -> dict[str, str]:
 
 
 def _select_repeated(made: Mapping[str, frozenset[int]]) -> dict[str, frozenset[int]]:
-    """The texts most of whose shingles occur in another text: no others can be near-duplicates."""
+    """The texts that may have a near-duplicate among the others; no others can.
+
+    Of two texts with similarity 0.8, at least 0.8 of the shingles of either are common. So if a fifth of the shingles
+    of either and one more are looked at, the rarest ones first, at least one of them is common (prefix filtering,
+    Bayardo et al. 2007).
+    """
     if not made:
         return {}
     sizes = np.array([len(own) for own in made.values()])
-    every = np.fromiter((shingle for own in made.values() for shingle in own), dtype=np.int64, count=int(sizes.sum()))
-    _, place, counts = np.unique(every, return_inverse=True, return_counts=True)
-    repeated = np.add.reduceat(counts[place] > 1, np.cumsum(sizes) - sizes, dtype=np.int64)
-    # of two texts with similarity 0.8, at least 0.8 of the shingles of either are common
-    enough = repeated >= MIN_SIMILARITY * sizes
-    return {key: own for (key, own), chosen in zip(made.items(), enough, strict=True) if chosen}
+    every = np.fromiter(itertools.chain.from_iterable(made.values()), dtype=np.int64, count=int(sizes.sum()))
+    _, shingle, counts = np.unique(every, return_inverse=True, return_counts=True)
+    starts = np.cumsum(sizes) - sizes
+    repeated = np.add.reduceat(counts[shingle] > 1, starts, dtype=np.int64)
+    kept = np.repeat(repeated >= MIN_SIMILARITY * sizes, sizes)
+    text = np.repeat(np.arange(len(sizes)), sizes)[kept]
+    if not len(text):
+        return {}
+    looked_at = sizes - np.ceil(MIN_SIMILARITY * sizes - 1e-9).astype(np.int64) + 1
+    order = np.lexsort((shingle[kept], counts[shingle[kept]], text))
+    first = np.searchsorted(text, text, side="left")
+    rare = np.arange(len(text)) - first < looked_at[text]
+    shingle, text = shingle[kept][order][rare], text[rare]
+    common = np.bincount(shingle)[shingle] > 1
+    chosen = set(text[common].tolist())
+    return {key: own for i, (key, own) in enumerate(made.items()) if i in chosen}
 
 
 def _keep_hash(hashed: int) -> int:

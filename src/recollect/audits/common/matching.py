@@ -342,6 +342,11 @@ def rank_within_groups(groups: tuple[Ints, ...], order: Floats | Ints) -> Ints:
     group = groups[-1]
     for inner in groups[-2::-1]:
         group = group * (1 + int(inner.max())) + inner
+    if (width := _find_common_size(group)) is not None:
+        rows = np.argsort(order.reshape(-1, width), axis=1, kind="stable")
+        rank = np.empty_like(rows)
+        np.put_along_axis(rank, rows, np.arange(width)[None], axis=1)
+        return rank.ravel()
     sorting = np.argsort(order, kind="stable")
     # stable: what is in order stays in order within its group; small integers are sorted by radix
     sorting = sorting[np.argsort(_shrink(group)[sorting], kind="stable")]
@@ -350,6 +355,16 @@ def rank_within_groups(groups: tuple[Ints, ...], order: Floats | Ints) -> Ints:
     rank = np.empty(len(sorting), dtype=np.int64)
     rank[sorting] = np.arange(len(sorting)) - first[group[sorting]]
     return rank
+
+
+def _find_common_size(group: Ints) -> int | None:
+    """How many pieces every group has, if all have as many and each has its pieces next to each other; else None."""
+    width = int(np.searchsorted(group, group[0], side="right"))
+    if len(group) % width:
+        return None
+    rows = group.reshape(-1, width)
+    regular = (rows[:, :1] == rows).all() and (rows[1:, 0] > rows[:-1, 0]).all()
+    return width if regular else None
 
 
 def _shrink(group: Ints) -> NDArray[np.integer[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import scipy
@@ -256,16 +256,30 @@ def _compute_tied_share(ours: Floats, theirs: Floats) -> float:
 
 def _permute_within_strata(strata: list[tuple[Floats, Floats]]) -> float:
     """The p-value of comparing users with controls of their own stratum, by permuting both within their strata."""
-    rng = stream(0, *labels.STREAM_LEAKAGE_PERMUTATION)
     observed, sums = 0.0, np.zeros(PERMUTATIONS)
-    for ours, theirs in strata:
+    drawn = _draw_permutations(tuple((len(ours), len(theirs)) for ours, theirs in strata))
+    for (ours, theirs), chosen in zip(strata, drawn, strict=True):
         ranks = scipy.stats.rankdata(np.concatenate([ours, theirs])) / (len(ours) + len(theirs) + 1)
         observed += float(ranks[: len(ours)].sum())
-        block = max(1, MAX_CELLS // len(ranks))
-        for first in range(0, PERMUTATIONS, block):
-            rows = np.tile(ranks, (min(block, PERMUTATIONS - first), 1))
-            sums[first : first + block] += rng.permuted(rows, axis=1)[:, : len(ours)].sum(axis=1)
+        sums += ranks[chosen].sum(axis=0)
     return float((1 + np.count_nonzero(sums >= observed - TINY * len(sums))) / (1 + PERMUTATIONS))
+
+
+@lru_cache(maxsize=16)
+def _draw_permutations(sizes: tuple[tuple[int, int], ...]) -> tuple[NDArray[np.int32], ...]:
+    """Who takes the users' places in each permutation, by stratum [users, permutations].
+
+    Kept, because a placebo asks for the same numbers of users and controls again and again.
+    """
+    rng, found = stream(0, *labels.STREAM_LEAKAGE_PERMUTATION), list[NDArray[np.int32]]()
+    for users, controls in sizes:
+        total = users + controls
+        block, chosen = max(1, MAX_CELLS // total), np.empty((users, PERMUTATIONS), dtype=np.int32)
+        for first in range(0, PERMUTATIONS, block):
+            rows = np.tile(np.arange(total, dtype=np.int32), (min(block, PERMUTATIONS - first), 1))
+            chosen[:, first : first + block] = rng.permuted(rows, axis=1)[:, :users].T
+        found.append(chosen)
+    return tuple(found)
 
 
 def _compute_prediction_error(folds: Floats) -> float:
