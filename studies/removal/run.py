@@ -18,8 +18,11 @@ from scores import TEXTS, score_images, score_texts
 from worlds import Training
 
 TRAININGS = {"mnist": (12, 13, 14, 15, 16), "xray": (7, 8, 9, 10, 11), "texts": (0, 1, 2, 3, 4)}
-FRESH = {"mnist": (17,)}
+FRESH = {"mnist": (18, 19), "xray": (12,), "texts": (10, 11, 12)}
 """Trainings that were made after the rule was settled."""
+RULE = "0.2.0"
+"""The rule by which worlds are decided, noted beside their counts: another name after every change of it."""
+KEY = ("part", "kind", "size", "controls", "in", "source")
 QUALITIES = (100, 70, 50)
 SIZES = (10, 20, 50, 200, 500)
 FAR_SIZE = 200
@@ -65,11 +68,17 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path(__file__).parent / "runs")
     parser.add_argument("--worlds", type=int, default=40, help="of each cell and training")
     parser.add_argument("--parts", nargs="*", default=list(TRAININGS), choices=list(TRAININGS))
+    parser.add_argument("--trainings", type=int, nargs="*", help="only these")
+    parser.add_argument("--qualities", nargs="*", help="only these calibration sets, or strengths of texts")
     parser.add_argument("--fresh", action="store_true", help="trainings made after the rule was settled")
     parser.add_argument("--ready", action="store_true", help="only trainings whose scores are stored")
     given = parser.parse_args()
     for part in given.parts:
         for cell in list_cells(part, (FRESH if given.fresh else TRAININGS).get(part, ())):
+            if cell.training not in (given.trainings or [cell.training]):
+                continue
+            if cell.kind not in (given.qualities or [cell.kind]):
+                continue
             stored = given.work / "scores" / f"{part}-{cell.training}-{cell.kind}.npz"
             if not given.ready or stored.exists():
                 run_cell(cell, given)
@@ -110,28 +119,30 @@ def load(cell: Cell, data: Path, work: Path) -> Training:
 
 
 def summarise(work: Path, results: Path) -> None:
-    """Rates over all trainings, by part, kind and size; printed and written."""
+    """Rates over all trainings, by part, kind and size, printed; they replace what was kept of the same cells."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for file in sorted((work / "worlds").glob("*.json")):
         part, kind, training, size, controls, share, source = file.stem.split("-")
         fresh = int(training) in FRESH.get(part, ())
         key = part + (", fresh trainings" if fresh else ""), kind, int(size), int(controls), float(share), source
         groups.setdefault(key, []).extend({**row, "training": training} for row in json.loads(file.read_text()))
-    rows = []
-    for (part, kind, size, controls, share, source), worlds in sorted(groups.items()):
+    kept = json.loads(results.read_text(encoding="utf-8")) if results.exists() else []
+    rows = {tuple(row[name] for name in KEY): row for row in kept}
+    for key, worlds in groups.items():
         covered = [world["covered"] for world in worlds if world["covered"] is not None]
         shares = [world["share"] for world in worlds if world["share"] is not None]
-        where = {"part": part, "kind": kind, "size": size, "controls": controls, "in": share, "source": source}
         decided = {
             name: sum(world["decision"] == name for world in worlds)
             for name in ("still there", "gone", "over-unlearned", "inconclusive")
         }
         counts = {"worlds": len(worlds), "trainings": len({world["training"] for world in worlds}), **decided}
         mean = round(float(np.mean(shares)), 3) if shares else None
-        rows.append({**where, **counts, "covered": sum(covered), "intervals": len(covered), "mean_share": mean})
-    results.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
-    for row in rows:
-        print(*row.values())
+        told = {"covered": sum(covered), "intervals": len(covered), "mean_share": mean}
+        rows[key] = {**dict(zip(KEY, key, strict=True)), "rule": RULE, **counts, **told}
+    ordered = [rows[key] for key in sorted(rows)]
+    results.write_text("[\n" + ",\n".join(json.dumps(row) for row in ordered) + "\n]\n", encoding="utf-8")
+    for key in sorted(groups):
+        print(*rows[key].values())
 
 
 if __name__ == "__main__":
