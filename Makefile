@@ -60,9 +60,9 @@ nulls: $(VENV)/dev
 chaos: $(VENV)/dev
 	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python tests/chaos/run.py --minutes $(or $(MINUTES),55)
 
-# make faults [MINUTES=55]; workers, nodes, drivers and heads of a Ray cluster are killed; what was done before is not done again
+# make faults [MINUTES=55] [TIMES=10] [AT=FOLDER]; workers, nodes, drivers and heads of a Ray cluster are killed; what was done before is not done again
 faults: $(VENV)/dev
-	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python tests/cluster_faults/run.py --minutes $(or $(MINUTES),55)
+	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 $(BIN)/python tests/cluster_faults/run.py $(AT) --minutes $(or $(MINUTES),55) --times $(or $(TIMES),10)
 
 # the wheel as users get it: built, installed into an environment of its own, and put to work outside of the checkout
 wheel:

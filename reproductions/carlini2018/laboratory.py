@@ -155,7 +155,8 @@ class Laboratory(Bench):
     def test_loss(self, model: Path, lines: int = 500) -> float:
         """Nats per symbol on the first lines of the treebank's test part."""
         corpus = self.treebank("test", lines)
-        return evaluate(score_corpus(str(model), corpus, self.work), corpus)["nats_per_token"].value
+        store = score_corpus(str(model), corpus, self.work, backend=self.cluster)
+        return evaluate(store, corpus)["nats_per_token"].value
 
     def measure(self, model: Path, audit: Audit, canaries: Path | None = None, *, audited: Corpus | None = None) -> Row:
         """What an audit finds: its findings by name, its table, and the seconds it took; from the work folder if kept.
@@ -182,6 +183,7 @@ class Laboratory(Bench):
             files={} if canaries is None else {CANARIES: canaries},
             work=self.work,
             threads=self.threads,
+            backend=self.backend,
         )
 
 

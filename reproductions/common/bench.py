@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from recollect.errors import CorpusError
+from recollect.execution.backend import Backend
+from recollect.pipeline.backends import BackendRef
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +19,13 @@ class Bench:
     work: Path
     threads: int = 1
     say: Callable[[str], None] = print
+    backend: BackendRef = field(default_factory=BackendRef)
+    """Where fleets are trained and models score; single trainings stay in this process."""
+
+    @property
+    def cluster(self) -> Backend | None:
+        """The cluster, if one is named."""
+        return None if self.backend.ray is None else self.backend.open(self.work, threads=self.threads)
 
     def file(self, name: str) -> str:
         """The path of a file of the data folder.

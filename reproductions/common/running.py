@@ -17,6 +17,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from recollect.errors import RecollectError
 from recollect.files import write_text
+from recollect.pipeline.backends import parse_backend
 
 AnyBench = TypeVar("AnyBench", bound=Bench)
 
@@ -33,7 +34,13 @@ def reproduce(here: Path, studies: Sequence[str], bench: Callable[..., AnyBench]
         The exit status: 1 if a figure is not where it is expected, 2 if a study failed.
     """
     given = arguments(here.name, studies)
-    shared = bench(data=given.data, work=given.work, threads=given.threads, say=lambda line: print(line, flush=True))
+    shared = bench(
+        data=given.data,
+        work=given.work,
+        threads=given.threads,
+        backend=given.backend,
+        say=lambda line: print(line, flush=True),
+    )
     disable_progress_bar()
     wrong, failed = [], []
     for name in given.studies or studies:
@@ -62,7 +69,11 @@ def arguments(paper: str, studies: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=os.environ.get("RECOLLECT_DATA"), help="the folder with the data")
     parser.add_argument("--work", type=Path, default=Path(".recollect") / paper, help="where models are kept")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch; it moves the last digits")
+    parser.add_argument(
+        "--backend", default="local", help="where fleets are trained and models score: local, ray[:HOST:6379]"
+    )
     given = parser.parse_args()
+    given.backend = parse_backend(given.backend)
     if given.data is None:
         parser.error("say where the data lies: --data DIR, or the environment variable RECOLLECT_DATA")
     given.data = Path(given.data)

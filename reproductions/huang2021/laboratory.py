@@ -96,7 +96,7 @@ class Laboratory(Bench):
         cohorts = halved(corpus, count)
         began = time.monotonic()
         fleet = Fleet(recipe=recipe, corpus=corpus, cohorts=cohorts)
-        done = train_fleet(fleet, self.work, layout=WorkerLayout(workers=1, threads=self.threads))
+        done = train_fleet(fleet, self.work, layout=WorkerLayout(workers=1, threads=self.threads), backend=self.cluster)
         if done.failures:
             raise RuntimeError(str(done.failures))
         if time.monotonic() - began > 1:

@@ -194,9 +194,8 @@ class Laboratory(Bench):
     def good(self, model: Path, group: str = "controls") -> Row:
         """How well a model predicts the controls, whom it never saw: perplexity and accuracy."""
         people = self.people(group)
-        found = evaluate(
-            score_corpus(str(model), people, self.work, backend=LocalBackend(threads=self.threads)), people
-        )
+        backend = self.cluster or LocalBackend(threads=self.threads)
+        found = evaluate(score_corpus(str(model), people, self.work, backend=backend), people)
         return {name: found[name].value for name in ("perplexity", "accuracy", "unknown_share")}
 
     def leakage(self, target: Path, *references: Path, **more: Any) -> Row:
@@ -222,6 +221,7 @@ class Laboratory(Bench):
                 work=self.work,
                 workers=1,
                 threads=self.threads,
+                backend=self.backend,
             )
             write_json(file, _kept(run(plan)))
         kept: Row = read_json(file)
@@ -252,6 +252,7 @@ class Laboratory(Bench):
                 work=self.work,
                 workers=1,
                 threads=self.threads,
+                backend=self.backend,
             )
             write_json(file, _kept(run(plan)))
             self.say(f"  audited seed {setting.seed}, controls {controls}, {time.monotonic() - began:.0f} s")

@@ -206,6 +206,7 @@ class Laboratory(Bench):
                     work=self.work,
                     workers=1,
                     threads=self.threads,
+                    backend=self.backend,
                 )
             )
             findings = {each.name: [each.value, each.interval] for each in result.findings}

@@ -22,7 +22,7 @@ BANDS = (1, 100, 500, 1000, 2000, 3000, 5000)
 
 def asked_words(lab: Laboratory, target: Path, corpus: Corpus) -> Iterator[tuple[str, int, float]]:
     """Each word of the corpus that the target knows, with its rank and log-probability."""
-    store = score_corpus(str(target), corpus, lab.work)
+    store = score_corpus(str(target), corpus, lab.work, backend=lab.cluster)
     for records, answers in store.iter_blocks(corpus):
         for record in records:
             rows = answers.get_rows(record.digest)

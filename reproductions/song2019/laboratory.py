@@ -209,7 +209,9 @@ class Laboratory(Bench):
             cohorts = build_cohorts(people.training, {name: users}, unit="user", seed=0)
             fleet = Fleet(recipe=recipe, corpus=people.training, cohorts=cohorts)
             began, new = time.monotonic(), not (fleet.get_folder(self.work, name) / "card.json").exists()
-            trained = train_fleet(fleet, self.work, layout=WorkerLayout(workers=1, threads=self.threads))
+            trained = train_fleet(
+                fleet, self.work, layout=WorkerLayout(workers=1, threads=self.threads), backend=self.cluster
+            )
             for failure in trained.failures.values():
                 raise failure.error
             folders |= trained.folders
@@ -247,6 +249,7 @@ class Laboratory(Bench):
             work=self.work,
             workers=1,
             threads=self.threads,
+            backend=self.backend,
         )
         began = time.monotonic()
         result = run(plan)
@@ -259,7 +262,10 @@ class Laboratory(Bench):
     def quality(self, model: Path, corpus: Corpus) -> Row:
         """Accuracy and perplexity of a model on these texts."""
         return {
-            name: each.value for name, each in evaluate(score_corpus(str(model), corpus, self.work), corpus).items()
+            name: each.value
+            for name, each in evaluate(
+                score_corpus(str(model), corpus, self.work, backend=self.cluster), corpus
+            ).items()
         }
 
 

@@ -8,10 +8,8 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from fnmatch import fnmatch
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -21,6 +19,9 @@ from people import SETS, TARGETS, find_data, list_targets
 from rates import summarise
 from trainings import Bench
 from worlds import run_cell
+
+from recollect.execution.backend import Failure
+from recollect.pipeline.backends import parse_backend
 
 
 def main() -> int:
@@ -38,9 +39,11 @@ def main() -> int:
     if given.prepare:
         return 0
     names = [cell.name for cell in list_cells() if any(fnmatch(cell.name, pattern) for pattern in given.cells)]
-    with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
-        for row in pool.map(partial(run, bench, sets, given), names):
-            print(row, flush=True)
+    backend = given.backend.open(given.work, workers=given.jobs)
+    for outcome in backend.map(partial(run, bench, sets, given), names):
+        if isinstance(outcome, Failure):
+            raise outcome.error
+        print(outcome.value, flush=True)
     return 0
 
 
@@ -70,6 +73,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--worlds", type=int, help="draw no more than so many worlds of each cell and set")
     parser.add_argument("--targets", type=int, default=TARGETS, help="how many targets worlds are drawn for")
     parser.add_argument("--jobs", type=int, default=1, help="how many cells are run at once, each in its own process")
+    parser.add_argument(
+        "--backend", type=parse_backend, default="local", help="where cells are run: local, ray[:HOST:6379]"
+    )
     parser.add_argument("--again", action="store_true", help="draw worlds again that were drawn before")
     parser.add_argument("--prepare", action="store_true", help="train and score only")
     parser.add_argument("--ready", action="store_true", help="all that is needed is trained: train nothing")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import builtins
+from pathlib import Path
 
 import pytest
-from workloads import Loads, troubled
+from workloads import Loads, note_slowly, troubled
 
 from recollect.execution.backend import Done
 from recollect.execution.cluster_nodes import NodeReport, count_slots
@@ -34,6 +35,61 @@ def test_the_same_work_again_finds_what_it_had_loaded_and_other_work_does_not(ra
     first, again, other = (next(backend.map(Loads(name), [0])).value for name in ("a", "a", "b"))
     assert first == again
     assert other.startswith("b ")
+
+
+@pytest.mark.ray
+def test_what_a_lost_node_worked_on_is_done_by_others_and_a_new_node_may_join(ray_cluster, shared_folder, tmp_path):
+    from small_cluster import add_node
+
+    paths = [str(tmp_path / str(i)) for i in range(12)]
+    outcomes = RayBackend(address=ray_cluster.address, workers=2, work_folder=shared_folder).map(note_slowly, paths)
+    first = next(outcomes)
+    ray_cluster.remove_node(next(iter(ray_cluster.worker_nodes)), allow_graceful=False)
+    add_node(ray_cluster)
+    assert [first, *outcomes] == [Done(path) for path in paths]
+    done = [len(Path(path).read_text().splitlines()) for path in paths]
+    assert sum(done) <= len(paths) + 1, "at most what was being worked on is done again"
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("code", "contents"),
+    [
+        ("other_version_on_node", {"__init__.py": "", "version.py": "__version__ = '0.0.1'"}),
+        ("package_missing_on_node", {"__init__.py": "raise ImportError('none here')"}),
+    ],
+)
+def test_a_real_node_without_the_same_package_is_refused_before_any_work(
+    ray_cluster, shared_folder, tmp_path, code, contents
+):
+    from small_cluster import add_node
+
+    (tmp_path / "path" / "recollect").mkdir(parents=True)
+    for name, text in contents.items():
+        (tmp_path / "path" / "recollect" / name).write_text(text)
+    node = add_node(ray_cluster, tmp_path / "path")
+    try:
+        backend = RayBackend(address=ray_cluster.address, work_folder=shared_folder)
+        with refused(code) as refusal:
+            list(backend.map(note_slowly, [str(tmp_path / "made")]))
+        assert "pip install" in str(refusal.error)
+        assert not (tmp_path / "made").exists()
+    finally:
+        ray_cluster.remove_node(node)
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_folder_that_a_real_node_does_not_see_is_refused_before_any_work(ray_cluster, tmp_path, monkeypatch):
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path)
+    # a path that means something else in every process, as a folder does that is not shared
+    backend = RayBackend(address=ray_cluster.address, work_folder=Path("/proc/self/cwd/work"))
+    with refused("work_folder_not_shared") as refusal:
+        list(backend.map(note_slowly, [str(tmp_path / "made")]))
+    assert "Mount the same folder at the same path on every node" in str(refusal.error)
+    assert not (tmp_path / "made").exists()
 
 
 def test_an_address_of_ray_client_is_refused_with_the_line_that_does_it_right():

@@ -84,3 +84,11 @@ def dies_at_first(path):
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return path
+
+
+def note_slowly(path):
+    """Take a moment, and add a line to a file."""
+    time.sleep(0.3)
+    with Path(path).open("a") as lines:
+        lines.write("done\n")
+    return path

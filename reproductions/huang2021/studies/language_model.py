@@ -89,6 +89,7 @@ class People:
             recipe=RECIPE,
             workers=1,
             threads=self.lab.threads,
+            backend=self.lab.backend,
             work=self.lab.work,
         )
         return run(plan)
