@@ -222,8 +222,13 @@ class _Executor:
         return replace(given, models={**given.models, PERTURBER: placed})
 
     def _asks_workers(self, model: Model) -> bool:
-        """Whether queries that follow from each other go to workers: of a cluster, which keeps them meanwhile."""
-        return self.plan.backend.ray is not None and not getattr(model, "remote", False)
+        """Whether queries that follow from each other go to workers: of a cluster, which keeps them meanwhile.
+
+        A model in memory would have to be sent with every frontier, and one behind a server is queried from here.
+        """
+        if self.plan.backend.ray is None or getattr(model, "remote", False):
+            return False
+        return not isinstance(self.known[id(model)][1], Model)
 
     def _load_trained(self, role: str, folder: Path) -> Model:
         """A model that was trained for the audit, scored as the target is."""
