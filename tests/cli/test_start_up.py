@@ -7,20 +7,29 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "transformers", "ray", "opacus", "datasets", "sklearn", "scipy", "pyarrow")
+from recollect.report.report_writer import write_report
+from recollect.results.folders import RunFolder
+from recollect.results.result import Provenance, Result
+
+HEAVY = ("torch", "transformers", "ray", "opacus", "datasets", "sklearn", "scipy", "pyarrow", "numpy")
+PARSER = ("typer", "pydantic", "jinja2", *HEAVY)
+"""What a command that is typed every day does not wait for either."""
+RESULT = Result(audit="removal", question="Is it gone?", verdict="It is.", outcome="not_found")
 
 
-@pytest.mark.parametrize(
-    ("words", "heavy"),
-    [
-        *((words, HEAVY) for words in (["--help"], ["--version"], ["score", "--help"], ["list"])),
-        (["membership", "--help"], HEAVY[:6]),  # its options are those of the audit, which computes with SciPy
-    ],
-)
-def test_help_loads_neither_torch_nor_transformers(words, heavy):
+@pytest.fixture
+def folder(tmp_path):
+    """A run folder with a report."""
+    made_of = Provenance(recollect="0.2.0", seed=0, queries=1, seconds=1.0)
+    RunFolder(tmp_path).write_result(RESULT.with_provenance(made_of))
+    write_report(tmp_path)
+    return tmp_path
+
+
+def check_modules(words, heavy):
+    """Run a command in a process of its own; it must end well and have imported none of these. What it said."""
     script = (
-        "import sys; sys.argv[1:] = "
-        f"{words!r}\n"
+        f"import sys; sys.argv[1:] = {[*map(str, words)]!r}\n"
         "from recollect.cli import main\n"
         "try: main()\n"
         "except SystemExit as stop: assert not stop.code, stop.code\n"
@@ -29,6 +38,35 @@ def test_help_loads_neither_torch_nor_transformers(words, heavy):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)  # noqa: S603
     assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "heavy"),
+    [
+        (["list"], ("rich.markdown", *PARSER)),
+        (["list", "--json"], ("rich", *PARSER)),
+        (["check", "--help"], ("pydantic", "rich.markdown", *HEAVY)),
+        *((words, HEAVY) for words in (["--help"], ["--version"])),
+        (["score", "--help"], HEAVY[:-1]),  # the kinds of a model's settings are NumPy's neighbours
+        (["membership", "--help"], HEAVY[:6]),  # its options are those of the audit, which computes with SciPy
+    ],
+    ids=lambda given: "-".join(given) if isinstance(given, list) else "",
+)
+def test_help_and_lists_load_nothing_heavy(words, heavy):
+    check_modules(words, heavy)
+
+
+def test_a_report_that_is_up_to_date_is_not_built_again(folder):
+    before = (folder / "report.html").stat().st_mtime_ns
+    assert "up to date" in check_modules(["report", folder], PARSER)
+    assert (folder / "report.html").stat().st_mtime_ns == before
+
+
+def test_a_report_is_built_without_torch_scipy_and_scikit_learn(folder):
+    (folder / "report.html").unlink()
+    check_modules(["report", folder], (*HEAVY[:6], "scipy.stats", "scipy.special", "phonenumbers"))
+    assert (folder / "report.html").is_file()
 
 
 def test_importing_the_package_loads_nothing_heavy():

@@ -23,12 +23,15 @@ def main() -> None:
 
 def _run() -> int:
     """Run the command that was typed; its status."""
-    from pathlib import Path
+    import sys
 
-    from recollect.cli.verbs import COULD_NOT, INTERRUPTED, print_error
-    from recollect.files import describe_fault
+    from recollect.cli.console import print_error
+    from recollect.cli.exit_status import COULD_NOT, INTERRUPTED
+    from recollect.cli.shortcuts import take_shortcut
 
     try:
+        if take_shortcut(sys.argv[1:]):
+            return 0
         from recollect.cli.app import app
 
         app(prog_name="recollect")
@@ -37,6 +40,10 @@ def _run() -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BaseException as error:  # before a verb could begin: an installed plug-in cannot be used
+        from pathlib import Path
+
+        from recollect.files import describe_fault
+
         print_error(str(describe_fault(error, [Path()])))
         return COULD_NOT
     return 0

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from recollect.audits.registry import AUDITS, list_audits_by_verb
+from recollect.cli.help import HelpedCommand, write_help
 from recollect.printable import escape_message
 from recollect.version import __version__
 
@@ -63,8 +64,12 @@ class VerbGroup(TyperGroup):
         """The verb of that name."""
         return _LazyCommand(cmd_name) if cmd_name in self.list_commands(ctx) else None
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help of the command: its options, and every verb with one line."""
+        write_help(self, ctx, formatter)
 
-class _LazyCommand(TyperCommand):
+
+class _LazyCommand(HelpedCommand):
     """A verb in the list: one line of help, and the real command once it is called."""
 
     def __init__(self, verb: str) -> None:
@@ -106,7 +111,7 @@ def build_command(verb: str) -> Any:
     alone = typer.Typer(
         add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False, context_settings=_HELP
     )
-    alone.command(verb)(function)
+    alone.command(verb, cls=HelpedCommand)(function)
     return typer.main.get_command(alone)
 
 

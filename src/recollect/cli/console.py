@@ -35,6 +35,11 @@ def say(message: str = "") -> None:
         sys.stderr.write(escape_message(message) + "\n")
 
 
+def print_error(message: str) -> None:
+    """Say on standard error what went wrong."""
+    say(f"recollect: {message}")
+
+
 def say_waiting(what: str) -> None:
     """Say in a terminal what takes a few seconds before anything moves; a log needs no such line."""
     if _find_terminal().isatty():

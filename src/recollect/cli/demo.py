@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli import console
+from recollect.cli.console import print_error
+from recollect.cli.exit_status import COULD_NOT
 from recollect.cli.options import AsJson, Seed
-from recollect.cli.verbs import COULD_NOT, print_error
 
 if TYPE_CHECKING:
     from recollect.pipeline.demo.demonstration import CheckedVerdict

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from recollect.cli import console
+from recollect.cli.exit_status import COULD_NOT
 from recollect.cli.options import BackendName, Work
-from recollect.cli.verbs import COULD_NOT
 from recollect.execution.cluster_nodes import MAX_CLOCK_SECONDS, NodeReport
 from recollect.execution.cluster_nodes import PACKAGES as PROBED
 from recollect.version import __version__

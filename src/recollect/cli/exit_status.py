@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import typer
-
-from recollect.cli.verbs import COULD_NOT, LIMIT_PASSED, print_error
+from recollect.cli.console import print_error
 
 if TYPE_CHECKING:
     from recollect.results.result import Result
+
+LIMIT_PASSED = 1
+COULD_NOT = 2
+INTERRUPTED = 130
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +55,8 @@ def exit_with_status(statuses: Iterable[AuditStatus]) -> None:
     Raises:
         typer.Exit: Something did not go as planned.
     """
+    import typer
+
     causes: dict[str, list[AuditStatus]] = {}
     for each in statuses:
         if each.status:

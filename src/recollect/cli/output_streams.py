@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from typing import TextIO
 
-from recollect.cli.verbs import COULD_NOT
+from recollect.cli.exit_status import COULD_NOT
 
 
 def repair_streams() -> None:

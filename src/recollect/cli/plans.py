@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli import console
-from recollect.cli.exit_status import AuditStatus, determine_status, exit_with_status
+from recollect.cli.exit_status import COULD_NOT, AuditStatus, determine_status, exit_with_status
 from recollect.cli.options import AsJson, BackendName, Junit, Named, RealNames, SharedWork
-from recollect.cli.verbs import COULD_NOT
 
 if TYPE_CHECKING:
     from recollect.pipeline.forecast import Forecast

@@ -12,13 +12,10 @@ from typing import Any
 
 import typer
 
-from recollect.cli.console import say
+from recollect.cli.console import print_error
+from recollect.cli.exit_status import COULD_NOT, INTERRUPTED
 from recollect.cli.fields import DeclaredField, parse_given
 from recollect.files import describe_fault
-
-LIMIT_PASSED = 1
-COULD_NOT = 2
-INTERRUPTED = 130
 
 
 class OptionGroup(dict[str, Any]):
@@ -78,11 +75,6 @@ def list_folders(options: Mapping[str, Any]) -> list[Path]:
 def unwrap_help(text: str) -> str:
     """A text for `--help`: a line break of the source is none of the help's; a blank line is."""
     return re.sub(r"(?<!\n)\n(?!\n)", " ", text)
-
-
-def print_error(message: str) -> None:
-    """Say on standard error what went wrong."""
-    say(f"recollect: {message}")
 
 
 def _get_verb_hints(function: Any) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from recollect.cli import console
+from recollect.cli.console import print_error
+from recollect.cli.exit_status import COULD_NOT
 from recollect.cli.options import AsJson
-from recollect.cli.verbs import COULD_NOT, print_error
 
 
 def verify(

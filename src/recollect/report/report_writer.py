@@ -7,6 +7,7 @@ from pathlib import Path
 
 from recollect.errors import PlanError
 from recollect.files import write_text
+from recollect.report.currency import compute_view_digest
 from recollect.report.html import render_html
 from recollect.report.markdown import render_markdown
 from recollect.report.report import Report, build_report
@@ -54,5 +55,7 @@ def write_report(
     for file in files:
         write_text(file, RENDERERS[file.suffix](report))
     if out is None:
-        write_run_manifest(folder)
+        shown = ["every audit"] if show_text is True else show_text or ()
+        view = compute_view_digest(folder, shown=shown, real_names=real_names, named=named)
+        write_run_manifest(folder, view)
     return files[0]

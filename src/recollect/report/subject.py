@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import yaml
 
+from recollect import labels
 from recollect.documents import load_yaml
 from recollect.errors import PlanError
 from recollect.results.folders import RunFolder
 from recollect.results.result import Result
-from recollect.signals.evidence import AUDITED, TARGET
 
 ABOUT: Final = {
     "date": "date",
@@ -59,13 +59,15 @@ def list_models(folder: RunFolder, results: Mapping[str, Result]) -> tuple[Audit
     for audit, result in results.items():
         trace = result.provenance
         digest = "" if trace is None else trace.model or ""
-        name = _get_recorded_name(result) or names["models"].get(audit, {}).get(TARGET) or NO_NAME
+        name = _get_recorded_name(result) or names["models"].get(audit, {}).get(labels.ROLE_TARGET) or NO_NAME
         found.setdefault((name, digest), []).append(audit)
     return tuple(
         AuditedModel(
             name=name,
             audits=tuple(audits),
-            corpora=", ".join(dict.fromkeys(filter(None, (names["corpora"].get(a, {}).get(AUDITED) for a in audits)))),
+            corpora=", ".join(
+                dict.fromkeys(filter(None, (names["corpora"].get(a, {}).get(labels.ROLE_AUDITED) for a in audits)))
+            ),
             digest=digest,
         )
         for (name, digest), audits in found.items()
@@ -74,7 +76,7 @@ def list_models(folder: RunFolder, results: Mapping[str, Result]) -> tuple[Audit
 
 def _get_recorded_name(result: Result) -> str:
     """What the result itself calls its target; empty if it does not."""
-    facts = None if result.provenance is None else result.provenance.models.get(TARGET)
+    facts = None if result.provenance is None else result.provenance.models.get(labels.ROLE_TARGET)
     return "" if facts is None else _shorten_subject_names([facts.name])[facts.name]
 
 

@@ -1,18 +1,28 @@
 """Results: findings with interval, counts and method; their JSON Schema; run folders."""
 
-from recollect.results.folders import RunFolder
-from recollect.results.result import Failed, Finding, Note, Outcome, Provenance, Result, Skipped
-from recollect.results.summary_rows import Row, build_summary_rows
+from __future__ import annotations
 
-__all__ = [
-    "Failed",
-    "Finding",
-    "Note",
-    "Outcome",
-    "Provenance",
-    "Result",
-    "Row",
-    "RunFolder",
-    "Skipped",
-    "build_summary_rows",
-]
+from typing import TYPE_CHECKING
+
+from recollect.lazy_exports import export_lazily
+
+if TYPE_CHECKING:
+    from recollect.results.folders import RunFolder as RunFolder
+    from recollect.results.result import Failed as Failed
+    from recollect.results.result import Finding as Finding
+    from recollect.results.result import Note as Note
+    from recollect.results.result import Outcome as Outcome
+    from recollect.results.result import Provenance as Provenance
+    from recollect.results.result import Result as Result
+    from recollect.results.result import Skipped as Skipped
+    from recollect.results.summary_rows import Row as Row
+    from recollect.results.summary_rows import build_summary_rows as build_summary_rows
+
+__getattr__, __all__ = export_lazily(
+    __name__,
+    {
+        "folders": ["RunFolder"],
+        "result": ["Failed", "Finding", "Note", "Outcome", "Provenance", "Result", "Skipped"],
+        "summary_rows": ["Row", "build_summary_rows"],
+    },
+)

@@ -15,10 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from recollect.files import write_text
-from recollect.results.result import Mention
+
+if TYPE_CHECKING:
+    from recollect.results.result import Mention
 
 KEY_FILE: Final = ".pseudonyms.key"
 """The key of a run folder, readable by its owner only: with it and a list of ids, pseudonyms can be resolved."""
@@ -29,6 +31,7 @@ _CHARACTERS: Final = 8
 class Pseudonyms:
     """Names a person or a record by a keyed digest of its id: the same in all views of a run folder, unlike elsewhere.
 
+    >>> from recollect.results.result import Mention
     >>> names = Pseudonyms(key=b"k", named=frozenset({"ann"}))
     >>> names(Mention(kind="user", id="ann")), names(Mention(kind="user", id="bob"))
     ('ann', 'user-2lvvbc2e')

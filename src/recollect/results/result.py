@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, field_validator, model_validator
 
 from recollect.checks import NAME_PATTERN
 from recollect.errors import NotEnoughData
-from recollect.stats.intervals import Estimate, Interval
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from recollect.stats.intervals import Estimate
 
 SCHEMA_VERSION: Final = "2"
 """Raised when a reader of the old form would misread the new one."""
@@ -131,6 +134,8 @@ class Finding(_Frozen):
     @property
     def estimate(self) -> Estimate:
         """The finding as `stats` takes it, such as for a difference of two runs."""
+        from recollect.stats.intervals import Estimate, Interval
+
         interval = None
         if self.interval is not None and self.confidence is not None:
             low, high = self.interval

@@ -5,14 +5,14 @@ It is removed before a run writes anything into the folder, and written last: a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Final
 
 from recollect.errors import StoreError
 from recollect.files import read_folder_manifest, write_folder_manifest
-from recollect.files.checksums import matches_entry
+from recollect.files.checksums import iter_files, matches_entry
 from recollect.version import __version__
 
 RUN_MANIFEST: Final = "manifest.json"
@@ -32,12 +32,16 @@ def remove_run_manifest(folder: Path) -> None:
     (folder / RUN_MANIFEST).unlink(missing_ok=True)
 
 
-def write_run_manifest(folder: Path) -> Path:
+def write_run_manifest(folder: Path, view: str | None = None) -> Path:
     """List every file that a run wrote into a finished run folder, with its SHA-256.
 
     What else is in the folder is not listed: `--out .` does not vouch for a project.
+
+    Args:
+        folder: The run folder.
+        view: The digest of all that its reports depend on besides its files.
     """
-    facts = {"format": FORMAT, "recollect": __version__}
+    facts = {"format": FORMAT, "recollect": __version__, **({} if view is None else {"view": view})}
     return write_folder_manifest(folder, RUN_MANIFEST, facts, is_listed=is_written_by_runs)
 
 
@@ -48,6 +52,11 @@ def is_written_by_runs(relative: str) -> bool:
     (True, False)
     """
     return any(fnmatch(relative, pattern) for pattern in _WRITTEN)
+
+
+def is_run_file_unlisted(folder: Path, files: Collection[str]) -> bool:
+    """Whether a run folder has a file under a name that runs use which its manifest does not list."""
+    return any(is_written_by_runs(relative) and relative not in files for relative, _ in iter_files(folder))
 
 
 def read_run_manifest(folder: Path) -> Mapping[str, Mapping[str, Any]] | None:

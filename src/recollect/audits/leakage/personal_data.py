@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import re
 
-from phonenumbers import PhoneNumberMatcher
-from stdnum import iban, luhn
-
 REGIONS = (None, "US", "GB", "DE", "FR", "IN")
 """Numbers are read as international ones, and as they are written within these countries."""
 SHORTEST = 7
@@ -43,6 +40,9 @@ def detect_personal_data(text: str) -> tuple[str, ...]:
     >>> detect_personal_data("I live at 12 Acacia Avenue")
     ('address',)
     """
+    from phonenumbers import PhoneNumberMatcher  # tables of all countries: only who searches waits for them
+    from stdnum import iban, luhn
+
     digits = sum(sign.isdigit() for sign in text)
     rest = _IBAN.sub("", text)  # the groups of an account number look like telephone numbers
     cards = [match.group() for match in _CARD.finditer(rest) if luhn.is_valid(re.sub("[ -]", "", match.group()))]

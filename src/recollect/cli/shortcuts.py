@@ -1,0 +1,59 @@
+"""What is typed every day, done without the parser of options, which takes longer to load than all of the rest.
+
+A shortcut is taken only if it does exactly what the command would do. Whatever is wrong with a command is left to the
+command itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from recollect.errors import RecollectError
+
+
+def take_shortcut(words: Sequence[str]) -> bool:
+    """Do what was typed if that is the help of a verb, a list, or a report that is up to date; whether it was done."""
+    match words:
+        case [str(verb), "--help" | "-h"] if not verb.startswith("-"):
+            return _show_help(verb)
+        case ["list"] | ["list", "--json"]:
+            return _list_components(as_json=len(words) == 2)
+        case ["report", str(folder)] if not folder.startswith("-"):
+            return _point_to_report(Path(folder))
+    return False
+
+
+def _show_help(verb: str) -> bool:
+    """Print the help of a verb, if there is such a verb."""
+    from recollect.cli.app import VERBS, build_command
+
+    if verb not in VERBS:  # the help of an audit and of a plug-in's takes more than that
+        return False
+    build_command(verb)(args=["--help"], prog_name=f"recollect {verb}")
+    return True
+
+
+def _list_components(*, as_json: bool) -> bool:
+    """Print what there is, unless a plug-in cannot be used."""
+    from recollect.cli.components import show_components
+
+    try:
+        show_components(as_json=as_json)
+    except (RecollectError, OSError):
+        return False
+    return True
+
+
+def _point_to_report(folder: Path) -> bool:
+    """Say where a report is that is up to date."""
+    from recollect.cli.console import say
+    from recollect.report.currency import is_report_current
+
+    try:
+        current = is_report_current(folder)
+    except (RecollectError, OSError, ValueError):
+        return False
+    if current:
+        say(f"The report is in {folder / 'report.html'}, and up to date.")
+    return current
