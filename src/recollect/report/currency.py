@@ -8,7 +8,6 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-import recollect
 from recollect.audits.registry import AUDITS
 from recollect.errors import StoreError
 from recollect.files.checksums import matches_entry, read_folder_manifest
@@ -55,7 +54,7 @@ def compute_view_digest(
     key = folder / KEY_FILE
     facts = [__version__, sorted(shown), real_names, sorted(named), key.read_text("ascii") if key.is_file() else ""]
     digest = hashlib.sha256(json.dumps(facts).encode())
-    home = Path(recollect.__file__).parent
+    home = Path(__file__).parents[1]
     for package in _SOURCES:
         for path in sorted((home / package).rglob("*.*")):
             if path.suffix != ".pyc":

@@ -118,6 +118,9 @@ def test_arrays_and_labels_are_compared():
     assert check_comparable(draw("a", 20), controls, by="record", seed=0).comparable
     assert "content" in different(check_comparable(draw("a", 20, 0.5), controls, by="record", seed=0))
     assert "labels" in different(check_comparable(draw("a", 20, labels=(1,)), controls, by="record", seed=0))
+    builder = ResultBuilder(MembershipAudit())
+    add_guard(builder, check_comparable(draw("a", 20), controls, by="record", seed=0))
+    assert builder.build(verdict="Made up.", outcome="not_found").note_codes == ()  # an image has no time to compare
 
 
 def test_a_blind_baseline_that_separates_as_well_as_the_model_explains_the_scores():

@@ -56,6 +56,8 @@ class Comparability:
     smallest_p: float
     """The smallest p-value that any difference could have given."""
     periods_compared: bool
+    datable: bool = True
+    """Whether the records could have times; arrays, such as images, have none."""
     sides: Sides = AUDITED_AND_CONTROLS
     """What the two sides are called."""
 
@@ -155,6 +157,7 @@ def _check_strata(strata: Sequence[MatchedUnits], seed: int, plan: _Plan) -> Com
         blind=blind.scores,
         smallest_p=1 / len(labelled),
         periods_compared=timed,
+        datable=any(record.array is None for unit in units for record in unit.records),
         sides=plan.sides,
     )
 
@@ -200,7 +203,7 @@ def add_guard(builder: ResultBuilder, found: Comparability, *, withheld: Iterabl
             reading=f"How well a classifier that never saw the model separates the {found.sides[0]} from the "
             f"{found.sides[1]} by their content alone; 0.5 if they are comparable (p = {found.blind_p:.2g}).",
         )
-    if not found.periods_compared:
+    if found.datable and not found.periods_compared:
         builder.note(
             "periods_not_compared",
             "Times are not known on both sides, so that the periods in which records were written were not compared; a "
