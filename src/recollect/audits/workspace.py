@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from recollect.models.model import Steppable, Stepper
+if TYPE_CHECKING:
+    from recollect.models.model import Steppable, Stepper
 
 
 class Progress(Protocol):
