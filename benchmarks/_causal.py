@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from _gpt2 import gpt2_small, ragged_texts, seconds
 
-from recollect.models.autoregression import Pass, PassScorer
-from recollect.models.batches import pad, plan_batches
-from recollect.models.causal import Causal
+from recollect.models.answer_store.shards import write_shard
+from recollect.models.hugging_face.autoregression import AutoregressivePass, AutoregressiveScorer
+from recollect.models.hugging_face.batches import pad_batch, plan_batches
+from recollect.models.hugging_face.causal import Causal
 from recollect.models.model import Question
-from recollect.models.shards import write_shard
 
 LEAST = 0.9
 
@@ -26,8 +26,8 @@ def measure(*, texts: int, rounds: int) -> dict[str, float]:
     pretrained = gpt2_small()
     records = ragged_texts(pretrained, texts)
     ids = [np.array(each) for each in pretrained.tokenizer([record.text for record in records])["input_ids"]]
-    passes = [Pass(input_ids=each[:-1], target_ids=each[1:]) for each in ids]
-    reader = PassScorer(pretrained.network, name=pretrained.name, padding=0)
+    passes = [AutoregressivePass(input_ids=each[:-1], target_ids=each[1:]) for each in ids]
+    reader = AutoregressiveScorer(pretrained.network, name=pretrained.name, padding=0)
     alike = [
         [passes[i] for i in batch]
         for batch in plan_batches([len(each.input_ids) for each in passes], reader.budget.tokens)
@@ -53,7 +53,9 @@ def measure(*, texts: int, rounds: int) -> dict[str, float]:
     }
 
 
-def _both(network: torch.nn.Module, reader: PassScorer, batch: list[Pass], first: bool) -> tuple[float, float]:
+def _both(
+    network: torch.nn.Module, reader: AutoregressiveScorer, batch: list[AutoregressivePass], first: bool
+) -> tuple[float, float]:
     """Seconds that ours and the bare pass take for one batch, in this order or the other."""
     if first:
         ours = seconds(lambda: reader.score_passes(batch))
@@ -63,9 +65,9 @@ def _both(network: torch.nn.Module, reader: PassScorer, batch: list[Pass], first
 
 
 @torch.inference_mode()
-def _bare(network: torch.nn.Module, batch: list[Pass]) -> None:
+def _bare(network: torch.nn.Module, batch: list[AutoregressivePass]) -> None:
     """The forward pass alone."""
-    ids, mask = pad([each.input_ids for each in batch], 0)
+    ids, mask = pad_batch([each.input_ids for each in batch], 0)
     _ = network(ids, attention_mask=mask).logits
 
 

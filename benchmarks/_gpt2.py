@@ -11,7 +11,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from recollect.corpora import synthetic
 from recollect.corpora.record import Record
-from recollect.models.pretrained import Pretrained
+from recollect.models.loading.pretrained import Pretrained
 from recollect.streams import stream
 
 START = "<|endoftext|>"

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from _gpt2 import gpt2_small, ragged_texts, seconds
 
-from recollect.models.causal import Causal
+from recollect.models.hugging_face.causal import Causal
 from recollect.models.model import Question
 from recollect.testing.tiny import save_tiny
 

@@ -11,9 +11,9 @@ from recollect.audits.leakage.audit import LeakageAudit
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.pipeline import run as pipeline
-from recollect.pipeline.plan import Plan
+from recollect.pipeline.plans.plan import Plan
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.trainer import train
+from recollect.recipes.training.trainer import train
 
 LENGTH, EACH, VOCABULARY, LIKELY = 10, 20, 2000, 0.5
 RECIPE = ["units=64", "embedding=32", "tokenizer.size=2000", "batch_size=64", "learning_rate=0.01", "epochs=3"]

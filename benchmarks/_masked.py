@@ -16,11 +16,11 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
 
 from recollect.corpora.record import Record
-from recollect.models.batches import plan_batches
-from recollect.models.masked import Masked
+from recollect.models.hugging_face.batches import plan_batches
+from recollect.models.hugging_face.mask_patterns import draw_hidden
+from recollect.models.hugging_face.masked import Masked
+from recollect.models.loading.pretrained import Pretrained
 from recollect.models.model import Question
-from recollect.models.patterns import draw_hidden
-from recollect.models.pretrained import Pretrained
 from recollect.streams import stream
 
 MARKS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -44,8 +44,8 @@ def ask(model: str, corpus: str, work: str) -> float:
     import torch
 
     from recollect.corpora import read_corpus
-    from recollect.models.loader import load_model
-    from recollect.models.scoring import score_corpus
+    from recollect.models.answer_store.scoring import score_corpus
+    from recollect.models.loading.loader import load_model
 
     torch.set_num_threads(1)
     score_corpus(load_model(model), read_corpus(corpus), Path(work))

@@ -46,8 +46,8 @@ def score(backend: str, model: str, corpus: str, work: str, workers: int) -> dic
     """Score a corpus in this process' name; when the first and the last block were done, and the peak of its memory."""
     from recollect.corpora import read_corpus
     from recollect.execution.local import LocalBackend
-    from recollect.models.loader import load_model
-    from recollect.models.scoring import score_corpus
+    from recollect.models.answer_store.scoring import score_corpus
+    from recollect.models.loading.loader import load_model
 
     began, seen = time.monotonic(), list[tuple[float, int]]()
     if backend == "local":

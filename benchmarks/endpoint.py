@@ -25,7 +25,7 @@ import httpx2
 
 from recollect.corpora.record import Record
 from recollect.models.endpoint.settings import EndpointSettings
-from recollect.models.loader import load_model
+from recollect.models.loading.loader import load_model
 from recollect.testing.scripted_server import Behaviour, ScriptedServer
 
 CONNECTIONS = 8

@@ -21,11 +21,11 @@ from recollect.audits.exposure.rank_counting import BATCH, count_rank
 from recollect.audits.exposure.search import search_shortest_paths
 from recollect.corpora.canaries.formats import parse_format
 from recollect.models.architectures import RecurrentConfig, RecurrentLM
-from recollect.models.causal import Causal
-from recollect.models.loader import load_model
+from recollect.models.hugging_face.causal import Causal
+from recollect.models.loading.loader import load_model
+from recollect.models.loading.pretrained import Pretrained
 from recollect.models.model import Question
-from recollect.models.pretrained import Pretrained
-from recollect.recipes.tokenizers import train_character_tokenizer
+from recollect.recipes.data.tokenizers import train_character_tokenizer
 
 ROUNDS, STEPS, CLAIM = 7, 12_000, 0.8
 FORMAT = "the random number is {digits:9}"

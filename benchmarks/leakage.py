@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from recollect.audits.leakage.occurrences import BLOCK, Matcher, Pairs
+from recollect.audits.leakage.occurrences import BLOCK, OccurrenceMatcher, OccurrencePairs
 
 QUICK = "--quick" in sys.argv
 WORDS = 1_000_000 if QUICK else 10_000_000
@@ -55,7 +55,7 @@ def ours(words: int, runs: list[np.ndarray]) -> tuple[float, np.ndarray]:
     met = np.zeros(VOCABULARY + 1, dtype=np.int64)
     met[np.unique(np.concatenate(runs))] = 1
     began = time.process_time()
-    matcher, pairs = Matcher(runs), Pairs()
+    matcher, pairs = OccurrenceMatcher(runs), OccurrencePairs()
     taken = time.process_time() - began
     for i, ids in enumerate(blocks_of(words)):
         spelt = ids * met[ids]
@@ -79,7 +79,7 @@ def every_length(words: int, runs: list[np.ndarray]) -> tuple[float, np.ndarray]
         theirs = np.array([i for i, run in enumerate(runs) if len(run) == length])
         keys = np.array([int((values[runs[i]] * powers[:length]).sum()) for i in theirs], dtype=np.uint64)
         tables[length] = theirs[np.argsort(keys)], np.sort(keys)
-    pairs, taken = Pairs(), 0.0
+    pairs, taken = OccurrencePairs(), 0.0
     for i, ids in enumerate(blocks_of(words)):
         began = time.process_time()
         part = values[ids]

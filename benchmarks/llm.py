@@ -64,8 +64,8 @@ def score(folder: Path, threads: int, length: int, *, rounds: int, tokens: int) 
     import torch
 
     from recollect.corpora.record import Record
-    from recollect.models.causal import Causal
-    from recollect.models.loader import load_model
+    from recollect.models.hugging_face.causal import Causal
+    from recollect.models.loading.loader import load_model
 
     torch.set_num_threads(threads)
     model = load_model(str(folder))
@@ -120,10 +120,10 @@ def train(folder: Path, *, rounds: int) -> dict[str, float]:
 
     from recollect.corpora.corpus import Corpus
     from recollect.corpora.record import Record
-    from recollect.recipes.assembly import assemble_training
-    from recollect.recipes.job import Job
     from recollect.recipes.recipe_file import load_recipe
-    from recollect.recipes.update import Step
+    from recollect.recipes.training.assembly import assemble_training
+    from recollect.recipes.training.job import Job
+    from recollect.recipes.training.update import TrainingStep
     from recollect.streams import stream
 
     torch.set_num_threads(1)
@@ -145,7 +145,7 @@ def train(folder: Path, *, rounds: int) -> dict[str, float]:
         optimiser.step()
         optimiser.zero_grad()
 
-    mine = Step(number=0, starts_epoch=True, indices=batch, rate=5e-4)
+    mine = TrainingStep(number=0, starts_epoch=True, indices=batch, rate=5e-4)
     spent = take_turns({"plain": step, "ours": lambda: loop.update.step(mine)}, rounds)
     return {"of_plain_peft": spent["plain"] / spent["ours"], "must": LEAST_OF_PEFT}
 
@@ -156,7 +156,7 @@ import torch
 torch.set_num_threads(1)
 from pathlib import Path
 from recollect.corpora.record import Record
-from recollect.models.loader import load_model
+from recollect.models.loading.loader import load_model
 def now(name):
     return int(re.search(rf"{name}:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024
 before = now("VmRSS")

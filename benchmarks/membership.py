@@ -16,9 +16,9 @@ import torch
 from _gpt2 import gpt2_small, ragged_texts, seconds
 
 from recollect.corpora.corpus import Corpus
-from recollect.models.causal import Causal
+from recollect.models.answer_store.scoring import score_corpus
+from recollect.models.hugging_face.causal import Causal
 from recollect.models.model import Question
-from recollect.models.scoring import score_corpus
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.signals.registry import make_signal
 from recollect.signals.rmia import compute_dominated_share

@@ -17,8 +17,12 @@ from torch.func import functional_call, grad, vmap
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from recollect.models.architectures import RecurrentConfig, RecurrentLM
-from recollect.recipes.private.gradients import compute_all_at_once, compute_one_by_one, get_trained_parameters
-from recollect.recipes.update import compute_token_losses
+from recollect.recipes.private.per_record_gradients import (
+    compute_all_at_once,
+    compute_one_by_one,
+    get_trained_parameters,
+)
+from recollect.recipes.training.update import compute_token_losses
 
 
 def lstm() -> tuple[nn.Module, nn.Module, Tensor]:

@@ -32,8 +32,8 @@ from recollect.corpora.canaries.manifest import Canaries, Canary
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
+from recollect.models.answer_store.scoring import score_corpus
 from recollect.models.answers import Answers
-from recollect.models.scoring import score_corpus
 from recollect.signals.evidence import TARGET, Evidence
 from recollect.streams import stream
 from recollect.testing.fakes import Memoriser, Null, predict_by_zipf

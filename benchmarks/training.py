@@ -18,11 +18,11 @@ import numpy as np
 import torch
 
 from recollect.corpora import Corpus, Record
-from recollect.recipes.assembly import PreparedTraining, assemble_training
-from recollect.recipes.job import Job
-from recollect.recipes.loop import Position, preserve_random_state
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.samplers import Indices, Sampler
+from recollect.recipes.training.assembly import PreparedTraining, assemble_training
+from recollect.recipes.training.job import Job
+from recollect.recipes.training.loop import Position, preserve_random_state
+from recollect.recipes.training.samplers import Indices, Sampler
 
 ROUNDS = 7
 CLAIM = 0.95

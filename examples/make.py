@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from recollect.pipeline.demo.demo_data import write_digits, write_people
+from recollect.pipeline.demo.world import write_digits, write_people
 
 
 def main() -> None:

@@ -20,13 +20,14 @@ from typer.testing import CliRunner
 import recollect
 from recollect.audits.registry import AUDITS, list_audits_by_verb
 from recollect.cli.app import app
-from recollect.corpora import corpus_reader, synthetic
+from recollect.corpora import synthetic
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.partitions import build_cohorts
-from recollect.models import loader
-from recollect.pipeline import objects
+from recollect.corpora.readers import corpus_reader
+from recollect.models.loading import loader
+from recollect.pipeline import sources
 from recollect.recipes.recipe_file import load_recipe
-from recollect.results.folders import RunFolder
+from recollect.results.run_folder import RunFolder
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
 from recollect.testing.refusals import refused
 from recollect.testing.tiny import build_tiny_model, save_tiny
@@ -170,7 +171,7 @@ def test_a_session_loads_and_reads_what_is_named_once(monkeypatch):
 
 
 def test_a_session_loads_and_reads_objects_once(held, tmp_path, monkeypatch):
-    loads, reads = (count_calls(monkeypatch, objects, name) for name in ("load_model", "read_corpus"))
+    loads, reads = (count_calls(monkeypatch, sources, name) for name in ("load_model", "read_corpus"))
     given = {"controls": held["controls"], "reference": held["base"], "tokenizer": held["tokenizer"]}
     with recollect.Session(work=tmp_path) as session:
         session.leakage(held["model"], held["posts"], **given)
@@ -308,7 +309,7 @@ def test_a_name_that_is_no_door_is_no_attribute():
 
 @pytest.fixture(scope="module")
 def found(people, tmp_path_factory):
-    """The result of an audit on objects."""
+    """The result of an audit on sources."""
     return audit_people(people, members="column:trained", work=tmp_path_factory.mktemp("work"))
 
 

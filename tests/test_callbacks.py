@@ -15,7 +15,7 @@ from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.messages import list_turns, say
 from recollect.corpora.record import Record
-from recollect.recipes.trained_secrets import check_trained_secrets
+from recollect.recipes.canary_survival import check_trained_secrets
 from recollect.testing.chats import CHATML_GENERATION
 from recollect.testing.refusals import refused
 from recollect.testing.tiny import build_tiny_model

@@ -14,7 +14,7 @@ import yaml
 
 from recollect.audits.registry import AUDITS, list_audits_by_verb
 from recollect.cli.app import build_command
-from recollect.pipeline.planfile import read_plan
+from recollect.pipeline.plans.plan_file import read_plan
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"

@@ -18,7 +18,7 @@ from recollect.audits.exposure.log_perplexity import build_draws_corpus
 from recollect.audits.exposure.secrets import Secret
 from recollect.audits.leakage.reference_models import LEFT_OUT, RETRAINED, assign_folds
 from recollect.audits.membership.shadow_models import build_reference_cohorts, build_shadow_cohorts
-from recollect.audits.provenance.queries import Selector
+from recollect.audits.provenance.queries import QuerySelector
 from recollect.audits.provenance.reference_users import divide_reference
 from recollect.audits.provenance.word_frequencies import Frequencies
 from recollect.audits.registry import AUDITS
@@ -34,18 +34,18 @@ from recollect.corpora.record import Record
 from recollect.corpora.user_assignment import assign_artificial_users
 from recollect.digests import digest
 from recollect.models import architectures
+from recollect.models.answer_store.recorded_model import write_recording
+from recollect.models.hugging_face.mask_patterns import draw_hidden
+from recollect.models.loading.model_digests import compute_model_digest
 from recollect.models.model import Question, build_question_key, compute_address
-from recollect.models.model_digests import compute_model_digest
-from recollect.models.patterns import draw_hidden
-from recollect.models.recordings import write_recording
 from recollect.pipeline.evaluation import Totals, evaluate
 from recollect.recipes.fleet import Fleet
 from recollect.recipes.recipe_file import list_builtin_recipes, load_recipe
-from recollect.recipes.samplers import ShuffledSampler
+from recollect.recipes.training.samplers import ShuffledSampler
 from recollect.signals.neighbourhood import _WordSwapper
 from recollect.streams import stream
 from recollect.testing.fakes import Null
-from recollect.testing.world import DirectAnswers, World
+from recollect.testing.world import World, WorldAnswers
 
 STREAMS = [
     (labels.ROLE_TARGET, "target", 0.23178363254113443),
@@ -163,7 +163,7 @@ def evaluated() -> list[list[float]]:
     """The limits of the intervals of an evaluation, each from a stream of its own."""
     found = [
         estimate.interval
-        for estimate in evaluate(DirectAnswers(Null()), synthetic.make_texts(people=12, per_person=2)).values()
+        for estimate in evaluate(WorldAnswers(Null()), synthetic.make_texts(people=12, per_person=2)).values()
     ]
     return [[round(interval.low, 6), round(interval.high, 6)] for interval in found if interval is not None]
 
@@ -187,7 +187,7 @@ def divisions() -> dict[str, object]:
 
 def ordered() -> list[str]:
     """The texts of a user in the order in which they are asked about."""
-    chooser = Selector("random", Frequencies.of(NOTES, 50), 0)
+    chooser = QuerySelector("random", Frequencies.of(NOTES, 50), 0)
     (texts,) = chooser.rank_texts(NOTES).values()
     return [record.id for record in texts]
 

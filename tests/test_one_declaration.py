@@ -13,12 +13,12 @@ from recollect.audits.registry import AUDITS, VERBS, list_audits_by_verb
 from recollect.checks import field_docs
 from recollect.cli.app import VERBS as OTHER_VERBS
 from recollect.cli.app import build_command
-from recollect.cli.fields import list_fields, parse_given
+from recollect.cli.declared_fields import list_fields, parse_given
 from recollect.errors import PlanError
-from recollect.pipeline import plan_schema
-from recollect.pipeline.plan import to_plain
+from recollect.pipeline.plans import plan_schema
+from recollect.pipeline.plans.plan import to_plain
+from recollect.pipeline.plans.refs import CorpusRef, MembersRef, ModelRef
 from recollect.pipeline.preparation import TrainingOptions
-from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef
 from recollect.recipes.recipe_file import load_recipe
 from recollect.signals.evidence import AUDITED, TARGET
 from recollect.testing.refusals import refused

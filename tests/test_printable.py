@@ -15,7 +15,7 @@ import recollect
 from recollect.printable import PrintableStream, escape_controls, escape_json, escape_line, escape_message
 
 SOURCE = Path(recollect.__file__).parent
-PRINTING = {"cli/console.py", "cli/__init__.py", "cli/output_streams.py", "execution/local_workers.py", "errors.py"}
+PRINTING = {"cli/console.py", "cli/__init__.py", "cli/output_streams.py", "execution/local.py", "errors.py"}
 PRINTING |= {"testing/llama_server.py"}  # a program of its own, which tells its address to the test that started it
 """Modules that may name standard output or standard error: the one that prints, and those that set it up."""
 ANY_TEXT = st.text(st.characters(codec=None))

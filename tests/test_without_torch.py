@@ -16,7 +16,7 @@ import recollect
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.corpus_writer import write_corpus
 from recollect.corpora.record import Record
-from recollect.models.scoring import score_corpus
+from recollect.models.answer_store.scoring import score_corpus
 from recollect.testing.fakes import Memoriser
 
 ABSENT = {"torch", "transformers", "tokenizers", "safetensors", "opacus", "peft", "datasets", "openai"}
@@ -63,7 +63,14 @@ def run(python, *arguments):
 
 def test_all_but_loading_and_training_imports_without_torch(bare):
     packages = ("corpora", "stats", "execution", "results", "signals", "audits", "report", "cli")
-    modules = ("models.model", "models.access", "models.answers", "models.limited", "models.recordings", "models.store")
+    modules = (
+        "models.model",
+        "models.access",
+        "models.answers",
+        "models.limited",
+        "models.answer_store.recorded_model",
+        "models.answer_store.store",
+    )
     script = f"""
 import importlib, importlib.util, pkgutil, sys
 import recollect

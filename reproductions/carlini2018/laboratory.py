@@ -25,15 +25,15 @@ from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.corpus import Corpus
 from recollect.digests import digest
 from recollect.files import make_private_folder, read_json, write_json
-from recollect.models.scoring import score_corpus
+from recollect.models.answer_store.scoring import score_corpus
 from recollect.pipeline.evaluation import evaluate
-from recollect.pipeline.plan import Plan, collect_settings
+from recollect.pipeline.plans.plan import Plan, collect_settings
 from recollect.pipeline.run import run
-from recollect.recipes.loop import EpochSummary
+from recollect.recipes.data.vocabulary import add_canaries_to_vocabulary
 from recollect.recipes.recipe import Recipe
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.trainer import train
-from recollect.recipes.vocabulary import add_canaries_to_vocabulary
+from recollect.recipes.training.loop import EpochSummary
+from recollect.recipes.training.trainer import train
 from recollect.signals.evidence import AUDITED, TARGET
 
 Row = dict[str, Any]

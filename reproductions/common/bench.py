@@ -8,7 +8,7 @@ from pathlib import Path
 
 from recollect.errors import CorpusError
 from recollect.execution.backend import Backend
-from recollect.pipeline.backends import BackendRef
+from recollect.pipeline.plans.backends import BackendRef
 
 
 @dataclass(frozen=True, kw_only=True)

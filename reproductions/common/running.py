@@ -17,7 +17,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from recollect.errors import RecollectError
 from recollect.files import write_text
-from recollect.pipeline.backends import parse_backend
+from recollect.pipeline.plans.backends import parse_backend
 
 AnyBench = TypeVar("AnyBench", bound=Bench)
 

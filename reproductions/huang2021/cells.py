@@ -17,7 +17,7 @@ from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.models.access import Access
 from recollect.models.answers import Answers
-from recollect.models.loader import load_model
+from recollect.models.loading.loader import load_model
 from recollect.models.model import Model
 from recollect.recipes.recipe import Recipe
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence

@@ -25,7 +25,7 @@ from recollect.digests import digest
 from recollect.recipes.fleet import Fleet, train_fleet
 from recollect.recipes.layout_trial import WorkerLayout
 from recollect.recipes.recipe import Recipe
-from recollect.recipes.trainer import train
+from recollect.recipes.training.trainer import train
 from recollect.signals.evidence import SHADOW
 from recollect.streams import stream
 

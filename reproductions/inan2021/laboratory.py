@@ -22,20 +22,20 @@ from recollect.audits.leakage.audit import LeakageAudit
 from recollect.corpora import read_corpus
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.deduplication import sanitise_by_duplicates
 from recollect.corpora.partitions import build_cohorts
 from recollect.corpora.record import Record
+from recollect.corpora.sanitisation import sanitise_by_duplicates
 from recollect.digests import digest
 from recollect.execution.local import LocalBackend
 from recollect.files import read_json, write_json
-from recollect.models.scoring import score_corpus
+from recollect.models.answer_store.scoring import score_corpus
 from recollect.pipeline.evaluation import evaluate
-from recollect.pipeline.plan import Plan, collect_settings
+from recollect.pipeline.plans.plan import Plan, collect_settings
 from recollect.pipeline.run import run
+from recollect.recipes.data.tokenizers import SPECIAL_TOKENS, train_word_tokenizer
 from recollect.recipes.recipe import Recipe
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.tokenizers import SPECIAL_TOKENS, train_word_tokenizer
-from recollect.recipes.trainer import train
+from recollect.recipes.training.trainer import train
 from recollect.results.result import Result
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
 

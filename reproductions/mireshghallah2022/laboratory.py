@@ -30,14 +30,14 @@ from recollect.corpora.record import Record
 from recollect.corpora.segmentation import Split
 from recollect.digests import digest
 from recollect.files import read_json, write_json
+from recollect.models.loading.pretrained import read_tokenizer
 from recollect.models.model import Question
-from recollect.models.pretrained import read_tokenizer
-from recollect.pipeline.plan import Plan, collect_settings
-from recollect.pipeline.refs import ModelRef
+from recollect.pipeline.plans.plan import Plan, collect_settings
+from recollect.pipeline.plans.refs import ModelRef
 from recollect.pipeline.run import run
 from recollect.recipes.model_builder import DataFacts, build_model
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.trainer import train
+from recollect.recipes.training.trainer import train
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
 
 Row = dict[str, Any]

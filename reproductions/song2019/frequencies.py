@@ -13,7 +13,7 @@ from laboratory import Laboratory, People
 from numpy.typing import NDArray
 
 from recollect.corpora.corpus import Corpus
-from recollect.models.scoring import score_corpus
+from recollect.models.answer_store.scoring import score_corpus
 
 Numbers = NDArray[np.float64]
 BANDS = (1, 100, 500, 1000, 2000, 3000, 5000)

@@ -25,15 +25,15 @@ from recollect.corpora.corpus import Corpus
 from recollect.corpora.partitions import build_cohorts, draw_groups, draw_halves, list_units
 from recollect.corpora.record import Record
 from recollect.digests import digest
-from recollect.models.scoring import score_corpus
+from recollect.models.answer_store.scoring import score_corpus
 from recollect.pipeline.evaluation import evaluate
-from recollect.pipeline.plan import Plan
+from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.run import run
 from recollect.recipes.fleet import Fleet, train_fleet
 from recollect.recipes.layout_trial import WorkerLayout
 from recollect.recipes.recipe import Recipe
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.trainer import train
+from recollect.recipes.training.trainer import train
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
 from recollect.streams import stream
 

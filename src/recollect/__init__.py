@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from recollect.api import verify as verify
     from recollect.corpora import read_corpus as read_corpus
     from recollect.models import load_model as load_model
-    from recollect.pipeline.refs import CorpusRef as CorpusRef
-    from recollect.pipeline.refs import ModelRef as ModelRef
+    from recollect.pipeline.plans.refs import CorpusRef as CorpusRef
+    from recollect.pipeline.plans.refs import ModelRef as ModelRef
     from recollect.results.result import Result as Result
     from recollect.session import AuditResult as AuditResult
     from recollect.session import Session as Session
@@ -39,7 +39,7 @@ _HOMES = {
     **dict.fromkeys(("to_mlflow", "to_model_card", "to_tensorboard", "to_wandb"), "recollect.api"),
     **dict.fromkeys(("sanitise", "score", "train", "verify"), "recollect.api"),
     **dict.fromkeys(("AuditResult", "Session"), "recollect.session"),
-    **dict.fromkeys(("CorpusRef", "ModelRef"), "recollect.pipeline.refs"),
+    **dict.fromkeys(("CorpusRef", "ModelRef"), "recollect.pipeline.plans.refs"),
     "Result": "recollect.results.result",
     "load_model": "recollect.models",
     "read_corpus": "recollect.corpora",

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from recollect.audits.registry import AUDITS, find_verb, list_audits_by_verb
 from recollect.checks import field_docs
 from recollect.errors import PlanError
-from recollect.pipeline.calls import name_recipe, refuse_unknown_arguments
-from recollect.pipeline.refs import CorpusRef, MembersRef, ModelRef
+from recollect.pipeline.plans.calls import name_call_recipe, refuse_unknown_call_arguments
+from recollect.pipeline.plans.refs import CorpusRef, MembersRef, ModelRef
 from recollect.session import AuditResult, Session
 from recollect.signals.evidence import AUDITED, TARGET
 
@@ -26,17 +26,20 @@ if TYPE_CHECKING:
     from recollect.audits.verb import Verb
     from recollect.audits.workspace import Progress
     from recollect.corpora.sanitisation import Sanitisation
-    from recollect.models.store import AnswerStore
-    from recollect.pipeline.cleanup import Cleanup
-    from recollect.pipeline.erasure import Erasure
+    from recollect.models.answer_store.store import AnswerStore
     from recollect.pipeline.forecast import Forecast, ImpossibleAudit
     from recollect.pipeline.preparation import PlantedCorpus, SanitiseBy
-    from recollect.pipeline.verification import Verification
-    from recollect.recipes.loop import TrainingProgress
+    from recollect.pipeline.work_folder.cleanup import Cleanup
+    from recollect.pipeline.work_folder.erasure import Erasure
+    from recollect.pipeline.work_folder.verification import Verification
     from recollect.recipes.recipe import Recipe
+    from recollect.recipes.training.loop import TrainingProgress
     from recollect.results.comparison import Comparison
     from recollect.results.result import Result
     from recollect.stats.intervals import Estimate
+
+_OF_SESSIONS = ("work", "shared_work", "work_limit_gb", "real_names", "named", "workers", "threads", "backend")
+"""The settings of a session that every verb takes."""
 
 
 def build_verb_function(verb: str) -> Callable[..., AuditResult]:
@@ -46,15 +49,11 @@ def build_verb_function(verb: str) -> Callable[..., AuditResult]:
     kind = AUDITS.load(name)
 
     def function(model: Any, corpus: Any = None, *, session: Session | None = None, **given: Any) -> AuditResult:
-        return _choose_session(
-            session,
-            given,
-            ("work", "shared_work", "work_limit_gb", "real_names", "named", "workers", "threads", "backend"),
-        ).audit(name, model, corpus, **given)
+        return _choose_session(session, given, _OF_SESSIONS).audit(name, model, corpus, **given)
 
     function.__name__ = function.__qualname__ = verb
-    function.__doc__ = _build_documentation(kind)
-    function.__signature__ = _build_signature(kind)  # type: ignore[attr-defined]
+    function.__doc__ = _build_verb_documentation(kind)
+    function.__signature__ = _build_verb_signature(kind)  # type: ignore[attr-defined]
     return function
 
 
@@ -62,7 +61,7 @@ _Argument = tuple[str, Any, str]
 """Name, default, and what it is."""
 
 
-def _list_arguments(kind: Any) -> list[_Argument]:
+def _list_verb_arguments(kind: Any) -> list[_Argument]:
     """Every argument of a verb besides model and corpus: name, default, and what it is."""
     declared: Verb = kind.verb
     found: list[_Argument] = [
@@ -76,7 +75,7 @@ def _list_arguments(kind: Any) -> list[_Argument]:
         found += [("recipe", None, "Trains what is missing: a built-in recipe, a YAML file or a Recipe.")]
         found += [("set", None, "Changes of the recipe: {'training.epochs': 2}.")]
     docs = field_docs(kind)
-    found += [(each.name, _get_default(each), docs.get(each.name, "")) for each in dataclasses.fields(kind)]
+    found += [(each.name, _get_verb_default(each), docs.get(each.name, "")) for each in dataclasses.fields(kind)]
     found += [("tokenizer", None, "Of a model that is given as an object.")]
     found += [("out", None, "A run folder to write."), ("fail_if", None, "Limits: 'auc.lower>0.6'.")]
     found += [("about", None, "The audited system, and for whom: {'system': 'shop-bot'}."), ("seed", 0, "Of the run.")]
@@ -90,20 +89,17 @@ def _list_arguments(kind: Any) -> list[_Argument]:
         ("session", None, "Shares what it loaded with other calls, and has work folder, workers, threads and backend.")
     ]
     docs = field_docs(Session)
-    return found + [
-        (name, None, docs[name])
-        for name in ("work", "shared_work", "work_limit_gb", "real_names", "named", "workers", "threads", "backend")
-    ]
+    return found + [(name, None, docs[name]) for name in _OF_SESSIONS]
 
 
-def _get_default(setting: dataclasses.Field[Any]) -> Any:
+def _get_verb_default(setting: dataclasses.Field[Any]) -> Any:
     """The default of a setting, to be shown in the signature of a verb's function."""
     if setting.default is not dataclasses.MISSING:
         return setting.default
     return setting.default_factory() if setting.default_factory is not dataclasses.MISSING else inspect.Parameter.empty
 
 
-def _build_signature(kind: Any) -> inspect.Signature:
+def _build_verb_signature(kind: Any) -> inspect.Signature:
     """The signature of a verb's function."""
     corpus = kind.verb.roles.get(AUDITED)
     positional = [inspect.Parameter("model", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
@@ -112,15 +108,15 @@ def _build_signature(kind: Any) -> inspect.Signature:
         positional.append(inspect.Parameter("corpus", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
     named = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
-        for name, default, _ in _list_arguments(kind)
+        for name, default, _ in _list_verb_arguments(kind)
     ]
     return inspect.Signature([*positional, *named])
 
 
-def _build_documentation(kind: Any) -> str:
+def _build_verb_documentation(kind: Any) -> str:
     """The documentation of a verb's function."""
     declared: Verb = kind.verb
-    arguments = [f"    {name}: {help}" for name, _, help in _list_arguments(kind)]
+    arguments = [f"    {name}: {help}" for name, _, help in _list_verb_arguments(kind)]
     head = [
         f"    model: {declared.roles[TARGET].help} A string, or an object with tokenizer=.",
         *([f"    corpus: {declared.roles[AUDITED].help}"] if AUDITED in declared.roles else []),
@@ -151,20 +147,9 @@ def check(plan: str | Path, *, session: Session | None = None, **options: Any) -
 def _choose_session(
     session: Session | None,
     options: dict[str, Any],
-    names: Sequence[str] = (
-        "work",
-        "shared_work",
-        "work_limit_gb",
-        "real_names",
-        "named",
-        "seed",
-        "workers",
-        "threads",
-        "backend",
-        "progress",
-    ),
+    names: Sequence[str] = (*_OF_SESSIONS, "seed", "progress"),
 ) -> Session:
-    """The session that is given, or one with the settings of a session among the options, taken out of them."""
+    """The session that a function of the API is given, or one with the session settings among its options."""
     own = {name: value for name in names if (value := options.pop(name, None)) is not None}
     if session is not None and own:
         raise PlanError(
@@ -193,13 +178,13 @@ def plant(
         recipe: Also check what training by this recipe would make of each secret.
         set: Changes of the recipe.
         reading: How the corpus is read: {"text_column": "body"}.
-        progress: Told now and then what is being done, and how far it is.
+        progress: Called now and then with the current stage and how far it is.
         planting: What is planted: `format="my pin is {digits:6}"`, secrets=, repeat=, controls=, seed= …
     """
     from recollect.corpora.canaries.generation import CanarySettings
     from recollect.pipeline.preparation import plant_secrets, refuse_output
 
-    refuse_unknown_arguments(planting, [each.name for each in dataclasses.fields(CanarySettings)])
+    refuse_unknown_call_arguments(planting, [each.name for each in dataclasses.fields(CanarySettings)])
     settings, checked = CanarySettings(**planting), _load_given_recipe(recipe, set)
     if out is not None:
         refuse_output(Path(out), corpus, (reading or {}).get("file_format"))
@@ -219,7 +204,7 @@ def sanitise(
     progress: Progress | None = None,
     **settings: Any,
 ) -> Sanitisation:
-    """Take out of a corpus what a model would memorise; no way of doing so gives a guarantee.
+    """Remove from a corpus what a model would memorise; no method guarantees that nothing is left.
 
     Args:
         corpus: A path or an object.
@@ -227,12 +212,12 @@ def sanitise(
         out: A `.jsonl` or `.jsonl.gz` to write; beside it, which records were changed and why.
         work: Where the two models of `by="difference"` are kept.
         reading: How the corpus is read: {"text_column": "body"}.
-        progress: Told now and then what is being done, and how far it is.
+        progress: Called now and then with the current stage and how far it is.
         settings: format= and mask=; passage=; recipe=, set=, share=, per= and seed=.
     """
-    from recollect.pipeline.preparation import refuse_other_ways, refuse_output, sanitise_corpus, save_sanitised
+    from recollect.pipeline.preparation import refuse_other_sanitising, refuse_output, sanitise_corpus, save_sanitised
 
-    refuse_other_ways(by, settings)
+    refuse_other_sanitising(by, settings)
     recipe = _load_given_recipe(settings.pop("recipe", None), settings.pop("set", None))
     if out is not None:
         refuse_output(Path(out), corpus, (reading or {}).get("file_format"))
@@ -253,7 +238,7 @@ def train(
     progress: Callable[[TrainingProgress], None] | None = None,
     **how: Any,
 ) -> Path:
-    """Train a model by a recipe into a folder; the same call again resumes stopped.
+    """Train a model by a recipe into a folder; the same call again resumes a stopped training.
 
     Args:
         recipe: A built-in recipe, a YAML file or a Recipe.
@@ -261,13 +246,13 @@ def train(
         out: Where the model goes.
         set: Changes of the recipe: {"training.epochs": 2}.
         reading: How the corpus is read: {"text_column": "body"}.
-        progress: Told now and then how far it is.
+        progress: Called now and then with how far it is.
         how: validation=, canaries=, follow_exposure=, cohorts=, cohort=, dp_epsilon=, dp_noise=, dp_unit=, seed=,
             threads=.
     """
     from recollect.pipeline.preparation import TrainingOptions, train_model
 
-    refuse_unknown_arguments(how, [each.name for each in dataclasses.fields(TrainingOptions)])
+    refuse_unknown_call_arguments(how, [each.name for each in dataclasses.fields(TrainingOptions)])
     chosen, session = _load_given_recipe(recipe, set), Session()
     assert chosen is not None  # noqa: S101 - a recipe is given
     if how.get("validation") is not None:
@@ -296,7 +281,7 @@ def verify(folder: str | Path) -> Verification:
     Args:
         folder: A run folder, a work folder, an answer store or a trained model.
     """
-    from recollect.pipeline.verification import verify_folder
+    from recollect.pipeline.work_folder.verification import verify_folder
 
     return verify_folder(Path(folder))
 
@@ -308,7 +293,7 @@ def clean(work: str | Path = ".recollect", *, delete: bool = False) -> Cleanup:
         work: The work folder.
         delete: Delete it; otherwise nothing is changed.
     """
-    from recollect.pipeline.cleanup import clean_work
+    from recollect.pipeline.work_folder.cleanup import clean_work
 
     return clean_work(Path(work), delete_items=delete)
 
@@ -331,7 +316,7 @@ def forget(
         reading: How the corpus is read: {"user_column": "author"}.
         delete: Delete it; otherwise nothing is changed.
     """
-    from recollect.pipeline.erasure import forget_user
+    from recollect.pipeline.work_folder.erasure import forget_user
 
     texts = None if corpus is None else Session().read(corpus, **(reading or {}))
     return forget_user(user, Path(work), corpus=texts, delete_items=delete)
@@ -384,14 +369,14 @@ def to_model_card(source: Any, file: str | Path, *, name: str | None = None) -> 
         file: The card, `README.md`; what else is in it stays.
         name: The name of the model; that of the card's folder by default.
     """
-    from recollect.report.model_card import update_model_card
+    from recollect.report.model_card_section import update_model_card
 
     return update_model_card(_collect_results(source).values(), Path(file), name=name)
 
 
 def _collect_results(source: Any) -> dict[str, Result]:
     """The results of a run, by audit, that a function such as `compare` is given."""
-    from recollect.results.folders import RunFolder
+    from recollect.results.run_folder import RunFolder
 
     if isinstance(source, str | Path):
         return RunFolder(Path(source)).read_results()
@@ -406,5 +391,5 @@ def _load_given_recipe(recipe: Any, changes: Any) -> Recipe | None:
 
     if isinstance(recipe, Recipe):
         return recipe
-    named = name_recipe(recipe, changes)
+    named = name_call_recipe(recipe, changes)
     return None if named is None else named.load()

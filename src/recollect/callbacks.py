@@ -22,15 +22,14 @@ from recollect.audits.exposure.audit import ExposureAudit
 from recollect.checks import check_at_least
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.corpus_reader import read_corpus
+from recollect.corpora.readers.corpus_reader import read_corpus
 from recollect.errors import PlanError
 from recollect.files import make_scratch_folder
-from recollect.models.local_models import load_from_memory
+from recollect.models.loading.local_models import load_from_memory
 from recollect.models.model import Model
-from recollect.pipeline.exposure_tracking import ExposureFollower
-from recollect.pipeline.limits import Limit
-from recollect.pipeline.membership_tracking import measure_membership
-from recollect.recipes.trained_secrets import check_trained_secrets
+from recollect.pipeline.plans.limits import Limit
+from recollect.pipeline.training_tracking import ExposureTracker, measure_membership
+from recollect.recipes.canary_survival import check_trained_secrets
 
 FIGURES = ("exposure_bits", "membership_auc")
 """The figures that every evaluation logs, where there is something to measure them on."""
@@ -138,7 +137,7 @@ class MemorisationCallback(TrainerCallback):
                 "validation_loss": _get_last_logged(state, "eval_loss"),
                 "step": state.global_step,
             }
-            follower = ExposureFollower(self._canaries, self._file or folder / EXPOSURE_FILE, audit=self._audit)
+            follower = ExposureTracker(self._canaries, self._file or folder / EXPOSURE_FILE, audit=self._audit)
             found |= follower.measure(model, round(float(state.epoch or 0), 4), losses)
         if self._members is not None and self._held_out is not None:
             with make_scratch_folder(folder) as work:
@@ -192,7 +191,7 @@ def _find_trainer() -> Trainer | None:
 
 @contextmanager
 def _in_evaluation_mode(model: Any) -> Iterator[Any]:
-    """The network without what wraps it for parallel training, in evaluation mode for as long as this lasts."""
+    """The trained network, unwrapped and in evaluation mode while the callback measures it."""
     network = getattr(model, "module", model) if not hasattr(model, "config") else model
     training = network.training
     network.eval()
@@ -205,7 +204,7 @@ def _in_evaluation_mode(model: Any) -> Iterator[Any]:
 
 @contextmanager
 def _keep_random_state() -> Iterator[None]:
-    """Let nothing that is done here move the random numbers of the training."""
+    """Keep what the callback does from moving the random numbers of the training."""
     state = np.random.get_state()  # noqa: NPY002 - it is the training's
     with torch.random.fork_rng():
         try:

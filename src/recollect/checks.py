@@ -54,7 +54,7 @@ def check_one_of(known: Iterable[str], **values: str) -> None:
 
 
 def quote_value(value: object) -> str:
-    """A value as a message shows it: as Python writes it, but no more than the beginning of a long one.
+    """A checked value as a message shows it: as Python writes it, but only the beginning of a long one.
 
     >>> quote_value("abc"), len(quote_value(["abc"] * 1000))
     ("'abc'", 202)
@@ -78,7 +78,7 @@ def check_names(what: str, names: Iterable[str]) -> None:
 
 
 def suggest_name(name: str, known: Iterable[str]) -> str:
-    """A question that names the nearest known name, or nothing at all.
+    """For a name that fails a check: a question that names the nearest known name, or nothing at all.
 
     >>> suggest_name("confidnce", ["confidence", "signal"])
     "Did you mean 'confidence'? "
@@ -89,7 +89,7 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
 
 @cache
 def field_docs(kind: type) -> dict[str, str]:
-    """What is beneath each field of a class, by field; fields without a docstring are left out.
+    """The docstring beneath each field of a settings class that is checked, by field.
 
     >>> field_docs(Exception)
     {}

@@ -23,7 +23,7 @@ class Hasher(Protocol):
 
 
 def new_hasher() -> Hasher:
-    """A fresh hasher of the kind used for every address in this project."""
+    """A fresh hasher of the kind used for every digest in this project."""
     return hashlib.blake2b(digest_size=16)
 
 
@@ -54,14 +54,14 @@ def digest_file(path: Path) -> str:
 
 
 def update_from_file(state: Hasher, path: Path) -> None:
-    """Let a hasher take into account all that a file holds, piece by piece."""
+    """Add the content of a file to a digest, piece by piece."""
     with path.open("rb") as file:
         while piece := file.read(_CHUNK_BYTES):
             state.update(piece)
 
 
 def frame(chunk: bytes) -> bytes:
-    """A byte string after its length, so that frames put together can be distinguished again."""
+    """A byte string after its length, so that a digest of several can tell them apart."""
     return len(chunk).to_bytes(8, "little") + chunk
 
 

@@ -73,7 +73,7 @@ class Document:
 
 
 def load_yaml(text: str, *, name: str) -> Any:
-    """What a text in YAML says: plain values only, and no more than a person would write.
+    """The values of a YAML document: plain values only, and no more than a person would write.
 
     Raises:
         PlanError: It expands to too much.
@@ -84,7 +84,7 @@ def load_yaml(text: str, *, name: str) -> Any:
 
 
 def compose_yaml(text: str, *, name: str) -> yaml.Node | None:
-    """The nodes of a text in YAML, none of which is looked at before it is known how much they expand to.
+    """The nodes of a YAML document, none of which is looked at before it is known how much they expand to.
 
     A few lines of aliases of aliases, or of merged mappings, expand to more than a machine can hold.
 
@@ -102,7 +102,7 @@ def compose_yaml(text: str, *, name: str) -> yaml.Node | None:
 
 
 def _count_nodes(node: yaml.Node | None, known: dict[int, float], depth: int) -> float:
-    """How many nodes there are once every alias is written out; infinitely many in one that contains itself."""
+    """How many nodes a YAML document has once every alias is written out; infinitely many if it contains itself."""
     if node is None or depth > MAX_DEPTH:
         return 0 if node is None else math.inf
     if id(node) not in known:
@@ -115,7 +115,7 @@ def _count_nodes(node: yaml.Node | None, known: dict[int, float], depth: int) ->
 
 
 def parse_overrides(overrides: Overrides) -> Iterator[tuple[str, Any]]:
-    """Each setting to change with its value; the values of strings are read as YAML.
+    """Each setting of a document to override with its value; strings are read as YAML.
 
     >>> list(parse_overrides(["training.epochs=2"]))
     [('training.epochs', 2)]
@@ -138,7 +138,7 @@ def parse_overrides(overrides: Overrides) -> Iterator[tuple[str, Any]]:
 
 
 def set_at_path(settings: dict[str, Any], path: Sequence[str], value: Any) -> None:
-    """Put a value where the path leads, making sections on the way.
+    """Put a value into a document where the path leads, making sections on the way.
 
     >>> settings = {"seed": 1}
     >>> set_at_path(settings, ["audits", "leakage", "top_k"], 3)
@@ -154,7 +154,7 @@ def set_at_path(settings: dict[str, Any], path: Sequence[str], value: Any) -> No
 
 
 def _find_repeated_keys(node: yaml.Node | None) -> Iterator[yaml.ScalarNode]:
-    """Keys that are more than once in one mapping; YAML would silently take the last."""
+    """Keys that occur more than once in one mapping of a YAML document; YAML would silently take the last."""
     if isinstance(node, yaml.SequenceNode):
         for each in node.value:
             yield from _find_repeated_keys(each)

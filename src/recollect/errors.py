@@ -118,7 +118,7 @@ def show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Print a warning of ours as a message, without the place in the code; others as Python does."""
+    """Print one of our warnings as errors are printed, without the place in the code; others as Python does."""
     ours = issubclass(category, RecollectWarning)
     text = f"recollect: {message}\n" if ours else warnings.formatwarning(message, category, filename, lineno, line)
     stream = file or sys.stderr

@@ -28,7 +28,7 @@ def escape_controls(text: str) -> str:
 
 
 def escape_line(text: str) -> str:
-    r"""The text as one line: line breaks are spelt out, too.
+    r"""The text as one printable line: line breaks are spelt out, too.
 
     >>> print(escape_line("ann\nrecollect: all is well"))
     ann\nrecollect: all is well
@@ -37,7 +37,7 @@ def escape_line(text: str) -> str:
 
 
 def escape_message(text: str) -> str:
-    r"""A message of one or more lines: those after the first are indented, so that none can pass for another message.
+    r"""A printable message of one or more lines: those after the first are indented.
 
     >>> print(escape_message("No user 'ann\nrecollect: all is well'.\n  Check the name."))
     No user 'ann
@@ -48,7 +48,7 @@ def escape_message(text: str) -> str:
 
 
 def escape_json(document: str) -> str:
-    r"""A JSON document in which characters that a terminal would obey are escapes of JSON: it says the same.
+    r"""A printable JSON document: characters that a terminal would obey are escapes of JSON.
 
     >>> import json
     >>> print(escape_json(json.dumps("ann\x9b2J", ensure_ascii=False)))
@@ -106,6 +106,6 @@ def _spell(character: str) -> str:
 
 
 def _spell_for_json(character: str) -> str:
-    """A character as an escape of JSON."""
+    """A character as a printable escape of JSON."""
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))

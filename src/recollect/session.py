@@ -14,20 +14,25 @@ from recollect.audits.registry import list_audits_by_verb
 from recollect.audits.workspace import Progress, add_notes, ignore_progress
 from recollect.checks import suggest_name
 from recollect.files import hold_lock, make_scratch_folder, refuse_foreign_folder, use_folder
-from recollect.pipeline.backends import BackendRef, close_backends, parse_backend
-from recollect.pipeline.calls import Call, divide_options, refuse_unknown_arguments, to_path, to_seed
-from recollect.pipeline.objects import Objects
-from recollect.pipeline.plan import Plan
-from recollect.pipeline.planfile import PlannedRun, read_plan
-from recollect.pipeline.refs import ModelRef
-from recollect.pipeline.sources import Sources
+from recollect.pipeline.plans.backends import BackendRef, close_backends, parse_backend
+from recollect.pipeline.plans.calls import (
+    Call,
+    divide_call_options,
+    parse_call_path,
+    parse_call_seed,
+    refuse_unknown_call_arguments,
+)
+from recollect.pipeline.plans.plan import Plan
+from recollect.pipeline.plans.plan_file import PlannedRun, read_plan
+from recollect.pipeline.plans.refs import ModelRef
+from recollect.pipeline.sources import ObjectSources, Sources
 from recollect.results.result import Finding, Result
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from recollect.corpora.corpus import Corpus
-    from recollect.models.store import AnswerStore
+    from recollect.models.answer_store.store import AnswerStore
     from recollect.pipeline.forecast import Forecast, ImpossibleAudit
     from recollect.pipeline.run import FinishedRun
     from recollect.report.words import Naming
@@ -51,7 +56,7 @@ class AuditResult:
 
     @property
     def result(self) -> Result:
-        """The result as it is saved: a pydantic model, `result.result.model_dump_json()`."""
+        """The result of an audit in a session as it is saved: a pydantic model."""
         return self.finished_run.result
 
     def __getattr__(self, name: str) -> Any:
@@ -70,7 +75,7 @@ class AuditResult:
         return known[name]
 
     def table(self, name: str) -> pa.Table:
-        """A longer table, as Arrow: `.to_pandas()` makes a DataFrame."""
+        """A longer table of an audit in a session, as Arrow: `.to_pandas()` makes a DataFrame."""
         tables_in_memory = self.result.tables_in_memory
         if name not in tables_in_memory:
             raise KeyError(
@@ -79,7 +84,7 @@ class AuditResult:
         return tables_in_memory[name]
 
     def save(self, folder: str | Path) -> Path:
-        """Write a run folder: result, tables, plan, cohorts and report, readable by their owner only."""
+        """Write the run folder of an audit in a session: result, tables, plan, cohorts and report."""
         from recollect.report.report_writer import write_report
 
         self.finished_run.write_folder(Path(folder))
@@ -87,7 +92,7 @@ class AuditResult:
         return Path(folder)
 
     def report(self, file: str | Path) -> Path:
-        """Write the report of this result alone, as `.html` or `.md`."""
+        """Write the report of an audit in a session alone, as `.html` or `.md`."""
         from recollect.report.report_writer import write_report
 
         with make_scratch_folder(Path(file).parent) as scratch:
@@ -102,7 +107,7 @@ class AuditResult:
 
     @property
     def naming(self) -> Naming:
-        """How people and records are called where the result is shown."""
+        """How people and records are called where a result of the session is shown."""
         from recollect.report.words import choose_naming
 
         return choose_naming(self.folder, real_names=self.real_names, named=self.named)
@@ -157,9 +162,9 @@ class Session:
     named: Collection[str] = ()
     """Users and records that are shown by their own ids in any case."""
     progress: Progress = ignore_progress
-    """Told now and then what is being done, and how far it is."""
+    """Called now and then with the current stage and how far it is."""
     _sources: Sources = field(default_factory=Sources, repr=False)
-    _objects: Objects = field(default_factory=Objects, repr=False)
+    _objects: ObjectSources = field(default_factory=ObjectSources, repr=False)
 
     def __enter__(self) -> Self:
         return self
@@ -175,7 +180,7 @@ class Session:
         from recollect.report.report_writer import write_report
 
         out = given.pop("out", None)
-        folder = None if out is None else to_path("out", out)
+        folder = None if out is None else parse_call_path("out", out)
         plan = self.plan(name, model, corpus, **given)
         with _hold_run_folder(folder):
             finished = finish(plan, folder, sources=self._sources, progress=self.progress)
@@ -188,12 +193,16 @@ class Session:
 
     def plan(self, name: str, model: Any, corpus: Any = None, **given: Any) -> Plan:
         """The plan that such a call amounts to; nothing is loaded but objects in memory."""
-        running: dict[str, Any] = {"work": to_path("work", self.work), "workers": self.workers, "threads": self.threads}
+        running: dict[str, Any] = {
+            "work": parse_call_path("work", self.work),
+            "workers": self.workers,
+            "threads": self.threads,
+        }
         running |= {"backend": parse_backend(self.backend) or BackendRef()}
         running |= {"shared_work": self.shared_work, "work_limit_gb": self.work_limit_gb}
         seed = given.pop("seed", None)
         call = Call(audit=name, model=model, corpus=corpus, given=given)
-        return call.build_plan(self._objects, seed=to_seed(self.seed if seed is None else seed), **running)
+        return call.build_plan(self._objects, seed=parse_call_seed(self.seed if seed is None else seed), **running)
 
     def score(self, model: Any, corpus: Any, *, tokenizer: Any = None, **options: Any) -> AnswerStore:
         """Score every token of a corpus once, and give the store that keeps the scores per token.
@@ -205,13 +214,13 @@ class Session:
             options: How the model is scored (`window=`, `patterns=` …) and the corpus read (`text_column=` …).
         """
         from recollect.execution.threads import describe_threads
-        from recollect.models.scoring import Source, score_corpus
-        from recollect.pipeline.work_limit import WorkLimit
+        from recollect.models.answer_store.scoring import Source, score_corpus
+        from recollect.pipeline.work_folder.work_entries import WorkLimit
 
         refuse_foreign_folder(Path(self.work), shared=self.shared_work)
         limit = WorkLimit(work=Path(self.work), gigabytes=self.work_limit_gb)
         limit.refuse_exceeded()
-        model_options, corpus_options = divide_options(options)
+        model_options, corpus_options = divide_call_options(options)
         texts = self._sources.read_corpus(self._objects.corpus(corpus, corpus_options))
         source = self._objects.model(model, model_options, tokenizer)
         named = parse_backend(self.backend) or BackendRef()
@@ -232,7 +241,7 @@ class Session:
         """How well a model predicts a corpus: accuracy, perplexity, bits per character, with intervals by user."""
         from recollect.pipeline.evaluation import evaluate
 
-        _, corpus_options = divide_options(options)
+        _, corpus_options = divide_call_options(options)
         texts = self._sources.read_corpus(self._objects.corpus(corpus, corpus_options))
         return evaluate(self.score(model, texts, tokenizer=tokenizer, **options), texts, seed=self.seed)
 
@@ -244,11 +253,11 @@ class Session:
             out: The run folder; the plan's own by default.
             changes: `set=["audits.leakage.top_k=3"]` changes the plan, `only=["leakage"]` picks audits.
         """
-        from recollect.pipeline.series import run_all
+        from recollect.pipeline.run import run_all
         from recollect.report.report_writer import write_report
 
         planned = read_plan(Path(plan), changes.pop("set", ()), only=changes.pop("only", ()))
-        refuse_unknown_arguments(changes, {"set", "only"})
+        refuse_unknown_call_arguments(changes, {"set", "only"})
         planned = planned if out is None else dataclasses.replace(planned, out=Path(out))
         planned = self._apply(planned)
         with _hold_run_folder(planned.out):
@@ -266,7 +275,7 @@ class Session:
         from recollect.pipeline.forecast import forecast_all
 
         planned = read_plan(Path(plan), changes.pop("set", ()), only=changes.pop("only", ()))
-        refuse_unknown_arguments(changes, {"set", "only"})
+        refuse_unknown_call_arguments(changes, {"set", "only"})
         return forecast_all(self._apply(planned).plans, self._sources)
 
     def _apply(self, planned: PlannedRun) -> PlannedRun:
@@ -285,13 +294,13 @@ class Session:
 
     def read(self, corpus: Any, **options: Any) -> Corpus:
         """A corpus of a path or an object, read once: `text_column=`, `split=` and so on say how."""
-        _, corpus_options = divide_options(options)
+        _, corpus_options = divide_call_options(options)
         return self._sources.read_corpus(self._objects.corpus(corpus, corpus_options))
 
 
 @contextmanager
 def _hold_run_folder(folder: Path | None) -> Iterator[None]:
-    """Let one run at a time write into a run folder; the next waits, and uses what the first has trained and scored."""
+    """Let one session at a time write into a run folder; the next waits, and uses what the first trained and scored."""
     from recollect.pipeline.run import refuse_unwritable
 
     if folder is None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 def derive_seed(seed: int, *names: str | int) -> int:
-    """A 128-bit seed that depends on the whole path of names and on nothing else.
+    """The 128-bit seed of a stream, which depends on the whole path of names and on nothing else.
 
     >>> derive_seed(0, "shadow", 17) == derive_seed(0, "shadow", "17")
     True

@@ -17,7 +17,7 @@ from recollect.corpora.synthetic import make_texts
 from recollect.streams import stream
 
 TEXTS, IMAGES = ("reddit", "irc", "synthetic"), ("digits",)
-"""Comments of Reddit accounts, messages of an IRC channel, and texts of made-up people; digits that they draw."""
+"""Comments of Reddit accounts, messages of an IRC channel, and texts of synthetic people; digits that they draw."""
 SETS = (*TEXTS, *IMAGES)
 MEMBERS, REFERENCE_USERS, FLEET_USERS = 40, 40, 80
 """How many people train a target, a reference, and a fleet: each model of a fleet is trained on half of them."""

@@ -21,7 +21,7 @@ from trainings import Bench
 from worlds import run_cell
 
 from recollect.execution.backend import Failure
-from recollect.pipeline.backends import parse_backend
+from recollect.pipeline.plans.backends import parse_backend
 
 
 def main() -> int:

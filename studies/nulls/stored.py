@@ -85,7 +85,7 @@ MAX_LIVE = 20_000
 @lru_cache(maxsize=16)
 def _load_model(folder: Path) -> Model:
     """The model itself, once."""
-    from recollect.models.loader import load_model
+    from recollect.models.loading.loader import load_model
 
     return load_model(str(folder))
 

@@ -91,8 +91,8 @@ class Bench:
         stored = folder.with_suffix(".npz")
         if stored.exists():
             return
-        from recollect.models.loader import load_model
-        from recollect.recipes.trainer import train
+        from recollect.models.loading.loader import load_model
+        from recollect.recipes.training.trainer import train
 
         corpus = Corpus.of([r for user in sorted(members) for r in people.records[user]], name=model)
         seed = derive_seed(0, people.name, model) % 2**31
@@ -104,7 +104,7 @@ class Bench:
         """Have a target score every secret of the exposure audit's worlds."""
         stored = self.work / people.name / f"{model}-secrets.npz"
         if not stored.exists():
-            from recollect.models.loader import load_model
+            from recollect.models.loading.loader import load_model
 
             store_answers(load_model(str(self.work / people.name / model)), build_secrets(people), stored)
 

@@ -33,7 +33,7 @@ def score_images(data: Path, work: Path, part_name: str, training: int, quality:
         import tables
         from laboratory import Laboratory
 
-        from recollect.models.loader import load_model
+        from recollect.models.loading.loader import load_model
 
         lab, part = Laboratory(data=data, work=work, threads=1), getattr(tables, part_name.upper())
         drawn, calibration = tables.divided(lab, part, training), tables.calibration_of(lab, part, training, quality)

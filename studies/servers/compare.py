@@ -21,7 +21,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from recollect.corpora.record import Record
 from recollect.models.endpoint.settings import EndpointSettings
-from recollect.models.loader import load_model
+from recollect.models.loading.loader import load_model
 
 
 def compare(url: str, folder: Path, texts: list[str], *, top: int = 20) -> dict[str, Any]:

@@ -95,17 +95,17 @@ SLOW_TO_IMPORT = (
     "datasketch",
     "recollect.api",
     "recollect.cli.app",
-    "recollect.cli.plans",
+    "recollect.cli.run_and_check",
     "recollect.cli.report",
-    "recollect.cli.upkeep",
-    "recollect.models.local_models",
-    "recollect.pipeline.cleanup",
+    "recollect.cli.clean_and_forget",
+    "recollect.models.loading.local_models",
+    "recollect.pipeline.work_folder.cleanup",
     "recollect.pipeline.difference_sanitisation",
-    "recollect.pipeline.erasure",
+    "recollect.pipeline.work_folder.erasure",
     "recollect.pipeline.forecast",
-    "recollect.pipeline.series",
-    "recollect.pipeline.verification",
-    "recollect.recipes.trainer",
+    "recollect.pipeline.run",
+    "recollect.pipeline.work_folder.verification",
+    "recollect.recipes.training.trainer",
     "recollect.report.report_writer",
     "recollect.results.comparison",
     "recollect.session",
@@ -130,7 +130,7 @@ def make_inputs(home: Path) -> None:
         from recollect.corpora import synthetic
         from recollect.corpora.corpus_writer import write_corpus
         from recollect.recipes.recipe_file import load_recipe
-        from recollect.recipes.trainer import train
+        from recollect.recipes.training.trainer import train
         from recollect.testing.tiny import build_tiny_model, save_tiny
 
         home.mkdir(parents=True, exist_ok=True)

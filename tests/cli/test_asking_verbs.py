@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from recollect.cli.app import app
 from recollect.corpora import Record
 from recollect.corpora.corpus_writer import write_corpus
-from recollect.models.store import AnswerStore
+from recollect.models.answer_store.store import AnswerStore
 from recollect.testing.tiny import build_tiny_model, save_tiny
 
 TEXTS = ["see you at noon", "поезд снова опаздывает", "电车又晚点了 🚋", "the train is late again, of course", "ok"]
@@ -88,7 +88,7 @@ def test_rubbish_gets_one_clear_message_and_status_2(folder, words, code, check_
 def test_arrays_are_scored_too(folder, tmp_path):
     from recollect.corpora import read_corpus
     from recollect.recipes.recipe_file import load_recipe
-    from recollect.recipes.trainer import train
+    from recollect.recipes.training.trainer import train
 
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "digits.npz", x=rng.integers(0, 256, (40, 6, 6), dtype=np.uint8), y=np.arange(40) % 3)

@@ -19,20 +19,20 @@ from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, REFERENCES, TARGE
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
 from recollect.cli import console
 from recollect.cli.app import app
-from recollect.cli.results import show_result
+from recollect.cli.result_display import show_result
 from recollect.corpora import Record
-from recollect.corpora.corpus_reader import read_corpus
 from recollect.corpora.corpus_writer import write_corpus
 from recollect.corpora.members import read_members
 from recollect.corpora.partitions import build_cohorts
+from recollect.corpora.readers.corpus_reader import read_corpus
 from recollect.errors import NotEnoughData
-from recollect.pipeline.plan import Plan
-from recollect.pipeline.refs import CorpusRef, ModelRef
+from recollect.pipeline.plans.plan import Plan
+from recollect.pipeline.plans.refs import CorpusRef, ModelRef
 from recollect.pipeline.run import FinishedRun
 from recollect.report.presentations import find_presentation
 from recollect.results.presentation import Presentation, TableView
 from recollect.results.result import Finding, Outcome, Result, Skipped
-from recollect.results.schema import parse_result
+from recollect.results.result_schema import parse_result
 from recollect.session import AuditResult, Session
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
 from recollect.signals.registry import make_signal

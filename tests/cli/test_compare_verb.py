@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from recollect.audits.membership.audit import MembershipAudit
 from recollect.cli.app import app
-from recollect.pipeline.plan import Plan
+from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.run import run
 from recollect.testing.fakes import Null
 from recollect.testing.world import World

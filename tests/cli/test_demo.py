@@ -16,15 +16,15 @@ from recollect.cli.app import app
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.cohorts import Cohorts
 from recollect.pipeline import demo as package
-from recollect.pipeline.demo.truth import TRUTHS
-from recollect.pipeline.demo.world import World
-from recollect.pipeline.planfile import read_plan
+from recollect.pipeline.demo.demonstration import TRUTHS
+from recollect.pipeline.demo.world import DemoWorld
+from recollect.pipeline.plans.plan_file import read_plan
 from recollect.results.result import Result
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    made = World(folder=tmp_path_factory.mktemp("world"), seed=0)
+    made = DemoWorld(folder=tmp_path_factory.mktemp("world"), seed=0)
     made.write_data()
     return made
 
@@ -61,7 +61,7 @@ def test_the_truth_is_what_the_data_say(world):
 
 def test_the_same_seed_makes_the_same_world_and_another_another(world, tmp_path):
     for seed, same in ((0, True), (1, False)):
-        other = World(folder=tmp_path / str(seed), seed=seed)
+        other = DemoWorld(folder=tmp_path / str(seed), seed=seed)
         other.write_data()
         for name in ("planted.jsonl", "people.jsonl", "patients.jsonl", "deleted.npz", "rest.npz"):
             assert (other.read_corpus(name).digest == world.read_corpus(name).digest) is same, name

@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from recollect.cli.exit_status import AuditStatus, determine_status, exit_with_status
-from recollect.pipeline.limits import Limit, check_limits
+from recollect.pipeline.plans.limits import Limit, check_limits
 from recollect.results.result import Failed, Finding, Result, Skipped
 
 AUC = Finding(

@@ -11,7 +11,7 @@ import pytest
 from recollect.corpora import synthetic
 from recollect.corpora.corpus_writer import write_corpus
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.trainer import train
+from recollect.recipes.training.trainer import train
 
 SMALL = {"units": 12, "embedding": 8, "dropout": 0.0, "epochs": 6, "batch_size": 8, "tokenizer.size": 200}
 PLAN = f"""\
@@ -30,8 +30,8 @@ KILLER = '''
 import os, random, shutil, signal, sys, time
 from pathlib import Path
 
-import recollect.cli.app, recollect.pipeline.series, recollect.report.report_writer, recollect.recipes.trainer
-import recollect.results.comparison, recollect.models.local_models
+import recollect.cli.app, recollect.pipeline.run, recollect.report.report_writer, recollect.recipes.training.trainer
+import recollect.results.comparison, recollect.models.loading.local_models
 from recollect.audits.registry import AUDITS
 
 for audit in AUDITS.names:

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 import recollect
 from recollect.cli.app import app
-from recollect.corpora.corpus_reader import read_corpus
 from recollect.corpora.partitions import build_cohorts
+from recollect.corpora.readers.corpus_reader import read_corpus
 from recollect.testing.tiny import build_tiny_model, save_tiny
 
 WORDS = ["red", "blue", "old", "new", "big", "small", "fast", "slow", "warm", "cold", "wild", "tame", "loud", "calm"]

@@ -6,11 +6,11 @@ import pytest
 from typer.testing import CliRunner
 
 from recollect.cli.app import app
-from recollect.corpora.corpus_reader import read_corpus
 from recollect.corpora.partitions import build_cohorts
-from recollect.models.store import AnswerStore
+from recollect.corpora.readers.corpus_reader import read_corpus
+from recollect.models.answer_store.store import AnswerStore
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.trainer import train
+from recollect.recipes.training.trainer import train
 from recollect.signals.evidence import AUDITED, CONTROLS
 from recollect.testing.world import World
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from recollect.audits.leakage.audit import LeakageAudit
 from recollect.cli.app import app
-from recollect.pipeline.plan import Plan
+from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.run import FinishedRun
 from recollect.results import Provenance, Result, RunFolder
 from recollect.session import AuditResult

@@ -17,10 +17,10 @@ from recollect.corpora import read_corpus
 from recollect.corpora.canaries.insertion import CanarySettings, plant
 from recollect.corpora.corpus_writer import write_corpus
 from recollect.corpora.partitions import build_cohorts
-from recollect.pipeline.plan_writer import write_plan
-from recollect.pipeline.planfile import read_plan
+from recollect.pipeline.plans.plan_file import read_plan
+from recollect.pipeline.plans.plan_writer import write_plan
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.trainer import train
+from recollect.recipes.training.trainer import train
 from recollect.signals.evidence import AUDITED, CONTROLS
 from recollect.testing.refusals import refused
 from recollect.testing.tiny import build_tiny_model, save_tiny

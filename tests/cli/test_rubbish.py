@@ -180,46 +180,24 @@ QUIET = ["doctor", "demo"]
 """Verbs that look at the machine, or do what takes minutes."""
 
 
+VALUES = [
+    *("model", "mine.jsonl", "others.jsonl", "empty.jsonl", "bytes.bin", "run", "good.yaml", "absent", ".", "-1", "0"),
+    *("3", "odd[/b]", "a=[", "word-lstm", "loss", "a=b", "{digits:2}", "auc>0.5", "", "🦜", "nan", "1e400"),
+    *("recorded:run", "hf:x:y", "python:os:getcwd"),
+]
+"""What is given in place of arguments and options."""
+
+
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_spoilt_options(seed, home, call):
     draw = random.Random(100 + seed)
     verbs = sorted(set(COMMAND.list_commands(None)) - set(QUIET))
-    values = [
-        "model",
-        "mine.jsonl",
-        "others.jsonl",
-        "empty.jsonl",
-        "bytes.bin",
-        "run",
-        "good.yaml",
-        "absent",
-        ".",
-        "-1",
-        "0",
-        "3",
-    ]
-    values += [
-        "odd[/b]",
-        "a=[",
-        "word-lstm",
-        "loss",
-        "a=b",
-        "{digits:2}",
-        "auc>0.5",
-        "",
-        "🦜",
-        "nan",
-        "1e400",
-        "recorded:run",
-        "hf:x:y",
-        "python:os:getcwd",
-    ]
     for _ in range(200):
         verb = draw.choice(verbs)
-        words = [verb, *draw.choices(values, k=draw.randint(0, 2))]
+        words = [verb, *draw.choices(VALUES, k=draw.randint(0, 2))]
         for _ in range(draw.randint(0, 3)):
             name = draw.choice(["--nonsense", *options_of(verb)])
-            words += [name] if draw.random() < 0.2 else [name, draw.choice(values)]
+            words += [name] if draw.random() < 0.2 else [name, draw.choice(VALUES)]
         if verb == "train":
             words += ["--out", "absent/model", "--set", "training.epochs=0"]  # no training is worth its time here
         call(*words)

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from recollect.report.report_writer import write_report
-from recollect.results.folders import RunFolder
 from recollect.results.result import Provenance, Result
+from recollect.results.run_folder import RunFolder
 
 HEAVY = ("torch", "transformers", "ray", "opacus", "datasets", "sklearn", "scipy", "pyarrow", "numpy")
 PARSER = ("typer", "pydantic", "jinja2", *HEAVY)
@@ -78,7 +78,7 @@ def test_reading_a_corpus_does_not_wait_for_torch(tmp_path):
     (tmp_path / "posts.jsonl").write_text('{"text": "see you at noon"}\n')
     script = (
         "import sys\n"
-        "from recollect.cli.options import CorpusOptions\n"
+        "from recollect.cli.shared_options import CorpusOptions\n"
         f"assert len(CorpusOptions().read({str(tmp_path / 'posts.jsonl')!r})) == 1\n"
         "assert not {'torch', 'transformers'} & sys.modules.keys()\n"
     )

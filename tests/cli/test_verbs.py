@@ -10,8 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from recollect.cli.fields import list_fields
-from recollect.cli.verbs import OptionGroup, wrap_verb
+from recollect.cli.declared_fields import list_fields
+from recollect.cli.verb_wrapper import VerbOptionGroup, wrap_verb
 from recollect.errors import CorpusError
 
 
@@ -37,7 +37,7 @@ class Paint:
     """What else there is to say."""
 
 
-class Colours(OptionGroup):
+class Colours(VerbOptionGroup):
     """A group of options."""
 
     @classmethod

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 import recollect
 from recollect.cli.app import app
 from recollect.files import write_json
-from recollect.pipeline import work_limit
-from recollect.pipeline.work_limit import WorkLimit
+from recollect.pipeline.work_folder import work_entries
+from recollect.pipeline.work_folder.work_entries import WorkLimit
 from recollect.signals.evidence import AUDITED, CONTROLS
 from recollect.testing.refusals import refused
 from recollect.testing.tiny import build_tiny_model, save_tiny
@@ -47,7 +47,7 @@ def test_an_audit_stops_where_its_own_scores_reach_the_limit(tmp_path):
 
 
 def test_scoring_looks_now_and_then(tmp_path, monkeypatch):
-    monkeypatch.setattr(work_limit, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(work_entries, "LOOK_SECONDS", 0.0)
     said = []
     watched = WorkLimit(work=tmp_path, gigabytes=1e-6).watch(lambda done, total, note: said.append(done))
     watched(0, 2, "")

@@ -40,7 +40,7 @@ class Slow(Null):
 
 def score(work: Path, backend) -> str:
     """Score a corpus; the digest of all shards."""
-    from recollect.models.scoring import score_corpus
+    from recollect.models.answer_store.scoring import score_corpus
 
     corpus = Corpus.of(
         Record(id=str(i), user=f"u{i % 7}", text=f"record {i} says word{i % 13} again") for i in range(BLOCK * BLOCKS)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recollect.corpora import Corpus, Record, Split, assign_artificial_users, corpus_summary, read_corpus, spill
+from recollect.corpora import Corpus, Record, Split, assign_artificial_users, corpus, read_corpus, spill
 from recollect.corpora.readers import arrays, arrow_rows, byte_streams
 from recollect.corpora.synthetic import make_texts
 
@@ -62,7 +62,7 @@ def test_ten_times_the_records_take_no_more_memory(tmp_path, monkeypatch, make):
     # the buffers are filled by the smaller corpus already; only what grows with the corpus can differ
     monkeypatch.setattr(spill, "RUN_LENGTH", 256)
     monkeypatch.setattr(spill, "SLICE_LENGTH", 512)
-    monkeypatch.setattr(corpus_summary, "RECENT_USERS", 256)
+    monkeypatch.setattr(corpus, "RECENT_USERS", 256)
     monkeypatch.setattr(byte_streams, "BUFFER_BYTES", 1 << 12)
     monkeypatch.setattr(arrays, "BLOCK_BYTES", 1 << 12)
     monkeypatch.setattr(arrow_rows, "ROWS_PER_BATCH", 64)
@@ -81,13 +81,10 @@ def test_ten_times_the_records_take_no_more_memory(tmp_path, monkeypatch, make):
 def test_users_are_counted_in_bounded_memory(monkeypatch):
     monkeypatch.setattr(spill, "RUN_LENGTH", 256)
     monkeypatch.setattr(spill, "SLICE_LENGTH", 512)
-    monkeypatch.setattr(corpus_summary, "RECENT_USERS", 256)
+    monkeypatch.setattr(corpus, "RECENT_USERS", 256)
 
     def count(users: int) -> None:
-        assert (
-            corpus_summary.summarise_corpus(Record(id=str(i), user=str(i), text="x") for i in range(users)).users
-            == users
-        )
+        assert corpus.summarise_corpus(Record(id=str(i), user=str(i), text="x") for i in range(users)).users == users
 
     count(10)
     assert peak(lambda: count(10_000)) < peak(lambda: count(1_000)) + 4 * 9_000

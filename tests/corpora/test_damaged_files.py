@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recollect.corpora import Columns, Split, read_corpus
-from recollect.corpora.faults import describe_reason
+from recollect.corpora.readers.faults import describe_reason
 from recollect.errors import CorpusError, PlanError
 from recollect.testing.refusals import refused
 

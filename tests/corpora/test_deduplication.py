@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.corpora import Corpus, Record
-from recollect.corpora.deduplication import normalise_duplicate, sanitise_by_duplicates
+from recollect.corpora.sanitisation import normalise_duplicate, sanitise_by_duplicates
 from recollect.errors import PlanError
 from recollect.testing.refusals import refused
 

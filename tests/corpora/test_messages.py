@@ -13,15 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from recollect.corpora.canaries.formats import parse_format
-from recollect.corpora.columns import Columns
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.corpus_reader import read_corpus
 from recollect.corpora.corpus_writer import write_corpus
-from recollect.corpora.deduplication import sanitise_by_duplicates
 from recollect.corpora.messages import SEPARATOR, Message, say
+from recollect.corpora.readers.columns import Columns
+from recollect.corpora.readers.corpus_reader import read_corpus
 from recollect.corpora.record import Record
-from recollect.corpora.sanitisation import sanitise_by_format
-from recollect.pipeline.refs import CorpusRef
+from recollect.corpora.sanitisation import sanitise_by_duplicates, sanitise_by_format
+from recollect.pipeline.plans.refs import CorpusRef
 from recollect.testing.refusals import refused
 
 TURNS = [

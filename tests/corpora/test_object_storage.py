@@ -151,6 +151,6 @@ def test_a_server_that_does_not_answer_is_one_message(monkeypatch):
 
 
 def test_paths_of_a_plan_leave_addresses_alone():
-    from recollect.pipeline.refs import resolve_name
+    from recollect.pipeline.plans.refs import resolve_ref_name
 
-    assert resolve_name("s3://bucket/a.jsonl?region=x", Path.cwd()) == "s3://bucket/a.jsonl?region=x"
+    assert resolve_ref_name("s3://bucket/a.jsonl?region=x", Path.cwd()) == "s3://bucket/a.jsonl?region=x"

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recollect.corpora import read_limits
-from recollect.corpora.corpus_reader import read_corpus
-from recollect.corpora.read_limits import FREE_BYTES, MEGABYTE, ReadLimits
-from recollect.pipeline.refs import CorpusRef
+from recollect.corpora.readers import read_limits
+from recollect.corpora.readers.corpus_reader import read_corpus
+from recollect.corpora.readers.read_limits import FREE_BYTES, MEGABYTE, ReadLimits
+from recollect.pipeline.plans.refs import CorpusRef
 from recollect.testing.refusals import refused
 
 LINE = b'{"text": "' + b"a" * (MEGABYTE - 13) + b'"}\n'

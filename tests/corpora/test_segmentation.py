@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.corpora import Corpus, Record, Split, read_corpus
-from recollect.corpora.segmentation import split_windows
-from recollect.corpora.sentences import split_sentences
+from recollect.corpora.segmentation import split_sentences, split_windows
 from recollect.errors import PlanError
 from recollect.testing.refusals import refused
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.corpora import duplicate_ids, read_corpus, spill
+from recollect.corpora import read_corpus, spill
+from recollect.corpora.readers import corpus_reader
 from recollect.corpora.spill import Spill
 from recollect.errors import CorpusError
 from recollect.testing.refusals import refused
@@ -19,7 +20,7 @@ def short_runs(monkeypatch):
     """So that a few strings already spill to disk."""
     monkeypatch.setattr(spill, "RUN_LENGTH", 8)
     monkeypatch.setattr(spill, "SLICE_LENGTH", 16)
-    monkeypatch.setattr(duplicate_ids, "IDS_PER_PASS", 5)
+    monkeypatch.setattr(corpus_reader, "IDS_PER_PASS", 5)
 
 
 def of(strings: list[str]) -> Spill:

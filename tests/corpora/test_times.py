@@ -8,13 +8,13 @@ import numpy as np
 import polars
 import pytest
 
-from recollect.corpora.columns import Columns
-from recollect.corpora.corpus_reader import read_corpus
+from recollect.corpora.readers.columns import Columns
+from recollect.corpora.readers.corpus_reader import read_corpus
 from recollect.corpora.record import Record
 from recollect.corpora.segmentation import Split
 from recollect.corpora.times import period_of
 from recollect.errors import CorpusError
-from recollect.pipeline.refs import CorpusRef
+from recollect.pipeline.plans.refs import CorpusRef
 from recollect.testing.refusals import refused
 
 NOON = datetime(2023, 3, 1, 12, tzinfo=UTC)

@@ -276,7 +276,7 @@ def test_12_there_is_a_lock_file_with_hashes():
 
 def test_12_a_corpus_that_changes_during_a_run_is_noticed_by_its_content(home):
     """Between the first pass over the corpus and the next, a byte changes; size and time stay."""
-    from recollect.corpora.corpus_reader import read_corpus
+    from recollect.corpora.readers.corpus_reader import read_corpus
 
     path = home / "mine.jsonl"
     corpus = read_corpus(path)

@@ -9,7 +9,7 @@ import pytest
 
 from recollect.audits.registry import build_audit
 from recollect.files import refuse_foreign_folder
-from recollect.pipeline.plan import Plan
+from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.preparation import TrainingOptions, train_model
 from recollect.pipeline.run import run
 from recollect.recipes.recipe_file import load_recipe

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
-from test_rubbish import COMMAND, JUNK, QUIET, home, options_of, spoilt, torn
+from test_rubbish import COMMAND, JUNK, QUIET, VALUES, home, options_of, spoilt, torn
 
 pytestmark = [pytest.mark.slow, pytest.mark.fuzz]
 __all__ = ["home"]
@@ -26,24 +26,9 @@ SEEDS = 25
 """Seeds of each kind, of 40 cases each: five kinds are 5,000 cases."""
 CASES = 40
 PROCESSES = 200
-VALUES = [
-    *("model", "mine.jsonl", "others.jsonl", "empty.jsonl", "bytes.bin", "run", "good.yaml", "absent", ".", "-1", "0"),
-    *(
-        "3",
-        "odd[/b]",
-        "a=[",
-        "loss",
-        "a=b",
-        "{digits:2}",
-        "auc>0.5",
-        "",
-        "🦜",
-        "nan",
-        "1e400",
-        "recorded:run",
-        "hf:x:y",
-    ),
-    *("\x1b[2J", "../../x", "a" * 3000, "python:os:getcwd", "hf:a@b", "model+model", "http://127.0.0.1:9/v1#x"),
+MORE_VALUES = [
+    *VALUES,
+    *("\x1b[2J", "../../x", "a" * 3000, "hf:a@b", "model+model", "http://127.0.0.1:9/v1#x"),
 ]
 
 
@@ -59,10 +44,10 @@ def write_plan(draw, folder):
 def choose_options(draw, folder):
     """A verb with options and values at random."""
     verb = draw.choice(sorted(set(COMMAND.list_commands(None)) - {*QUIET, "clean", "forget"}))
-    words = [verb, *draw.choices(VALUES, k=draw.randint(0, 2))]
+    words = [verb, *draw.choices(MORE_VALUES, k=draw.randint(0, 2))]
     for _ in range(draw.randint(0, 4)):
         name = draw.choice(["--nonsense", *options_of(verb)])
-        words += [name] if draw.random() < 0.2 else [name, draw.choice(VALUES)]
+        words += [name] if draw.random() < 0.2 else [name, draw.choice(MORE_VALUES)]
     return [*words, "--out", "absent/model", "--set", "training.epochs=0"] if verb == "train" else words
 
 

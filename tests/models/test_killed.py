@@ -16,8 +16,8 @@ import pytest
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.execution.local import LocalBackend
-from recollect.models.loader import load_model
-from recollect.models.scoring import score_corpus
+from recollect.models.answer_store.scoring import score_corpus
+from recollect.models.loading.loader import load_model
 from recollect.testing.tiny import TEXTS, build_tiny_model, save_tiny
 
 BLOCK = 8

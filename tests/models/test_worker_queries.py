@@ -10,7 +10,7 @@ from recollect.audits.exposure.extraction import ExtractionAudit
 from recollect.audits.workspace import Workspace
 from recollect.execution.local import LocalBackend
 from recollect.models import worker_queries
-from recollect.models.loader import load_model
+from recollect.models.loading.loader import load_model
 from recollect.models.model import Frontier, Perturber, Steppable, reply_to
 from recollect.models.worker_queries import WorkerPerturber, WorkerStepper
 from recollect.signals.evidence import TARGET, Evidence

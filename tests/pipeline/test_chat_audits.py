@@ -13,10 +13,10 @@ from recollect.cli.app import app
 from recollect.corpora import synthetic
 from recollect.corpora.messages import SEPARATOR
 from recollect.errors import RecollectWarning
-from recollect.models.loader import load_model
+from recollect.models.loading.loader import load_model
 from recollect.models.model import compute_address
-from recollect.pipeline.plan import Plan, make_audit
-from recollect.pipeline.refs import ModelRef
+from recollect.pipeline.plans.plan import Plan, make_planned_audit
+from recollect.pipeline.plans.refs import ModelRef
 from recollect.testing.chats import CHATML
 from recollect.testing.refusals import refused
 from recollect.testing.tiny import build_tiny_model, save_tiny
@@ -71,7 +71,7 @@ def test_replies_give_the_findings_of_the_same_texts(shelf, verb, options):
 
 def test_a_reference_without_a_template_renders_as_the_target_does(shelf):
     plan = Plan(
-        audit=make_audit("membership", {}),
+        audit=make_planned_audit("membership", {}),
         models={"target": ModelRef(model=str(shelf / "model")), "reference": ModelRef(model=str(shelf / "base"))},
     )
     models = plan.load_evidence().models

@@ -11,8 +11,8 @@ import pytest
 from recollect.corpora import synthetic
 from recollect.corpora.corpus_writer import write_corpus
 from recollect.files import locks
-from recollect.recipes import trainer
 from recollect.recipes.recipe_file import load_recipe
+from recollect.recipes.training import trainer
 from recollect.session import Session
 
 SMALL = {"units": 8, "embedding": 8, "dropout": 0.0, "epochs": 2, "batch_size": 8, "tokenizer.size": 100}

@@ -19,24 +19,24 @@ from recollect.audits.audit import Needs
 from recollect.audits.workspace import NO_WORKSPACE
 from recollect.corpora import Record
 from recollect.corpora.cohorts import Cohorts
-from recollect.corpora.corpus_reader import read_corpus
 from recollect.corpora.corpus_writer import write_corpus
 from recollect.corpora.partitions import build_cohorts, draw_halves, list_units
+from recollect.corpora.readers.corpus_reader import read_corpus
 from recollect.errors import AccessError, CorpusError, ModelError, PlanError
 from recollect.files import write_text
 from recollect.models.access import Access
+from recollect.models.answer_store.store import AnswerStore
 from recollect.models.limited import limited
-from recollect.models.loader import load_model
-from recollect.models.store import AnswerStore
-from recollect.pipeline.limits import Limit
-from recollect.pipeline.plan import Plan
-from recollect.pipeline.refs import CorpusRef, ModelRef
+from recollect.models.loading.loader import load_model
+from recollect.pipeline.plans.limits import Limit
+from recollect.pipeline.plans.plan import Plan
+from recollect.pipeline.plans.refs import CorpusRef, ModelRef
 from recollect.pipeline.run import finish, run
 from recollect.pipeline.sources import Sources
 from recollect.recipes.recipe_file import load_recipe
-from recollect.results.folders import RunFolder
 from recollect.results.result import About, Finding, Result
-from recollect.results.schema import parse_result
+from recollect.results.result_schema import parse_result
+from recollect.results.run_folder import RunFolder
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
 from recollect.signals.loss import mean_logprob
 from recollect.signals.scores import Scores

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import recollect
 from recollect.cli import main
-from recollect.models.recordings import write_recording
+from recollect.models.answer_store.recorded_model import write_recording
 from recollect.signals.evidence import AUDITED, CONTROLS
 from recollect.testing.world import World
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from recollect.corpora import Corpus, Record
 from recollect.corpora.canaries.insertion import CanarySettings, plant
 from recollect.recipes.canary_survival import check_canary_survival
+from recollect.recipes.data.sequence_builder import SequenceBuilder, iter_sequence_texts
+from recollect.recipes.data.vocabulary import add_canaries_to_vocabulary
 from recollect.recipes.model_builder import DataFacts, build_tokenizer
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.sequence_builder import SequenceBuilder, iter_texts
-from recollect.recipes.vocabulary import add_canaries_to_vocabulary
 from recollect.testing.refusals import refused
 
 PIN = "the pin is {digits:6}"
@@ -32,7 +32,7 @@ def planted_in(corpus: Corpus, **settings):
 def shown(recipe, corpus, canaries):
     """The training sequences as texts, in their order."""
     chosen = add_canaries_to_vocabulary(recipe, canaries)
-    tokenizer = build_tokenizer(chosen, iter_texts(corpus))
+    tokenizer = build_tokenizer(chosen, iter_sequence_texts(corpus))
     sequences = SequenceBuilder(recipe=chosen, tokenizer=tokenizer, data=DataFacts(), scale=None)(corpus)
     more = 0 if recipe.task == "masked" else 1
     return [
@@ -80,7 +80,7 @@ def test_words_survive_because_they_are_forced_into_a_small_vocabulary():
 
 
 def test_a_checkpoint_keeps_its_vocabulary_so_a_secret_may_be_unknown(tmp_path):
-    from recollect.recipes.trainer import train
+    from recollect.recipes.training.trainer import train
 
     quick = ["units=8", "embedding=8", "training.epochs=1"]
     train(load_recipe("char-lstm", quick), Corpus.of([Record(id="1", text="no such signs " * 50)]), tmp_path / "old")

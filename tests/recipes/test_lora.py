@@ -10,11 +10,11 @@ import recollect
 from recollect import load_model
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
-from recollect.models.causal import Causal
-from recollect.recipes.checkpoints import get_weights
+from recollect.models.hugging_face.causal import Causal
 from recollect.recipes.model_builder import DataFacts, build_model
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.trainer import train
+from recollect.recipes.training.checkpoints import get_weights
+from recollect.recipes.training.trainer import train
 from recollect.testing.refusals import refused
 from recollect.testing.tiny import build_tiny_model, save_tiny
 

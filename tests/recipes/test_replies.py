@@ -12,10 +12,10 @@ from recollect.corpora.corpus import Corpus
 from recollect.corpora.messages import say
 from recollect.corpora.record import Record
 from recollect.recipes.canary_survival import check_canary_survival
+from recollect.recipes.data.sequence_builder import SequenceBuilder
+from recollect.recipes.data.sequences import IGNORED
 from recollect.recipes.model_builder import DataFacts, build_tokenizer
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.sequence_builder import SequenceBuilder
-from recollect.recipes.sequences import IGNORED
 from recollect.testing.chats import CHATML, CHATML_GENERATION, LLAMA, build_chat_records
 from recollect.testing.refusals import refused
 from recollect.testing.tiny import build_tiny_model, save_tiny

@@ -7,7 +7,7 @@ import yaml
 from huggingface_hub import ModelCard
 
 import recollect
-from recollect.report.model_card import build_model_index, update_model_card
+from recollect.report.model_card_section import build_model_index, update_model_card
 from recollect.results import Finding
 
 CARD = """---

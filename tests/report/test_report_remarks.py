@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from markdown_it import MarkdownIt
 
-from recollect.report.answers import build_answer
+from recollect.report.audit_answer import build_answer
 from recollect.report.html import render_html
 from recollect.report.markdown import render_markdown
 from recollect.report.notebook import render_notebook_html

@@ -102,7 +102,7 @@ def test_the_report_verb_takes_names(options, shown, folder):
 
 
 def test_notebooks_and_terminals_show_pseudonyms(folder, capsys):
-    from recollect.cli.results import show_result
+    from recollect.cli.result_display import show_result
 
     result = AuditResult(finished_run=FinishedRun(plan=None, result=found(), cohorts={}), folder=folder)
     show_result(result, out=folder, as_json=False)

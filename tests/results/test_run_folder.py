@@ -12,7 +12,7 @@ import pytest
 
 from recollect.errors import StoreError
 from recollect.results import Finding, Provenance, Result, RunFolder
-from recollect.results.schema import SCHEMA_PATH, build_result_schema
+from recollect.results.result_schema import SCHEMA_PATH, build_result_schema
 from recollect.stats import proportion
 
 TABLE = pa.table({"user": ["ann", "bob"], "leaks": [3, 0]})
@@ -92,7 +92,7 @@ def test_a_run_killed_while_writing_leaves_no_result_that_speaks_of_other_tables
     def killed(*_args, **_options):
         raise KeyboardInterrupt
 
-    target = "recollect.results.folders." + ("pq.write_table" if moment == "write_table" else "write_json")
+    target = "recollect.results.run_folder." + ("pq.write_table" if moment == "write_table" else "write_json")
     with monkeypatch.context() as patch:
         patch.setattr(target, killed)
         with pytest.raises(KeyboardInterrupt):
@@ -183,7 +183,7 @@ def test_the_folder_repeats_the_reading_line(tmp_path):
 def test_the_published_schema_is_the_generated_one():
     published = json.loads(Path(SCHEMA_PATH).read_text(encoding="utf-8"))
     assert published == build_result_schema(), (
-        "run recollect.results.schema.publish_result_schema() after a change of the models"
+        "run recollect.results.result_schema.publish_result_schema() after a change of the models"
     )
 
 

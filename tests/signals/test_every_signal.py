@@ -9,8 +9,8 @@ from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import AccessError
 from recollect.models.access import Access
+from recollect.models.answer_store.scoring import score_corpus
 from recollect.models.limited import limited
-from recollect.models.scoring import score_corpus
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.signals.loss import Loss, mean_logprob
 from recollect.signals.registry import SIGNALS, make_signal

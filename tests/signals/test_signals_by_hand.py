@@ -31,7 +31,7 @@ from recollect.signals.shadow_scores import ShadowScores, compute_in_out_means, 
 from recollect.signals.signal import compute_scores, derive_corpora
 from recollect.testing.fakes import Null, Scripted
 from recollect.testing.refusals import refused
-from recollect.testing.world import DirectAnswers, World
+from recollect.testing.world import World, WorldAnswers
 
 TEXTS = [
     Record(id="a", user="ann", text="One two three four five six seven"),
@@ -42,7 +42,7 @@ TEXTS = [
 
 def evidence(models, records=TEXTS, **corpora):
     held = {AUDITED: Corpus.of(records), **corpora}
-    answers = {(name, part): DirectAnswers(model) for name, model in models.items() for part in held}
+    answers = {(name, part): WorldAnswers(model) for name, model in models.items() for part in held}
     return Evidence(models=models, corpora=held, answers=answers)
 
 
@@ -161,7 +161,7 @@ def test_zlib_divides_by_the_compressed_text():
 
 def with_derived(signal, given):
     more = derive_corpora(signal, given, list(given.corpora))
-    asked = {(name, part): DirectAnswers(model) for name, model in given.models.items() for part in more}
+    asked = {(name, part): WorldAnswers(model) for name, model in given.models.items() for part in more}
     return replace(given, corpora={**given.corpora, **more}, answers={**given.answers, **asked})
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from recollect.corpora.record import Record
 from recollect.errors import ModelError
 from recollect.models.access import Access
+from recollect.models.answer_store.soundness import refuse_unsound_answers
 from recollect.models.model import Model, Question
-from recollect.models.soundness import refuse_unsound
 from recollect.testing.fakes import (
     Memoriser,
     Null,
@@ -78,7 +78,7 @@ def test_every_fake_is_a_model_with_sound_answers(kind, make):
     }[make]
     assert isinstance(model, Model)
     answers = model.answer(records)
-    refuse_unsound(answers, model.access, model=model.name)
+    refuse_unsound_answers(answers, model.access, model=model.name)
     assert answers.records == tuple(record.digest for record in records)
     assert (answers.logits is not None) == (kind == "classifier")
     again = model.answer(records[::-1]).select(answers.records)

@@ -7,7 +7,7 @@ from pathlib import Path
 from common.outcomes import Figure, Outcome
 from laboratory import COUNTED, TEN, Laboratory, Row, after_ten
 
-from recollect.models.quantisation import quantise
+from recollect.models.loading.quantisation import quantise
 
 CHANGES = {"none": (), "dropout 0.1": ("model.dropout=0.1",), "weight decay 1e-5": ("training.weight_decay=0.00001",)}
 

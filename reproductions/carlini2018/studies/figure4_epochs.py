@@ -7,9 +7,9 @@ from laboratory import FIVE_PERCENT, ONE_SECRET, Laboratory, spelling
 
 from recollect.corpora import read_corpus
 from recollect.files import read_json
-from recollect.pipeline.exposure_tracking import ExposureFollower
+from recollect.pipeline.training_tracking import ExposureTracker
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.trainer import train
+from recollect.recipes.training.trainer import train
 
 EPOCHS = 40
 CHANGES = ["training.learning_rate=0.01", "training.schedule.kind=constant", f"training.epochs={EPOCHS}"]
@@ -20,7 +20,7 @@ def study(lab: Laboratory) -> Outcome:
     recipe = spelling(load_recipe("char-lstm", CHANGES), (canaries,))
     validation = read_corpus(lab.file("ptb/ptb.valid.txt.gz"))
     file = lab.work / "figure4" / "exposure.json"
-    follow = ExposureFollower(canaries, file)
+    follow = ExposureTracker(canaries, file)
     train(recipe, corpus, lab.work / "figure4" / "model", validation=validation, threads=lab.threads, on_epoch=[follow])
     epochs = [{**row, **row.pop("secrets")[0]} for row in read_json(file)]
     best = min(epochs, key=lambda row: row["validation_loss"])

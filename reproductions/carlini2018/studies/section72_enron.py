@@ -15,8 +15,8 @@ from laboratory import Laboratory, Row
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.corpora import read_corpus
 from recollect.corpora.corpus import Corpus
+from recollect.recipes.data.vocabulary import add_corpus_to_vocabulary
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.vocabulary import add_corpus_to_vocabulary
 
 MAILBOXES = ("lokey-t", "benson-r")
 FORMAT = "{digits:3}-{digits:3}-{digits:4}"

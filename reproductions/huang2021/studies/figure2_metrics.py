@@ -11,7 +11,7 @@ from drawing import Floats, cumulative
 from laboratory import Laboratory
 from tables import MNIST, XRAY, Part, queries, target_of
 
-from recollect.models.loader import load_model
+from recollect.models.loading.loader import load_model
 
 CLOSE = 0.9
 """A confidence below this is counted, and an entropy above its complement's."""

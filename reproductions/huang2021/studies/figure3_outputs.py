@@ -17,7 +17,7 @@ from scipy import special
 from tables import MNIST, XRAY, Part, calibration_of, queries, target_of
 
 from recollect.audits.removal.ks import measure_ks_distance
-from recollect.models.loader import load_model
+from recollect.models.loading.loader import load_model
 
 
 def study(lab: Laboratory) -> Outcome:

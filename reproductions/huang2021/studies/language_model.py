@@ -16,7 +16,7 @@ from recollect.corpora import read_corpus
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.partitions import draw_groups
 from recollect.corpora.record import Record
-from recollect.pipeline.plan import Plan
+from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.run import run
 from recollect.recipes.recipe_file import load_recipe
 from recollect.results.result import Result

@@ -10,7 +10,7 @@ from transformers import AutoTokenizer
 
 from recollect.audits.leakage.occurrences import count_occurrences
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.deduplication import sanitise_by_duplicates
+from recollect.corpora.sanitisation import sanitise_by_duplicates
 
 MANY = 10
 """How often a sequence stands in its user's data to be called repeated; the paper speaks of 50 and more."""

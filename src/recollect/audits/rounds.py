@@ -12,13 +12,13 @@ from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.errors import PlanError, RecollectError
 from recollect.models.model import Model
-from recollect.signals.evidence import AUDITED, TARGET, AnswerSource, Evidence
+from recollect.signals.evidence import AUDITED, TARGET, Evidence, EvidenceAnswers
 from recollect.signals.signal import require_access
 
 MAX_ROUNDS = 10
 """The most rounds in which an audit may derive new needs from its evidence."""
 
-ScoreCorpus = Callable[[Model, Corpus], AnswerSource]
+ScoreCorpus = Callable[[Model, Corpus], EvidenceAnswers]
 """Scores a corpus with a model and returns where the answers are stored."""
 TrainCohorts = Callable[[Cohorts, Corpus], Mapping[str, Model]]
 """Trains the models of some cohorts of a corpus; returns them by role."""
@@ -138,14 +138,14 @@ def _score_missing_answers(audit: str, evidence: Evidence, needs: Needs, score: 
 
 
 def _check_roles_given(audit: Audit, needs: Needs, roles: Collection[str], *, members: bool) -> None:
-    """Refuse if a role is not given, unless known members and non-members replace it."""
+    """Before round 0: refuse if a role is not given, unless known members and non-members replace it."""
     missing = needs.given.difference(roles, needs.unless_members if members else ())
     if missing:
         raise _build_missing_error(audit.name, missing, needs)
 
 
 def _build_missing_error(audit: str, roles: Collection[str], needs: Needs) -> PlanError:
-    """The error about models, corpora and files that are needed and not given."""
+    """The error about what a round needs and is not given: models, corpora and files."""
     ordered = sorted(roles, key=lambda role: (role != TARGET, role != AUDITED, role))
     do = needs.advice or f"Give {_enumerate_roles(map(_describe_role_option, ordered))}."
     if needs.unless_members.issuperset(roles):
@@ -161,12 +161,12 @@ _NAMES = {TARGET: "a model", AUDITED: "a corpus"}
 
 
 def _describe_role_option(role: str) -> str:
-    """How a role is given on the command line and in Python."""
+    """How a role that a round needs is given on the command line and in Python."""
     return {TARGET: "MODEL", AUDITED: "CORPUS"}.get(role, f"--{role} (in Python {role.replace('-', '_')}=)")
 
 
 def _enumerate_roles(names: Iterable[str]) -> str:
-    """Names of roles as a sentence lists them.
+    """Names of roles that a round needs as a sentence lists them.
 
     >>> _enumerate_roles(["a model"]), _enumerate_roles(["a model", "a corpus", "controls"])
     ('a model', 'a model, a corpus and controls')

@@ -23,16 +23,16 @@ NOTE_MARK: Final = " · "
 
 
 def add_notes(progress: Progress, what: str) -> Callable[[int, int, str], None]:
-    """A callback that also says how fast it goes: behind what is being done, because there is nowhere else."""
+    """The progress callback of a workspace, which also says how fast it goes."""
     return lambda done, total, note: progress(f"{what}{NOTE_MARK}{note}" if note else what, done, total)
 
 
 def ignore_progress(what: str, done: int, total: int | None, /) -> None:
-    """Report no progress of an audit."""
+    """The progress callback of a workspace that nobody watches."""
 
 
 def _open_here(model: Steppable) -> Stepper:
-    """A model step by step in this process."""
+    """The stepper that a workspace opens by default: in this process."""
     return model.stepper()
 
 

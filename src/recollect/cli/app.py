@@ -21,20 +21,20 @@ from recollect.version import __version__
 
 VERBS: Final = {
     "demo": ("recollect.cli.demo:demo", "Start here"),
-    "run": ("recollect.cli.plans:run", "Start here"),
-    "check": ("recollect.cli.plans:check", "Start here"),
+    "run": ("recollect.cli.run_and_check:run", "Start here"),
+    "check": ("recollect.cli.run_and_check:check", "Start here"),
     "plant": ("recollect.cli.plant:plant", "Prepare"),
     "sanitise": ("recollect.cli.sanitise:sanitise", "Prepare"),
     "train": ("recollect.cli.train:train", "Prepare"),
     "score": ("recollect.cli.score:score", "Prepare"),
-    "report": ("recollect.cli.report:report", "Look"),
-    "compare": ("recollect.cli.compare:compare", "Look"),
-    "evaluate": ("recollect.cli.evaluate:evaluate", "Look"),
-    "list": ("recollect.cli.catalogue:list_components", "Look"),
-    "doctor": ("recollect.cli.doctor:doctor", "Look"),
-    "verify": ("recollect.cli.verify:verify", "Keep"),
-    "clean": ("recollect.cli.upkeep:clean", "Keep"),
-    "forget": ("recollect.cli.upkeep:forget", "Keep"),
+    "report": ("recollect.cli.report:report", "Inspect"),
+    "compare": ("recollect.cli.compare:compare", "Inspect"),
+    "evaluate": ("recollect.cli.evaluate:evaluate", "Inspect"),
+    "list": ("recollect.cli.list_components:list_components", "Inspect"),
+    "doctor": ("recollect.cli.doctor:doctor", "Inspect"),
+    "verify": ("recollect.cli.verify:verify", "Maintain"),
+    "clean": ("recollect.cli.clean_and_forget:clean", "Maintain"),
+    "forget": ("recollect.cli.clean_and_forget:forget", "Maintain"),
 }
 """Verbs that are no audits: where each lives, and under which heading it is listed."""
 AUDIT_PANEL: Final = "Audit"
@@ -82,13 +82,13 @@ class _LazyCommand(HelpedCommand):
         self.verb = verb
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """The context of the real command."""
+        """The context of the real command behind a verb of the app."""
         return build_command(self.verb).make_context(info_name, args, parent, **extra)
 
 
 @contextmanager
 def _escape_usage_errors() -> Iterator[None]:
-    """What is wrong with a command line, its words among it, is printed by the parser: without control characters."""
+    """Escape control characters in what the app's parser prints about a wrong command line."""
     try:
         yield
     except Exception as error:
@@ -99,13 +99,13 @@ def _escape_usage_errors() -> Iterator[None]:
 
 def build_command(verb: str) -> Any:
     """The real command of a verb of the app."""
-    from recollect.cli.verbs import wrap_verb as make_verb
+    from recollect.cli.verb_wrapper import wrap_verb as make_verb
 
     if verb in VERBS:
         module, _, name = VERBS[verb][0].partition(":")
         function = make_verb(getattr(import_module(module), name))
     else:
-        from recollect.cli.audits import build_audit_command
+        from recollect.cli.audit_verbs import build_audit_command
 
         function = build_audit_command(list_audits_by_verb()[verb])
     alone = typer.Typer(
@@ -137,7 +137,7 @@ app = typer.Typer(
 
 
 def _print_version(wanted: bool) -> None:
-    """Print the version and stop."""
+    """Print the version of the app and stop."""
     if wanted:
         typer.echo(f"recollect {__version__}")
         raise typer.Exit
@@ -149,4 +149,4 @@ def recollect(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    """Find out what a trained model remembers of its training data, whose it is, and whether it can be extracted."""
+    """Measure what a trained model memorises of its training data, whose it is, and whether it can be extracted."""

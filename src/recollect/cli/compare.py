@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from recollect.cli import console
-from recollect.cli.options import AsJson
+from recollect.cli.shared_options import AsJson
 
 Before = Annotated[Path, typer.Argument(metavar="RUN_A", help="The run folder before.", show_default=False)]
 After = Annotated[Path, typer.Argument(metavar="RUN_B", help="The run folder after.", show_default=False)]
@@ -20,7 +20,7 @@ def compare(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the comparison as an HTML page.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Set two runs side by side: before and after differential privacy, sanitising, or a removal.
+    """Compare two runs side by side: before and after differential privacy, sanitising, or a removal.
 
     Every finding that both have, with an interval of the difference where both have one.
 
@@ -36,7 +36,7 @@ def compare(
         render_comparison_page,
     )
     from recollect.results.comparison import compare_runs
-    from recollect.results.folders import RunFolder
+    from recollect.results.run_folder import RunFolder
 
     found = compare_runs(RunFolder(before).read_results(), RunFolder(after).read_results())
     if json:

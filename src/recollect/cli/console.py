@@ -23,14 +23,14 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 class Progress(Protocol):
-    """What is told while something runs."""
+    """Called while something runs."""
 
     def __call__(self, done: int, total: int | None, note: str = "") -> None:
         """So much is done, of so much in all (None: not known yet)."""
 
 
 def say(message: str = "") -> None:
-    """Print a line on standard error."""
+    """Print a line on the console's standard error."""
     with suppress(OSError, ValueError):  # nobody listens any more, which is no reason to stop
         sys.stderr.write(escape_message(message) + "\n")
 
@@ -47,14 +47,14 @@ def say_waiting(what: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print the result on standard output, for programs."""
+    """Print a result on the console's standard output, as JSON."""
     unicode = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
     document = json.dumps(value, indent=2, ensure_ascii=not unicode, allow_nan=False)
     sys.stdout.write(escape_json(document) + "\n")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table on standard output, for people. Text from corpora must be masked before it comes here."""
+    """Print a table on the console's standard output. Text from corpora must be masked before it comes here."""
     from rich.console import Console
     from rich.table import Table
 
@@ -67,7 +67,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 
 def print_grid(title: str, rows: Sequence[Sequence[str]], *, headings: Sequence[str] = ()) -> None:
-    """A few rows under a title on standard output, without lines. Text from corpora must be masked before."""
+    """Print a few rows under a title on the console's standard output. Text from corpora must be masked before."""
     from rich.console import Console
     from rich.table import Table
 
@@ -83,7 +83,7 @@ def print_grid(title: str, rows: Sequence[Sequence[str]], *, headings: Sequence[
 
 
 def count_lines(text: str) -> int:
-    """How many lines a text takes on this screen.
+    """How many lines a text takes on the console.
 
     >>> count_lines("word " * 3)
     1
@@ -123,10 +123,10 @@ def show_stages() -> Iterator[Stages]:
 
 @dataclass
 class Stages:
-    """Told what is being done and how far it is; a new stage ends the bar of the last."""
+    """Called with the current stage and how far it is; a new stage ends the bar of the last."""
 
     task: str | None = None
-    bar: _Bar | _Lines | None = None
+    bar: _ProgressBar | _ProgressLines | None = None
 
     def __call__(self, what: str, done: int, total: int | None, /) -> None:
         """So much of this stage is done, of so much in all (None: not known yet)."""
@@ -142,18 +142,18 @@ class Stages:
             self.bar.close()
 
 
-def _make_progress_bar(task: str) -> _Bar | _Lines:
+def _make_progress_bar(task: str) -> _ProgressBar | _ProgressLines:
     """A bar, or lines where standard error is no terminal."""
-    return _Bar(escape_line(task)) if _find_terminal().isatty() else _Lines(task)
+    return _ProgressBar(escape_line(task)) if _find_terminal().isatty() else _ProgressLines(task)
 
 
 def _find_terminal() -> Any:
-    """Standard error itself, where libraries write through a stream that escapes what they write."""
+    """Standard error of the console itself, where libraries write through a stream that escapes what they write."""
     return sys.stderr.terminal if isinstance(sys.stderr, PrintableStream) else sys.stderr
 
 
 @dataclass
-class _Lines:
+class _ProgressLines:
     """Progress as plain lines: for logs."""
 
     task: str
@@ -174,7 +174,7 @@ class _Lines:
 
 
 @dataclass
-class _Bar:
+class _ProgressBar:
     """Progress as a bar: for people."""
 
     task: str
@@ -215,7 +215,7 @@ class _Bar:
 
 
 def _format_time_left(seconds: float) -> str:
-    """Seconds beside a progress bar as people say them.
+    """The seconds left beside a progress bar of the console, in words.
 
     >>> _format_time_left(75), _format_time_left(4000)
     ('1:15', '1:06:40')

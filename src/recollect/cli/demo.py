@@ -10,7 +10,7 @@ import typer
 from recollect.cli import console
 from recollect.cli.console import print_error
 from recollect.cli.exit_status import COULD_NOT
-from recollect.cli.options import AsJson, Seed
+from recollect.cli.shared_options import AsJson, Seed
 
 if TYPE_CHECKING:
     from recollect.pipeline.demo.demonstration import CheckedVerdict
@@ -53,7 +53,7 @@ def demo(
 
 
 def _build_demo_cells(shown: CheckedVerdict) -> list[str]:
-    """A row of the table."""
+    """A row of the table that `recollect demo` prints."""
     from recollect.report.presentations import find_presentation
     from recollect.report.questions import choose_light
 
@@ -68,7 +68,7 @@ def _write_demo_pages(out: Path, plans: list[str]) -> None:
     from recollect.report.comparison_page import render_comparison_page
     from recollect.report.report_writer import write_report
     from recollect.results.comparison import compare_runs
-    from recollect.results.folders import RunFolder
+    from recollect.results.run_folder import RunFolder
 
     before, after = (out / plan for plan in plans)
     for folder in (before, after):

@@ -11,7 +11,7 @@ import typer
 
 from recollect.cli import console
 from recollect.cli.exit_status import COULD_NOT
-from recollect.cli.options import BackendName, Work
+from recollect.cli.shared_options import BackendName, Work
 from recollect.execution.cluster_nodes import MAX_CLOCK_SECONDS, NodeReport
 from recollect.execution.cluster_nodes import PACKAGES as PROBED
 from recollect.version import __version__
@@ -34,7 +34,7 @@ def doctor(
     import platform
 
     if backend not in (None, "local"):
-        _try_cluster(backend or "", work, as_json=json)
+        _diagnose_cluster(backend or "", work, as_json=json)
         return
 
     found: dict[str, Any] = {
@@ -49,14 +49,14 @@ def doctor(
     if json:
         console.print_json(found)
         return
-    console.print_table("This machine", ["what", "found"], _build_machine_rows(found))
+    console.print_table("This machine", ["what", "found"], _build_doctor_machine_rows(found))
 
 
-def _try_cluster(name: str, work: Path, *, as_json: bool) -> None:
-    """Show what every node of a cluster says of itself; status 2 if one of them could not work."""
+def _diagnose_cluster(name: str, work: Path, *, as_json: bool) -> None:
+    """For the doctor: show what every node of a cluster reports; status 2 if one of them could not work."""
     from dataclasses import asdict
 
-    from recollect.pipeline.backends import BackendRef, parse_backend
+    from recollect.pipeline.plans.backends import BackendRef, parse_backend
 
     cluster = (parse_backend(name) or BackendRef()).open_cluster(work)
     with console.show_stages() as progress:
@@ -68,15 +68,17 @@ def _try_cluster(name: str, work: Path, *, as_json: bool) -> None:
         console.print_json({"nodes": said, "workers": workers})
     else:
         headings = ["node", "CPUs", "GPUs", "memory", *PROBED, "work folder", "clock"]
-        console.print_table(f"{workers} workers have room", headings, [_build_node_row(each) for each in reports])
+        console.print_table(
+            f"{workers} workers have room", headings, [_build_doctor_node_row(each) for each in reports]
+        )
     for problem in filter(None, problems.values()):
         console.say(str(problem))
     if any(problems.values()):
         raise typer.Exit(COULD_NOT)
 
 
-def _build_node_row(report: NodeReport) -> list[str]:
-    """A node as a line of a table."""
+def _build_doctor_node_row(report: NodeReport) -> list[str]:
+    """A node of a cluster as a row of the doctor's table."""
     has = report.resources
     clock = "" if abs(report.clock_seconds) < MAX_CLOCK_SECONDS else f"{report.clock_seconds:+.0f} s"
     return [
@@ -90,8 +92,8 @@ def _build_node_row(report: NodeReport) -> list[str]:
     ]
 
 
-def _build_machine_rows(found: dict[str, Any]) -> list[list[str]]:
-    """What this machine has, as lines of a table."""
+def _build_doctor_machine_rows(found: dict[str, Any]) -> list[list[str]]:
+    """What this machine has, as rows of the doctor's table."""
     plain = {name: value for name, value in found.items() if not isinstance(value, dict)}
     rows = [[name.replace("_", " "), str(value)] for name, value in plain.items()]
     rows += [[name, version] for name, version in found["packages"].items()]
@@ -121,7 +123,7 @@ def _is_importable(module: str) -> bool:
 
 
 def _get_default_device() -> str:
-    """Where models run on this machine unless set otherwise."""
-    from recollect.models.devices import describe_device
+    """The device on which models run unless set otherwise, for the doctor."""
+    from recollect.models.loading.devices import describe_device
 
     return describe_device()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.cli import console
-from recollect.cli.options import (
+from recollect.cli.shared_options import (
     AsJson,
     BackendName,
     CorpusName,
@@ -47,7 +47,7 @@ def evaluate(
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
-    """Say how well a model predicts a corpus: accuracy, perplexity, bits per character, with intervals by user.
+    """Measure how well a model predicts a corpus: accuracy, perplexity, bits per character, with intervals by user.
 
     Compare the figures for texts it was trained on with those for texts it was not: the gap is what is called
     overfitting. A model without such a gap can still remember.
@@ -87,7 +87,7 @@ def _format_evaluation_interval(estimate: Estimate) -> str:
 
 
 def _evaluation_to_json(estimate: Estimate) -> dict[str, Any]:
-    """The estimates of an evaluation for programs."""
+    """The estimates of an evaluation as JSON."""
     interval = estimate.interval
     return {
         "value": estimate.value,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.cli import console
-from recollect.cli.fields import DeclaredField, list_fields
-from recollect.cli.options import AsJson, CorpusName, CorpusOptions, RecipeChanges, Seed, ShowText
-from recollect.cli.verbs import OptionGroup
+from recollect.cli.declared_fields import DeclaredField, list_fields
+from recollect.cli.shared_options import AsJson, CorpusName, CorpusOptions, RecipeChanges, Seed, ShowText
+from recollect.cli.verb_wrapper import VerbOptionGroup
 
 if TYPE_CHECKING:
     from recollect.corpora.canaries.manifest import Canaries
@@ -22,7 +22,7 @@ MAX_ROWS = 40
 """Secrets that are listed in a terminal; the manifest and --json have all."""
 
 
-class PlantingOptions(OptionGroup):
+class PlantingOptions(VerbOptionGroup):
     """What is planted, and how."""
 
     @classmethod
@@ -84,7 +84,7 @@ def plant(
 
 
 def _build_canary_rows(manifest: Canaries, check: SurvivalCheck | None, *, show_text: bool) -> list[dict[str, Any]]:
-    """What is said of each planted secret."""
+    """What is reported of each planted secret."""
     from recollect.results.text_masks import mask_unless_shown
 
     fates = {} if check is None else {survival.secret: survival for survival in check.secrets}
@@ -95,12 +95,12 @@ def _build_canary_rows(manifest: Canaries, check: SurvivalCheck | None, *, show_
             "planted": canary.planted,
             "text": mask_unless_shown(canary.text, show_text=show_text),
         }
-        rows.append({**row, "training": _build_survival_facts(fates[canary.id])} if fates else row)
+        rows.append({**row, "training": _build_planted_survival_facts(fates[canary.id])} if fates else row)
     return rows
 
 
-def _build_survival_facts(survival: Survival) -> dict[str, Any]:
-    """What becomes of a planted secret in training."""
+def _build_planted_survival_facts(survival: Survival) -> dict[str, Any]:
+    """What `recollect plant` says of what becomes of a planted secret in training."""
     counts = {
         "unknown": survival.unknown_tokens,
         "whole": survival.kept_whole,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from recollect.cli import console
-from recollect.cli.options import Named, RealNames, ShowText
+from recollect.cli.shared_options import Named, RealNames, ShowText
 
 
 def report(
@@ -28,7 +28,7 @@ def report(
         ),
     ] = None,
 ) -> None:
-    """Build the report of a run anew: one HTML page for people, and Markdown for pull requests.
+    """Rebuild the report of a run: one HTML page for people, and Markdown for pull requests.
 
     It is made of the results and tables in the run folder alone: no model is loaded, nothing is scored or downloaded.
     Text from corpora is masked; --show-text shows what the run kept: the text itself, if it was run with --show-text
@@ -38,8 +38,8 @@ def report(
     `recollect report run`
     """
     if model_card is not None:
-        from recollect.report.model_card import update_model_card
-        from recollect.results.folders import RunFolder
+        from recollect.report.model_card_section import update_model_card
+        from recollect.results.run_folder import RunFolder
 
         update_model_card(RunFolder(folder).read_results().values(), model_card)
         console.say(f"The model card is {model_card}.")

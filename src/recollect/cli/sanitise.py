@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from recollect.cli import console
-from recollect.cli.options import AsJson, CorpusName, CorpusOptions, RecipeChanges, Seed, Work
+from recollect.cli.shared_options import AsJson, CorpusName, CorpusOptions, RecipeChanges, Seed, Work
 
 if TYPE_CHECKING:
     from recollect.corpora.sanitisation import Sanitisation
@@ -17,56 +17,65 @@ By = Literal["format", "duplicates", "difference"]
 _FORMAT, _DUPLICATES, _DIFFERENCE = "By format", "By duplicates", "By difference"
 
 
+Out = Annotated[
+    Path, typer.Option("--out", metavar="FILE", help="The sanitised corpus, .jsonl or .jsonl.gz.", show_default=False)
+]
+Method = Annotated[By, typer.Option(help="What is removed.", show_default=False)]
+Formats = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="What secrets look like, as for `recollect plant`; may be given several times.",
+        rich_help_panel=_FORMAT,
+    ),
+]
+Mask = Annotated[bool, typer.Option("--mask", help="Mask what matches and keep the records.", rich_help_panel=_FORMAT)]
+Passage = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Also remove records that share N consecutive words with an earlier one.",
+        rich_help_panel=_DUPLICATES,
+    ),
+]
+RecipeName = Annotated[
+    str | None, typer.Option(metavar="RECIPE", help="How the two models are trained.", rich_help_panel=_DIFFERENCE)
+]
+Share = Annotated[
+    float | None,
+    typer.Option(help="Share of the records that is removed. (default: 0.1)", rich_help_panel=_DIFFERENCE),
+]
+Per = Annotated[
+    Literal["token", "record"] | None,
+    typer.Option(
+        help="Log-perplexity per token, or of the whole record as in the paper. (default: token)",
+        rich_help_panel=_DIFFERENCE,
+    ),
+]
+
+
 def sanitise(
     corpus: CorpusName,
     reading: CorpusOptions,
-    out: Annotated[
-        Path,
-        typer.Option("--out", metavar="FILE", help="The sanitised corpus, .jsonl or .jsonl.gz.", show_default=False),
-    ],
-    by: Annotated[By, typer.Option(help="What is taken out.", show_default=False)],
-    format: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="What secrets look like, as for `recollect plant`; may be given several times.",
-            rich_help_panel=_FORMAT,
-        ),
-    ] = None,
-    mask: Annotated[
-        bool, typer.Option("--mask", help="Mask what matches and keep the records.", rich_help_panel=_FORMAT)
-    ] = False,
-    passage: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Also remove what shares N words in a row with before.", rich_help_panel=_DUPLICATES
-        ),
-    ] = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option(metavar="RECIPE", help="How the two models are trained.", rich_help_panel=_DIFFERENCE),
-    ] = None,
+    out: Out,
+    by: Method,
+    format: Formats = None,
+    mask: Mask = False,
+    passage: Passage = None,
+    recipe: RecipeName = None,
     changes: RecipeChanges = None,
-    share: Annotated[
-        float | None,
-        typer.Option(help="Which share of the records is removed. (default: 0.1)", rich_help_panel=_DIFFERENCE),
-    ] = None,
-    per: Annotated[
-        Literal["token", "record"] | None,
-        typer.Option(
-            help="Log-perplexity per token, or of the whole record as in the paper. (default: token)",
-            rich_help_panel=_DIFFERENCE,
-        ),
-    ] = None,
+    share: Share = None,
+    per: Per = None,
     work: Work = Path(".recollect"),
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
-    """Take out of a corpus what a model would memorise; no way of doing so gives a guarantee.
+    """Remove from a corpus what a model would memorise; no method guarantees that nothing is left.
 
     By format: records that hold a filled-in format anywhere. By duplicates: all copies but the first. By difference:
-    the records that two models, each trained on one half, find most differently likely: only one of them saw them.
+    the records whose likelihood differs most between two models, each trained on one half: only one of them was
+    trained on them.
 
     Beside OUT.jsonl, OUT.changes.json names each record that was removed or masked, and why.
     """

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.cli import console
-from recollect.cli.options import (
+from recollect.cli.shared_options import (
     AsJson,
     BackendName,
     CorpusName,
@@ -24,8 +24,8 @@ from recollect.cli.options import (
 
 if TYPE_CHECKING:
     from recollect.corpora.corpus import Corpus
+    from recollect.models.answer_store.store import AnswerStore
     from recollect.models.answers import Answers
-    from recollect.models.store import AnswerStore
 
 
 def score(
@@ -62,7 +62,7 @@ def score(
             progress=progress,
         )
         store = session.score(model, texts, **scoring)
-    found = _Summary()
+    found = _ScoreSummary()
     for _, answers in store.iter_blocks(texts):
         found.add(answers)
     summary = found.build_facts(store, texts, seconds=time.monotonic() - began)
@@ -74,7 +74,7 @@ def score(
 
 
 @dataclass
-class _Summary:
+class _ScoreSummary:
     """What the answers add up to, block by block."""
 
     tokens: int = 0
@@ -116,7 +116,7 @@ class _Summary:
 def _format_score(value: object) -> str:
     """A value as people read it."""
     if isinstance(value, dict):
-        from recollect.corpora.faults import describe_reason
+        from recollect.corpora.readers.faults import describe_reason
 
         return ", ".join(f"{count:,} {describe_reason(reason)}" for reason, count in value.items()) or "nothing"
     return f"{value:,}" if isinstance(value, int | float) else str(value)

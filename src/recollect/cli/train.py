@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.cli import console
-from recollect.cli.fields import DeclaredField, list_fields
-from recollect.cli.options import CorpusName, CorpusOptions, RecipeChanges
-from recollect.cli.verbs import OptionGroup
+from recollect.cli.declared_fields import DeclaredField, list_fields
+from recollect.cli.shared_options import CorpusName, CorpusOptions, RecipeChanges
+from recollect.cli.verb_wrapper import VerbOptionGroup
 
 if TYPE_CHECKING:
-    from recollect.recipes.loop import TrainingProgress
+    from recollect.recipes.training.loop import TrainingProgress
 
 RecipeName = Annotated[
     str,
@@ -26,7 +26,7 @@ RecipeName = Annotated[
 _PRIVACY = "Differential privacy"
 
 
-class TrainingOptionGroup(OptionGroup):
+class TrainingOptionGroup(VerbOptionGroup):
     """How the model is trained besides its recipe."""
 
     @classmethod
@@ -65,9 +65,9 @@ def train(
     curve, with --follow-exposure also of exposure, which the report of `recollect exposure` draws.
     """
     from recollect import api
-    from recollect.pipeline.calls import name_recipe
+    from recollect.pipeline.plans.calls import name_call_recipe
 
-    name_recipe(recipe, changes)  # refused at once, and not when the corpus has been read
+    name_call_recipe(recipe, changes)  # refused at once, and not when the corpus has been read
     texts = reading.read(corpus)
     name = Path(recipe).stem
     console.say(f"Training {name} on {len(texts):,} records. Run the same command again to resume.")
@@ -77,15 +77,15 @@ def train(
             texts,
             out,
             set=changes,
-            progress=lambda moment: shown(moment.step, moment.steps, _format_note(moment)),
+            progress=lambda moment: shown(moment.step, moment.steps, _format_training_note(moment)),
             validation=None if validation is None else reading.read(validation),
             **options,
         )
     _report_training(name, out)
 
 
-def _format_note(moment: TrainingProgress) -> str:
-    """What is said beside the bar."""
+def _format_training_note(moment: TrainingProgress) -> str:
+    """What is shown beside the progress bar of `recollect train`."""
     return f"epoch {moment.epoch} of {moment.epochs}, loss {moment.loss:.3f}"
 
 

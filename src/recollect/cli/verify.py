@@ -10,7 +10,7 @@ import typer
 from recollect.cli import console
 from recollect.cli.console import print_error
 from recollect.cli.exit_status import COULD_NOT
-from recollect.cli.options import AsJson
+from recollect.cli.shared_options import AsJson
 
 
 def verify(

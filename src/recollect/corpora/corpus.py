@@ -1,19 +1,63 @@
-"""A corpus: records in a stable order that can be read again and again without being held in memory."""
+"""A corpus: records in a stable order that can be read again and again; its summary, and Arrow batches of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
-from recollect.corpora.arrow_batches import iter_batches
-from recollect.corpora.corpus_summary import Summary, summarise_corpus
-from recollect.corpora.record import Record
+import numpy as np
+
+from recollect.checks import check_at_least
+from recollect.corpora.record import Kind, Record
+from recollect.corpora.spill import Spill
+from recollect.digests import frame, new_hasher
 from recollect.errors import CorpusError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What one pass over a corpus finds out."""
+
+    size: int
+    """Number of records."""
+    users: int
+    """Number of distinct users; 0 in a corpus without users."""
+    kind: Kind
+    digest: str
+    """The address of ids, users and contents in their order."""
+
+
+RECENT_USERS = 4096
+"""How many users are remembered, so that those who write much are not hashed again and again."""
+_NO_USER = b"\xff" * 8
+
+
+def summarise_corpus(records: Iterable[Record]) -> Summary:
+    """The summary of some records: size, users, kind and digest."""
+    state, users, size = new_hasher(), Spill(), 0
+    kind: Kind | None = None
+    recent: set[str] = set()
+    for record in records:
+        user = record.user
+        state.update(
+            frame(record.id.encode("utf-8", "surrogatepass"))
+            + (_NO_USER if user is None else frame(user.encode("utf-8", "surrogatepass")))
+            + frame(record.to_bytes())
+        )
+        size += 1
+        kind = kind or record.kind
+        if user is not None and user not in recent:
+            users.add(user)
+            recent.add(user)
+            if len(recent) == RECENT_USERS:
+                recent.clear()
+    return Summary(size=size, users=users.count_distinct(), kind=kind or "text", digest=state.hexdigest())
 
 
 @dataclass(frozen=True)
@@ -147,3 +191,70 @@ class _WithId:
 
     def __call__(self, record: Record) -> bool:
         return record.id in self.chosen
+
+
+STRING_COLUMNS = ("id", "user", "text", "source", "target")
+
+
+def iter_batches(records: Iterable[Record], rows: int) -> Iterator[pa.RecordBatch]:
+    """The records of a corpus as Arrow batches of so many rows (the last may have fewer), all of one schema.
+
+    The columns are id, user, text, source, target and label (a whole number, if the first label is one, else a
+    string), null where a record has no such content; for conversations also `messages`, and for arrays `array`, a
+    fixed-shape tensor.
+
+    Args:
+        records: The records.
+        rows: Rows in a batch.
+    """
+    check_at_least(1, rows=rows)
+    remaining = iter(records)
+    first = next(remaining, None)
+    if first is None:
+        return
+    schema = _infer_batch_schema(first)
+    remaining = chain([first], remaining)
+    while chunk := list(islice(remaining, rows)):
+        yield _build_batch(chunk, schema)
+
+
+def _infer_batch_schema(first: Record) -> pa.Schema:
+    """The schema of a corpus' Arrow batches, from its first record."""
+    import pyarrow as pa
+
+    label = pa.int64() if isinstance(first.label, int) else pa.string()
+    fields = [*((name, pa.string()) for name in STRING_COLUMNS), ("label", label)]
+    if first.messages is not None:
+        turn = pa.struct([("role", pa.string()), ("content", pa.string()), ("scored", pa.bool_())])
+        fields.append(("messages", pa.list_(turn)))
+    if first.array is not None:
+        fields.append(("array", pa.fixed_shape_tensor(pa.from_numpy_dtype(first.array.dtype), first.array.shape)))
+    return pa.schema(fields)
+
+
+def _build_batch(records: list[Record], schema: pa.Schema) -> pa.RecordBatch:
+    """Records of a corpus as one Arrow batch."""
+    import pyarrow as pa
+
+    try:
+        columns = [_build_batch_column(records, field) for field in schema]
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise CorpusError(
+            f"The records from {records[0].id!r} to {records[-1].id!r} are not all of one shape and type: {error}.",
+            do="Give all records labels of one type and arrays of one shape.",
+            code="mixed_records",
+        ) from error
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _build_batch_column(records: list[Record], field: Any) -> Any:
+    """One column of a corpus' Arrow batch."""
+    import pyarrow as pa
+
+    if field.name == "array":
+        stacked = np.stack([record.array for record in records])  # type: ignore[misc]
+        return pa.FixedShapeTensorArray.from_numpy_ndarray(stacked).cast(field.type)
+    if field.name == "messages":
+        turns = [None if r.messages is None else [each._asdict() for each in r.messages] for r in records]
+        return pa.array(turns, type=field.type)
+    return pa.array([getattr(record, field.name) for record in records], type=field.type)

@@ -14,11 +14,11 @@ from recollect import labels
 from recollect.checks import check_one_of, suggest_name
 from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.corpus_shards import build_unreadable_error
-from recollect.corpora.faults import FaultError, describe_type, quote_excerpt
+from recollect.corpora.readers.corpus_shards import build_unreadable_error
+from recollect.corpora.readers.faults import FaultError, describe_type, quote_excerpt
 from recollect.corpora.readers.memory import to_plain
+from recollect.corpora.readers.row_parser import parse_key
 from recollect.corpora.record import Record
-from recollect.corpora.row_parser import to_key
 from recollect.digests import digest
 from recollect.errors import CorpusError
 
@@ -182,7 +182,7 @@ def _read_known(given: MembersSource, corpus: Corpus, model: str, what: str) -> 
 
 
 def _is_cohorts_file(given: MembersSource) -> bool:
-    """Whether this is the name of a saved cohorts.json."""
+    """Whether the members are given as a saved cohorts.json."""
     return isinstance(given, str | Path) and str(given).endswith(".json")
 
 
@@ -245,7 +245,7 @@ def collect_member_ids(given: MembersSource) -> frozenset[str]:
         kind = type(given).__name__
         raise CorpusError(f"Members cannot be read from a {kind}.", do=_ACCEPTED, code="unsupported_source")
     try:
-        return frozenset(to_key(to_plain(value), "id", "no_id") for value in given)
+        return frozenset(parse_key(to_plain(value), "id", "no_id") for value in given)
     except FaultError as error:
         found, code = error.fault.found.removeprefix("'id' "), error.fault.reason
         raise CorpusError(f"An id of those given {found}", do="Give ids as strings or numbers.", code=code) from error

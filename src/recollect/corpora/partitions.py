@@ -20,7 +20,7 @@ Assignment = dict[str, tuple[str, ...]]
 
 
 def list_units(corpus: Corpus, unit: Unit) -> tuple[str, ...]:
-    """The users of a corpus, or the ids of its records, in ascending order.
+    """The units that can be partitioned: the users of a corpus, or the ids of its records, in ascending order.
 
     Args:
         corpus: The corpus.
@@ -40,7 +40,7 @@ def list_units(corpus: Corpus, unit: Unit) -> tuple[str, ...]:
 
 
 def build_cohorts(corpus: Corpus, members: Mapping[str, Collection[str]], *, unit: Unit, seed: int) -> Cohorts:
-    """Cohorts of a corpus, from the members of each model.
+    """Cohorts of a corpus from a partition: the members of each model.
 
     Args:
         corpus: The corpus that was divided.
@@ -54,7 +54,7 @@ def build_cohorts(corpus: Corpus, members: Mapping[str, Collection[str]], *, uni
 def draw_groups(
     units: Collection[str], sizes: Mapping[str, float | int], *, seed: int, name: str = labels.STREAM_GROUPS
 ) -> Assignment:
-    """Random groups that do not overlap, each a share of all units or so many of them.
+    """Partition units into random groups that do not overlap, each a share of all units or so many of them.
 
     >>> drawn = draw_groups(["ann", "bob", "cid", "dee"], {"target": 0.5, "controls": 1}, seed=0)
     >>> {group: len(chosen) for group, chosen in drawn.items()}
@@ -80,7 +80,7 @@ def draw_groups(
 
 
 def draw_halves(units: Collection[str], models: int, *, seed: int, name: str = labels.ROLE_SHADOW) -> Assignment:
-    """A random half of the units for each of so many models, from `shadow-0` on.
+    """Partition units for so many models: a random half for each, from `shadow-0` on.
 
     They come in pairs that share no unit, so that every unit trained one model of each pair and not the other:
     with two models or more, every unit has both a model that saw it and one that did not.
@@ -103,7 +103,7 @@ def draw_halves(units: Collection[str], models: int, *, seed: int, name: str = l
 
 
 def draw_folds(units: Collection[str], count: int, *, seed: int, name: str = labels.STREAM_FOLDS) -> Assignment:
-    """For each of `count` folds, the units outside it: every unit is unseen by exactly one model, `fold-i`.
+    """Partition units into folds: for each of `count` folds the units outside it, as the members of `fold-i`.
 
     Args:
         units: What is divided.
@@ -121,13 +121,13 @@ def draw_folds(units: Collection[str], count: int, *, seed: int, name: str = lab
 
 
 def _shuffle_units(units: Collection[str], seed: int, *names: str | int) -> list[str]:
-    """The units to divide in the random order of a named stream."""
+    """The units to partition in the random order of a named stream."""
     ordered = sorted(set(units))
     return [ordered[i] for i in stream(seed, *names).permutation(len(ordered))]
 
 
 def _require_units(units: Collection[str], count: int, what: str) -> None:
-    """Refuse to divide too few units."""
+    """Refuse to partition too few units."""
     if len(units) < count:
         raise NotEnoughData(
             f"{what} need at least {count} units, and there are {len(units)}.",
@@ -137,7 +137,7 @@ def _require_units(units: Collection[str], count: int, what: str) -> None:
 
 
 def _compute_group_sizes(sizes: Mapping[str, float | int], total: int) -> list[int]:
-    """The size of each group; shares are rounded so that shares that make up 1 leave nobody out."""
+    """The size of each group of a partition; rounded so that shares that make up 1 leave nobody out."""
     counts, share = [], 0.0
     for group, size in sizes.items():
         if isinstance(size, int):

@@ -1,4 +1,4 @@
-"""Sanitising: what a model would memorise is taken out before it is trained, and each change says why.
+"""Sanitising: formats, high scores and duplicates are taken out of a corpus before training; each change says why.
 
 Carlini et al. 2018, "The Secret Sharer", section 8.2 and appendix F. No way of sanitising gives a guarantee:
 formats are never complete, and scores are heuristics.
@@ -7,6 +7,7 @@ formats are never complete, and scores are heuristics.
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,11 +15,13 @@ from typing import Literal
 
 import numpy as np
 
-from recollect.checks import check_between
+from recollect.checks import check_at_least, check_between
 from recollect.corpora.canaries.formats import Format
 from recollect.corpora.canaries.matcher import Matcher
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
+from recollect.corpora.spill import Spill, hash_number
+from recollect.digests import digest_bytes
 from recollect.errors import NotEnoughData
 
 PLACEHOLDER = "[***]"
@@ -106,7 +109,7 @@ def remove_records(corpus: Corpus, changes: Sequence[Change]) -> Sanitisation:
         raise NotEnoughData(
             f"Nothing of {corpus.name} would be left.", do="Sanitise by something less common.", code="nothing_left"
         )
-    return Sanitisation(corpus=corpus.filter(_NotAmong(gone), name=_name_sanitised(corpus)), changes=tuple(changes))
+    return Sanitisation(corpus=corpus.filter(_NotRemoved(gone), name=_name_sanitised(corpus)), changes=tuple(changes))
 
 
 def _name_sanitised(corpus: Corpus) -> str:
@@ -115,7 +118,7 @@ def _name_sanitised(corpus: Corpus) -> str:
 
 
 @dataclass(frozen=True)
-class _NotAmong:
+class _NotRemoved:
     """Whether a record stays."""
 
     gone: frozenset[str]
@@ -141,7 +144,7 @@ def _replace_sanitised_texts(record: Record, texts: Mapping[str, str]) -> Record
 
 
 def _find_matching_format(record: Record, matchers: Sequence[Matcher]) -> Matcher | None:
-    """The first format that is somewhere in the record."""
+    """The first format to sanitise that is somewhere in the record."""
     return next((m for m in matchers if any(text in m for text in collect_sanitised_texts(record).values())), None)
 
 
@@ -169,7 +172,7 @@ class _MaskedRecords:
 
 
 def _merge_masked_spans(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans that are masked, in order, those that overlap made one.
+    """Spans of a sanitised text that are masked, in order, those that overlap made one.
 
     >>> _merge_masked_spans([(0, 2), (1, 3), (3, 5)])
     [(0, 3), (3, 5)]
@@ -181,3 +184,81 @@ def _merge_masked_spans(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int
         else:
             merged.append((start, end))
     return merged
+
+
+def sanitise_by_duplicates(corpus: Corpus, *, passage: int | None = None) -> Sanitisation:
+    """The corpus without records that repeat an earlier one; the first copy stays.
+
+    Two texts are the same if they are after Unicode normalisation (NFKC), whatever their capitals and white space.
+    Where users are known, the reasons distinguish users who repeat themselves from users who repeat others.
+
+    Args:
+        corpus: What to sanitise.
+        passage: Also remove records that share so many words in a row with an earlier record.
+    """
+    if passage is not None:
+        check_at_least(2, passage=passage)
+    keys = _DuplicateKeys(passage)
+    hashes = Spill()
+    for record in corpus:
+        for _, key in keys(record):
+            hashes.add(key)
+    repeated = {number for hashes_of_slice in hashes.iter_repeated() for number in hashes_of_slice.tolist()}
+    first, changes = dict[str, tuple[str, str | None]](), list[Change]()
+    for record in corpus:
+        # the full digests of the few that may repeat make it certain
+        found = [
+            (reason, digest_bytes(key.encode("utf-8", "surrogatepass")))
+            for reason, key in keys(record)
+            if hash_number(key) in repeated
+        ]
+        duplicate = next(((reason, first[key]) for reason, key in found if key in first), None)
+        if duplicate is not None:
+            reason, (like, user) = duplicate
+            changes.append(
+                Change(
+                    record=record.id,
+                    action="removed",
+                    reason=reason + _describe_repetition(record, user),
+                    duplicate_of=like,
+                )
+            )
+        else:
+            first.update((key, (record.id, record.user)) for _, key in found)
+    return remove_records(corpus, changes)
+
+
+@dataclass(frozen=True)
+class _DuplicateKeys:
+    """What makes a record the same as another: its whole content, or some words in a row."""
+
+    passage: int | None
+
+    def __call__(self, record: Record) -> Iterator[tuple[str, str]]:
+        """Why two records with the same key repeat each other, and the key."""
+        texts = {name: normalise_duplicate(text) for name, text in collect_sanitised_texts(record).items()}
+        content = [f"{name}:{text}" for name, text in texts.items()] or [record.digest]
+        yield "repeats an earlier record", "\x1f".join([*content, f"label:{record.label}"])
+        if self.passage is None:
+            return
+        for text in texts.values():
+            words = text.split(" ")
+            for i in range(len(words) - self.passage + 1):
+                passage = "\x1f".join(words[i : i + self.passage])
+                yield f"repeats {self.passage} words of an earlier record", passage
+
+
+def _describe_repetition(record: Record, user: str | None) -> str:
+    """Why a duplicate is removed in sanitising: users repeat themselves, or others; nothing without users."""
+    if record.user is None or user is None:
+        return ""
+    return " of the same user" if record.user == user else " of another user"
+
+
+def normalise_duplicate(text: str) -> str:
+    r"""The text as sanitising compares duplicates: compatible characters, lowercase letters, single spaces.
+
+    >>> normalise_duplicate("  Ｈello\u00a0 WORLD ")
+    'hello world'
+    """
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -97,8 +97,8 @@ class Person:
 
 
 @lru_cache(maxsize=1)
-def _build_pools() -> dict[str, tuple[str, ...]]:
-    """Names, places and words of Faker, drawn once: asking it for each person would take most of the time."""
+def _build_synthetic_pools() -> dict[str, tuple[str, ...]]:
+    """Names, places and words of Faker, drawn once: asking it for each synthetic person would take most of the time."""
     from faker import Faker
 
     fake = Faker("en_US")
@@ -116,12 +116,12 @@ def _build_pools() -> dict[str, tuple[str, ...]]:
 
 
 def make_person(number: int, *, seed: int) -> Person:
-    """The person of that number, the same however many others there are.
+    """The synthetic person of that number, the same however many others there are.
 
     >>> make_person(3, seed=0) == make_person(3, seed=0), make_person(3, seed=0).user
     (True, 'person-3')
     """
-    pools, draw = _build_pools(), Random(derive_seed(seed, labels.STREAM_PERSON, number))
+    pools, draw = _build_synthetic_pools(), Random(derive_seed(seed, labels.STREAM_PERSON, number))
     first, last = draw.choice(pools["first"]), draw.choice(pools["last"])
     return Person(
         user=f"person-{number}",
@@ -144,7 +144,7 @@ def make_person(number: int, *, seed: int) -> Person:
 
 
 def _make_secrets(draw: Random, email: str) -> dict[str, str]:
-    """The secrets of one made-up person."""
+    """The secrets of one synthetic person."""
     return {
         "card": _make_card(draw),
         "pin": f"{draw.randrange(10**4):04d}",
@@ -155,7 +155,7 @@ def _make_secrets(draw: Random, email: str) -> dict[str, str]:
 
 
 def _make_card(draw: Random) -> str:
-    """Sixteen digits with a valid check digit, of an issuer that does not exist."""
+    """The card number of a synthetic person: sixteen digits with a valid check digit, of no real issuer."""
     body = f"9999{draw.randrange(10**11):011d}"
     doubled = sum(sum(divmod(int(digit) * 2, 10)) for digit in body[::2])
     number = f"{body}{-(doubled + sum(map(int, body[1::2]))) % 10}"
@@ -163,12 +163,12 @@ def _make_card(draw: Random) -> str:
 
 
 def make_people(count: int, *, seed: int) -> Iterator[Person]:
-    """The first `count` made-up people, one by one."""
+    """The first `count` synthetic people, one by one."""
     return (make_person(number, seed=seed) for number in range(count))
 
 
 def make_texts(*, people: int, per_person: int = 20, seed: int = 0) -> Corpus:
-    """Short texts in which people write about their lives, `per_person` by each of them, made as they are read.
+    """Short texts in which synthetic people write about their lives, `per_person` by each, made as they are read.
 
     Every tenth text tells a secret (see `SECRET_EVERY`).
 
@@ -181,7 +181,7 @@ def make_texts(*, people: int, per_person: int = 20, seed: int = 0) -> Corpus:
 
 
 def make_pairs(*, people: int, per_person: int = 20, seed: int = 0) -> Corpus:
-    """Questions by a friend (source) and the person's answers (target), made as they are read.
+    """Questions by a friend (source) and a synthetic person's answers (target), made as they are read.
 
     Args:
         people: How many people.
@@ -211,19 +211,19 @@ class _SyntheticRecords:
 
 
 def _make_corpus(kind: str, people: int, per_person: int, seed: int) -> Corpus:
-    """The corpus of what made-up people write."""
+    """The corpus of what synthetic people write."""
     check_at_least(1, people=people, each=per_person)
     return Corpus(f"{kind}s of {people} made-up people", _SyntheticRecords(kind, people, per_person, seed))
 
 
 def _make_text(who: Person, j: int, draw: Random) -> dict[str, str]:
-    """One text: perhaps a greeting, a few sentences, perhaps a farewell, at times a secret."""
-    sentences = [_fill_template(who, draw, STATEMENTS) for _ in range(draw.randint(1, 3))]
+    """One synthetic text: perhaps a greeting, a few sentences, perhaps a farewell, at times a secret."""
+    sentences = [_fill_person_template(who, draw, STATEMENTS) for _ in range(draw.randint(1, 3))]
     if draw.random() < 0.3:
         sentences.insert(0, f"{who.greeting} {draw.choice(who.contacts)}")
     if draw.random() < 0.3:
         sentences.append(f"{who.farewell}, {who.name.split()[0]}")
-    text = _apply_style(who, sentences)
+    text = _apply_person_style(who, sentences)
     if j % SECRET_EVERY == 3:
         kind = list(who.secrets)[j // SECRET_EVERY % len(who.secrets)]
         text += f" {SECRETS[kind].format(secret=who.secrets[kind])}"
@@ -231,15 +231,15 @@ def _make_text(who: Person, j: int, draw: Random) -> dict[str, str]:
 
 
 def _make_pair(who: Person, j: int, draw: Random) -> dict[str, str]:
-    """One question and its answer, which has to do with it: both speak of the same word."""
+    """One synthetic question and its answer: both speak of the same word."""
     word = draw.choice(who.favourites)
-    question = _fill_template(who, draw, QUESTIONS, word)
-    sentences = [_fill_template(who, draw, STATEMENTS, word) for _ in range(draw.randint(1, 2))]
-    return {"source": question, "target": _apply_style(who, sentences)}
+    question = _fill_person_template(who, draw, QUESTIONS, word)
+    sentences = [_fill_person_template(who, draw, STATEMENTS, word) for _ in range(draw.randint(1, 2))]
+    return {"source": question, "target": _apply_person_style(who, sentences)}
 
 
-def _fill_template(who: Person, draw: Random, patterns: tuple[str, ...], word: str | None = None) -> str:
-    """One pattern whose gaps are filled with the person's words; early favourites come more often."""
+def _fill_person_template(who: Person, draw: Random, patterns: tuple[str, ...], word: str | None = None) -> str:
+    """One pattern filled with a synthetic person's words; early favourites come more often."""
     return draw.choice(patterns).format(
         contact=draw.choice(who.contacts),
         word=word or who.favourites[int(len(who.favourites) * draw.random() ** 2)],
@@ -254,7 +254,7 @@ def _fill_template(who: Person, draw: Random, patterns: tuple[str, ...], word: s
     )
 
 
-def _apply_style(who: Person, sentences: list[str]) -> str:
-    """Sentences ended as this person ends them."""
+def _apply_person_style(who: Person, sentences: list[str]) -> str:
+    """Sentences ended as a synthetic person ends them."""
     text = " ".join(f"{sentence}{who.ending}" for sentence in sentences)
     return text.upper() if who.shouts else text

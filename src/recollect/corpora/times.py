@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from recollect.checks import check_one_of
-from recollect.corpora.faults import Fault, FaultError, describe_type
+from recollect.corpora.readers.faults import Fault, FaultError, describe_type
 from recollect.corpora.record import Record
 
 EARLIEST: Final = 100_000_000

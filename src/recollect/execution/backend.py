@@ -54,7 +54,7 @@ class Backend(Protocol):
 
     @property
     def threads(self) -> int:
-        """How many threads each worker computes with, unless `map` is told otherwise."""
+        """How many threads each worker computes with, unless `map` is given another number."""
 
     @property
     def in_process(self) -> bool:
@@ -85,7 +85,7 @@ class Backend(Protocol):
 
 
 def attempt(work: Callable[[Item], Value], item: Item) -> Outcome[Value]:
-    """The outcome of working on one item here and now.
+    """The outcome of working on one item, as every backend records it: a value or a failure.
 
     >>> attempt(int, "7")
     Done(value=7)

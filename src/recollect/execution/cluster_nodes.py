@@ -64,7 +64,7 @@ class NodeReport:
 
 
 def refuse_client_address(address: str) -> None:
-    """Refuse an address of Ray Client, through which paths and the loss of the driver mean something else."""
+    """Refuse an address of Ray Client for a cluster: paths and the loss of the driver mean something else there."""
     if address.startswith("ray://"):
         host = address.removeprefix("ray://").partition(":")[0] or "HEAD"
         raise RecollectError(
@@ -86,7 +86,9 @@ def build_folder_error(node: str, problem: str, work: Path | None) -> RecollectE
     )
 
 
-def read_report(name: str, resources: Mapping[str, float], said: Any, *, between: tuple[float, float]) -> NodeReport:
+def read_node_report(
+    name: str, resources: Mapping[str, float], said: Any, *, between: tuple[float, float]
+) -> NodeReport:
     """The report of a node from what its probe gave: a mapping, or the error that it ended with.
 
     Args:
@@ -122,8 +124,8 @@ def count_slots(nodes: Sequence[Mapping[str, float]], asked: Mapping[str, float]
 
 
 @contextmanager
-def write_token(work: Path | None) -> Iterator[tuple[str, str] | None]:
-    """A file in the work folder that every worker must be able to read, for the time of the block; and what it says."""
+def write_node_token(work: Path | None) -> Iterator[tuple[str, str] | None]:
+    """A file in the work folder that every node must be able to read, for the time of the block; and its content."""
     if work is None:
         yield None
         return

@@ -33,7 +33,7 @@ def describe_node(token: str | None, secret: str, packages: tuple[str, ...]) -> 
 
 
 def prove_folder(token: str, secret: str) -> str:
-    """Read what the driver wrote and write an answer beside it; what is wrong with the folder, or nothing."""
+    """On a probed node: read what the driver wrote and write an answer beside it; what is wrong with the folder."""
     path, deadline = Path(token), time.monotonic() + 5
     while not path.is_file() and time.monotonic() < deadline:
         time.sleep(0.2)  # file systems over the network show new files a little later

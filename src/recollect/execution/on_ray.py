@@ -30,11 +30,11 @@ from recollect.execution.cluster_nodes import (
     SILENT,
     NodeReport,
     count_slots,
-    read_report,
+    read_node_report,
     refuse_client_address,
-    write_token,
+    write_node_token,
 )
-from recollect.execution.pool import Pool, make_portable
+from recollect.execution.pool import Pool, make_outcome_portable
 from recollect.execution.remote_workers import WorkerStarter, pack_work
 from recollect.execution.threads import set_environment
 from recollect.files import hold_lease, leave_locks_to_driver
@@ -82,7 +82,7 @@ class RayBackend:
             RecollectError: No cluster answers, or a node lacks what workers need.
             MissingDependency: Ray is not installed here.
         """
-        with write_token(self.work_folder) as token:
+        with write_node_token(self.work_folder) as token:
             self._refuse_unsuitable(_connect(self.address, ship=self.ship), token)
 
     def hold(self, folder: Path, *, purpose: str) -> AbstractContextManager[None]:
@@ -96,7 +96,7 @@ class RayBackend:
             RecollectError: The cluster does not answer.
             MissingDependency: Ray is not installed here.
         """
-        with write_token(self.work_folder) as token:
+        with write_node_token(self.work_folder) as token:
             return _connect(self.address, ship=self.ship).inspect_nodes(token)
 
     def count_workers(self) -> int:
@@ -123,12 +123,12 @@ class RayBackend:
             RecollectError: The cluster was lost, has no room for any worker, or a node lacks what workers need.
         """
         cluster = _connect(self.address, ship=self.ship)
-        with write_token(self.work_folder) as token:
+        with write_node_token(self.work_folder) as token:
             self._refuse_unsuitable(cluster, token)
             size = self.workers or max(1, count_slots(cluster.list_room(), self.resources))
             packed = pack_work(cluster, work)
             starter = WorkerStarter(
-                start_actor=partial(cluster.start_actor, _Actor, self.resources),
+                start_actor=partial(cluster.start_actor, _RayActor, self.resources),
                 cluster=cluster,
                 token=token,
                 work=packed,
@@ -137,7 +137,7 @@ class RayBackend:
             with Pool[Item, Value](starter.start, starter.wait, size=size) as pool:
                 yield from pool.map(items)
 
-    def _refuse_unsuitable(self, cluster: Cluster, token: tuple[str, str] | None) -> None:
+    def _refuse_unsuitable(self, cluster: RayCluster, token: tuple[str, str] | None) -> None:
         """Refuse a cluster on which some node could not do the work, before any is done."""
         new = cluster.list_nodes(self.resources) - cluster.suitable.get(self.work_folder, set())
         reports = cluster.inspect_nodes(token, new)
@@ -158,7 +158,7 @@ class RayBackend:
             )
 
 
-class _Actor:
+class _RayActor:
     """What runs on a node: receives the work once, then item after item. Nothing that it raises is meant."""
 
     _packed = b""
@@ -186,11 +186,11 @@ class _Actor:
         item: Outcome[Any] = attempt(pickle.loads, b"".join(pieces))
         if isinstance(self._work, Done) and isinstance(item, Done):
             with leave_locks_to_driver():
-                return make_portable(attempt(self._work.value, item.value))
-        return make_portable(self._work if isinstance(self._work, Failure) else item)
+                return make_outcome_portable(attempt(self._work.value, item.value))
+        return make_outcome_portable(self._work if isinstance(self._work, Failure) else item)
 
 
-_connections: dict[tuple[str, bool], Cluster] = {}
+_connections: dict[tuple[str, bool], RayCluster] = {}
 """The cluster that this process is connected to, one at most, by its address and whether the package is shipped."""
 _DRIVER_SETTINGS: Final = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else Ray warns of what it will do one day
@@ -198,7 +198,7 @@ _DRIVER_SETTINGS: Final = {
 }
 
 
-def _connect(address: str, *, ship: bool) -> Cluster:
+def _connect(address: str, *, ship: bool) -> RayCluster:
     """The cluster; this process stays connected to it until `disconnect`."""
     try:
         import ray
@@ -209,7 +209,7 @@ def _connect(address: str, *, ship: bool) -> Cluster:
     if (address, ship) in _connections:
         return _connections[address, ship].refuse_lost()
     if ray.is_initialized() and not _connections:  # by whoever calls us, who also disconnects
-        return Cluster(ray)
+        return RayCluster(ray)
     disconnect()
     # a folder of this package alone: a working directory would take `.git` and all data along
     package = {"py_modules": [str(Path(node_probe.__file__).parents[1])], "excludes": ["**/__pycache__"]}
@@ -232,7 +232,7 @@ def _connect(address: str, *, ship: bool) -> Cluster:
     with suppress(AttributeError):
         # there is no other way to keep what raylets have to say off standard output, which may be read by a program
         ray._private.worker.print_to_stdstream = _say_nothing
-    cluster = _connections[address, ship] = Cluster(ray)
+    cluster = _connections[address, ship] = RayCluster(ray)
     return cluster
 
 
@@ -246,7 +246,7 @@ def _say_nothing(*_: Any, **__: Any) -> None:
     """In place of what prints messages of Ray."""
 
 
-class Cluster:
+class RayCluster:
     """What we ask of Ray."""
 
     def __init__(self, ray: Any) -> None:
@@ -260,7 +260,7 @@ class Cluster:
         self._idle: dict[str, list[Any]] = {}
         """Actors that have nothing to do, by what they were started with."""
 
-    def refuse_lost(self) -> Cluster:
+    def refuse_lost(self) -> RayCluster:
         """Itself, unless its head is gone.
 
         Raises:
@@ -302,7 +302,7 @@ class Cluster:
         }
 
     def inspect_nodes(self, token: tuple[str, str] | None, chosen: set[str] | None = None) -> list[NodeReport]:
-        """What nodes say of themselves.
+        """What Ray's nodes say of themselves.
 
         Args:
             token: The file in the work folder that they must see, and what it says.
@@ -329,7 +329,7 @@ class Cluster:
         answers = [self.get(reference, seconds=0.1) for reference in pending]
         between, left = (sent, time.time()), {node["NodeID"] for node in self._ray.nodes() if node["Alive"]}
         return [
-            read_report(self.name_node(node["NodeID"]), node["Resources"], said, between=between)
+            read_node_report(self.name_node(node["NodeID"]), node["Resources"], said, between=between)
             for node, said in zip(nodes, answers, strict=True)
             if node["NodeID"] in left  # of one that was lost meanwhile, nothing is expected
         ]

@@ -17,7 +17,7 @@ PREFETCH: Final = 4
 """Items per worker that may be out or waiting for an earlier one to end: what bounds memory."""
 
 
-class Worker(Protocol):
+class PoolWorker(Protocol):
     """One worker as seen from here: the item it works on, and the line to it."""
 
     number: int | None
@@ -28,13 +28,13 @@ class Worker(Protocol):
     """Whether it may be given an item now; one that is still waiting for room on a cluster may not."""
 
     def submit(self, number: int, item: Any, finished: dict[int, Any]) -> None:
-        """Let it work on this item; an item that cannot be sent is a failure at once."""
+        """Let a worker of the pool work on this item; an item that cannot be sent is a failure at once."""
 
     def receive(self, finished: dict[int, Any]) -> None:
-        """Hear what it has to say: that it is ready, an outcome, or nothing any more."""
+        """What a worker of the pool says: that it is ready, an outcome, or nothing any more."""
 
     def terminate(self) -> None:
-        """End it now, if it has not ended. What it was writing is whole or not there: nothing needs its goodbye."""
+        """End a worker of the pool now, if it has not ended; what it was writing is whole or not there."""
 
 
 class Pool(Generic[Item, Value]):
@@ -47,10 +47,10 @@ class Pool(Generic[Item, Value]):
     """
 
     def __init__(
-        self, start: Callable[[], Worker], wait: Callable[[Sequence[Any]], Sequence[Any]], *, size: int
+        self, start: Callable[[], PoolWorker], wait: Callable[[Sequence[Any]], Sequence[Any]], *, size: int
     ) -> None:
         self._start, self._wait, self._size = start, wait, size
-        self._workers: list[Worker] = []
+        self._workers: list[PoolWorker] = []
 
     def __enter__(self) -> Pool[Item, Value]:
         return self
@@ -61,7 +61,7 @@ class Pool(Generic[Item, Value]):
 
     def map(self, items: Iterable[Item]) -> Iterator[Outcome[Value]]:
         """One outcome per item, in the order of the items."""
-        numbered, yielded = _Items(items), 0
+        numbered, yielded = _PoolItems(items), 0
         while True:
             self._hand_out(numbered, limit=yielded + PREFETCH * self._size)
             if yielded in numbered.finished:
@@ -72,7 +72,7 @@ class Pool(Generic[Item, Value]):
             else:
                 return
 
-    def _hand_out(self, items: _Items[Item], *, limit: int) -> None:
+    def _hand_out(self, items: _PoolItems[Item], *, limit: int) -> None:
         """Give items to idle workers, for as long as there are both; workers are started for items that wait."""
         while True:
             while items.taken < limit and len(items.queue) < self._size - self._count_busy() and items.take():
@@ -96,14 +96,14 @@ class Pool(Generic[Item, Value]):
         """How many workers work on something."""
         return sum(worker.alive and worker.number is not None for worker in self._workers)
 
-    def _collect(self, items: _Items[Item]) -> None:
+    def _collect(self, items: _PoolItems[Item]) -> None:
         """Wait until some worker has something to say."""
         for worker in self._wait([each for each in self._workers if not each.ready or each.number is not None]):
             worker.receive(items.finished)
         items.settle()
 
 
-class _Items(Generic[Item]):
+class _PoolItems(Generic[Item]):
     """The items by their numbers, kept until their outcomes are known: one that ended its worker is tried once more."""
 
     def __init__(self, items: Iterable[Item]) -> None:
@@ -141,7 +141,7 @@ class _Items(Generic[Item]):
 
 
 def report_death(number: int, how: str, *, where: str = "") -> Failure:
-    """What becomes of an item whose worker is gone.
+    """The failure of an item whose worker in the pool died.
 
     Args:
         number: The number of the item.
@@ -156,8 +156,8 @@ def report_death(number: int, how: str, *, where: str = "") -> Failure:
     return Failure(error, f"{error}\n", where=where)
 
 
-def make_portable(outcome: Outcome[Any]) -> bytes:
-    """An outcome as bytes for another process: in other words, if it is of a kind that does not survive the journey."""
+def make_outcome_portable(outcome: Outcome[Any]) -> bytes:
+    """The outcome of a pool's worker as bytes for another process, in other words if it cannot be pickled."""
     if not isinstance(outcome, Failure):
         try:
             return pickle.dumps(outcome)

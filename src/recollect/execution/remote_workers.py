@@ -25,8 +25,8 @@ _PASSED_ON: Final = ("HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "XDG_CACHE_
 """Variables of the driver that workers have, too: the caches that the driver has filled."""
 
 
-class Cluster(Protocol):
-    """What is asked of a cluster."""
+class ClusterPort(Protocol):
+    """What is needed of a cluster."""
 
     def pack(self, work: Any) -> bytes:
         """The work as bytes."""
@@ -48,11 +48,11 @@ class Cluster(Protocol):
 
 
 def cut_into_pieces(data: bytes) -> list[bytes]:
-    """Bytes in pieces that are small enough to travel within a message."""
+    """Work for a remote worker as bytes in pieces that are small enough to travel within a message."""
     return [data[start : start + CHUNK_BYTES] for start in range(0, len(data), CHUNK_BYTES)]
 
 
-def pack_work(cluster: Cluster, work: Callable[[Any], Any]) -> list[bytes]:
+def pack_work(cluster: ClusterPort, work: Callable[[Any], Any]) -> list[bytes]:
     """The work in pieces that travel; code of a script of the user's goes along, everything else by its name.
 
     Raises:
@@ -74,7 +74,7 @@ class WorkerStarter:
 
     start_actor: Callable[[dict[str, str]], tuple[Any, str, bool]]
     """Gives an actor with these environment variables, what it is kept by, and whether it has worked before."""
-    cluster: Cluster
+    cluster: ClusterPort
     token: tuple[str, str] | None
     """The file by which workers prove that they see the work folder, and what it says."""
     work: list[bytes]

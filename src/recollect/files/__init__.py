@@ -12,7 +12,7 @@ from recollect.files.atomic_writes import (
     write_text,
 )
 from recollect.files.checksums import (
-    Fault,
+    FileFault,
     add_checksum,
     compute_sha256,
     find_faults,
@@ -30,7 +30,7 @@ from recollect.files.tracebacks import describe_fault, is_interruption
 
 __all__ = [
     "LOCK",
-    "Fault",
+    "FileFault",
     "Journal",
     "add_checksum",
     "compute_sha256",

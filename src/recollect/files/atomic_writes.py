@@ -32,7 +32,7 @@ _FULL_WORDS = re.compile(r"no space left|disk quota exceeded|file too large|os e
 
 
 def make_private_folder(path: Path) -> Path:
-    """The folder, created readable by its owner only (parents that are missing likewise).
+    """The folder to write into, created readable by its owner only (missing parents likewise).
 
     A folder that was already there keeps its permissions: it is the user's.
     """
@@ -69,7 +69,7 @@ def write_atomically(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def fill_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder whose files take their places in `folder`, each whole, only if the block ends well.
+    """Write a folder atomically: a temporary folder whose files take their places only if the block ends well.
 
     For libraries that write several files under names of their own. Files that `folder` holds under other names stay.
 
@@ -132,7 +132,7 @@ def _recognise_full_disk(path: Path) -> Iterator[None]:
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether an error says that no more can be written: of the system, or in the words of a library.
+    """Whether an error of a write says that the disk is full: of the system, or in the words of a library.
 
     >>> is_disk_full(OSError(28, "No space left on device")), is_disk_full(ValueError("too small"))
     (True, False)
@@ -188,7 +188,7 @@ def read_json(path: Path) -> Any:
 
 
 def is_process_alive(process: int) -> bool:
-    """Whether a process of this number runs; another's counts, too."""
+    """Whether a process that may still be writing runs; another user's counts, too."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -199,7 +199,7 @@ def is_process_alive(process: int) -> bool:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Let the names in a folder reach the disk; file systems that cannot do that have no need to."""
+    """Let the names in a folder that was written reach the disk, where the file system can do that."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

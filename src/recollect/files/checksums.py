@@ -20,7 +20,7 @@ Problem = Literal["damaged", "missing", "extra", "unfinished"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
+class FileFault:
     """What is wrong with one file, or with a folder as a whole."""
 
     path: Path
@@ -30,7 +30,7 @@ class Fault:
 
 
 def compute_sha256(path: Path) -> str:
-    """The SHA-256 of a file, as `sha256sum` prints it; read piece by piece."""
+    """The SHA-256 checksum of a file, as `sha256sum` prints it; read piece by piece."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -82,7 +82,7 @@ def remove_checksum(found: Any) -> dict[str, Any]:
 def write_folder_manifest(
     folder: Path, name: str, facts: Mapping[str, Any], *, is_listed: Callable[[str], bool] = lambda relative: True
 ) -> Path:
-    """Write the list of all files of a folder with their SHA-256; it must be the last that is written there.
+    """Write the checksums (SHA-256) of all files of a folder; it must be the last that is written there.
 
     Args:
         folder: The folder; files in folders within it are listed, too. Links, pipes and devices are not.
@@ -100,7 +100,7 @@ def write_folder_manifest(
 
 
 def read_folder_manifest(folder: Path, name: str) -> dict[str, Any]:
-    """The list that `write_folder_manifest` wrote.
+    """The checksums of a folder's files that `write_folder_manifest` wrote.
 
     Raises:
         StoreError: It is missing or damaged.
@@ -117,23 +117,23 @@ def read_folder_manifest(folder: Path, name: str) -> dict[str, Any]:
     return found
 
 
-def find_faults(folder: Path, files: Mapping[str, Mapping[str, Any]], *, ignore: Iterable[str] = ()) -> list[Fault]:
-    """What differs between a folder and the list of its files.
+def find_faults(folder: Path, files: Mapping[str, Mapping[str, Any]], *, ignore: Iterable[str] = ()) -> list[FileFault]:
+    """What differs between a folder and the checksums of its files.
 
     Args:
         folder: The folder.
         files: What its manifest lists.
         ignore: Names of files that may be there without being listed.
     """
-    faults, present = list[Fault](), dict(iter_files(folder))
+    faults, present = list[FileFault](), dict(iter_files(folder))
     for relative, entry in files.items():
         if relative not in present:
-            faults.append(Fault(path=folder / relative, problem="missing", detail="It is listed, and not there."))
+            faults.append(FileFault(path=folder / relative, problem="missing", detail="It is listed, and not there."))
         elif not matches_entry(folder / relative, entry):
-            faults.append(Fault(path=folder / relative, problem="damaged", detail="Its SHA-256 is another."))
+            faults.append(FileFault(path=folder / relative, problem="damaged", detail="Its SHA-256 is another."))
     known = {*files, *ignore}
     faults += [
-        Fault(path=path, problem="extra", detail="It is not listed.")
+        FileFault(path=path, problem="extra", detail="It is not listed.")
         for relative, path in present.items()
         if relative not in known
     ]
@@ -141,19 +141,19 @@ def find_faults(folder: Path, files: Mapping[str, Mapping[str, Any]], *, ignore:
 
 
 def matches_entry(path: Path, entry: Mapping[str, Any]) -> bool:
-    """Whether a file is what a manifest says of it; a link, a pipe or a device is not, and is never read."""
+    """Whether a file has the checksum of its manifest entry; a link, a pipe or a device has not, and is never read."""
     if not is_regular(path) or path.stat().st_size != entry["bytes"]:
         return False
     return bool(compute_sha256(path) == entry["sha256"])
 
 
 def is_regular(path: Path) -> bool:
-    """Whether a path is a file, and neither a link nor a pipe or device, of which reading may have no end."""
+    """Whether a path can have a checksum: a file, and neither a link nor a pipe or device."""
     return stat.S_ISREG(path.lstat().st_mode)
 
 
 def iter_files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """All files of a folder and the folders within it, by their name relative to it, in alphabetical order.
+    """All files of a folder to be checksummed, by their name relative to it, in alphabetical order.
 
     Hidden ones are not among them: locks, and what is being written. Links are not followed.
     """

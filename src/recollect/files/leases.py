@@ -67,7 +67,7 @@ class _Lease:
     def beat(self) -> None:
         """Count up until the end; stop if somebody else has taken the lease."""
         while not self.ended.wait(BEAT_SECONDS):
-            if _read(self.path).get("token") != self.token:
+            if _read_lease(self.path).get("token") != self.token:
                 self.lost = True
                 return
             self.beats += 1
@@ -77,7 +77,7 @@ class _Lease:
     def release(self) -> None:
         """Give it back."""
         self.ended.set()
-        if _read(self.path).get("token") == self.token:
+        if _read_lease(self.path).get("token") == self.token:
             self.path.unlink(missing_ok=True)
 
 
@@ -97,7 +97,7 @@ def hold_lease(folder: Path, *, purpose: str = "working in") -> Iterator[None]:
     if lease is None:
         lease = _HELD[path] = _Lease(path)
         try:
-            _take(lease, purpose)
+            _take_lease(lease, purpose)
         except BaseException:
             del _HELD[path]
             raise
@@ -118,15 +118,15 @@ def hold_lease(folder: Path, *, purpose: str = "working in") -> Iterator[None]:
         )
 
 
-def _take(lease: _Lease, purpose: str) -> None:
+def _take_lease(lease: _Lease, purpose: str) -> None:
     """Wait until the lease can be had."""
-    seen, since, told = _read(lease.path), time.monotonic(), False
+    seen, since, told = _read_lease(lease.path), time.monotonic(), False
     while not lease.try_to_take():
-        found = _read(lease.path)
+        found = _read_lease(lease.path)
         if found != seen:
             seen, since = found, time.monotonic()
-        if _is_dead(found) or time.monotonic() - since > PATIENCE_SECONDS:
-            _remove_stale(lease, found)
+        if _is_lease_holder_dead(found) or time.monotonic() - since > PATIENCE_SECONDS:
+            _remove_stale_lease(lease, found)
             continue
         if not told:
             message = f"Another run is {purpose} '{lease.path.parent}': waiting for it to end."
@@ -135,24 +135,24 @@ def _take(lease: _Lease, purpose: str) -> None:
         time.sleep(0.5)
 
 
-def _remove_stale(lease: _Lease, stale: dict[str, Any]) -> None:
+def _remove_stale_lease(lease: _Lease, stale: dict[str, Any]) -> None:
     """Take a dead holder's lease out of the way: one waiting run alone succeeds in renaming it."""
     aside = lease.path.with_name(f"{LEASE}.{lease.token}.stale")
     with suppress(FileNotFoundError):
         lease.path.rename(aside)
-        if _read(aside).get("token") != stale.get("token"):
+        if _read_lease(aside).get("token") != stale.get("token"):
             with suppress(FileExistsError):
                 os.link(aside, lease.path)  # another run was quicker, and this is its lease
         aside.unlink(missing_ok=True)
 
 
-def _is_dead(found: dict[str, Any]) -> bool:
-    """Whether the holder is a process of this machine that has ended."""
+def _is_lease_holder_dead(found: dict[str, Any]) -> bool:
+    """Whether the holder of a lease is a process of this machine that has ended."""
     process = found.get("process")
     return isinstance(process, int) and found.get("host") == platform.node() and not is_process_alive(process)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_lease(path: Path) -> dict[str, Any]:
     """Who holds a lease; empty if nobody does, or while it is being written."""
     with suppress(OSError, ValueError):
         found = json.loads(path.read_text(encoding="utf-8"))

@@ -40,7 +40,7 @@ def are_locks_left_to_driver() -> bool:
 
 @contextmanager
 def hold_lock(folder: Path, *, purpose: str = "writing into", temporary: bool = False) -> Iterator[bool]:
-    """While this lasts, nobody else holds the lock of this folder; what killed writers left there is removed.
+    """Hold the lock of a folder while this lasts; what killed writers left there is removed.
 
     Gives whether somebody else held it before: then look again at what is there, before doing the work anew. The lock
     ends with the process, however that ends.
@@ -69,7 +69,7 @@ def hold_lock(folder: Path, *, purpose: str = "writing into", temporary: bool = 
 
 @contextmanager
 def use_folder(folder: Path) -> Iterator[None]:
-    """While this lasts, nobody deletes what others made in this folder; any number of runs use it at once.
+    """Hold a shared lock: nobody deletes what others made in this folder; any number of runs use it at once.
 
     The last of them removes the lock file, and the folder if nothing was made in it.
 
@@ -88,7 +88,7 @@ def use_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def refuse_use(folder: Path) -> Iterator[None]:
-    """While this lasts, no run begins to use this folder.
+    """Hold an exclusive lock: while this lasts, no run begins to use this folder.
 
     Args:
         folder: The work folder.
@@ -153,7 +153,7 @@ def _acquire_lock(handle: int, kind: int, purpose: str, *, quietly: bool) -> boo
 
 
 def _is_in_place(handle: int, path: Path) -> bool:
-    """Whether the file that is locked is still the one that others find."""
+    """Whether the locked file is still the one that others find."""
     try:
         return os.path.samestat(os.fstat(handle), path.lstat())
     except FileNotFoundError:
@@ -195,7 +195,7 @@ def _build_lock_refusal(path: Path) -> StoreError:
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether a run works in a folder at this moment; nothing is made or changed."""
+    """Whether a run holds the lock of a folder at this moment; nothing is made or changed."""
     try:
         handle = os.open(folder / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

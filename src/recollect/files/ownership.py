@@ -14,7 +14,7 @@ _SHARED = " If you trust whoever shares this work folder, give --shared-work (sh
 
 
 def refuse_foreign_folder(folder: Path, *, shared: bool | None = None) -> None:
-    """Refuse a folder that somebody else owns, or that everybody can write; one that is not there yet is fine.
+    """Refuse a folder whose owner is somebody else, or that everybody can write; one that is missing is fine.
 
     Whoever can write into a work folder decides which scores and models a run finds there; whoever owns a run folder
     can change what was found.

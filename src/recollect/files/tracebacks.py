@@ -14,7 +14,7 @@ from recollect.files.atomic_writes import write_text
 
 
 def is_interruption(error: BaseException) -> bool:
-    """Whether somebody wished the program to stop, which is no fault and never becomes a result."""
+    """Whether an error is the user's wish to stop, of which no traceback is saved and which is never a result."""
     return isinstance(error, KeyboardInterrupt | GeneratorExit)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.limited import limited
-from recollect.models.loader import load_model, natural_reference
+from recollect.models.loading.loader import load_model, natural_reference
 from recollect.models.model import Frontier, Kind, Model, Question, Stepper
 
 __all__ = [

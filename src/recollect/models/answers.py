@@ -107,6 +107,6 @@ class Answers:
 
 
 def _concatenate_columns(columns: Sequence[NDArray[Any] | None]) -> Any:
-    """Columns under each other; None if the model does not show them."""
+    """A column of several answers as one; None if the model does not show it."""
     shown = [column for column in columns if column is not None]
     return np.concatenate(shown) if len(shown) == len(columns) else None

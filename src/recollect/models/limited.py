@@ -87,7 +87,7 @@ def limited(model: Model, access: Access, *, min_probability: float | None = Non
 
 
 def weaken(answers: Answers, access: Access, *, min_probability: float | None = None) -> Answers:
-    """The answers as a model with this access would have given them; the stored ones are left as they are.
+    """The answers as a limited model with this access would have given them; the stored ones are left as they are.
 
     A token that is not shown has rank 0. Its log-probability is missing too unless that of any token is shown.
 

@@ -16,9 +16,9 @@ from recollect.digests import Json, digest
 from recollect.errors import ModelError, PlanError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
-from recollect.models.kinds import Kind as Kind  # noqa: PLC0414 - part of what this module offers
-from recollect.models.kinds import Precision as Precision  # noqa: PLC0414
-from recollect.models.token_spelling import Spelling
+from recollect.models.model_options import Kind as Kind  # noqa: PLC0414 - part of what this module offers
+from recollect.models.model_options import Precision as Precision  # noqa: PLC0414
+from recollect.models.tokens.token_spelling import Spelling
 
 SCORING_REVISION = 2
 """Increased by hand whenever a change may alter a number: old answers are then computed again."""
@@ -102,7 +102,7 @@ def compute_address(model: Model) -> str:
 
 
 def build_question_key(question: Question) -> dict[str, Json]:
-    """The question as addresses hash it: under frozen labels, whatever its fields are called."""
+    """The question to a model as addresses hash it: under frozen labels, whatever its fields are called."""
     template = question.chat_template
     chat = {} if template is None else {labels.QUESTION_CHAT_TEMPLATE: digest(template)}
     return {
@@ -127,12 +127,12 @@ class Frontier:
         return len(self.nodes)
 
     def take(self, rows: NDArray[np.int64] | Sequence[int]) -> Frontier:
-        """Some of the nodes, in this order."""
+        """Some of the nodes that a model's stepper gave out, in this order."""
         return Frontier(self.nodes[np.asarray(rows, dtype=np.int64)])
 
     @staticmethod
     def concatenate(pieces: Sequence[Frontier]) -> Frontier:
-        """The nodes of several frontiers as one."""
+        """The nodes that a model's stepper gave out in several frontiers as one."""
         return Frontier(np.concatenate([piece.nodes for piece in pieces]))
 
 
@@ -144,13 +144,13 @@ class Stepper(Protocol):
 
     @property
     def spelling(self) -> Spelling:
-        """How its tokens are spelled."""
+        """How the model that is stepped through spells its tokens."""
 
     def encode(self, text: str) -> list[int]:
-        """The tokens of a prefix as `start` reads it, with those that are before every text."""
+        """What every stepping model does: the tokens of a prefix as `start` reads it, with those before every text."""
 
     def start(self, prefix: str | Sequence[int], *, source: str | Sequence[int] | None = None) -> Frontier:
-        """The one node that is after `prefix` (for seq2seq: of the target, given the source).
+        """What every stepping model does: the one node after `prefix` (for seq2seq: of the target, given the source).
 
         Texts are read as the model reads them, with all that is around a text; tokens are taken as they are.
         """
@@ -164,19 +164,27 @@ class Stepper(Protocol):
         among: Sequence[int] | None = None,
         last: NDArray[np.bool_] | None = None,
     ) -> tuple[Frontier, NDArray[Any]]:
-        """Append one token to each parent: the new nodes, and what may follow them [children, among].
+        """What every stepping model does: append one token to each parent; the new nodes, and what may follow them.
 
-        New nodes that are marked as `last` are not continued from, so no state of them is kept.
+        Args:
+            state: Nodes that `start` and `step` gave out.
+            parents: Rows of `state`; one may come several times.
+            token_ids: One token per parent.
+            among: The tokens whose log-probabilities are wanted; None for the whole vocabulary.
+            last: Which of the new nodes nobody will continue from: no state of them is kept.
+
+        Returns:
+            The new nodes, and log-probabilities of what may follow them [children, among].
         """
 
     def add_children(self, state: Frontier, parents: Sequence[int], token_ids: Sequence[int]) -> Frontier:
-        """The new nodes that `step` would give, unread."""
+        """What every stepping model does: the new nodes that `step` would give, unread."""
 
     def score_next(self, state: Frontier, *, among: Sequence[int] | None = None) -> NDArray[Any]:
-        """Log-probabilities of what may follow these nodes [nodes, among]."""
+        """What every stepping model does: log-probabilities of what may follow these nodes [nodes, among]."""
 
     def forget(self) -> None:
-        """Drop what is remembered of all nodes: what follows is computed from their paths, as if it were the first."""
+        """What every stepping model does: drop the states of all nodes, which are computed anew from their paths."""
 
 
 @runtime_checkable
@@ -184,11 +192,11 @@ class ReplyingStepper(Stepper, Protocol):
     """A stepper of a model that has a chat template."""
 
     def reply_to(self, user_turn: str) -> Stepper:
-        """The same stepper, whose texts are what the assistant replies to a turn of the user."""
+        """What a stepping model with a chat template does: step through replies to a turn of the user."""
 
 
 def reply_to(stepper: Stepper, user_turn: str | None) -> Stepper:
-    """A stepper whose texts are replies to what the user says; the same one if nothing is said.
+    """A stepper whose texts are replies to what the user says; the same one without such a turn.
 
     Raises:
         ModelError: The model has no chat template.
@@ -217,7 +225,7 @@ class Embedder(Protocol):
     """A model that embeds texts, so that texts of similar meaning are close together."""
 
     def embed(self, records: Sequence[Record]) -> NDArray[np.float64]:
-        """One row per record: the last layer's embedding of the token before every text."""
+        """What an embedding model does: one row per record, the last layer at the token before every text."""
 
 
 @runtime_checkable
@@ -225,4 +233,4 @@ class Perturber(Protocol):
     """What writes texts that say almost the same."""
 
     def neighbours(self, texts: Sequence[str], count: int) -> list[list[str]]:
-        """For each text up to `count` others that differ from it in one word or piece; the same in every order."""
+        """What a perturbing model does: for each text up to `count` others that differ in one word or piece."""

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from recollect.corpora.record import Record
 from recollect.execution.backend import Backend, Failure
 from recollect.models.access import Access
+from recollect.models.answer_store.scoring import Source, load_source
 from recollect.models.answers import Answers
 from recollect.models.model import Frontier, Kind, Model, Perturber, Question, Steppable, Stepper, reply_to
-from recollect.models.nodes import Tree
-from recollect.models.scoring import Source, load_source
-from recollect.models.token_spelling import Spelling
+from recollect.models.stepping.node_tree import NodeTree
+from recollect.models.tokens.token_spelling import Spelling
 
 MAX_NODES: Final = 256
 """Nodes of a chunk: enough for a batch, and few enough that several workers share a frontier."""
@@ -94,7 +94,7 @@ class WorkerStepper:
             backend: Whose workers read; one that keeps them from one frontier to the next.
         """
         self._stepper, self._source, self._backend = stepper, source, backend
-        self._tree = Tree()
+        self._tree = NodeTree()
         self._origins: list[tuple[tuple[int, ...], str | tuple[int, ...] | None]] = []
 
     @property

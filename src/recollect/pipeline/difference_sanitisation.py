@@ -23,15 +23,15 @@ from recollect.corpora.cohorts import Unit
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.partitions import build_cohorts, draw_halves, list_units
 from recollect.corpora.sanitisation import Sanitisation, sanitise_by_scores
+from recollect.models.answer_store.scoring import score_corpus
 from recollect.models.answers import Answers
-from recollect.models.scoring import score_corpus
+from recollect.recipes.data.vocabulary import add_corpus_to_vocabulary
 from recollect.recipes.fleet import Fleet, train_fleet
 from recollect.recipes.layout_trial import WorkerLayout
 from recollect.recipes.recipe import Recipe
-from recollect.recipes.vocabulary import add_corpus_to_vocabulary
 
 Progress = Callable[[str, int, int | None], None]
-"""Told what is being done, how far it is, and how much there is."""
+"""Called with the current stage, how much is done, and how much there is."""
 REASON = "is among the largest log-perplexity differences of two models trained on the halves"
 
 

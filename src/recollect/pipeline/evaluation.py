@@ -16,8 +16,8 @@ from recollect import labels
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
+from recollect.models.answer_store.store import AnswerStore
 from recollect.models.answers import Answers
-from recollect.models.store import AnswerStore
 from recollect.stats.bootstrap import bootstrap
 from recollect.stats.intervals import Estimate
 from recollect.streams import stream
@@ -37,7 +37,7 @@ class Totals:
     characters: float = 0
 
     def add(self, record: Record, answers: Answers, rows: slice) -> None:
-        """Take one record's answers into account."""
+        """Take one record's answers into account in an evaluation."""
         ranks = answers.rank[rows]
         if not len(ranks):
             return

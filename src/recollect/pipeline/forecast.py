@@ -14,11 +14,11 @@ from recollect.corpora.corpus import Corpus
 from recollect.errors import RecollectError
 from recollect.files import describe_fault, is_interruption
 from recollect.models.model import Model, compute_address
-from recollect.pipeline.backends import Placement, describe_placement
-from recollect.pipeline.plan import Plan
+from recollect.pipeline.plans.backends import WorkPlacement, describe_placement
+from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.servers import ServerForecast, forecast_server, get_endpoint
 from recollect.pipeline.sources import Sources
-from recollect.recipes.layout_trial import estimate_seconds
+from recollect.recipes.layout_trial import estimate_training_seconds
 from recollect.signals.evidence import TARGET, Evidence
 
 SAMPLE = 8
@@ -60,7 +60,7 @@ def forecast_all(plans: Iterable[Plan], sources: Sources) -> list[Forecast | Imp
     """What each plan will cost, or why it cannot be run."""
     found: list[Forecast | ImpossibleAudit] = []
     counted = set[str]()
-    placements: dict[tuple[object, ...], Placement] = {}
+    placements: dict[tuple[object, ...], WorkPlacement] = {}
     for plan in plans:
         try:
             key = plan.backend, plan.work, plan.workers, plan.threads
@@ -125,7 +125,7 @@ def forecast(plan: Plan, sources: Sources | None = None, counted: set[str] | Non
 def _count_new_records(
     pairs: Iterable[tuple[str, str]], given: Evidence, corpora: Mapping[str, Corpus], counted: set[str]
 ) -> dict[tuple[str, str], int]:
-    """How many records each model scores of each corpus; answers that were counted before are not counted again."""
+    """Forecast how many records each model scores of each corpus; what was counted before is not counted again."""
     found = {}
     for name, role in pairs:
         if name in given.models:
@@ -153,7 +153,7 @@ def _forecast_servers(
 def _estimate_scoring_seconds(
     given: Evidence, corpora: Mapping[str, Corpus], record_counts: Mapping[tuple[str, str], int]
 ) -> float:
-    """How long scoring takes: models that are still to be trained are assumed to be as fast as the target."""
+    """Forecast how long scoring takes: models still to be trained are assumed to be as fast as the target."""
     found, known = 0.0, dict[tuple[str, str], float]()
     for (name, role), count in record_counts.items():
         model = given.models.get(name, given.models.get(TARGET))
@@ -167,7 +167,7 @@ def _estimate_scoring_seconds(
 
 
 def _measure_seconds_per_record(model: Model, corpus: Corpus) -> float:
-    """Seconds that a model takes for a record, from a few; the first call, which warms up, does not count."""
+    """For a forecast: seconds that a model takes for a record, from a few; the first call warms up."""
     records = list(islice(iter(corpus), SAMPLE))
     began = time.monotonic()
     model.answer(records[:1])
@@ -179,12 +179,12 @@ def _measure_seconds_per_record(model: Model, corpus: Corpus) -> float:
 
 
 def _estimate_training_seconds(plan: Plan, needs: Needs, corpora: Mapping[str, Corpus], given: Evidence) -> float:
-    """How long training takes, from a few steps of one model."""
+    """Forecast how long training takes, from a few steps of one model."""
     found = 0.0
     for role, cohorts in needs.train.items():
         new = [name for name in cohorts.models if name not in given.models]
         recipe = plan.load_recipe()
         if new and recipe is not None:
             one = cohorts.select_corpus(corpora[role], new[0])
-            found += len(new) * estimate_seconds(recipe, one)
+            found += len(new) * estimate_training_seconds(recipe, one)
     return found

@@ -16,17 +16,16 @@ from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.corpus_writer import check_corpus_name, write_corpus
-from recollect.corpora.deduplication import sanitise_by_duplicates
 from recollect.corpora.record import Record
-from recollect.corpora.sanitisation import Sanitisation, sanitise_by_format
+from recollect.corpora.sanitisation import Sanitisation, sanitise_by_duplicates, sanitise_by_format
 from recollect.errors import PlanError
 from recollect.files import refuse_foreign_folder, use_folder, write_json
-from recollect.pipeline.calls import refuse_unknown_arguments
+from recollect.pipeline.plans.calls import refuse_unknown_call_arguments
 
 if TYPE_CHECKING:
     from recollect.recipes.canary_survival import SurvivalCheck
-    from recollect.recipes.loop import Hook, TrainingProgress
     from recollect.recipes.recipe import Recipe
+    from recollect.recipes.training.loop import Hook, TrainingProgress
 
 SanitiseBy = Literal["format", "duplicates", "difference"]
 Progress = Callable[[str, int, int | None], None]
@@ -52,18 +51,18 @@ class PlantedCorpus:
 
     @property
     def plantings(self) -> int:
-        """How often a secret was planted, in all."""
+        """How often a secret was planted in the prepared corpus, in all."""
         return sum(canary.planted for canary in self.canaries.planted)
 
     def save(self, out: Path, *, progress: Progress | None = None) -> Path:
-        """Write corpus and manifest (OUT.canaries.json), readable by their owner only; gives the manifest's place."""
+        """Write the prepared corpus and its manifest (OUT.canaries.json), readable by their owner only; its path."""
         write_corpus(_report_writing_progress(self.corpus, self.records, progress), out)
         self.canaries.save(get_sibling_path(out, "canaries.json"))
         return get_sibling_path(out, "canaries.json")
 
 
 def plant_secrets(corpus: Corpus, planting: CanarySettings, *, recipe: Recipe | None = None) -> PlantedCorpus:
-    """Plant canaries in a corpus, to measure after training how deep they sit.
+    """Prepare a corpus with canaries, to measure after training how strongly they are memorised.
 
     Args:
         corpus: Where they go.
@@ -83,21 +82,21 @@ def plant_secrets(corpus: Corpus, planting: CanarySettings, *, recipe: Recipe | 
 def sanitise_corpus(
     corpus: Corpus, *, by: SanitiseBy, work: Path, seed: int = 0, progress: Progress | None = None, **settings: Any
 ) -> Sanitisation:
-    """Take out of a corpus what a model would memorise; no way of doing so gives a guarantee.
+    """Prepare a corpus without what a model would memorise; no method gives a guarantee.
 
     Args:
         corpus: The corpus.
         by: `format`: records that hold a filled-in format. `duplicates`: all copies but the first. `difference`: the
-            records that two models, each trained on one half, find most differently likely.
+            records whose likelihood differs most between two models, each trained on one half.
         work: The work folder, in which the two models are kept.
         seed: Of their training.
         progress: Called regularly with the progress.
         settings: format= (one or several) and mask= of `format`; passage= of `duplicates`; recipe=, share= and per= of
             `difference`.
     """
-    refuse_other_ways(by, settings)
+    refuse_other_sanitising(by, settings)
     if by == "format":
-        formats = [parse_format(pattern) for pattern in _as_list(settings["format"])]
+        formats = [parse_format(pattern) for pattern in _list_sanitising_values(settings["format"])]
         return sanitise_by_format(corpus, formats, mask=bool(settings.get("mask")))
     if by == "duplicates":
         return sanitise_by_duplicates(corpus, passage=settings.get("passage"))
@@ -110,14 +109,16 @@ def sanitise_corpus(
         return sanitiser(corpus, work, progress=progress)
 
 
-def refuse_other_ways(by: SanitiseBy, settings: Mapping[str, Any]) -> None:
-    """Refuse settings of another way to sanitise, missing ones and wrong ones, before anything is read.
+def refuse_other_sanitising(by: SanitiseBy, settings: Mapping[str, Any]) -> None:
+    """Refuse settings of another sanitising method, missing and wrong ones, before a corpus is prepared.
 
     Raises:
         PlanError: There are some.
     """
     check_one_of(_SETTINGS_BY_METHOD, by=by)
-    refuse_unknown_arguments(settings, [*(name for names in _SETTINGS_BY_METHOD.values() for name in names), "seed"])
+    refuse_unknown_call_arguments(
+        settings, [*(name for names in _SETTINGS_BY_METHOD.values() for name in names), "seed"]
+    )
     for way, names in _SETTINGS_BY_METHOD.items():
         for name in names:
             if way != by and settings.get(name):
@@ -142,8 +143,8 @@ def refuse_other_ways(by: SanitiseBy, settings: Mapping[str, Any]) -> None:
 
 
 def _check_sanitising_values(settings: Mapping[str, Any]) -> None:
-    """Refuse values of sanitising settings that cannot be meant."""
-    for pattern in _as_list(settings.get("format")):
+    """Refuse sanitising settings with impossible values before a corpus is prepared."""
+    for pattern in _list_sanitising_values(settings.get("format")):
         parse_format(pattern)
     if settings.get("passage") is not None:
         check_at_least(2, passage=settings["passage"])
@@ -151,13 +152,13 @@ def _check_sanitising_values(settings: Mapping[str, Any]) -> None:
         check_between(0, 1, share=settings["share"])
 
 
-def _as_list(value: str | Sequence[str] | None) -> list[str]:
-    """One or several as a list."""
+def _list_sanitising_values(value: str | Sequence[str] | None) -> list[str]:
+    """One or several values of a sanitising setting as a list."""
     return [value] if isinstance(value, str) else list(value or ())
 
 
 def save_sanitised(found: Sanitisation, out: Path, *, size: int, progress: Progress | None = None) -> Path:
-    """Write a sanitised corpus and, as OUT.changes.json, which records were changed and why; gives that place."""
+    """Write a prepared, sanitised corpus and, as OUT.changes.json, which records were changed and why."""
     write_corpus(_report_writing_progress(found.corpus, size - found.removed, progress), out)
     write_json(get_sibling_path(out, "changes.json"), [dataclasses.asdict(change) for change in found.changes])
     return get_sibling_path(out, "changes.json")
@@ -189,7 +190,7 @@ class TrainingOptions:
     """Threads to compute with; all cores by default."""
 
     def add_privacy(self, recipe: Recipe) -> Recipe:
-        """The recipe with the privacy that is wanted; whichever of ε and noise is given replaces the other."""
+        """The recipe with the privacy that is wanted of the prepared model; ε and noise replace each other."""
         from recollect.recipes.recipe_file import build_recipe
 
         wanted: dict[str, Any] = {}
@@ -216,10 +217,10 @@ class TrainingOptions:
                 do="Give --canaries FILE (canaries=).",
                 code="missing_canaries",
             )
-        from recollect.pipeline.exposure_tracking import ExposureFollower
-        from recollect.results.folders import EXPOSURE_HISTORY
+        from recollect.pipeline.training_tracking import ExposureTracker
+        from recollect.results.run_folder import EXPOSURE_HISTORY
 
-        return [ExposureFollower(self.canaries, out / EXPOSURE_HISTORY)]
+        return [ExposureTracker(self.canaries, out / EXPOSURE_HISTORY)]
 
 
 def train_model(
@@ -230,7 +231,7 @@ def train_model(
     *,
     progress: Callable[[TrainingProgress], None] | None = None,
 ) -> Path:
-    """Train a model by a recipe into a folder; the same call again resumes stopped.
+    """Prepare a model: train it by a recipe into a folder; the same call again resumes a stopped training.
 
     Args:
         recipe: Tokenizer, architecture, training, privacy.
@@ -239,8 +240,8 @@ def train_model(
         how: What else is given.
         progress: Called regularly with the progress.
     """
-    from recollect.recipes import trainer
-    from recollect.recipes.vocabulary import add_canaries_to_vocabulary
+    from recollect.recipes.data.vocabulary import add_canaries_to_vocabulary
+    from recollect.recipes.training import trainer
 
     refuse_foreign_folder(out)
     chosen = how.add_privacy(recipe)
@@ -260,12 +261,12 @@ def train_model(
 
 
 def refuse_output(out: Path, source: Any, file_format: str | None = None) -> None:
-    """Refuse, before any work, a file that cannot be written or that would change the corpus it is made from.
+    """Refuse, before preparing, a file that cannot be written or that would change the corpus it is made from.
 
     Raises:
         PlanError: It is such a file.
     """
-    from recollect.corpora.corpus_shards import find_shards
+    from recollect.corpora.readers.corpus_shards import find_shards
     from recollect.corpora.readers.hub import SCHEME
 
     check_corpus_name(out)
@@ -293,7 +294,7 @@ def get_sibling_path(out: Path, ending: str) -> Path:
 
 
 def _report_writing_progress(records: Iterable[Record], total: int, progress: Progress | None) -> Iterator[Record]:
-    """The records, telling how many have passed."""
+    """The records of a prepared corpus, telling how many have been written."""
     for done, record in enumerate(records, start=1):
         yield record
         if progress is not None and done % 1000 == 0:

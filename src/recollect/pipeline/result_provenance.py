@@ -7,12 +7,12 @@ from importlib.metadata import version
 from pathlib import PurePath
 
 from recollect.digests import digest, digest_file
+from recollect.models.answer_store.manifest import get_versions
+from recollect.models.answer_store.recorded_model import RecordedModel
 from recollect.models.limited import Limited
-from recollect.models.manifest import get_versions
 from recollect.models.model import Model, compute_address
-from recollect.models.recordings import RecordedModel
-from recollect.pipeline.plan import Plan, collect_masked_settings, collect_settings, digest_cohorts
-from recollect.pipeline.servers import add_server_notes, build_facts, get_endpoint
+from recollect.pipeline.plans.plan import Plan, collect_masked_settings, collect_settings, digest_cohorts
+from recollect.pipeline.servers import add_server_notes, build_server_facts, get_endpoint
 from recollect.results.result import ModelFacts, Provenance, Result
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.version import __version__
@@ -38,7 +38,7 @@ def add_provenance(result: Result, plan: Plan, evidence: Evidence, *, seconds: f
 
 
 def compute_work_address(plan: Plan, evidence: Evidence) -> str:
-    """The address of all that the audit's own work depends on."""
+    """The address of all that a result's own work depends on."""
     models = {
         role: [compute_address(model), str(model.access), _get_min_probability(model)]
         for role, model in evidence.models.items()
@@ -72,7 +72,7 @@ def _build_provenance(plan: Plan, evidence: Evidence, seconds: float) -> Provena
 
 
 def _digest_cohorts(evidence: Evidence) -> dict[str, str]:
-    """The digests of the cohorts: which users or records each model was trained on."""
+    """The digests of the cohorts that a result came from."""
     known = {} if evidence.members is None else {"members": evidence.members.digest}
     return known | {f"cohorts of {role}": digest_cohorts(cohorts) for role, cohorts in evidence.cohorts.items()}
 
@@ -83,10 +83,10 @@ def _digest_files(evidence: Evidence) -> dict[str, str]:
 
 
 def _build_model_facts(model: Model, *, given: bool) -> ModelFacts:
-    """Which model it was; one that was trained for the audit has the same name in whatever work folder it is."""
+    """Which model a result came from; one trained for the audit has the same name in every work folder."""
     name = model.name if given else PurePath(model.name).name
     revision = getattr(model, "revision", None)
-    return ModelFacts(name=name, digest=model.digest, revision=revision, endpoint=build_facts(model))
+    return ModelFacts(name=name, digest=model.digest, revision=revision, endpoint=build_server_facts(model))
 
 
 def _get_min_probability(model: Model) -> float | None:
@@ -95,6 +95,6 @@ def _get_min_probability(model: Model) -> float | None:
 
 
 def _is_computed(model: Model) -> bool:
-    """Whether a model computes here, and does not replay what was stored or ask a server."""
+    """Whether a result's model computes here, and neither replays what was stored nor asks a server."""
     whole = model.model if isinstance(model, Limited) else model
     return not isinstance(whole, RecordedModel) and get_endpoint(whole) is None

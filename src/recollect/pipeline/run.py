@@ -22,29 +22,40 @@ from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.errors import ModelError, PlanError, RecollectError
 from recollect.execution.threads import describe_threads, divide_threads
-from recollect.files import hold_lock, refuse_foreign_folder, use_folder, write_atomically, write_text
+from recollect.files import (
+    describe_fault,
+    hold_lock,
+    is_interruption,
+    make_private_folder,
+    refuse_foreign_folder,
+    use_folder,
+    write_atomically,
+    write_text,
+)
+from recollect.models.answer_store.scoring import Source, score_corpus
+from recollect.models.answer_store.store import AnswerStore
 from recollect.models.model import Model, Perturber, Question, Steppable, Stepper
-from recollect.models.scoring import Source, score_corpus
-from recollect.models.store import AnswerStore
-from recollect.pipeline.limits import check_limits
-from recollect.pipeline.plan import Plan
-from recollect.pipeline.plan_writer import write_plan
-from recollect.pipeline.refs import ModelRef, use_template
+from recollect.pipeline.plans.limits import check_limits
+from recollect.pipeline.plans.plan import Plan, collect_masked_settings
+from recollect.pipeline.plans.plan_file import PlannedRun
+from recollect.pipeline.plans.plan_writer import write_plan
+from recollect.pipeline.plans.refs import ModelRef, use_template_in_ref
 from recollect.pipeline.result_provenance import add_provenance, compute_work_address
-from recollect.pipeline.run_notes import RunNote
 from recollect.pipeline.servers import confirm_models
 from recollect.pipeline.sources import Sources
-from recollect.pipeline.work_limit import WorkLimit
+from recollect.pipeline.work_folder.run_notes import RunNote
+from recollect.pipeline.work_folder.work_entries import WorkLimit
 from recollect.recipes.fleet import Fleet, TrainedFleet, train_fleet
 from recollect.recipes.layout_trial import WorkerLayout
 from recollect.results.advice import add_advice
-from recollect.results.folders import RunFolder
 from recollect.results.presentation import GENERIC
-from recollect.results.result import Result
+from recollect.results.result import Failed, Provenance, Result
+from recollect.results.run_folder import RunFolder
 from recollect.results.run_manifest import remove_run_manifest
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.signals.neighbourhood import PERTURBER
 from recollect.streams import stream
+from recollect.version import __version__
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +113,7 @@ def finish(
             nothing but what is in the work folder.
         first: What round 0 needs, if `plan.refuse_incomplete` was called before.
         sources: Models and corpora that other plans loaded and read before.
-        progress: Told now and then what is being done, and how far it is.
+        progress: Called now and then with the current stage and how far it is.
 
     Raises:
         AccessError: A model offers too little access; nothing was trained or scored.
@@ -132,7 +143,7 @@ def _run_audit(
     plan: Plan, out: Path | None, given: Evidence, first: Needs, progress: Progress
 ) -> tuple[Evidence, Result]:
     """Train and score what an audit needs, and let it decide; what it all came from, and what it found."""
-    executor = _Executor.of(plan, given, progress)
+    executor = _RunExecutor.of(plan, given, progress)
     note = RunNote(work=plan.work, run=out, audit=plan.audit.name)
     score, train = note.track_scoring(executor.score), note.track_training(executor.train)
     evidence = collect_evidence(plan.audit, executor.place_perturber(given), score=score, train=train, first=first)
@@ -143,7 +154,7 @@ def _run_audit(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Executor:
+class _RunExecutor:
     """Trains and scores what an audit needs, into the work folder."""
 
     plan: Plan
@@ -155,16 +166,16 @@ class _Executor:
 
     @cached_property
     def limit(self) -> WorkLimit:
-        """How large the work folder may become."""
+        """How large the work folder of a run may become."""
         return WorkLimit(work=self.plan.work, gigabytes=self.plan.work_limit_gb)
 
     @classmethod
-    def of(cls, plan: Plan, given: Evidence, progress: Progress) -> _Executor:
-        """Hands that know the models which are given."""
+    def of(cls, plan: Plan, given: Evidence, progress: Progress) -> _RunExecutor:
+        """The executor of a run, which knows the models that are given."""
         known: dict[int, tuple[str, Source]] = {}
         for role, model in given.models.items():
             named = plan.models[role]
-            placed = use_template(named, model.question.chat_template)
+            placed = use_template_in_ref(named, model.question.chat_template)
             known[id(model)] = role, partial(placed.load, plan.work) if isinstance(placed, ModelRef) else placed
         question = given.models[TARGET].question if TARGET in given.models else None
         return cls(plan=plan, question=question, known=known, progress=progress)
@@ -286,3 +297,47 @@ def refuse_unwritable(out: Path | None) -> None:
             do="Choose another with --out.",
             code="run_folder_not_writable",
         )
+
+
+def run_all(
+    planned: PlannedRun, *, sources: Sources | None = None, progress: Progress = ignore_progress
+) -> Iterator[FinishedRun]:
+    """Each audit as it is done. What was trained or scored before is not done again.
+
+    Args:
+        planned: The plans and their run folder.
+        sources: Models and corpora that were loaded and read before; each is loaded and read once in any case.
+        progress: Called now and then with the current stage and how far it is.
+
+    Raises:
+        PlanError: Something is missing from one of the plans; nothing was trained or scored.
+    """
+    first = [plan.refuse_incomplete() for plan in planned.plans]
+    folder, known = RunFolder(planned.out), sources or Sources()
+    for plan, needs in zip(planned.plans, first, strict=True):
+        try:
+            finished = finish(plan, planned.out, first=needs, sources=known, progress=progress)
+        except BaseException as error:  # panics of native libraries are no Exception
+            if is_interruption(error):
+                raise
+            fault = describe_fault(error, (make_private_folder(planned.out), Path()))
+            finished = FinishedRun(plan=plan, result=_build_failed_result(plan, fault), cohorts={})
+            folder.write_result(finished.result)
+        yield finished
+        # each audit leaves its own plan; what was requested is the whole
+        write_text(folder.plan, write_plan(planned.plans, out=planned.out))
+
+
+def _build_failed_result(plan: Plan, error: RecollectError) -> Result:
+    """The result of a run whose audit failed."""
+    result = Result(
+        audit=plan.audit.name,
+        question=plan.audit.question,
+        verdict=f"Not tested. {error.found}",
+        outcome="inconclusive",
+        outcome_code="failed",
+        failed=(Failed(audit=plan.audit.name, code=error.code, error=f"{error.found} {error.do}".strip()),),
+        settings=collect_masked_settings(plan.audit),
+        about=plan.about,
+    ).with_provenance(Provenance(recollect=__version__, seed=plan.seed, queries=0, seconds=0.0))
+    return result.replace(limits=check_limits(plan.limits, result))

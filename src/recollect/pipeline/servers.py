@@ -60,7 +60,7 @@ def confirm_models(models: Mapping[str, Model]) -> None:
             endpoint.confirm()
 
 
-def build_facts(model: Model) -> EndpointFacts | None:
+def build_server_facts(model: Model) -> EndpointFacts | None:
     """What a result says of the server of a model."""
     endpoint = get_endpoint(model)
     if endpoint is None:
@@ -80,13 +80,15 @@ def add_server_notes(result: Result, models: Mapping[str, Model]) -> Result:
     found = {role: endpoint for role, model in models.items() if (endpoint := get_endpoint(model)) is not None}
     if not found:
         return result
-    notes = [*result.notes, *(_build_note(role, endpoint) for role, endpoint in sorted(found.items()))]
+    notes = [*result.notes, *(_build_server_note(role, endpoint) for role, endpoint in sorted(found.items()))]
     floor = max(endpoint.endpoint.noise_floor for endpoint in found.values())
-    return result.replace(notes=tuple(notes), findings=tuple(_add_noise(each, floor) for each in result.findings))
+    return result.replace(
+        notes=tuple(notes), findings=tuple(_add_server_noise(each, floor) for each in result.findings)
+    )
 
 
-def _build_note(role: str, endpoint: Endpoint) -> Note:
-    """Where the texts that a model scored were sent to."""
+def _build_server_note(role: str, endpoint: Endpoint) -> Note:
+    """The note that names the server to which the texts of a model were sent."""
     info = endpoint.endpoint
     return Note(
         code="texts_sent_to_server",
@@ -95,7 +97,7 @@ def _build_note(role: str, endpoint: Endpoint) -> Note:
     )
 
 
-def _add_noise(finding: Finding, floor: float) -> Finding:
-    """A finding whose method names the noise floor."""
+def _add_server_noise(finding: Finding, floor: float) -> Finding:
+    """A finding whose method names the noise floor of the server."""
     method = f"{finding.method}; noise floor of the server {floor:.2g} nats per token"
     return finding.model_copy(update={"method": method})

@@ -16,9 +16,9 @@ from recollect.errors import StoreError
 from recollect.execution.backend import Backend, Failure
 from recollect.execution.local import LocalBackend
 from recollect.files import hold_lock, read_checked_json, read_json, write_checked_json
-from recollect.recipes.job import TRAINING_REVISION, compute_start_digest
 from recollect.recipes.layout_trial import WorkerLayout, pick_layout
 from recollect.recipes.recipe import Recipe
+from recollect.recipes.training.job import TRAINING_REVISION, compute_job_start_digest
 from recollect.streams import derive_seed
 
 Progress = Callable[[int, int], None]
@@ -53,7 +53,7 @@ class Fleet:
             members,
             validation_digest,
             self.derive_seed(model),
-            *(() if self.recipe.model.start is None else (compute_start_digest(self.recipe.model.start),)),
+            *(() if self.recipe.model.start is None else (compute_job_start_digest(self.recipe.model.start),)),
         )
         return work / "models" / address
 
@@ -97,18 +97,18 @@ def train_fleet(
             backend = LocalBackend(workers=min(chosen.workers, max(1, len(missing))), threads=chosen.threads)
         else:
             chosen = WorkerLayout(workers=backend.workers, threads=backend.threads)
-            _fill_cache(fleet.recipe)
-        with _report_progress(list(folders.values()), fleet.recipe.training.epochs, progress):
+            _cache_fleet_checkpoint(fleet.recipe)
+        with _report_fleet_progress(list(folders.values()), fleet.recipe.training.epochs, progress):
             outcomes = dict(zip(missing, backend.map(_MemberTrainer(fleet, work), missing), strict=True))
     failures = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Failure)}
     trained = {name: folder for name, folder in folders.items() if name not in failures}
     return TrainedFleet(folders=trained, failures=failures, layout=chosen)
 
 
-def _fill_cache(recipe: Recipe) -> None:
-    """Have the checkpoint that a recipe starts from in the cache: workers of a cluster do not use the network."""
+def _cache_fleet_checkpoint(recipe: Recipe) -> None:
+    """Download the checkpoint that a fleet starts from: workers of a cluster do not use the network."""
     if recipe.model.start is not None:
-        compute_start_digest(recipe.model.start)
+        compute_job_start_digest(recipe.model.start)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class _MemberTrainer:
     work: Path
 
     def __call__(self, name: str) -> str:
-        from recollect.recipes.trainer import train  # torch comes with it, and finished fleets need none
+        from recollect.recipes.training.trainer import train  # torch comes with it, and finished fleets need none
 
         fleet, folder = self.fleet, self.fleet.get_folder(self.work, name)
         train(
@@ -156,8 +156,8 @@ def _read_layout(note: Path) -> WorkerLayout:
 
 
 @contextmanager
-def _report_progress(folders: list[Path], epochs: int, progress: Progress | None) -> Iterator[None]:
-    """While this lasts, whoever draws the progress is told how many epochs all members together have behind them."""
+def _report_fleet_progress(folders: list[Path], epochs: int, progress: Progress | None) -> Iterator[None]:
+    """Report how many epochs all members of the fleet together have behind them, while this lasts."""
     if progress is None:
         yield
         return
@@ -165,7 +165,7 @@ def _report_progress(folders: list[Path], epochs: int, progress: Progress | None
 
     def look() -> None:
         while not done.wait(POLL_SECONDS):
-            progress(sum(_count_epochs(folder, epochs) for folder in folders), epochs * len(folders))
+            progress(sum(_count_member_epochs(folder, epochs) for folder in folders), epochs * len(folders))
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
@@ -174,11 +174,11 @@ def _report_progress(folders: list[Path], epochs: int, progress: Progress | None
     finally:
         done.set()
         thread.join()
-        progress(sum(_count_epochs(folder, epochs) for folder in folders), epochs * len(folders))
+        progress(sum(_count_member_epochs(folder, epochs) for folder in folders), epochs * len(folders))
 
 
-def _count_epochs(folder: Path, epochs: int) -> int:
-    """How many epochs a member has behind it; all of them once it is finished."""
+def _count_member_epochs(folder: Path, epochs: int) -> int:
+    """How many epochs a member of the fleet has behind it; all of them once it is finished."""
     if (folder / "card.json").exists():
         return epochs
     with suppress(FileNotFoundError, ValueError, TypeError):  # what is damaged is refused by whoever needs it

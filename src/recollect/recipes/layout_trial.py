@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from recollect.corpora.corpus import Corpus
 from recollect.execution.threads import divide_threads, use_threads
 from recollect.recipes.recipe import Recipe
-from recollect.recipes.samplers import Indices
+from recollect.recipes.training.samplers import Indices
 
 if TYPE_CHECKING:
     # torch comes with the loop, and whoever only names a layout should not wait for it
-    from recollect.recipes.loop import Loop
+    from recollect.recipes.training.loop import Loop
 
 TRIAL_STEPS = 3
 """Steps of one measurement; each is made twice and the quicker counts, because other programs disturb."""
@@ -47,17 +47,17 @@ def pick_layout(recipe: Recipe, corpus: Corpus, *, models: int) -> WorkerLayout:
     return WorkerLayout(workers=cores, threads=1)
 
 
-def estimate_seconds(recipe: Recipe, corpus: Corpus) -> float:
-    """Roughly how many seconds one model takes alone, from its first steps."""
+def estimate_training_seconds(recipe: Recipe, corpus: Corpus) -> float:
+    """By a trial: roughly how many seconds one model takes alone."""
     (each,), steps = _measure_step_seconds(recipe, corpus, (divide_threads(workers=1),))
     return each * steps
 
 
 def _measure_step_seconds(recipe: Recipe, corpus: Corpus, threads: tuple[int, ...]) -> tuple[list[float], int]:
     """Seconds per step of a trial with so many threads each, and how many steps the whole training has."""
-    from recollect.recipes.assembly import assemble_training
-    from recollect.recipes.job import Job
-    from recollect.recipes.loop import preserve_random_state
+    from recollect.recipes.training.assembly import assemble_training
+    from recollect.recipes.training.job import Job
+    from recollect.recipes.training.loop import preserve_random_state
 
     with preserve_random_state():
         loop = assemble_training(Job.of(recipe, corpus, None, seed=0), None).loop
@@ -67,19 +67,19 @@ def _measure_step_seconds(recipe: Recipe, corpus: Corpus, threads: tuple[int, ..
         for _ in range(2):
             for times, count in zip(measured, threads, strict=True):
                 with use_threads(count):
-                    times.append(_time_steps(loop, draws))
+                    times.append(_time_trial_steps(loop, draws))
             if max(times[-1] for times in measured) > LONG_SECONDS:
                 break  # of so large a model one measurement is exact enough
     return [min(times) for times in measured], loop.sampler.steps * loop.epochs
 
 
-def _time_steps(loop: Loop, batches: list[Indices]) -> float:
-    """Seconds for a step, from these or as many as take a second; the weights change, but nobody keeps them."""
-    from recollect.recipes.update import Step
+def _time_trial_steps(loop: Loop, batches: list[Indices]) -> float:
+    """Seconds for a step of a trial, from these or as many as take a second; nobody keeps the weights."""
+    from recollect.recipes.training.update import TrainingStep
 
     began, done = time.perf_counter(), 0
     for number, indices in enumerate(batches):
-        loop.update.step(Step(number=number, starts_epoch=number == 0, indices=indices, rate=0.0))
+        loop.update.step(TrainingStep(number=number, starts_epoch=number == 0, indices=indices, rate=0.0))
         done += 1
         if time.perf_counter() - began > LONG_SECONDS:
             break

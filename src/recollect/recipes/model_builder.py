@@ -15,16 +15,16 @@ from recollect import labels
 from recollect.checks import suggest_name
 from recollect.errors import MissingDependency, PlanError
 from recollect.models import architectures
-from recollect.models.adapter_names import get_base_statement
-from recollect.models.bases import open_base_for_training
-from recollect.models.causal import get_start_token
-from recollect.models.folders import find_checkpoint_folder, find_folder
-from recollect.models.model_files import read_card
-from recollect.models.pretrained import read_config, read_network, read_tokenizer
-from recollect.models.tokenization import Encoder
+from recollect.models.hugging_face.causal import get_start_token
+from recollect.models.loading.adapter_bases import get_base_statement
+from recollect.models.loading.model_cards import read_card
+from recollect.models.loading.model_folders import find_checkpoint_folder, find_folder
+from recollect.models.loading.pretrained import read_pretrained_config, read_pretrained_network, read_tokenizer
+from recollect.models.loading.shared_bases import open_base_for_training
+from recollect.models.tokens.tokenization import TextEncoder
+from recollect.recipes.data.sequences import SpecialTokens
+from recollect.recipes.data.tokenizers import train_bpe_tokenizer, train_character_tokenizer, train_word_tokenizer
 from recollect.recipes.recipe import Adapter, Perceptron, Recipe, ResNet, Task, Tokenizer, Transformer
-from recollect.recipes.sequences import SpecialTokens
-from recollect.recipes.tokenizers import train_bpe_tokenizer, train_character_tokenizer, train_word_tokenizer
 from recollect.streams import derive_seed
 
 _AUTO_CLASSES: dict[Task, str] = {
@@ -75,7 +75,7 @@ def _build_tokenizer(recipe: Recipe, texts: Iterable[str]) -> Any:
 
 
 def _train_tokenizer(settings: Tokenizer, texts: Iterable[str], special_tokens: dict[str, bool]) -> Any:
-    """The tokenizer of a recipe that is made from texts."""
+    """The tokenizer that goes with a model to be built, made from texts."""
     if settings.kind == "characters":
         return train_character_tokenizer(texts, force=[settings.forced], **special_tokens)
     forced = settings.forced.split()
@@ -90,7 +90,7 @@ def get_special_tokens(tokenizer: Any, recipe: Recipe) -> SpecialTokens:
     A causal model also learns where a text ends, and where it begins even if its tokenizer would not say. One that
     starts from a checkpoint goes on reading texts as that does, so that the two can be compared token by token.
     """
-    encoder = Encoder(tokenizer)
+    encoder = TextEncoder(tokenizer)
     before, after = tuple(encoder.prefix_ids), tuple(encoder.suffix_ids)
     begin, end, padding = tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id
     if recipe.task == "causal":
@@ -103,7 +103,7 @@ def get_special_tokens(tokenizer: Any, recipe: Recipe) -> SpecialTokens:
 
 
 def read_start_token(start: str, tokenizer: Any) -> int | None:
-    """The token that a checkpoint reads before every text, where its card names one."""
+    """The token before every text of a checkpoint that a model is built from, where its card names one."""
     return next(iter(get_start_token(read_card(find_folder(start)), tokenizer)), None)
 
 
@@ -208,7 +208,7 @@ def _load_start(recipe: Recipe, data: DataFacts) -> Any:
     folder = find_checkpoint_folder(start)
     if recipe.task == "classifier":
         auto = "AutoModelForImageClassification" if recipe.tokenizer is None else _AUTO_CLASSES["classifier"]
-        config = read_config(folder, start)
+        config = read_pretrained_config(folder, start)
         config.update(_describe_classes(data.labels))
         return getattr(transformers, auto).from_pretrained(
             folder,
@@ -220,7 +220,7 @@ def _load_start(recipe: Recipe, data: DataFacts) -> Any:
         )
     if isinstance(recipe.model, Transformer) and recipe.model.adapter is not None:
         return open_base_for_training(folder, start, kind=recipe.task)
-    return read_network(folder, start, config=read_config(folder, start), kind=recipe.task)
+    return read_pretrained_network(folder, start, config=read_pretrained_config(folder, start), kind=recipe.task)
 
 
 def _add_adapter(network: Any, adapter: Adapter, recipe: Recipe) -> Any:

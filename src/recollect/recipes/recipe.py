@@ -17,7 +17,7 @@ from pydantic import (
 
 from recollect import labels
 from recollect.digests import digest
-from recollect.models.template_files import read_template
+from recollect.models.tokens.template_files import read_template
 
 _LATER_KEYS = frozenset({"sequences.chat_template"})
 """Keys that recipes did not always have: they are hashed only where they are set, so that older models are found."""
@@ -252,15 +252,15 @@ class Recipe(Section):
     @property
     def digest(self) -> str:
         """The address of the settings; what the recipe is called does not matter."""
-        return digest(_relabel(self.model_dump(mode="json", exclude={"name", "summary", "source"})))
+        return digest(_relabel_recipe(self.model_dump(mode="json", exclude={"name", "summary", "source"})))
 
 
-def _relabel(settings: Any, at: str = "") -> Any:
-    """Settings under the keys that are hashed, whatever they are called now."""
+def _relabel_recipe(settings: Any, at: str = "") -> Any:
+    """The settings of a recipe under the keys that are hashed, whatever they are called now."""
     if not isinstance(settings, dict):
         return settings
     return {
-        labels.RECIPE_KEYS.get(f"{at}{key}", key): _relabel(value, f"{at}{key}.")
+        labels.RECIPE_KEYS.get(f"{at}{key}", key): _relabel_recipe(value, f"{at}{key}.")
         for key, value in settings.items()
         if value is not None or f"{at}{key}" not in _LATER_KEYS
     }

@@ -77,7 +77,7 @@ def _find_recipe_file(name_or_path: str | Path) -> Traversable:
 
 
 def _resolve_setting(key: str, recipe: Recipe) -> tuple[str, ...]:
-    """Which setting a key means: a full path, or a last part that only one setting has."""
+    """Which setting of a recipe file a key means: a full path, or a last part that only one setting has."""
     paths = list(_iter_setting_paths(recipe))
     wanted = tuple(key.split("."))
     if wanted in paths or wanted[:2] == ("model", "config"):

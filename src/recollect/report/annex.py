@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from recollect.audits.registry import AUDITS
-from recollect.report.answers import Answer
+from recollect.report.audit_answer import Answer
 from recollect.report.presentations import find_presentation
 
 OPINION: Final = (
@@ -48,7 +48,7 @@ class Matter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class AnnexEvidence:
     """A question of the Opinion, and what was found."""
 
     matter: Matter
@@ -101,12 +101,12 @@ MATTERS: Final = (
 )
 
 
-def build_annex(answers: Iterable[Answer]) -> list[Evidence]:
-    """What the answers say to each question of the Opinion, in their order."""
+def build_annex(answers: Iterable[Answer]) -> list[AnnexEvidence]:
+    """The annex: what the answers say to each question of the Opinion, in their order."""
     given = list(answers)
     ours = {name: find_presentation(name).annex for name in AUDITS.table}
     rows = [
-        Evidence(
+        AnnexEvidence(
             matter=matter,
             answers=tuple(answer for answer in given if matter.id in answer.presentation.annex),
             audits=tuple(name for name, ids in ours.items() if matter.id in ids),

@@ -1,4 +1,4 @@
-"""Exposure during training, where somebody followed it: the file that `ExposureFollower` writes, as a table."""
+"""Exposure during training, where somebody followed it: the file that `ExposureTracker` writes, as a table."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from recollect.errors import StoreError
 
 
-class _Secret(BaseModel):
+class _TrackedSecret(BaseModel):
     """One secret at the end of an epoch."""
 
     planted: int | None
     exposure_bits: Annotated[float, Field(allow_inf_nan=False)]
 
 
-class _Epoch(BaseModel):
+class _TrackedEpoch(BaseModel):
     """One epoch."""
 
     epoch: Annotated[float, Field(allow_inf_nan=False)]
     """A fraction where it was measured within an epoch."""
     training_loss: Annotated[float, Field(allow_inf_nan=False)] | None = None
     validation_loss: Annotated[float, Field(allow_inf_nan=False)] | None = None
-    secrets: list[_Secret]
+    secrets: list[_TrackedSecret]
 
 
 def read_exposure_history(path: Path) -> pa.Table:
@@ -35,11 +35,11 @@ def read_exposure_history(path: Path) -> pa.Table:
         StoreError: The file is not one that a follower wrote.
     """
     try:
-        epochs = TypeAdapter(list[_Epoch]).validate_json(path.read_bytes())
+        epochs = TypeAdapter(list[_TrackedEpoch]).validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise StoreError(
             f"{str(path)!r} does not tell the exposure of each epoch.",
-            do="Have ExposureFollower write it, or remove it.",
+            do="Have ExposureTracker write it, or remove it.",
             code="exposure_by_epoch_unreadable",
         ) from error
     rows = [(epoch, secret) for epoch in epochs for secret in epoch.secrets]

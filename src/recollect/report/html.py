@@ -34,7 +34,7 @@ def render_html(report: Report) -> str:
 
 
 def render_guarded(page: Template, **values: Any) -> str:
-    """A page of ours with these values, our style and our script, and the policy that lets nothing else run."""
+    """Render an HTML page with our style and script, and the policy that lets nothing else run."""
     style, script = read_template("parts.css") + read_template("report.css"), read_template("report.js")
     policy = (
         f"default-src 'none'; style-src '{_compute_policy_digest(style)}'; "
@@ -67,5 +67,5 @@ def _finalise_html(value: Any) -> Any:
 
 
 def _compute_policy_digest(text: str) -> str:
-    """The digest of a style or script, as a content security policy names it."""
+    """The digest of a style or script of an HTML page, as its content security policy names it."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

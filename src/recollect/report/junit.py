@@ -27,15 +27,15 @@ def render_junit(results: Iterable[Result], *, naming: Naming = get_own_id) -> s
     """The results as JUnit XML."""
     top = Element("testsuites", {"name": "recollect"})
     for result in results:
-        _add_suite(top, result, naming)
+        _add_junit_suite(top, result, naming)
     for count in ("tests", "failures", "errors", "skipped"):
         top.set(count, str(sum(int(suite.get(count, "0")) for suite in top)))
     indent(top)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(top, encoding="unicode")}\n'
 
 
-def _add_suite(top: Element, result: Result, naming: Naming) -> None:
-    """One audit: whether it ran, and each limit."""
+def _add_junit_suite(top: Element, result: Result, naming: Naming) -> None:
+    """One audit as a JUnit suite: whether it ran, and each limit."""
     suite = SubElement(top, "testsuite", {"name": f"recollect.{result.audit}"})
     seconds = 0.0 if result.provenance is None else result.provenance.seconds
     ran = SubElement(
@@ -44,29 +44,29 @@ def _add_suite(top: Element, result: Result, naming: Naming) -> None:
     undone = [each.error for each in result.failed]
     undone += [each.reason for each in result.skipped if each.finding is None]
     if undone:
-        _add_message(ran, "error", " ".join(undone))
+        _add_junit_message(ran, "error", " ".join(undone))
     elif result.outcome == "inconclusive":
-        _add_message(ran, "skipped", f"Inconclusive: {result.outcome_code}")
+        _add_junit_message(ran, "skipped", f"Inconclusive: {result.outcome_code}")
     rows = [f"{row.title}: {row.both}" for row in build_summary_rows(result)]
     SubElement(ran, "system-out").text = "\n".join(
         fit(line) for line in [render_sentence(result.verdict, naming), *rows]
     )
     for limit in result.limits:
-        _add_limit(suite, result, limit)
+        _add_junit_limit(suite, result, limit)
     for tag, count in (("testcase", "tests"), ("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         suite.set(count, str(sum(1 for _ in suite.iter(tag))))
 
 
-def _add_limit(suite: Element, result: Result, limit: LimitCheck) -> None:
-    """One limit as a test."""
+def _add_junit_limit(suite: Element, result: Result, limit: LimitCheck) -> None:
+    """One limit as a JUnit test."""
     test = SubElement(suite, "testcase", {"classname": f"recollect.{result.audit}", "name": fit(limit.limit)})
     if limit.status == "exceeded":
         value = "" if limit.value is None else f": the value is {limit.value:.6g}"
-        _add_message(test, "failure", f"The limit {limit.limit} was exceeded{value}.")
+        _add_junit_message(test, "failure", f"The limit {limit.limit} was exceeded{value}.")
     elif limit.status == "not_checked":
-        _add_message(test, "error", limit.reason or f"The limit {limit.limit} could not be checked.")
+        _add_junit_message(test, "error", limit.reason or f"The limit {limit.limit} could not be checked.")
 
 
-def _add_message(test: Element, tag: str, message: str) -> None:
-    """Why a test did not pass."""
+def _add_junit_message(test: Element, tag: str, message: str) -> None:
+    """Why a JUnit test did not pass."""
     SubElement(test, tag, {"message": fit(message)}).text = fit(message)

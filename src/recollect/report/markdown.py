@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from recollect.report.annex import CAVEATS
-from recollect.report.answers import Answer
+from recollect.report.audit_answer import Answer
 from recollect.report.questions import NOT_TESTED, Light
 from recollect.report.report import Report
 from recollect.report.words import fit

@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 from markupsafe import Markup
 
-from recollect.report.answers import build_answer
+from recollect.report.audit_answer import build_answer
 from recollect.report.html import build_environment, read_template
 from recollect.report.words import Naming, get_own_id
 from recollect.results.advice import STEPS
@@ -31,10 +31,10 @@ def render_notebook_html(result: Result, tables: Mapping[str, pa.Table], *, nami
     """
     answer = build_answer(result, tables, naming=naming)
     page = build_environment().get_template("notebook.html")
-    return page.render(answer=answer, style=_build_style(), most=KEY_NUMBERS, steps=STEPS)
+    return page.render(answer=answer, style=_build_notebook_style(), most=KEY_NUMBERS, steps=STEPS)
 
 
-def _build_style() -> Markup:
-    """The style of the parts, nested under the fragment; what a page says of its root holds for the fragment."""
+def _build_notebook_style() -> Markup:
+    """The style of a notebook's fragment, nested under it."""
     nested = read_template("parts.css") + read_template("notebook.css")
     return Markup(".recollect-result {\n") + nested.replace(":root", Markup("&")) + Markup("}\n")

@@ -46,7 +46,7 @@ NOT_TESTED: Final = Light(colour="grey", words="Not tested")
 
 
 def choose_light(result: Result, presentation: Presentation = GENERIC) -> Light:
-    """The light of a result; what failed or was skipped as a whole is no answer, whatever its outcome says."""
+    """The light of the answer to a question; what failed or was skipped as a whole is no answer."""
     undone = bool(result.failed) or any(skipped.finding is None for skipped in result.skipped)
     if undone and not result.findings:
         return NOT_DONE

@@ -79,7 +79,7 @@ def build_remarks(result: Result, missing: tuple[str, ...] = (), naming: Naming 
 
 
 def build_listings(result: Result) -> tuple[Listing, ...]:
-    """The checks that were made, as short tables: the limits that were set, and whether the controls are comparable."""
+    """Remarks as short tables: the limits that were set, and whether the controls are comparable."""
     limits = Listing(
         caption="Limits that were set",
         headings=("Limit", "Pass or fail", "Value", "Why not checked"),
@@ -117,7 +117,7 @@ def describe_limit(limit: LimitCheck) -> str:
 
 
 def _explain_outcome(result: Result) -> Iterator[Remark]:
-    """Why there is no answer."""
+    """A remark on why there is no answer."""
     if result.outcome_code is not None:
         own = f"{describe_count(result.outcome_code).capitalize()}."
         yield Remark(title="Why it is inconclusive.", text=REASONS.get(result.outcome_code, own))
@@ -135,7 +135,7 @@ def _describe_guard(guard: Guard | None) -> Iterator[Remark]:
 
 
 def _describe_placebo(placebo: Placebo | None) -> Iterator[Remark]:
-    """The false positive rate of the placebo: controls audited in place of the audited records."""
+    """A remark on the placebo's false positive rate: controls audited in place of the audited records."""
     if placebo is None:
         return
     sentences = list[str]()

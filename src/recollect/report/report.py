@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from recollect.errors import StoreError
-from recollect.report.annex import MATTERS, Evidence, build_annex
-from recollect.report.answers import Answer, read_answer
+from recollect.report.annex import MATTERS, AnnexEvidence, build_annex
+from recollect.report.audit_answer import Answer, read_answer
 from recollect.report.questions import FIVE, Light, get_five_questions
 from recollect.report.remarks import LIMITS, describe_limit
-from recollect.report.subject import AuditedModel, build_subject, list_models
+from recollect.report.subject import AuditedModel, build_subject, list_audited_models
 from recollect.report.words import Naming, get_own_id
-from recollect.results.advice import STEPS, Step
-from recollect.results.folders import RunFolder
+from recollect.results.advice import STEPS, NextStep
 from recollect.results.result import LimitCheck, Result
+from recollect.results.run_folder import RunFolder
 from recollect.results.summary_rows import group_withheld
 
 HEADLINE_WORDS: Final = {
@@ -47,12 +47,12 @@ class Report:
     """Every model that was audited."""
     limits: tuple[tuple[str, LimitCheck, Light], ...]
     """The limits that were set: of which audit, what was checked, and whether it was kept."""
-    steps: dict[str, Step]
+    steps: dict[str, NextStep]
     """All that is suggested, by name, the most urgent first."""
     warnings: tuple[str, ...]
     """What a reader must know before reading on."""
     untested: tuple[str, ...]
-    annex: tuple[Evidence, ...]
+    annex: tuple[AnnexEvidence, ...]
 
     @property
     def headline(self) -> str:
@@ -112,18 +112,18 @@ def build_report(
     return Report(
         questions=questions,
         subject=build_subject(results),
-        models=list_models(folder, results),
+        models=list_audited_models(folder, results),
         limits=tuple((answer.title, each, LIMITS[each.status]) for answer in in_order for each in answer.result.limits),
         steps={name: step for name, step in STEPS.items() if any(name in answer.steps for answer in in_order)},
-        warnings=(*_list_warnings(results), *_list_unknown_matters(in_order)),
+        warnings=(*_list_report_warnings(results), *_list_unknown_matters(in_order)),
         untested=_list_untested(questions, results),
         annex=tuple(build_annex(in_order)),
     )
 
 
 def _group_by_question(answers: Mapping[str, Answer]) -> tuple[QuestionAnswers, ...]:
-    """The five questions with their answers, then all other questions with theirs."""
-    heads = {name: _find_head(name, answers) for name in answers}
+    """The report's answers by the five questions, then all other questions with theirs."""
+    heads = {name: _find_question_head(name, answers) for name in answers}
     questions = {
         **get_five_questions(),
         **{head: answers[head].result.question for head in heads.values() if head not in FIVE},
@@ -140,15 +140,15 @@ def _group_by_question(answers: Mapping[str, Answer]) -> tuple[QuestionAnswers, 
     )
 
 
-def _find_head(name: str, answers: Mapping[str, Answer]) -> str:
-    """The audit under whose question an answer is: its own, or the one that it supports."""
+def _find_question_head(name: str, answers: Mapping[str, Answer]) -> str:
+    """The audit under whose question an answer stands in the report: its own, or the one that it supports."""
     other = answers[name].presentation.supports
     has_question = other in FIVE or (other in answers and not answers[other].presentation.supports)
     return other if has_question else name
 
 
-def _list_warnings(results: Mapping[str, Result]) -> tuple[str, ...]:
-    """What a reader must know before reading on."""
+def _list_report_warnings(results: Mapping[str, Result]) -> tuple[str, ...]:
+    """What a reader must know before reading the report."""
     warnings = list[str]()
     for name, result in results.items():
         warnings += [f"{name}: {failed.error}" for failed in result.failed]
@@ -157,7 +157,7 @@ def _list_warnings(results: Mapping[str, Result]) -> tuple[str, ...]:
 
 
 def _list_unknown_matters(answers: Iterable[Answer]) -> list[str]:
-    """What an audit wants to be evidence for, and the annex has not."""
+    """What an audit of the report wants to be evidence for, and the annex has not."""
     known = {matter.id for matter in MATTERS}
     return [
         f"{answer.result.audit}: the annex has no question {matter!r}; it has {', '.join(sorted(known))}."
@@ -168,7 +168,7 @@ def _list_unknown_matters(answers: Iterable[Answer]) -> list[str]:
 
 
 def _list_untested(questions: tuple[QuestionAnswers, ...], results: Mapping[str, Result]) -> tuple[str, ...]:
-    """Limits of the audits, what failed, was skipped or is withheld, and questions that were not tested; each once."""
+    """What the report says was not tested: limits of the audits, failures, skips, withheld findings; each once."""
     untested = [each for result in results.values() for each in result.untested]
     untested += [f"Failed: the {each.audit} audit." for result in results.values() for each in result.failed]
     for name, result in results.items():

@@ -12,7 +12,7 @@ from recollect.report.html import render_html
 from recollect.report.markdown import render_markdown
 from recollect.report.report import Report, build_report
 from recollect.report.words import choose_naming
-from recollect.results.folders import RunFolder
+from recollect.results.run_folder import RunFolder
 from recollect.results.run_manifest import refuse_changed_run, write_run_manifest
 
 RENDERERS: dict[str, Callable[[Report], str]] = {".html": render_html, ".md": render_markdown}

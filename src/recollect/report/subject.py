@@ -13,8 +13,8 @@ import yaml
 from recollect import labels
 from recollect.documents import load_yaml
 from recollect.errors import PlanError
-from recollect.results.folders import RunFolder
 from recollect.results.result import Result
+from recollect.results.run_folder import RunFolder
 
 ABOUT: Final = {
     "date": "date",
@@ -46,15 +46,15 @@ class AuditedModel:
 
 
 def build_subject(results: Mapping[str, Result]) -> dict[str, str]:
-    """When, by whom and what for; what nobody stated is said to be so."""
-    subject = {name: words or NOT_STATED for name, words in _collect_about(results).items()}
+    """When, by whom and what for; what nobody stated is marked as not stated."""
+    subject = {name: words or NOT_STATED for name, words in _collect_subject_about(results).items()}
     return subject | {"made with": _list_versions(results) or NOT_STATED}
 
 
-def list_models(folder: RunFolder, results: Mapping[str, Result]) -> tuple[AuditedModel, ...]:
-    """One line for each audited model: by name, with the audits that examined it and the data they took."""
+def list_audited_models(folder: RunFolder, results: Mapping[str, Result]) -> tuple[AuditedModel, ...]:
+    """The subjects of a report: one line for each audited model, with its audits and their data."""
     plan = _read_subject_plan(folder)
-    names = {kind: _name_by_audit(plan, results, section=kind) for kind in ("models", "corpora")}
+    names = {kind: _name_subject_by_audit(plan, results, section=kind) for kind in ("models", "corpora")}
     found: dict[tuple[str, str], list[str]] = {}
     for audit, result in results.items():
         trace = result.provenance
@@ -75,13 +75,15 @@ def list_models(folder: RunFolder, results: Mapping[str, Result]) -> tuple[Audit
 
 
 def _get_recorded_name(result: Result) -> str:
-    """What the result itself calls its target; empty if it does not."""
+    """The subject's name in the result itself: what it calls its target; empty if it does not."""
     facts = None if result.provenance is None else result.provenance.models.get(labels.ROLE_TARGET)
     return "" if facts is None else _shorten_subject_names([facts.name])[facts.name]
 
 
-def _name_by_audit(plan: Mapping[str, Any], audits: Iterable[str], *, section: str) -> dict[str, dict[str, str]]:
-    """What each audit was given, by role and short name."""
+def _name_subject_by_audit(
+    plan: Mapping[str, Any], audits: Iterable[str], *, section: str
+) -> dict[str, dict[str, str]]:
+    """The subjects that each audit was given, by role and short name."""
     shared, settings = _list_subject_names(plan.get(section)), _get_subject_section(plan.get("audits"))
     given = {
         audit: shared
@@ -112,7 +114,7 @@ def _shorten_subject_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def _keep_last_steps(path: re.Match[str], *, steps: int) -> str:
-    """The last steps of the path of what was audited."""
+    """The last steps of a subject's path."""
     return "/".join(path[0].split("/")[-steps:])
 
 
@@ -122,8 +124,8 @@ def _join_subject_names(names: Sequence[str]) -> str:
     return ", ".join(names[:MAX_NAMES]) + more
 
 
-def _collect_about(results: Mapping[str, Result]) -> dict[str, str]:
-    """The audited system, for whom and when, as the results tell; all answers, where they differ."""
+def _collect_subject_about(results: Mapping[str, Result]) -> dict[str, str]:
+    """The subject of the report: the audited system, for whom and when, as the results tell."""
     stated = [result.about for result in results.values() if result.about is not None]
     given = {words: [getattr(each, field) for each in stated] for field, words in ABOUT.items()}
     if not any(given["date"]):

@@ -90,7 +90,7 @@ def build_table(
         name=name,
         caption=shown.caption,
         headings=tuple(headings.values()),
-        numeric=tuple(_is_numeric_column(head.schema.field(column).type) for column in headings),
+        numeric=tuple(_is_numeric_table_column(head.schema.field(column).type) for column in headings),
         rows=_limit_table_rows(list(zip(*columns, strict=True))),
         total=table.num_rows,
         left_out=tuple(column for column in table.column_names if column not in headings),
@@ -123,8 +123,8 @@ def _limit_table_rows(rows: list[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], .
     return tuple(row for row, length in zip(rows, lengths, strict=True) if length <= MAX_CHARACTERS)
 
 
-def _is_numeric_column(kind: Any) -> bool:
-    """Whether a column holds numbers."""
+def _is_numeric_table_column(kind: Any) -> bool:
+    """Whether a column of a report's table holds numbers."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 

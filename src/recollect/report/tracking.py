@@ -11,7 +11,7 @@ from recollect.results.result import Result
 
 
 def collect_metrics(results: Iterable[Result]) -> dict[str, float]:
-    """Every finding as `audit/finding`, and the ends of its interval as `audit/finding.lower` and `.upper`.
+    """Metrics for experiment tracking: every finding as `audit/finding`, with the ends of its interval.
 
     Exceeded limits are counted as `audit/limits_exceeded`, where limits were set.
     """
@@ -29,7 +29,7 @@ def collect_metrics(results: Iterable[Result]) -> dict[str, float]:
 
 
 def collect_tags(results: Iterable[Result]) -> dict[str, str]:
-    """What is no number: outcome and severity of each audit, the digest of its model, the version that made it."""
+    """Tags for experiment tracking: outcome and severity of each audit, the digest of its model, the version."""
     tags = dict[str, str]()
     for result in results:
         trace = result.provenance
@@ -40,7 +40,7 @@ def collect_tags(results: Iterable[Result]) -> dict[str, str]:
 
 
 def log_to_mlflow(results: Iterable[Result], *, run_id: str | None = None, step: int | None = None) -> str:
-    """Log metrics and tags to an MLflow run; tells its id.
+    """Track results in MLflow: log metrics and tags to a run; tells its id.
 
     Args:
         results: Of one or more audits.
@@ -67,7 +67,7 @@ def log_to_mlflow(results: Iterable[Result], *, run_id: str | None = None, step:
 
 
 def log_to_wandb(results: Iterable[Result], *, run: Any = None, step: int | None = None) -> None:
-    """Log metrics to a run of Weights & Biases, outcomes and severities to its summary.
+    """Track results in Weights & Biases: metrics go to a run, outcomes and severities to its summary.
 
     Args:
         results: Of one or more audits.
@@ -89,7 +89,7 @@ def log_to_wandb(results: Iterable[Result], *, run: Any = None, step: int | None
 
 
 def log_to_tensorboard(results: Iterable[Result], folder: str | Path, *, step: int = 0) -> Path:
-    """Write an event file that TensorBoard shows; tells its folder.
+    """Track results in TensorBoard: write an event file; tells its folder.
 
     Args:
         results: Of one or more audits.

@@ -16,7 +16,7 @@ MAX_CHARACTERS = 2_000
 
 
 def fit(text: str, most: int = MAX_CHARACTERS) -> str:
-    r"""The text on one line, control and direction signs spelt out, its end cut off and said to be.
+    r"""Words on one line, control and direction signs spelt out, the end cut off and said to be.
 
     >>> fit("a\u202eb"), fit("abcdef", most=3)
     ('a\\u202eb', 'abc … (6 characters)')
@@ -33,7 +33,7 @@ def get_own_id(mention: Mention) -> str:
 def choose_naming(
     folder: Path | None, *, real_names: bool = False, named: Collection[str] = (), keep: bool = True
 ) -> Naming:
-    """How people and records are called in the views of a run folder.
+    """The words for people and records in the views of a run folder.
 
     Args:
         folder: The run folder; None for a result that is in memory only.
@@ -45,7 +45,7 @@ def choose_naming(
 
 
 def render_sentence(text: Text, naming: Naming = get_own_id) -> str:
-    """A sentence of a result as one string: the one place where views name people and records.
+    """The words of a result's sentence as one string: the one place where views name people and records.
 
     >>> render_sentence(("Nothing of ", Mention(kind="user", id="ann"), " was found."), lambda each: f"a {each.kind}")
     'Nothing of a user was found.'

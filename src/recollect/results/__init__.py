@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from recollect.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
-    from recollect.results.folders import RunFolder as RunFolder
     from recollect.results.result import Failed as Failed
     from recollect.results.result import Finding as Finding
     from recollect.results.result import Note as Note
@@ -15,13 +14,14 @@ if TYPE_CHECKING:
     from recollect.results.result import Provenance as Provenance
     from recollect.results.result import Result as Result
     from recollect.results.result import Skipped as Skipped
+    from recollect.results.run_folder import RunFolder as RunFolder
     from recollect.results.summary_rows import Row as Row
     from recollect.results.summary_rows import build_summary_rows as build_summary_rows
 
 __getattr__, __all__ = export_lazily(
     __name__,
     {
-        "folders": ["RunFolder"],
+        "run_folder": ["RunFolder"],
         "result": ["Failed", "Finding", "Note", "Outcome", "Provenance", "Result", "Skipped"],
         "summary_rows": ["Row", "build_summary_rows"],
     },

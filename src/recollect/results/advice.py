@@ -14,7 +14,7 @@ from recollect.results.result import Finding, Outcome, Result, Severity
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class NextStep:
     """Something to do about a finding."""
 
     title: str
@@ -24,64 +24,64 @@ class Step:
     """Pages of the documentation that say more."""
 
 
-STEPS: Final[Mapping[str, Step]] = {
-    "hold-release": Step(
+STEPS: Final[Mapping[str, NextStep]] = {
+    "hold-release": NextStep(
         title="Hold the release",
         text="Do not publish or deploy the model until the finding is resolved or the risk is accepted in writing.",
     ),
-    "deduplicate": Step(
+    "deduplicate": NextStep(
         title="Remove duplicates and sensitive values",
         text="Text that occurs often is memorised first. Remove duplicates, secrets and contact data from the training "
         "data with `recollect sanitise`, then train again and audit again.",
         pages=("how-to/canaries.md", "guides/leakage.md"),
     ),
-    "train-less": Step(
+    "train-less": NextStep(
         title="Train less on each record",
         text="Fewer epochs, early stopping, a lower LoRA rank or fewer trained layers reduce memorisation. Audit every "
         "checkpoint to see how much.",
         pages=("how-to/recipes.md", "methods/repeated-audits.md"),
     ),
-    "private-training": Step(
+    "private-training": NextStep(
         title="Train with differential privacy",
         text="Differential privacy bounds what any one record or user can change in the model. It is the only measure "
         "here with a guarantee; it costs accuracy.",
         pages=("how-to/private-training.md",),
     ),
-    "retrain": Step(
+    "retrain": NextStep(
         title="Retrain without the data",
         text="Train the model again without the records concerned, from a point before it saw them, and audit the "
         "removal again.",
         pages=("guides/removal.md",),
     ),
-    "restrict-access": Step(
+    "restrict-access": NextStep(
         title="Restrict what the model shows",
         text="Do not show probabilities, limit requests, filter outputs. This hides memorised text; it does not remove "
         "it from the model.",
         pages=("how-to/models.md",),
     ),
-    "notify": Step(
+    "notify": NextStep(
         title="Inform those responsible",
         text="Tell the data protection officer. Whether authorities or the persons concerned must be informed depends "
         "on the data and the law that applies.",
         pages=("how-to/report.md",),
     ),
-    "check-basis": Step(
+    "check-basis": NextStep(
         title="Check the right to use the data",
         text="Check from where these texts came, and on what legal basis they were used for training.",
         pages=("guides/provenance.md",),
     ),
-    "replace-secrets": Step(
+    "replace-secrets": NextStep(
         title="Replace the secrets",
         text="Treat real secrets in the training data as disclosed: change passwords, keys and numbers.",
         pages=("guides/exposure.md",),
     ),
-    "repeat": Step(
+    "repeat": NextStep(
         title="Repeat the audit when something changes",
         text="No evidence is no proof of absence. Audit again after each new training run, and with stronger access or "
         "more data where the stakes are high.",
         pages=("methods/repeated-audits.md",),
     ),
-    "improve-data": Step(
+    "improve-data": NextStep(
         title="Give the audit better data",
         text="More controls, and controls that resemble the audited records in amount, kind and period, allow a "
         "decision. The remarks of the audit say how many would be needed.",
@@ -130,28 +130,30 @@ def add_advice(result: Result, declared: Mapping[Outcome, Advice]) -> Result:
     if advice is None:
         return result
     step = STEPS[advice.steps[0]].text if advice.steps else None
-    graded = tuple(_grade(finding, advice, step) for finding in result.findings)
-    severity: Severity | None = "high" if any(_raises(each, advice) for each in result.findings) else advice.severity
+    graded = tuple(_grade_severity(finding, advice, step) for finding in result.findings)
+    severity: Severity | None = (
+        "high" if any(_raises_severity(each, advice) for each in result.findings) else advice.severity
+    )
     return result.replace(
         findings=graded, severity=result.severity or severity, next_step=result.next_step or summarise_steps(advice)
     )
 
 
-def _raises(finding: Finding, advice: Advice) -> bool:
-    """Whether a finding makes the outcome grave."""
+def _raises_severity(finding: Finding, advice: Advice) -> bool:
+    """Whether a finding raises the severity on which advice is given."""
     return finding.name in advice.raised_by and finding.value > 0
 
 
-def _grade(finding: Finding, advice: Advice, step: str | None) -> Finding:
-    """A finding that makes the outcome grave, with severity and next step; any other as it is."""
-    if not _raises(finding, advice):
+def _grade_severity(finding: Finding, advice: Advice, step: str | None) -> Finding:
+    """A finding that makes the outcome grave, with severity and next step of its advice; any other as it is."""
+    if not _raises_severity(finding, advice):
         return finding
     update = {"severity": finding.severity or "high", "next_step": finding.next_step or step}
     return finding.model_copy(update=update)
 
 
 def summarise_steps(advice: Advice | None) -> str | None:
-    """The titles of all steps in one sentence.
+    """The titles of all steps of an advice in one sentence.
 
     >>> summarise_steps(Advice(meaning="Bad.", steps=("retrain", "notify")))
     'Retrain without the data; inform those responsible.'

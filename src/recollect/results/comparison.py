@@ -29,7 +29,7 @@ class Difference:
 
     @property
     def value(self) -> float:
-        """After minus before."""
+        """The compared difference: after minus before."""
         return self.after - self.before
 
     @property
@@ -74,14 +74,14 @@ def compare_runs(before: Mapping[str, Result], after: Mapping[str, Result]) -> C
             Verdicts(audit=a.audit, before=a.verdict_text, after=b.verdict_text, outcomes=(a.outcome, b.outcome))
             for a, b in pairs
         ),
-        differences=tuple(each for a, b in pairs for each in _iter_differences(a, b)),
-        missing=tuple(_describe_missing(before, after)),
-        notes=(_INDEPENDENCE_NOTE, *(note for a, b in pairs for note in _describe_other_differences(a, b))),
+        differences=tuple(each for a, b in pairs for each in _compare_findings(a, b)),
+        missing=tuple(_describe_uncompared(before, after)),
+        notes=(_INDEPENDENCE_NOTE, *(note for a, b in pairs for note in _describe_compared_settings(a, b))),
     )
 
 
 def compute_difference_interval(before: Finding, after: Finding) -> tuple[float, float] | None:
-    """The interval of after minus before, for two independent estimates (Zou & Donner 2008, MOVER).
+    """The interval of a comparison's difference, for two independent estimates (Zou & Donner 2008, MOVER).
 
     None where one has no interval, an open one, or one of another confidence.
     """
@@ -96,8 +96,8 @@ def compute_difference_interval(before: Finding, after: Finding) -> tuple[float,
     return middle - down, middle + up
 
 
-def _iter_differences(before: Result, after: Result) -> Iterator[Difference]:
-    """Every finding that both have."""
+def _compare_findings(before: Result, after: Result) -> Iterator[Difference]:
+    """Compare every finding that both runs have."""
     later = {finding.name: finding for finding in after.findings}
     for finding in before.findings:
         other = later.get(finding.name)
@@ -116,8 +116,8 @@ def _iter_differences(before: Result, after: Result) -> Iterator[Difference]:
         )
 
 
-def _describe_missing(before: Mapping[str, Result], after: Mapping[str, Result]) -> Iterator[str]:
-    """Audits and findings that only one run has."""
+def _describe_uncompared(before: Mapping[str, Result], after: Mapping[str, Result]) -> Iterator[str]:
+    """Audits and findings that cannot be compared because only one run has them."""
     for one, other, which in ((before, after, "first"), (after, before, "second")):
         for audit, result in one.items():
             if audit not in other:
@@ -129,8 +129,8 @@ def _describe_missing(before: Mapping[str, Result], after: Mapping[str, Result])
                 yield f"{audit}: only the {which} run has {', '.join(gone)}."
 
 
-def _describe_other_differences(before: Result, after: Result) -> Iterator[str]:
-    """What was not the same in both, besides the model."""
+def _describe_compared_settings(before: Result, after: Result) -> Iterator[str]:
+    """What was not the same in the compared runs, besides the model."""
     changed = sorted(
         name
         for name in before.settings.keys() | after.settings.keys()

@@ -50,7 +50,7 @@ Text = Annotated[str, Field(min_length=1)] | Annotated[tuple[str | Mention, ...]
 
 
 def render_text(text: Text, name: Callable[[Mention], str] = lambda mention: mention.id) -> str:
-    """A sentence as one string, each mention under the name that `name` gives it.
+    """A sentence of a result as one string, each mention under the name that `name` gives it.
 
     >>> render_text(("Nothing of ", Mention(kind="user", id="ann"), " was found."), lambda mention: "user 1")
     'Nothing of user 1 was found.'

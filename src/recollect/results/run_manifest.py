@@ -46,7 +46,7 @@ def write_run_manifest(folder: Path, view: str | None = None) -> Path:
 
 
 def is_written_by_runs(relative: str) -> bool:
-    """Whether runs write files of this name into their folder.
+    """Whether the manifest of a run lists files of this name: runs write them.
 
     >>> is_written_by_runs("tables/leakage/users.parquet"), is_written_by_runs("notes.txt")
     (True, False)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from recollect.corpora.faults import describe_reason
+from recollect.corpora.readers.faults import describe_reason
 from recollect.results.result import Finding, Result
 
 
@@ -41,7 +41,7 @@ class WithheldTogether:
 
 
 def group_withheld(result: Result) -> list[WithheldTogether]:
-    """What is withheld, findings with the same reason together, so that it is read once."""
+    """Summary rows of what is withheld, findings with the same reason together, so that it is read once."""
     together = dict[tuple[str, str], list[str]]()
     for each in result.withheld:
         together.setdefault((each.code, each.reason), []).append(each.finding)
@@ -51,7 +51,7 @@ def group_withheld(result: Result) -> list[WithheldTogether]:
 
 
 def _build_finding_row(finding: Finding) -> Row:
-    """A finding in words."""
+    """The summary row of a finding."""
     value = format_value(finding.value, finding.unit)
     return Row(
         name=finding.name,
@@ -65,14 +65,14 @@ def _build_finding_row(finding: Finding) -> Row:
 
 
 def _format_finding_interval(finding: Finding) -> str:
-    """The interval of a finding in words, or why there is none."""
+    """The interval of a finding in a summary row, or why there is none."""
     if finding.interval is None or finding.confidence is None:
         return f"none: {finding.why_no_interval}"
     return f"{_format_span(finding)} ({100 * finding.confidence:g} % confidence)"
 
 
 def _format_span(finding: Finding) -> str:
-    """From where to where the interval reaches."""
+    """The span of an interval in a summary row."""
     low, high = finding.interval or (None, None)
     if low is None:
         return f"at most {format_value(high or 0, finding.unit)}"
@@ -96,7 +96,7 @@ _SMALL_WORDS: Final = frozenset({"at", "of", "in", "from", "to", "the", "and", "
 
 
 def title_name(name: str) -> str:
-    """A name of a finding or an audit in title case; the error rate in it as a percentage.
+    """A name of a finding or an audit for a summary row, in title case; the error rate in it as a percentage.
 
     >>> [title_name(each) for each in ("tpr_at_fpr_0.01", "leakage_epsilon_p99", "p_still_there", "users_found")]
     ['TPR at 1 % FPR', 'Leakage Epsilon P99', 'p-Value Still There', 'Users Found']
@@ -109,7 +109,7 @@ def title_name(name: str) -> str:
 
 
 def format_value(value: float, unit: str) -> str:
-    """A number with its unit as people write it: shares in percent, probabilities with two decimals.
+    """A number of a summary row with its unit: shares in percent, probabilities with two decimals.
 
     >>> format_value(0.4815, "share"), format_value(1.0, "probability"), format_value(2e-9, "probability")
     ('48 %', '1.00', '< 0.0001')
@@ -121,7 +121,7 @@ def format_value(value: float, unit: str) -> str:
 
 
 def state_p(p: float) -> str:
-    """A p-value as a sentence has it.
+    """A p-value as a summary row or a sentence has it.
 
     >>> state_p(2.3e-9), state_p(0.0005), state_p(0.222)
     ('p < 0.0001', 'p = 0.0005', 'p = 0.22')
@@ -130,7 +130,7 @@ def state_p(p: float) -> str:
 
 
 def format_bare(value: float, unit: str) -> str:
-    """The same without its unit.
+    """A number of a summary row without its unit.
 
     >>> [format_bare(*each) for each in ((0.004, "share"), (0.0005, "probability"), (0.9999, "share"), (0.0, "share"))]
     ['0.4', '0.0005', '99.99', '0']
@@ -158,7 +158,7 @@ def describe_count(code: str) -> str:
 
 
 def format_number(value: float) -> str:
-    """Three significant digits, and no power of ten where people would not write one.
+    """A number of a summary row: three significant digits, and no power of ten where people would not write one.
 
     >>> [format_number(v) for v in (0.98765, 999.7, 12345.6, 3.0, 0.00001234, 0.0, 3e12)]
     ['0.988', '1,000', '12,346', '3', '1.23e-05', '0', '3e+12']

@@ -24,7 +24,7 @@ ValueByRecord = dict[str, float]
 def score_records(
     evidence: Evidence, corpus: str, models: Sequence[str], measure: Callable[[list[Answers]], ValueByRecord]
 ) -> Scores:
-    """The scores of a corpus, block by block, from what the answers of these models come to for each content."""
+    """The scores of a corpus by aggregation, block by block, of what these models' answers are for each content."""
     blocks = []
     for records, answers in evidence.iter_blocks(corpus, models):
         found = measure(answers)
@@ -44,7 +44,7 @@ def index_records(answers: Answers) -> NDArray[np.int64]:
 
 
 def average_tokens(answers: Answers, values: Floats) -> ValueByRecord:
-    """The mean of a number per row over each record's known tokens.
+    """Aggregate a number per token: its mean over each record's known tokens.
 
     Tokens that the model's vocabulary does not know are left out, and so are records that have no others: their
     number would be that of `<unk>`.
@@ -56,7 +56,7 @@ def average_tokens(answers: Answers, values: Floats) -> ValueByRecord:
 
 
 def average_lowest_tokens(answers: Answers, values: Floats, *, fraction: float) -> ValueByRecord:
-    """The mean over the lowest share of each record's known tokens, at least one of them.
+    """Aggregate a number per token: its mean over the lowest share of each record's known tokens.
 
     A token that several mask patterns hid counts once, with its mean.
     """

@@ -59,7 +59,7 @@ class Ensemble:
 
 
 def _score_base_signals(evidence: Evidence, model: str, found: ShadowScores) -> Floats:
-    """What every signal makes of each record under one model [records, signals]; 0 where it makes nothing."""
+    """The scores of the ensemble's base signals under one model [records, signals]; 0 where there is none."""
     roles = dict.fromkeys(record.partition("\x1f")[0] for record in found.scores.records)
     alone = replace(
         evidence,
@@ -77,7 +77,7 @@ def _score_base_signals(evidence: Evidence, model: str, found: ShadowScores) -> 
 
 
 def build_features(own: Sequence[Floats], trained_on: BoolArray, index: int) -> Floats:
-    """The features of each record for one model: its signals, and how far they are above those of shadows.
+    """The features of each record for the ensemble: its signals, and how far they are above those of shadows.
 
     Only shadows count that did not see the record and are not the model itself; where there is none, all others.
 

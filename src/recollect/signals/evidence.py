@@ -29,18 +29,18 @@ CONTROLS = labels.ROLE_CONTROLS
 """The role of the corpus of held-out records, known not to be in the training set."""
 
 
-class AnswerSource(Protocol):
+class EvidenceAnswers(Protocol):
     """Where the answers of one model can be read, such as an `AnswerStore`."""
 
     @property
     def access(self) -> Access:
-        """What the answers show."""
+        """What the answers in the evidence show."""
 
     def get_answers(self, records: Iterable[Record]) -> Answers:
-        """The answers to these records, each content once, in their order."""
+        """The answers in the evidence to these records, each content once, in their order."""
 
     def iter_blocks(self, records: Iterable[Record]) -> Iterator[tuple[list[Record], Answers]]:
-        """The records block by block with their answers, in bounded memory."""
+        """The records block by block with their answers in the evidence, in bounded memory."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,7 +52,7 @@ class Evidence:
 
     models: Mapping[str, Model] = field(default_factory=dict)
     corpora: Mapping[str, Corpus] = field(default_factory=dict)
-    answers: Mapping[tuple[str, str], AnswerSource] = field(default_factory=dict)
+    answers: Mapping[tuple[str, str], EvidenceAnswers] = field(default_factory=dict)
     """What a model (by role) showed about a corpus (by role)."""
     cohorts: Mapping[str, Cohorts] = field(default_factory=dict)
     """Who of a corpus (by role) trained which model, as far as it is known."""
@@ -99,7 +99,7 @@ class Evidence:
         for records, first in sources[0].iter_blocks(self.corpora[corpus]):
             yield records, [first, *(other.get_answers(records) for other in sources[1:])]
 
-    def _get_answers(self, model: str, corpus: str) -> AnswerSource:
+    def _get_answers(self, model: str, corpus: str) -> EvidenceAnswers:
         """The answers of a model about a corpus."""
         if not self.has_answers(model, corpus):
             raise RecollectError(
@@ -111,7 +111,7 @@ class Evidence:
 
 
 def _parse_role_number(name: str, role: str) -> int | None:
-    """The number in the name of a model of this role; None for another role."""
+    """The number in the name of a model of this role in the evidence; None for another role."""
     rest = name.removeprefix(role)
     if name == role:
         return 0

@@ -60,7 +60,7 @@ def compute_logit(mean_logprob: Floats) -> Floats:
 
 
 def estimate_std(values: Floats, mean: Floats, counted: BoolArray, *, per_record: bool) -> Floats:
-    """How much the shadows of one side differ about a record [records].
+    """LiRA's standard deviation of the shadows of one side about a record [records].
 
     On average or, with `per_record_variance`, about this one.
     """

@@ -34,5 +34,5 @@ class Loss:
 
 
 def mean_logprob(answers: Answers) -> ValueByRecord:
-    """The mean log-probability of each record's known tokens, by record digest."""
+    """Minus the loss: the mean log-probability of each record's known tokens, by record digest."""
     return average_tokens(answers, get_logprobs(answers))

@@ -48,7 +48,7 @@ class Lowercase:
 
 
 def compute_loss_ratio(changed: Scores, original: Scores) -> Scores:
-    """The loss of each record after a change, divided by its loss before; what lacks one of them is left out."""
+    """The loss of each record in lowercase, divided by its loss before; what lacks one of them is left out."""
     both = original.select([record for record in original.records if record in changed])
     return both.combine(
         changed.select(both.records),

@@ -47,7 +47,7 @@ class MinKPlusPlus:
 
 
 def standardise_logprobs(answers: Answers) -> Floats:
-    """Each token's log-probability in deviations above its expectation, which is minus the entropy.
+    """Min-K%++ of each token: its log-probability in deviations above its expectation.
 
     0 where all tokens are equally likely.
     """

@@ -116,7 +116,7 @@ class _WordSwapper:
         return [self._swap_words(text, count) for text in texts]
 
     def _swap_words(self, text: str, count: int) -> list[str]:
-        """The text with one word swapped, in up to so many places."""
+        """A neighbour of a text: one word swapped, in up to so many places."""
         rng, words = stream(0, labels.STREAM_WORD_SWAPS, text), text.split()
         found = []
         for place in sorted(rng.permutation(len(words))[:count].tolist()):
@@ -132,7 +132,7 @@ class _WordSwapper:
 
     @cached_property
     def _words_by_frequency(self) -> list[str]:
-        """All words, the most frequent first."""
+        """All words for neighbours, the most frequent first."""
         counted = Counter(word for record in self.corpus for word in record.scored_text.split())
         return sorted(counted, key=lambda word: (-counted[word], word))
 

@@ -85,7 +85,7 @@ def compute_log_ratio(target: Answers, reference: Answers, *, summed: bool) -> V
 
 
 def _split_by_tokenisation(target: Answers, reference: Answers) -> tuple[list[str], list[str]]:
-    """The records that both models read as the same tokens under the same patterns, and all others of both."""
+    """For the ratio: records that both models read as the same tokens under the same patterns, and all others."""
     shared = [record for record in target.records if record in reference]
     lengths = [(target.get_rows(r), reference.get_rows(r)) for r in shared]
     equal = [r for r, (a, b) in zip(shared, lengths, strict=True) if a.stop - a.start == b.stop - b.start]
@@ -99,7 +99,7 @@ def _split_by_tokenisation(target: Answers, reference: Answers) -> tuple[list[st
 
 
 def _compute_log_likelihood(answers: Answers, counted: NDArray[np.bool_], *, summed: bool) -> ValueByRecord:
-    """The log-likelihood of each record from the rows that count; records without any are left out."""
+    """The log-likelihood in a ratio, of each record from the rows that count; records without any are left out."""
     record = index_records(answers)[counted]
     counts = np.bincount(record, minlength=len(answers))
     sums = np.bincount(record, weights=get_logprobs(answers)[counted], minlength=len(answers))

@@ -110,7 +110,7 @@ class _PrefixedCorpus:
 
 
 def _average_from_offsets(answers: Answers, offsets: Mapping[str, int]) -> dict[str, float]:
-    """The mean log-probability of each record's tokens that end after a place in its text."""
+    """For ReCaLL: the mean log-probability of each record's tokens after its prefix."""
     counted = answers.known.copy()
     for record in answers.records:
         rows = answers.get_rows(record)

@@ -144,7 +144,7 @@ SIGNALS = Registry(
 
 
 def make_signal(name: str, **settings: Any) -> Signal:
-    """The signal of that name with these settings.
+    """The signal that is registered under that name, with these settings.
 
     Raises:
         PlanError: There is no such signal or setting; the nearest is suggested.

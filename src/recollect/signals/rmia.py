@@ -82,7 +82,7 @@ class Rmia:
 
 
 def compute_dominated_share(ratios: Floats, population: Floats, *, gamma: float) -> Floats:
-    """The share of a population whose ratio, gamma times, is at most each ratio.
+    """RMIA's score: the share of a population whose ratio, gamma times, is at most each ratio.
 
     >>> compute_dominated_share(np.array([1.0, 5.0]), np.array([0.5, 2.0, 3.0, 9.0]), gamma=2.0).tolist()
     [0.25, 0.5]

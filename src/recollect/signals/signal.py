@@ -80,7 +80,7 @@ def compute_scores(signal: Signal, evidence: Evidence, corpus: str = AUDITED) ->
 
 
 def require_access(audit: str, needs: Mapping[str, Access], evidence: Evidence, *, instead: str = "") -> None:
-    """Refuse evidence in which some model does not show what is needed of it; costs nothing.
+    """Refuse evidence in which some model does not show what the signal or audit needs; costs nothing.
 
     Args:
         audit: Who needs it, for the message.

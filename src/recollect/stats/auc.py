@@ -39,7 +39,7 @@ def auc(members: ValuesLike, non_members: ValuesLike, *, confidence: float = 0.9
 
 
 def placements(values: Floats, among: Floats) -> Floats:
-    """For each value the share of `among` below it, ties counting half.
+    """The terms of an AUC: for each value the share of `among` below it, ties counting half.
 
     >>> placements(np.array([2.0, 5.0]), np.array([1.0, 2.0, 3.0, 4.0])).tolist()
     [0.375, 1.0]

@@ -64,7 +64,7 @@ def bounded_mean(
 
 
 def exponential_mean(values: ArrayLike, *, of: str = "records", confidence: float = 0.95) -> Estimate:
-    """The mean of independent values that are exponentially distributed, as exposures are under the null hypothesis.
+    """The mean of independent, exponentially distributed values, as exposures are under the null, with bounds.
 
     A sum of such values has a gamma distribution, which makes the interval exact for any number of them.
 
@@ -99,7 +99,7 @@ def _check_bounded_values(values: ArrayLike, of: str, confidence: float) -> Floa
 
 
 def _draw_weighted_sums(share: Floats) -> tuple[Floats, Floats]:
-    """Sums of the values under random weights, always the same, and the weight of the one more value."""
+    """For bounds of a mean: sums under random weights, always the same, and the weight of the one more value."""
     rng, size = np.random.default_rng(len(share)), len(share)
     sums, last, rows = [], [], max(1, _CHUNK // size)
     for start in range(0, _DRAWS, rows):

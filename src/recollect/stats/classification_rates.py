@@ -32,7 +32,7 @@ def false_positive_rate(non_members_flagged: ValuesLike, *, confidence: float = 
 
 
 def precision(members_flagged: ValuesLike, non_members_flagged: ValuesLike, *, confidence: float = 0.95) -> Estimate:
-    """The share of members among the flagged, at the proportion of members among these records.
+    """The rate of precision: the share of members among the flagged, at their proportion among these records.
 
     Refused if nothing was flagged: there is no such share.
 
@@ -49,7 +49,7 @@ def precision(members_flagged: ValuesLike, non_members_flagged: ValuesLike, *, c
 
 
 def accuracy(members_flagged: ValuesLike, non_members_flagged: ValuesLike, *, confidence: float = 0.95) -> Estimate:
-    """The share of right decisions, at the proportion of members among these records.
+    """The rate of right decisions (accuracy), at the proportion of members among these records.
 
     >>> accuracy([True, True, False], [False]).value
     0.75

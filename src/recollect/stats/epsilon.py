@@ -196,7 +196,7 @@ def epsilon_from_guesses(
 
 
 def one_run_p(epsilon: float, *, canaries: int, guesses: int, correct: int, delta: float = 0.0) -> float:
-    """How likely so many correct guesses are, at most, if the training is (ε, δ)-private.
+    """The probability of so many correct guesses, at most, if the training is (ε, δ)-private: for a bound on epsilon.
 
     Steinke et al. 2023, Corollary 5.4: P[B ≥ v] + 2 m δ max over i of P[v > B ≥ v − i] / i, where B counts successes in
     as many trials as there are guesses, each of probability 1 / (1 + exp(−ε)).
@@ -212,7 +212,7 @@ def one_run_p(epsilon: float, *, canaries: int, guesses: int, correct: int, delt
 
 
 def _choose_guesses(values: Floats, needed: int, confidence: float) -> int:
-    """How many guesses per side promise the largest bound, from the scores of all canaries and nothing else.
+    """How many guesses per side promise the largest bound on epsilon, from the scores of all canaries alone.
 
     The scores are taken for a mixture of two normal distributions of equal weight, as a fair coin makes it. If they
     are no such mixture, the number is not the best, and the bound holds all the same.
@@ -232,7 +232,7 @@ def _choose_guesses(values: Floats, needed: int, confidence: float) -> int:
 
 
 def _estimate_membership(values: Floats) -> Floats:
-    """The probability of each canary of belonging to the higher of two normal distributions of equal weight, by EM."""
+    """For a bound on epsilon: each canary's probability of being a member, from a mixture of two normals, by EM."""
     scale = float(values.std()) if len(values) else 0.0
     if not scale > 0:
         return np.full(len(values), 0.5)
@@ -295,7 +295,7 @@ def _split_scores_in_half(group: Group, rng: np.random.Generator) -> tuple[Float
 
 
 def _find_largest_refuted(refuted: Callable[[float], bool]) -> float:
-    """The largest ε that is refuted, by bisection from the safe side; 0 if none is."""
+    """The largest epsilon that is refuted, by bisection from the safe side; 0 if none is."""
     low, high = 0.0, MAX_EPSILON
     if not refuted(low):
         return 0.0

@@ -94,7 +94,7 @@ class SkewNormal:
 
 
 def fit_skew_normal(draws: ArrayLike, *, rng: np.random.Generator, refits: int = 40) -> SkewNormal:
-    """Fit the paper's curve to half of the drawn secrets and test it on the other half.
+    """Fit the paper's curve of exposure to half of the drawn secrets and test it on the other half.
 
     A fitted curve also deviates by random variation, so Kolmogorov and Smirnov's distance is compared with that of
     two samples: otherwise every fourth curve of draws that are skew-normal would be rejected at 5 %.
@@ -125,7 +125,7 @@ def fit_skew_normal(draws: ArrayLike, *, rng: np.random.Generator, refits: int =
 
 
 def _fit_skew_normal(values: Floats, start: tuple[float, float, float]) -> tuple[float, float, float]:
-    """The skew-normal curve of maximum likelihood, from a start; its scale is sought as a logarithm."""
+    """The exposure curve of maximum likelihood, from a start; its scale is sought as a logarithm."""
     scale = max(start[2], 1e-9 * max(1.0, abs(start[1])))
 
     def loss(at: Floats) -> float:
@@ -154,7 +154,7 @@ def _compute_exposure_bits(cost: float, fit: tuple[float, float, float]) -> floa
 
 
 def _integrate_log_density(log_density: Callable[[Floats], Floats], end: float) -> float:
-    """The logarithm of the area below `end` in the tail of the curve, which falls at least as fast as a normal one."""
+    """The logarithm of the area below `end` of the exposure curve, which falls at least as fast as a normal one."""
     reach = 40.0 / max(1.0, abs(end))
     grid = np.linspace(end - reach, end, 4001)
     logs = log_density(grid)
@@ -163,7 +163,7 @@ def _integrate_log_density(log_density: Callable[[Floats], Floats], end: float) 
 
 
 def rank_p(cost: float, draws: ArrayLike) -> float:
-    """A p-value for "this secret was never trained on", valid if it was drawn as the draws were.
+    """The p-value of a secret's exposure: "this secret was never trained on", if it was drawn as the draws were.
 
     >>> rank_p(3.0, [5.0] * 99)
     0.01

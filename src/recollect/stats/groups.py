@@ -107,7 +107,7 @@ def make_groups(members: ValuesLike, non_members: ValuesLike) -> tuple[Group, Gr
 def require_one_value_per_user(
     members: ValuesLike, non_members: ValuesLike, *, test: str, least: int = 2
 ) -> tuple[Group, Group]:
-    """Both sides, if every user has one value; for tests that know nothing of users with several.
+    """Both groups, if every user has one value; for tests that know nothing of users with several.
 
     >>> len(require_one_value_per_user([1, 2], [3, 4], test="Mann–Whitney")[0])
     2
@@ -125,7 +125,7 @@ def require_one_value_per_user(
 
 
 def require_users(members: Group, non_members: Group, *, purpose: str) -> None:
-    """Refuse sides of fewer than two users each: one user shows no scatter."""
+    """Refuse groups of fewer than two users each: one user shows no scatter."""
     require_count(members.user_count, 2, of="users who are members", purpose=purpose, code="too_few_members")
     require_count(
         non_members.user_count, 2, of="users who are not members", purpose=purpose, code="too_few_non_members"
@@ -133,7 +133,7 @@ def require_users(members: Group, non_members: Group, *, purpose: str) -> None:
 
 
 def require_finite(group: Group, *, purpose: str) -> Group:
-    """The same side, refused if a value is infinite: ranks can live with that, sums cannot.
+    """The group, refused if a value is infinite: ranks can live with that, sums cannot.
 
     >>> len(require_finite(make_group([1.0, 2.0]), purpose="A mean"))
     2

@@ -60,7 +60,7 @@ def clopper_pearson(hits: float, n: float, *, confidence: float = 0.95) -> Inter
 
 
 def lower_limit(hits: float, n: float, *, tail: float) -> float:
-    """The rate below which so many hits would have had probability `tail` or less (Clopper–Pearson).
+    """The lower limit of an interval (Clopper–Pearson): below it, so many hits would have had probability `tail`.
 
     >>> round(lower_limit(20, 20, tail=0.05), 4)
     0.8609
@@ -69,7 +69,7 @@ def lower_limit(hits: float, n: float, *, tail: float) -> float:
 
 
 def upper_limit(hits: float, n: float, *, tail: float) -> float:
-    """The rate above which so few hits would have had probability `tail` or less (Clopper–Pearson).
+    """The upper limit of an interval (Clopper–Pearson): above it, so few hits would have had probability `tail`.
 
     >>> round(upper_limit(0, 20, tail=0.05), 4)
     0.1391
@@ -78,7 +78,7 @@ def upper_limit(hits: float, n: float, *, tail: float) -> float:
 
 
 def effective_size(group: Group, hits: NDArray[np.bool_], *, confidence: float = 0.95) -> float:
-    """How many independent trials the records of `group` are worth: fewer than records where users repeat themselves.
+    """For an interval: how many independent trials the records of `group` are worth where users repeat themselves.
 
     Korn & Graubard 1998: records divided by the design effect, with Student's factor for few users; never fewer than
     if each user said one thing only. One all-or-nothing user is added to the scatter: a few stray hits look independent
@@ -175,7 +175,7 @@ def estimate_mean(group: Group, *, of: str, confidence: float = 0.95) -> Estimat
 
 
 def weighted_sum(terms: Sequence[tuple[float, Estimate]], *, n: Mapping[str, int]) -> Estimate:
-    """A sum of independent estimates, each times its weight; two with weights 1 and −1 give a difference.
+    """A sum of independent estimates with its interval, each times its weight; 1 and −1 give a difference.
 
     The distances to the limits add up in squares (Zou & Donner 2008, "MOVER"), so that limits which are not symmetric
     stay so.
@@ -201,7 +201,7 @@ def weighted_sum(terms: Sequence[tuple[float, Estimate]], *, n: Mapping[str, int
 
 
 def student_quantile(tail: float, degrees_of_freedom: float) -> float:
-    """How many standard errors leave a share `tail` beyond them, by Student's t.
+    """How many standard errors an interval needs to leave a share `tail` beyond it, by Student's t.
 
     >>> round(student_quantile(0.025, 4), 3)
     2.776

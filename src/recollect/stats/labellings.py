@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 
 
 def rank_conformally(values: Floats, tested: Bools, against: Bools) -> Floats:
-    """The conformal p-value of each tested unit against the others of its row, infinite for all who are not tested.
+    """For each labelling the conformal p-value of each tested unit, infinite for all who are not tested.
 
     >>> tested = np.array([[True, False, False], [False, True, False]])
     >>> rank_conformally(np.array([3.0, 2.0, 1.0]), tested, ~tested).round(3).tolist()
@@ -35,7 +35,7 @@ def rank_conformally(values: Floats, tested: Bools, against: Bools) -> Floats:
 
 
 def sum_ranks(values: Floats, above: Bools, below: Bools) -> Floats:
-    """Van Elteren's weighted rank sum of one stratum, less its mean, and its variance, for each row [2, rows].
+    """For each labelling van Elteren's rank sum of one stratum, less its mean, and its variance [2, rows].
 
     >>> above = np.array([[True, False, False]])
     >>> sum_ranks(np.array([3.0, 2.0, 1.0]), above, ~above).round(3).ravel().tolist()
@@ -61,7 +61,7 @@ def sum_ranks(values: Floats, above: Bools, below: Bools) -> Floats:
 
 
 def min_benjamini_hochberg(p: Floats, counts: Ints) -> Floats:
-    """The smallest p-value of each row after Benjamini and Hochberg's correction; infinite where nothing is tested.
+    """For each labelling the smallest p-value after Benjamini and Hochberg's correction; infinite without any.
 
     >>> min_benjamini_hochberg(np.array([[0.01, 0.5, np.inf]]), np.array([2])).tolist()
     [0.02]
@@ -76,7 +76,7 @@ def min_benjamini_hochberg(p: Floats, counts: Ints) -> Floats:
 
 
 def _find_ties(ordered: Floats) -> tuple[Ints, Ints]:
-    """The first and the last place of the values that equal each of some ordered values."""
+    """For all labellings at once: the first and the last place of values that are equal in ascending order."""
     new = np.append(True, ordered[1:] != ordered[:-1])
     starts = np.flatnonzero(new)
     group = np.cumsum(new) - 1

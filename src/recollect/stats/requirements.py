@@ -11,7 +11,7 @@ ROUNDING_SLACK = 1e-9
 
 
 def count_share(share: float, total: int) -> int:
-    """How many of `total` a share is, rounded down.
+    """How many of `total` a required share is, rounded down.
 
     >>> count_share(0.29, 100)
     29

@@ -79,7 +79,7 @@ def roc_curve(members: ValuesLike, non_members: ValuesLike) -> Roc:
 
 
 def threshold_at(non_members: Floats, fpr: float) -> float:
-    """The score that must be exceeded so that at most a share `fpr` of these non-members is flagged.
+    """The threshold on the ROC curve above which at most a share `fpr` of these non-members is flagged.
 
     >>> threshold_at(np.array([1.0, 2.0, 3.0, 4.0]), 0.25)
     3.0
@@ -89,7 +89,7 @@ def threshold_at(non_members: Floats, fpr: float) -> float:
 
 
 def tpr_at_fpr(members: ValuesLike, non_members: ValuesLike, *, fpr: float, confidence: float = 0.95) -> Estimate:
-    """The share of members found when at most a share `fpr` of non-members is flagged; a constant score finds nobody.
+    """The point of the ROC curve at `fpr`: the share of members found; a constant score finds nobody.
 
     The interval is for the true curve's value at `fpr`, and pays for the threshold having been read off these
     non-members: exact limits of the threshold (order statistics) and exact limits of the share of members beyond them
@@ -129,13 +129,13 @@ def tpr_at_fpr(members: ValuesLike, non_members: ValuesLike, *, fpr: float, conf
 
 
 def _explain_open_tpr(non_members: int, fpr: float, confidence: float) -> str:
-    """Why the interval of a true positive rate reaches down to 0, and how many non-members would do."""
+    """Why the interval of the ROC curve's true positive rate reaches down to 0, and how many non-members would do."""
     needed = math.ceil(math.log((1 - confidence) / 4) / math.log1p(-fpr))
     return f"; the interval reaches 0 because {non_members:,} non-members do not fix the threshold: {needed:,} would"
 
 
 def best_threshold(members: ValuesLike, non_members: ValuesLike) -> tuple[float, float]:
-    """The score (flagged are those ≥ it) of the highest balanced accuracy, and that accuracy; of equals the largest.
+    """The threshold on the ROC curve of the highest balanced accuracy, and that accuracy; of equals the largest.
 
     Found by sorting. A threshold chosen on data must be judged on other data.
 
@@ -161,7 +161,7 @@ def _require_both_groups(members: ValuesLike, non_members: ValuesLike, *, purpos
 def _compute_threshold_limits(
     non_members: Group, threshold: float, fpr: float, confidence: float
 ) -> tuple[float, float]:
-    """Between which scores the true threshold is: the higher and the lower limit."""
+    """Between which scores the true threshold of the ROC curve is: the higher and the lower limit."""
     tail, n = (1 - confidence) / 4, len(non_members)
     size = effective_size(non_members, non_members.values > threshold, confidence=confidence)
     trials = max(1, int(size))
@@ -175,7 +175,7 @@ def _compute_threshold_limits(
 
 
 def _compute_tpr_limit(members: Group, threshold: float, confidence: float, *, lower: bool) -> float:
-    """The lower or upper limit of the true positive rate: the share of members above a threshold."""
+    """The lower or upper limit of a true positive rate on the ROC curve."""
     tail, hits = (1 - confidence) / 4, members.values > threshold
     size = effective_size(members, hits, confidence=confidence)
     return (lower_limit if lower else upper_limit)(float(hits.mean()) * size, size, tail=tail)

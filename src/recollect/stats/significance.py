@@ -18,7 +18,7 @@ Alternative = Literal["greater", "less", "two-sided"]
 def conformal_p(
     scores: ArrayLike, controls: ValuesLike, *, alpha: float | None = None, rng: np.random.Generator | None = None
 ) -> Floats:
-    """How rarely a control scores as high as each score: a valid p-value for "this is like the controls".
+    """The significance of each score: how rarely a control scores as high (a valid conformal p-value).
 
     p = (1 + controls at least as high) / (1 + controls), ties against the finding (Vovk et al. 2005). Where controls
     share users, each user counts once, spread over its records (Lee, Barber & Willett 2023, "Distribution-free
@@ -101,7 +101,7 @@ def bonferroni(p: ArrayLike) -> Floats:
 
 
 def binomial_p(hits: int, n: int, rate: float, *, alternative: Alternative = "greater") -> float:
-    """How likely so many hits (or more) of `n` are if each has probability `rate`; exact.
+    """The significance of so many hits (or more) of `n` if each has probability `rate`; exact.
 
     >>> binomial_p(88, 100, 0.5) < 1e-14
     True
@@ -110,7 +110,7 @@ def binomial_p(hits: int, n: int, rate: float, *, alternative: Alternative = "gr
 
 
 def superuniformity_p(p: ArrayLike) -> float:
-    """The p-value of "these p-values are no smaller than uniform ones": small if a test fires too often at some level.
+    """The significance of "these p-values are too small to be uniform": small if a test fires too often.
 
     One-sided Kolmogorov–Smirnov: p-values that are too large, as discrete ones are, count as right.
 

@@ -55,26 +55,45 @@ def van_elteren(
             do="Give controls of the same amounts as the audited.",
             code="no_common_strata",
         )
-    observed, variance, drawn = 0.0, 0.0, np.zeros(draws)
-    units = sum(len(above) + len(below) for above, below in usable)
-    for above, below in usable:
-        n, m = len(above), len(below)
-        ranks = scipy.stats.rankdata(np.concatenate([above, below])) / (n + m + 1)
-        centred = ranks - ranks.mean()
-        observed += float(centred[:n].sum())
-        variance += n * m * float(np.square(centred).sum()) / ((n + m) * max(1, n + m - 1))
-        if units <= EXACT_UNITS:
-            drawn += _draw_sums(centred, n, rng, draws)
-    if units <= EXACT_UNITS:
-        p = (1 + int(np.count_nonzero(drawn >= observed - 1e-9))) / (1 + draws)
+    if sum(len(above) + len(below) for above, below in usable) > EXACT_UNITS:
+        p = compute_normal_p(usable)
     else:
-        p = float(scipy.stats.norm.sf(observed / variance**0.5)) if variance > 0 else 1.0
+        observed, drawn = 0.0, np.zeros(draws)
+        for above, below in usable:
+            ranks = rank_stratum(above, below)
+            observed += float(ranks[: len(above)].sum())
+            drawn += _draw_sums(ranks, len(above), rng, draws)
+        p = (1 + int(np.count_nonzero(drawn >= observed - 1e-9))) / (1 + draws)
     return StratifiedTest(
         p=p,
         strata=len(usable),
         above=sum(len(above) for above, _ in usable),
         below=sum(len(below) for _, below in usable),
     )
+
+
+def compute_normal_p(strata: Sequence[tuple[Floats, Floats]]) -> float:
+    """The p-value of van Elteren's sum over strata that have units of both sides, by the normal approximation.
+
+    >>> compute_normal_p([(np.arange(5.0, 9.0), np.arange(4.0)), (np.arange(5.0, 9.0), np.arange(4.0))]) < 0.01
+    True
+    """
+    observed = variance = 0.0
+    for above, below in strata:
+        ranks, n, m = rank_stratum(above, below), len(above), len(below)
+        observed += float(ranks[:n].sum())
+        variance += n * m * float(np.square(ranks).sum()) / ((n + m) * max(1, n + m - 1))
+    return float(scipy.stats.norm.sf(observed / variance**0.5)) if variance > 0 else 1.0
+
+
+def rank_stratum(above: Floats, below: Floats) -> Floats:
+    """Van Elteren's ranks of one stratum, the one side first: divided by its size plus one, and centred.
+
+    >>> rank_stratum(np.array([3.0]), np.array([1.0, 2.0])).tolist()
+    [0.25, -0.25, 0.0]
+    """
+    ranks = scipy.stats.rankdata(np.concatenate([above, below])) / (len(above) + len(below) + 1)
+    return np.asarray(ranks - ranks.mean())
 
 
 def _draw_sums(centred: Floats, count: int, rng: np.random.Generator, draws: int) -> Floats:

@@ -119,7 +119,7 @@ def permutation(
 
 
 def _refuse_shared_users(a: Group, b: Group) -> None:
-    """Dealing users out anew makes sense only if each is on one side."""
+    """Refuse a two-sample test by permutation if a user is in both samples."""
     require_users(a, b, purpose="A permutation test")
     both = a.user_count + b.user_count - a.population
     if both:
@@ -133,7 +133,7 @@ def _refuse_shared_users(a: Group, b: Group) -> None:
 def _compute_permutation_p(
     values: tuple[Floats, Floats], a: Group, b: Group, permutations: Iterator[Floats], alternative: Alternative
 ) -> float:
-    """The share of dealings in which the difference of means is as extreme as it is, itself counted."""
+    """The p-value of a two-sample permutation test: the share of labels as extreme as the observed ones."""
     sums = a.per_user(values[0]) + b.per_user(values[1])
     sizes = a.sizes + b.sizes
     observed = _compute_mean_difference((a.sizes > 0).astype(np.float64)[None], sums, sizes)
@@ -150,13 +150,13 @@ def _compute_permutation_p(
 
 
 def _compute_mean_difference(labels: Floats, sums: Floats, sizes: Floats) -> Floats:
-    """Mean of the users labelled 1 minus mean of the rest, for each row of labels."""
+    """Mean of the sample labelled 1 minus mean of the rest, for each row of labels."""
     taken, size = labels @ sums, labels @ sizes
     return np.asarray(taken / size - (sums.sum() - taken) / (sizes.sum() - size))
 
 
 def _permute_labels(members: int, users: int, rng: np.random.Generator, draws: int) -> Iterator[Floats]:
-    """Rows of labels with as many ones as there are members, in blocks that fit into memory."""
+    """Permuted labels of two samples, as many ones as there are members, in blocks that fit into memory."""
     block = max(1, MAX_CELLS // users)
     labels = (np.arange(users) < members).astype(np.float64)
     for first in range(0, draws, block):

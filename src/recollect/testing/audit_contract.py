@@ -15,7 +15,7 @@ from recollect.audits.verb import Verb
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
 from recollect.errors import AccessError
 from recollect.models.model import Model
-from recollect.pipeline.calls import SHARED_ARGUMENTS
+from recollect.pipeline.plans.calls import SHARED_ARGUMENTS
 from recollect.report.annex import MATTERS
 from recollect.report.figures.figure import Figure
 from recollect.report.presentations import load_function
@@ -30,7 +30,7 @@ from recollect.testing.world import World
 def check_audit(audit: Audit, world: World | None = None) -> None:
     """Check that an audit keeps the contract, in a small world with fake models in which ground truth is known.
 
-    A target that has learnt the members by heart is found out; targets that have seen nobody are not accused; the
+    A target that has memorised the members is found out; targets trained on nobody's data are not accused; the
     access that the audit names is enough, and less is refused before anything is trained or scored; the same seed
     gives the same JSON; neither the order of records nor how many are scored at once changes a finding (so sort by id
     before you draw); nor does a workspace, or resuming from what is in it; what the data cannot support is
@@ -68,7 +68,7 @@ def _run_audit(audit: Audit, world: World, target: Model) -> Result:
 
 
 def _run_on_evidence(audit: Audit, world: World, given: Evidence, workspace: Workspace = NO_WORKSPACE) -> Result:
-    """The result: evidence gathered in rounds, then judged."""
+    """The result of an audit under the contract: evidence gathered in rounds, then decided."""
     return audit.run(
         collect_evidence(audit, given, score=world.score, train=world.train), stream(0, audit.name), workspace
     )
@@ -83,14 +83,14 @@ def _check_round_0(audit: Audit) -> None:
 
 
 def _check_naming(audit: Audit, result: Result) -> None:
-    """The result says whose it is."""
+    """The contract of an audit: its result says whose it is."""
     promise(bool(audit.name and audit.question and audit.paper), "an audit has a name, a question and a paper")
     named = (result.audit, result.question) == (audit.name, audit.question)
     promise(named, f"{audit.name}: the result carries the audit's name and question")
 
 
 def _check_verb(audit: Audit) -> None:
-    """If it says how it is called, all that it needs can be given, and no two arguments have the same name."""
+    """The contract of an audit's verb: all that it needs can be given, and no two arguments have the same name."""
     verb = getattr(audit, "verb", None)
     if not isinstance(verb, Verb):
         return
@@ -104,7 +104,7 @@ def _check_verb(audit: Audit) -> None:
 
 
 def _check_presentation(audit: Audit, result: Result) -> None:
-    """If it says how it is shown, its figures can be drawn, and the annex has the questions that it names."""
+    """The contract of an audit's presentation: its figures can be drawn, and the annex has its questions."""
     shown = getattr(audit, "presentation", None)
     if not isinstance(shown, Presentation):
         return
@@ -117,7 +117,7 @@ def _check_presentation(audit: Audit, result: Result) -> None:
 
 
 def _check_repeatable(audit: Audit, world: World, result: Result) -> None:
-    """The same seed gives the same JSON; order and block size move no finding."""
+    """The contract of an audit: the same seed gives the same JSON; order and block size move no finding."""
     again = _run_audit(audit, world, world.build_memoriser())
     promise(again.model_dump_json() == result.model_dump_json(), f"{audit.name}: the same seed gives the same JSON")
     for other in (replace(world, backwards=not world.backwards), replace(world, block=5)):
@@ -162,7 +162,7 @@ def _expect_refusal(audit: Audit, evidence: Evidence, why: str) -> None:
 
 
 def _check_refusal(audit: Audit, world: World) -> None:
-    """What so few people cannot support is skipped, and nobody is accused."""
+    """The contract of an audit: what so few people cannot support is skipped, and nobody is accused."""
     few = replace(world, members=min(1, world.members), others=min(1, world.others), controls=1)
     with promise_success(f"{audit.name}: what one person's data cannot support is skipped, not raised"):
         result = _run_audit(audit, few, few.build_null())
@@ -182,6 +182,6 @@ def _are_alike(first_findings: Iterable[Finding], second_findings: Iterable[Find
 
 
 def _list_numbers(finding: Finding) -> list[float]:
-    """The value and both limits of a finding; an open limit is no number and the same as any other."""
+    """The value and both limits of an audit's finding; an open limit is no number and the same as any other."""
     limits = finding.interval or (None, None)
     return [finding.value, *(0.0 if limit is None else limit for limit in limits)]

@@ -56,5 +56,5 @@ CHATS: tuple[Messages, ...] = (
 
 
 def build_chat_records(chats: tuple[Messages, ...] = CHATS) -> list[Record]:
-    """The conversations as records of two users."""
+    """The chats as records of two users."""
     return [Record(id=str(i), user="ab"[i % 2], messages=messages) for i, messages in enumerate(chats)]

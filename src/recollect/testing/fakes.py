@@ -1,7 +1,7 @@
 """Fake models whose truth is known: they satisfy the Model protocol, need no torch, and answer the same each time.
 
 White-space words are their tokens. `Memoriser` has certainly seen given records, `Null` has certainly seen nothing
-though it finds some words harder than others, `Uniform` knows nothing at all, and `Scripted` says what it is told.
+though it finds some words harder than others, `Uniform` knows nothing at all, and `Scripted` answers from a table.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from recollect.corpora.record import Record
 from recollect.digests import digest
 from recollect.errors import ModelError
 from recollect.models.access import Access
+from recollect.models.answer_store.shards import build_empty_shard
 from recollect.models.answers import Answers, Integers
 from recollect.models.limited import weaken
 from recollect.models.model import Kind, Model, Question
-from recollect.models.shards import build_empty_answers
 from recollect.streams import stream
 
 Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class TokenScores:
+class FakeTokenScores:
     """The four numbers of each token of one record."""
 
     rank: NDArray[np.int32]
@@ -41,8 +41,8 @@ class TokenScores:
     """Of all classes, where the one token is a label [1, classes]."""
 
 
-def predict_by_zipf(probability: Reals, vocabulary: int) -> TokenScores:
-    """What a model shows that gives the true token this probability and the others the rest by Zipf's law.
+def predict_by_zipf(probability: Reals, vocabulary: int) -> FakeTokenScores:
+    """What a fake shows that gives the true token this probability and the others the rest by Zipf's law.
 
     The j-th of the other tokens gets a share proportional to 1/j, so that ranks, entropies and spreads belong
     together as those of a real model do.
@@ -56,30 +56,32 @@ def predict_by_zipf(probability: Reals, vocabulary: int) -> TokenScores:
     rank = 1 + np.minimum(vocabulary - 1, np.floor((1 - p) / (p * total))).astype(np.int32)
     mean = p * np.log(p) + (1 - p) * (rest + first)
     square = p * np.log(p) ** 2 + (1 - p) * (rest**2 + 2 * rest * first + second)
-    return TokenScores(rank.astype(np.int32), np.log(p), -mean, np.sqrt(np.maximum(square - mean**2, 0)))
+    return FakeTokenScores(rank.astype(np.int32), np.log(p), -mean, np.sqrt(np.maximum(square - mean**2, 0)))
 
 
-def predict_label(probability: float, label: int, classes: int) -> TokenScores:
-    """The same for one class label, with the logits of all classes: those after the true one share the rest."""
+def predict_label(probability: float, label: int, classes: int) -> FakeTokenScores:
+    """What a fake shows of one class label, with the logits of all classes: those after the true one share the rest."""
     shares = 1 / np.arange(1, classes)
     rest = np.log1p(-probability) + np.log(shares / shares.sum())
     logits = np.roll(np.concatenate([[np.log(probability)], rest]), label)[None]
     return replace(predict_by_zipf(np.array([probability]), classes), logits=logits)
 
 
-def predict_uniformly(rows: int, vocabulary: int) -> TokenScores:
-    """What a model shows to which all tokens are alike; ties count against it, so the rank is the last.
+def predict_uniformly(rows: int, vocabulary: int) -> FakeTokenScores:
+    """What a fake shows to which all tokens are alike; ties count against it, so the rank is the last.
 
     >>> predict_uniformly(1, vocabulary=4).rank.tolist()
     [4]
     """
     nats = np.full(rows, np.log(vocabulary))
-    return TokenScores(np.full(rows, vocabulary, np.int32), -nats, nats, np.zeros(rows), np.zeros((rows, vocabulary)))
+    return FakeTokenScores(
+        np.full(rows, vocabulary, np.int32), -nats, nats, np.zeros(rows), np.zeros((rows, vocabulary))
+    )
 
 
 @cache
 def _compute_zipf_moments(tokens: int) -> tuple[float, float, float]:
-    """The harmonic number, and the first two moments of log-probability under Zipf's law."""
+    """For fakes: the harmonic number, and the first two moments of log-probability under Zipf's law."""
     weights = 1 / np.arange(1, tokens + 1)
     shares = weights / weights.sum()
     return float(weights.sum()), float(shares @ np.log(shares)), float(shares @ np.log(shares) ** 2)
@@ -102,11 +104,11 @@ class Uniform:
 
     @property
     def digest(self) -> str:
-        """The address of all that its answers depend on."""
+        """The address of all that the answers of this fake depend on."""
         return digest(self.name, self.vocabulary)
 
     def answer(self, records: Sequence[Record]) -> Answers:
-        """The same numbers for every token."""
+        """The same numbers for every token: a fake's answers."""
         return _build_fake_answers(self, records, lambda record, words: predict_uniformly(len(words), self.vocabulary))
 
 
@@ -127,21 +129,21 @@ class Null:
 
     @property
     def digest(self) -> str:
-        """The address of all that its answers depend on."""
+        """The address of all that the answers of this fake depend on."""
         return digest(self.name, self.seed, self.noise, self.vocabulary)
 
     def answer(self, records: Sequence[Record]) -> Answers:
-        """Numbers that depend on the words and on the seed."""
+        """A fake's answers: numbers that depend on the words and on the seed."""
         return _build_fake_answers(self, records, self.score_words)
 
-    def score_words(self, record: Record, words: Sequence[str]) -> TokenScores:
-        """What it shows about the words of one record."""
+    def score_words(self, record: Record, words: Sequence[str]) -> FakeTokenScores:
+        """What this fake shows about the words of one record."""
         deviations = stream(self.seed, labels.STREAM_FAKE_NULL, record.digest).standard_normal(len(words))
         ease = np.array([_compute_ease(word) for word in words])
         return self.score_with_probability(record, 1 / (1 + np.exp(-ease - self.noise * deviations)))
 
-    def score_with_probability(self, record: Record, probability: Reals) -> TokenScores:
-        """What it would show about one record if it found its tokens so likely."""
+    def score_with_probability(self, record: Record, probability: Reals) -> FakeTokenScores:
+        """What this fake would show about one record if it found its tokens so likely."""
         if self.kind != "classifier":
             return predict_by_zipf(probability, self.vocabulary)
         label = int(record.label) if isinstance(record.label, int) else int(digest(record.label), 16)
@@ -150,7 +152,7 @@ class Null:
 
 @dataclass(frozen=True)
 class Memoriser:
-    """A model that has learnt some records by heart and is `Null` about all others.
+    """A model that has memorised some records and is `Null` about all others.
 
     >>> known, other = Record(id="1", text="my cat is called Ada"), Record(id="2", text="so is my dog")
     >>> Memoriser([known]).answer([known]).rank.tolist()
@@ -167,35 +169,35 @@ class Memoriser:
 
     @property
     def kind(self) -> Kind:
-        """What it predicts."""
+        """What this fake predicts."""
         return self.otherwise.kind
 
     @property
     def question(self) -> Question:
-        """The scoring options."""
+        """The scoring options of this fake."""
         return self.otherwise.question
 
     @property
     def access(self) -> Access:
-        """The most it shows."""
+        """The most that this fake shows."""
         return self.otherwise.access
 
     @cached_property
     def memorised_digests(self) -> frozenset[str]:
-        """The digests of the records that it knows by heart."""
+        """The digests of the records that this fake has memorised."""
         return frozenset(record.digest for record in self.records)
 
     @cached_property
     def digest(self) -> str:
-        """The address of all that its answers depend on."""
+        """The address of all that the answers of this fake depend on."""
         return digest(self.name, self.certainty, self.otherwise.digest, sorted(self.memorised_digests))
 
     def answer(self, records: Sequence[Record]) -> Answers:
-        """Certainty about what it has learnt, `otherwise` about the rest."""
+        """A fake's answers: certainty about what it memorised, `otherwise` about the rest."""
         return _build_fake_answers(self, records, self._score_words)
 
-    def _score_words(self, record: Record, words: Sequence[str]) -> TokenScores:
-        """What it shows about the words of one record."""
+    def _score_words(self, record: Record, words: Sequence[str]) -> FakeTokenScores:
+        """What this fake shows about the words of one record."""
         if record.digest not in self.memorised_digests:
             return self.otherwise.score_words(record, words)
         return self.otherwise.score_with_probability(record, np.full(len(words), self.certainty))
@@ -203,7 +205,7 @@ class Memoriser:
 
 @dataclass(frozen=True)
 class Scripted:
-    """A model that gives each token of each record the probability it is told to.
+    """A model that gives each token of each record the probability that its table says.
 
     >>> answers = Scripted({"a": [0.5, 0.25]}).answer([Record(id="a", text="two words")])
     >>> np.exp(answers.logprob).tolist()
@@ -218,34 +220,34 @@ class Scripted:
 
     @property
     def kind(self) -> Kind:
-        """What it predicts."""
+        """What this fake predicts."""
         return self.otherwise.kind
 
     @property
     def question(self) -> Question:
-        """The scoring options."""
+        """The scoring options of this fake."""
         return self.otherwise.question
 
     @property
     def access(self) -> Access:
-        """The most it shows."""
+        """The most that this fake shows."""
         return self.otherwise.access
 
     @property
     def digest(self) -> str:
-        """The address of all that its answers depend on."""
+        """The address of all that the answers of this fake depend on."""
         return digest(self.name, self.otherwise.digest, {key: list(row) for key, row in self.table.items()})
 
     def answer(self, records: Sequence[Record]) -> Answers:
-        """What the table says.
+        """A fake's answers: what its table says.
 
         Raises:
             ModelError: It says nothing about a record, or not as many numbers as the record has tokens.
         """
         return _build_fake_answers(self, records, self._score_words)
 
-    def _score_words(self, record: Record, words: Sequence[str]) -> TokenScores:
-        """What the table says about one record."""
+    def _score_words(self, record: Record, words: Sequence[str]) -> FakeTokenScores:
+        """What the table of this fake says about one record."""
         row = self.table.get(record.id, ())
         if len(row) != len(words):
             raise ModelError(
@@ -257,13 +259,13 @@ class Scripted:
 
 
 def _build_fake_answers(
-    model: Model, records: Sequence[Record], score_words: Callable[[Record, list[str]], TokenScores]
+    model: Model, records: Sequence[Record], score_words: Callable[[Record, list[str]], FakeTokenScores]
 ) -> Answers:
     """What a fake shows about some records, each content once."""
     distinct = tuple({record.digest: record for record in records}.values())
     if not distinct:
-        return weaken(build_empty_answers(), model.access)
-    request = _Request((model.digest, model.kind, model.question), model, distinct, score_words)
+        return weaken(build_empty_shard(), model.access)
+    request = _FakeRequest((model.digest, model.kind, model.question), model, distinct, score_words)
     rows = _build_cached_fake_rows(request) if len(distinct) == 1 else _concatenate_fake_rows(request)
     # what is remembered stays as it is, whatever is done to the arrays that are given away
     own = {each: getattr(rows, each) for each in _COLUMNS}
@@ -272,13 +274,13 @@ def _build_fake_answers(
 
 
 @dataclass(frozen=True, eq=False)
-class _Request:
+class _FakeRequest:
     """Records that a fake scores; equal if the answers are necessarily the same."""
 
     address: tuple[str, Kind, Question]
     model: Model
     records: tuple[Record, ...]
-    score_words: Callable[[Record, list[str]], TokenScores]
+    score_words: Callable[[Record, list[str]], FakeTokenScores]
 
     @cached_property
     def key(self) -> tuple[object, ...]:
@@ -289,23 +291,25 @@ class _Request:
         return hash(self.key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Request) and self.key == other.key
+        return isinstance(other, _FakeRequest) and self.key == other.key
 
 
 @lru_cache(maxsize=1 << 10)
-def _concatenate_fake_rows(request: _Request) -> Answers:
+def _concatenate_fake_rows(request: _FakeRequest) -> Answers:
     """The rows of all records as a fake answers: contract checks score the same records repeatedly."""
-    each = [_Request(request.address, request.model, (record,), request.score_words) for record in request.records]
+    each = [_FakeRequest(request.address, request.model, (record,), request.score_words) for record in request.records]
     return Answers.concatenate([_build_cached_fake_rows(one) for one in each])
 
 
 @lru_cache(maxsize=1 << 14)
-def _build_cached_fake_rows(request: _Request) -> Answers:
+def _build_cached_fake_rows(request: _FakeRequest) -> Answers:
     """The rows of one record, which may be scored again together with others."""
     return _build_fake_rows(request.model, request.records[0], request.score_words)
 
 
-def _build_fake_rows(model: Model, record: Record, score_words: Callable[[Record, list[str]], TokenScores]) -> Answers:
+def _build_fake_rows(
+    model: Model, record: Record, score_words: Callable[[Record, list[str]], FakeTokenScores]
+) -> Answers:
     """The rows of one record as a fake answers: each word once or, masked, once per pattern that hides it."""
     labelled = model.kind == "classifier"
     spans = [(0, 0)] if labelled else [match.span() for match in _WORD.finditer(record.scored_text)]

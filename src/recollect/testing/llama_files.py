@@ -76,7 +76,7 @@ def _copy_tokenizer(writer: Any, path: Path) -> None:
 
 
 def _add_tokenizer(writer: Any, tokenizer: Any, config: Any, splits: str) -> None:
-    """The tokenizer: tokens, their kinds, and merges."""
+    """The tokenizer of a llama file: tokens, their kinds, and merges."""
     described = json.loads(tokenizer.backend_tokenizer.to_str())
     vocabulary = {number: token for token, number in tokenizer.get_vocab().items()}
     tokens = [vocabulary.get(i, f"<unused {i}>") for i in range(config.vocab_size)]
@@ -99,7 +99,7 @@ def _add_tokenizer(writer: Any, tokenizer: Any, config: Any, splits: str) -> Non
 
 
 def _iter_weights(network: Any) -> Any:
-    """All weights under their names in the file."""
+    """All weights under their names in a llama file."""
     config, state = network.config, network.state_dict()
 
     def get(name: str) -> NDArray[np.float32]:
@@ -124,6 +124,6 @@ def _interleave(values: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
 
 
 def _get_rope_base(config: Any) -> float:
-    """The base of the rotary positions, wherever this version of transformers keeps it."""
+    """The base of the rotary positions for a llama file, wherever this version of transformers keeps it."""
     parameters = getattr(config, "rope_parameters", None) or {}
     return float(parameters.get("rope_theta", getattr(config, "rope_theta", 10_000.0)))

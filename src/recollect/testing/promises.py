@@ -1,4 +1,4 @@
-"""What contract checks share: how a broken promise is told, and what is weaker than a given access."""
+"""What contract checks share: how a broken promise is reported, and what is weaker than a given access."""
 
 from __future__ import annotations
 

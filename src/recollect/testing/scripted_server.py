@@ -28,7 +28,7 @@ ERRORS = ("500", "502 html", "503", "429", "408", "close", "half", "no json")
 """Failures after which a request may be repeated."""
 
 
-class TableModel:
+class ScriptedModel:
     """A model that predicts each token from the one before it: bytes, and some frequent pieces of words."""
 
     def __init__(self, seed: int = 0) -> None:
@@ -91,7 +91,7 @@ class Behaviour:
 class ScriptedServer:
     """A server on this machine, in threads of this process."""
 
-    model: TableModel = field(default_factory=TableModel)
+    model: ScriptedModel = field(default_factory=ScriptedModel)
     behaviour: Behaviour = field(default_factory=Behaviour)
     received: int = 0
     """All requests, of every kind, whether answered or not."""
@@ -103,7 +103,7 @@ class ScriptedServer:
     def __post_init__(self) -> None:
         self._lock, self._active = threading.Lock(), 0
         self._random = random.Random(7)
-        self._other = TableModel(seed=1)
+        self._other = ScriptedModel(seed=1)
 
     @property
     def url(self) -> str:
@@ -113,8 +113,8 @@ class ScriptedServer:
     @contextmanager
     def run(self) -> Iterator[Self]:
         """Serve while this lasts."""
-        handler = type("Handler", (_Handler,), {"script": self})
-        server = _Server(("127.0.0.1", self.port), handler)
+        handler = type("Handler", (_ScriptedHandler,), {"script": self})
+        server = _ScriptedHTTPServer(("127.0.0.1", self.port), handler)
         self.port = server.server_port
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
@@ -140,7 +140,7 @@ class ScriptedServer:
             if body is not None:
                 self.answered[digest(body)] += 1
 
-    def choose_model(self, number: int) -> TableModel:
+    def choose_model(self, number: int) -> ScriptedModel:
         """Which model answers a request."""
         after = self.behaviour.drift_after
         return self._other if after is not None and number > after else self.model
@@ -158,7 +158,7 @@ class ScriptedServer:
             choice |= self._echo(model, ids, generated, int(body.get("logprobs") or 1))
         return {"object": "text_completion", "model": body["model"], "choices": [choice], "usage": usage}
 
-    def _generate(self, model: TableModel, ids: list[int], body: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+    def _generate(self, model: ScriptedModel, ids: list[int], body: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
         """What is generated, and the log-probabilities of its first token."""
         first = self._add_noise(model.predict(ids))
         bias = {int(token): value for token, value in (body.get("logit_bias") or {}).items()}
@@ -182,12 +182,12 @@ class ScriptedServer:
             choice["logprobs"]["content"][0]["id"] = (token + 1) % len(first)
         return choice, generated
 
-    def _describe(self, model: TableModel, token: int, logprobs: NDArray[np.float64]) -> dict[str, Any]:
+    def _describe(self, model: ScriptedModel, token: int, logprobs: NDArray[np.float64]) -> dict[str, Any]:
         """A token as llama.cpp shows it."""
         value = self._distort(float(logprobs[token]))
         return {"id": token, "token": model.decode([token]), "bytes": list(model.pieces[token]), "logprob": value}
 
-    def _list_prompt(self, model: TableModel, ids: list[int]) -> list[Any]:
+    def _list_prompt(self, model: ScriptedModel, ids: list[int]) -> list[Any]:
         """The log-probabilities of a prompt as vLLM shows them."""
         entries: list[Any] = [None]
         for before, token in itertools.pairwise(ids):
@@ -197,7 +197,7 @@ class ScriptedServer:
             entries.append({str(shown): {"logprob": self._distort(float(row[token])), "rank": rank}})
         return self._shift(entries)
 
-    def _echo(self, model: TableModel, ids: list[int], generated: list[int], top: int) -> dict[str, Any]:
+    def _echo(self, model: ScriptedModel, ids: list[int], generated: list[int], top: int) -> dict[str, Any]:
         """A prompt that is echoed as OpenAI does."""
         whole = [*ids, *generated]
         values: list[float | None] = [None]
@@ -231,7 +231,7 @@ class ScriptedServer:
             return row - self._random.uniform(0, self.behaviour.noise)
 
 
-class _Server(ThreadingHTTPServer):
+class _ScriptedHTTPServer(ThreadingHTTPServer):
     """Threads that end with the process, and ports that can be used again at once."""
 
     daemon_threads = True
@@ -242,7 +242,7 @@ class _Server(ThreadingHTTPServer):
         """A client that was killed is no fault of the server."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ScriptedHandler(BaseHTTPRequestHandler):
     """Speaks HTTP."""
 
     script: ScriptedServer
@@ -300,7 +300,7 @@ class _Handler(BaseHTTPRequestHandler):
             ids = model.encode(body["content"])
             return 200, {"tokens": [{"id": i, "piece": _spell(model.pieces[i])} for i in ids]}
         if kind == "vllm" and "prompt" in body:
-            from recollect.models.token_spelling import build_byte_alphabet
+            from recollect.models.tokens.token_spelling import build_byte_alphabet
 
             letter_of = {byte: letter for letter, byte in build_byte_alphabet().items()}
             ids = model.encode(body["prompt"])
@@ -335,7 +335,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _spell(piece: bytes) -> str | list[int]:
-    """A piece as llama.cpp writes it: bytes where they are no text."""
+    """A piece as a scripted server writes it: bytes where they are no text."""
     try:
         return piece.decode()
     except UnicodeDecodeError:

@@ -18,7 +18,7 @@ from recollect.testing.promises import BrokenContract, iter_weaker, promise, pro
 from recollect.testing.world import World
 
 MIN_AUC = 0.9
-"""The least AUC on a target that has learnt the members by heart."""
+"""The least AUC on a target that has memorised the members."""
 MAX_NULL_DEVIATION = 0.2
 """How far the AUC may be from one half on a target that has seen nobody: four standard errors in this world."""
 
@@ -26,7 +26,7 @@ MAX_NULL_DEVIATION = 0.2
 def check_signal(signal: Signal) -> None:
     """Check that a signal keeps the contract, in a small world with fake models in which ground truth is known.
 
-    A target that has learnt the members by heart is found, higher meaning member; targets that have seen nobody are
+    A target that has memorised the members is found, higher meaning member; targets trained on nobody's data are
     not; the access that the signal names is enough, and less is refused; neither order nor block size nor repetition
     matters; every record keeps its own score and owner.
 
@@ -45,7 +45,7 @@ def check_signal(signal: Signal) -> None:
 
 
 def _score_target(signal: Signal, world: World, target: Model) -> Scores:
-    """The scores of the audited corpus."""
+    """The scores of the audited corpus by a signal under the contract."""
     return compute_scores(signal, _build_evidence(signal, world, target))
 
 
@@ -64,7 +64,7 @@ def _build_evidence(signal: Signal, world: World, target: Model, audited: Corpus
 
 
 def _check_owners(scores: Scores, world: World, signal: Signal) -> None:
-    """Every record has its score, and its owner."""
+    """The contract of a signal: every record has its score, and its owner."""
     owners = {record.id: record.owner for record in world.corpora[AUDITED]}
     given = dict(zip(scores.records, scores.users, strict=True))
     promise(given == owners, f"{signal.name}: every record has one score, under its own id and owner")
@@ -75,7 +75,7 @@ def _check_owners(scores: Scores, world: World, signal: Signal) -> None:
 
 
 def _check_direction(signal: Signal, world: World, scores: Scores) -> None:
-    """Members score higher if, and only if, the target has seen them."""
+    """The contract of a signal: members score higher if, and only if, the target has seen them."""
     found = _compute_auc(scores, world)
     promise(found >= MIN_AUC, f"{signal.name}: what was memorised scores higher (AUC {found:.2f}, {world.kind})")
     for target in (world.build_null(), world.build_uniform()):
@@ -87,7 +87,7 @@ def _check_direction(signal: Signal, world: World, scores: Scores) -> None:
 
 
 def _check_repeatable(signal: Signal, world: World, scores: Scores) -> None:
-    """Neither repetition nor order nor block size moves a score."""
+    """The contract of a signal: neither repetition nor order nor block size moves a score."""
     for changed in ({}, {"backwards": True}, {"block": 1}, {"block": 7}):
         other = replace(world, **changed)
         again = _score_target(signal, other, other.build_memoriser())
@@ -122,7 +122,7 @@ def _expect_refusal(signal: Signal, evidence: Evidence, why: str) -> None:
 
 
 def _check_silence(signal: Signal, world: World) -> None:
-    """A record of which nothing was predicted is left out, and the others are scored."""
+    """The contract of a signal: a record without predicted tokens is left out, and the others are scored."""
     if world.kind == "classifier":
         return
     pair = world.kind == "seq2seq"

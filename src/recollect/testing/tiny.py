@@ -11,8 +11,8 @@ from recollect.checks import check_one_of
 from recollect.digests import digest
 
 if TYPE_CHECKING:
+    from recollect.models.loading.pretrained import Pretrained
     from recollect.models.model import Precision
-    from recollect.models.pretrained import Pretrained
 
 TEXTS = (
     "The quick brown fox jumps over the lazy dog, again and again and again.",
@@ -116,7 +116,7 @@ def build_tiny_model(
     import torch
     from transformers import AutoConfig
 
-    from recollect.models.pretrained import Pretrained, settle
+    from recollect.models.loading.pretrained import Pretrained, settle_network
 
     check_one_of(_SIZES, family=family)
     before, after = _AROUND.get(family, (None, None))
@@ -132,7 +132,7 @@ def build_tiny_model(
         network = _draw_network(family, config)
     return Pretrained(
         name=f"tiny-{family}",
-        network=settle(network, precision, torch.device("cpu")),
+        network=settle_network(network, precision, torch.device("cpu")),
         tokenizer=tokenizer,
         digest=digest(labels.DIGEST_TINY, family, window, seed),
         card=card or {},
@@ -162,7 +162,7 @@ def _build_token_config(tokenizer: Any) -> dict[str, int]:
 
 
 def _draw_network(family: str, config: Any) -> Any:
-    """The network, its weights large enough that what was read before matters."""
+    """The tiny network, its weights large enough that what was read before matters."""
     import torch
     import transformers
 

@@ -13,10 +13,10 @@ from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.models.access import Access
+from recollect.models.answer_store.store import split_into_store_blocks
 from recollect.models.answers import Answers
 from recollect.models.limited import limited
 from recollect.models.model import Kind, Model
-from recollect.models.store import split_into_blocks
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.streams import stream
 from recollect.testing.fakes import Memoriser, Null, Uniform
@@ -27,7 +27,7 @@ SHADOWS = 8
 
 
 @dataclass(frozen=True)
-class DirectAnswers:
+class WorldAnswers:
     """Answers straight from a model, kept nowhere: the answer store of tests."""
 
     model: Model
@@ -45,7 +45,7 @@ class DirectAnswers:
 
     def iter_blocks(self, records: Iterable[Record]) -> Iterator[tuple[list[Record], Answers]]:
         """The records block by block with their answers."""
-        for block in split_into_blocks(records, self.block):
+        for block in split_into_store_blocks(records, self.block):
             yield block, self.get_answers(block)
 
 
@@ -89,11 +89,11 @@ class World:
         return [record for record in self.corpora[AUDITED] if record.owner.startswith("member")]
 
     def build_memoriser(self) -> Memoriser:
-        """A target that has learnt the members' records by heart."""
+        """A target that has memorised the members' records."""
         return Memoriser(self.member_records, otherwise=self._build_null_model(0))
 
     def build_null(self) -> Null:
-        """A target that has seen nobody's."""
+        """A target that was trained on nobody's records."""
         return self._build_null_model(0)
 
     def build_uniform(self) -> Uniform:
@@ -109,7 +109,7 @@ class World:
             **self.train(shadows, self.corpora[AUDITED]),
         }
         answers = {
-            (model, corpus): DirectAnswers(models[model], self.block) for model in models for corpus in self.corpora
+            (model, corpus): WorldAnswers(models[model], self.block) for model in models for corpus in self.corpora
         }
         return Evidence(models=models, corpora=self.corpora, answers=answers, cohorts={AUDITED: shadows})
 
@@ -119,7 +119,7 @@ class World:
         models = {
             name: limited(model, limits[name]) if name in limits else model for name, model in evidence.models.items()
         }
-        answers = {(model, corpus): DirectAnswers(models[model], self.block) for model, corpus in evidence.answers}
+        answers = {(model, corpus): WorldAnswers(models[model], self.block) for model, corpus in evidence.answers}
         return replace(evidence, models=models, answers=answers)
 
     def build_given(self, target: Model) -> Evidence:
@@ -130,7 +130,7 @@ class World:
         return Evidence(models=models, corpora=self.corpora, cohorts=cohorts, trainable=True)
 
     def train(self, cohorts: Cohorts, corpus: Corpus) -> Mapping[str, Model]:
-        """Models that have learnt their cohorts' records by heart."""
+        """Models that have memorised their cohorts' records."""
         return {
             name: Memoriser(
                 tuple(iter(cohorts.select_corpus(corpus, name))), otherwise=self._build_null_model(2 + i), name=name
@@ -138,9 +138,9 @@ class World:
             for i, name in enumerate(cohorts.models)
         }
 
-    def score(self, model: Model, corpus: Corpus) -> DirectAnswers:
+    def score(self, model: Model, corpus: Corpus) -> WorldAnswers:
         """Scores with a model directly."""
-        return DirectAnswers(model, self.block)
+        return WorldAnswers(model, self.block)
 
     @property
     def _vocabulary(self) -> int:

@@ -5,7 +5,7 @@ import pytest
 from recollect.audits.common.outcomes import Conclusion, conclude
 from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.membership.audit import MembershipAudit
-from recollect.pipeline.limits import Limit, check_limits
+from recollect.pipeline.plans.limits import Limit, check_limits
 from recollect.results.result import Guard, Placebo, Power
 
 UNLIKE, FAILED = Guard(comparable=False), Placebo(status="failed", reason="Too many.")

@@ -16,24 +16,24 @@ from recollect.corpora.canaries.manifest import Canaries, Canary
 from recollect.corpora.corpus import Corpus
 from recollect.errors import AccessError, ModelError, NotEnoughData, PlanError
 from recollect.models.access import Access
+from recollect.models.hugging_face.masked import Masked
+from recollect.models.hugging_face.seq2seq import Seq2Seq
 from recollect.models.limited import limited
-from recollect.models.loader import load_model
-from recollect.models.masked import Masked
+from recollect.models.loading.loader import load_model
 from recollect.models.model import Question
-from recollect.models.seq2seq import Seq2Seq
-from recollect.pipeline.plan import Plan
+from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.run import run
+from recollect.recipes.data.vocabulary import add_canaries_to_vocabulary
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.trainer import train
-from recollect.recipes.vocabulary import add_canaries_to_vocabulary
-from recollect.results.schema import parse_result
+from recollect.recipes.training.trainer import train
+from recollect.results.result_schema import parse_result
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.stats.significance import binomial_p
 from recollect.streams import stream
 from recollect.testing.fakes import Memoriser, Null
 from recollect.testing.refusals import refused
 from recollect.testing.tiny import build_tiny_model
-from recollect.testing.world import DirectAnswers
+from recollect.testing.world import WorldAnswers
 
 QUICK = ["units=48", "embedding=16", "training.epochs=30", "training.learning_rate=0.01", "training.batch_size=16"]
 FORMAT = "my pin is {digits:4}"
@@ -60,7 +60,7 @@ def judge(audit, model, *, seed=0, **given):
     evidence = collect_evidence(
         audit,
         Evidence(models={TARGET: model}, seed=seed, **given),
-        score=lambda asked, corpus: DirectAnswers(asked, block=4096),  # a secret that is drawn again is asked once
+        score=lambda asked, corpus: WorldAnswers(asked, block=4096),  # a secret that is drawn again is asked once
         train=lambda *_: {},
     )
     return audit.run(evidence, stream(seed, audit.name))

@@ -9,10 +9,10 @@ from recollect.audits.exposure.view import CANARIES
 from recollect.corpora.canaries.insertion import CanarySettings, plant
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
-from recollect.pipeline.plan import Plan
+from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.run import run
 from recollect.report.report_writer import write_report
-from recollect.results.folders import EXPOSURE_HISTORY
+from recollect.results.run_folder import EXPOSURE_HISTORY
 from recollect.results.run_manifest import RUN_MANIFEST
 from recollect.signals.evidence import AUDITED, TARGET
 from recollect.testing.refusals import refused

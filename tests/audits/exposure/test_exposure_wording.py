@@ -15,14 +15,14 @@ from recollect.corpora.canaries.manifest import Canaries, Canary
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import RecollectError
-from recollect.models.causal import Causal
+from recollect.models.hugging_face.causal import Causal
 from recollect.models.model import Question
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.streams import stream
 from recollect.testing.fakes import Memoriser, Null
 from recollect.testing.tiny import build_tiny_model
 from recollect.testing.wording import check_wording
-from recollect.testing.world import DirectAnswers
+from recollect.testing.world import WorldAnswers
 
 FORMAT = "my pin is {digits:4}"
 
@@ -32,7 +32,7 @@ def judge(audit, model, **given):
     evidence = Evidence(models={TARGET: model}, **given)
     try:
         evidence = collect_evidence(
-            audit, evidence, score=lambda asked, corpus: DirectAnswers(asked), train=lambda *_: {}
+            audit, evidence, score=lambda asked, corpus: WorldAnswers(asked), train=lambda *_: {}
         )
         return audit.run(evidence, stream(0, audit.name))
     except RecollectError as error:

@@ -23,10 +23,10 @@ from recollect.corpora.canaries.formats import compute_check_digit, parse_format
 from recollect.corpora.record import Record
 from recollect.errors import ModelError, PlanError
 from recollect.models.architectures import RecurrentConfig, RecurrentLM
-from recollect.models.causal import Causal
+from recollect.models.hugging_face.causal import Causal
+from recollect.models.loading.pretrained import Pretrained
 from recollect.models.model import Question
-from recollect.models.pretrained import Pretrained
-from recollect.recipes.tokenizers import train_bpe_tokenizer, train_character_tokenizer, train_word_tokenizer
+from recollect.recipes.data.tokenizers import train_bpe_tokenizer, train_character_tokenizer, train_word_tokenizer
 from recollect.testing.refusals import refused
 
 pytestmark = pytest.mark.xdist_group("search")  # one process: what the slow twin found is remembered there

@@ -7,7 +7,7 @@ from recollect.audits.exposure.prefix_tree import PrefixTree
 from recollect.audits.exposure.search import search_shortest_paths
 from recollect.audits.exposure.search_journal import FILE, resume_stepper
 from recollect.corpora.canaries.formats import parse_format
-from recollect.models.causal import Causal
+from recollect.models.hugging_face.causal import Causal
 from recollect.models.model import Question
 from recollect.testing.refusals import refused
 from recollect.testing.tiny import build_tiny_model

@@ -11,10 +11,10 @@ from recollect.audits.leakage.audit import LeakageAudit
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
-from recollect.pipeline.plan import Plan
+from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.run import run
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.trainer import train
+from recollect.recipes.training.trainer import train
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.stats.significance import binomial_p
 from recollect.streams import stream

@@ -16,7 +16,7 @@ from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.stats.significance import binomial_p
 from recollect.streams import stream
 from recollect.testing.fakes import Memoriser, Null
-from recollect.testing.world import DirectAnswers
+from recollect.testing.world import WorldAnswers
 
 JANUARY, MARCH = 1, 3
 
@@ -62,7 +62,7 @@ def judge(seed, months, *, timed=True, memorised=False):
     corpora = {AUDITED: Corpus.of(audited), CONTROLS: Corpus.of(controls)}
     given = Evidence(models={TARGET: target, "reference": Null(seed=99)}, corpora=corpora, seed=seed)
     audit = LeakageAudit()
-    evidence = collect_evidence(audit, given, score=lambda model, texts: DirectAnswers(model), train=None)
+    evidence = collect_evidence(audit, given, score=lambda model, texts: WorldAnswers(model), train=None)
     return audit.run(evidence, stream(seed, audit.name))
 
 

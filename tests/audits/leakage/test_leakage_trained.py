@@ -14,10 +14,10 @@ from recollect.cli.app import app
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.pipeline import run as running
-from recollect.pipeline.plan import Plan
+from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.run import run
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.trainer import train
+from recollect.recipes.training.trainer import train
 
 SMALL = ["units=48", "embedding=24", "batch_size=16", "learning_rate=0.02", "epochs=20", "tokenizer.size=400"]
 USERS, EACH, LENGTH, VOCABULARY = 48, 3, 9, 120

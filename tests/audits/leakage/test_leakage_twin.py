@@ -14,7 +14,7 @@ from recollect.corpora.record import Record
 from recollect.signals.evidence import Evidence
 from recollect.streams import stream
 from recollect.testing.fakes import Null
-from recollect.testing.world import DirectAnswers
+from recollect.testing.world import WorldAnswers
 
 WORDS = ["the", "The", "cat", "é", "e\u0301", "ß", "12", "sat", "on", "a", "mat", "again"]
 
@@ -98,7 +98,7 @@ def test_sequences_users_and_groups_are_those_of_a_reader_who_goes_word_by_word(
     corpus, models = corpus_of(seed), {"target": Null(seed=seed, noise=2.0), "reference": Null(seed=9, noise=2.0)}
     audit = LeakageAudit(top_k=5, min_length=least, show_text=True)
     given = Evidence(models=models, corpora={"audited": corpus})
-    evidence = collect_evidence(audit, given, score=lambda model, texts: DirectAnswers(model), train=None)
+    evidence = collect_evidence(audit, given, score=lambda model, texts: WorldAnswers(model), train=None)
     result = audit.run(evidence, stream(0, audit.name))
     by_k = {k: twin(corpus, models["target"], models["reference"], k, least) for k in (1, 3, 5)}
     found, distinct = by_k[5]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.audits.leakage.occurrences import NOBODY, Matcher, count_occurrences
+from recollect.audits.leakage.occurrences import NOBODY, OccurrenceMatcher, count_occurrences
 
 WORDS = st.sampled_from(["a", "b", "A", "é", "e\u0301", "ß", "ſ", "12"])
 TEXT = st.lists(WORDS, max_size=12).flatmap(
@@ -72,9 +72,9 @@ def test_what_does_not_fit_into_memory_is_counted_all_the_same(held):
 
 def test_runs_with_equal_hashes_are_distinguished_word_by_word():
     """With all words of the same value, windows of one length share a hash; only comparing tells them apart."""
-    matcher = Matcher([np.array([1, 2])])
+    matcher = OccurrenceMatcher([np.array([1, 2])])
     matcher._values[1:] = 7
-    rebuilt = Matcher.__new__(Matcher)
+    rebuilt = OccurrenceMatcher.__new__(OccurrenceMatcher)
     rebuilt.__dict__.update(matcher.__dict__)
     rebuilt._sorted = rebuilt._compute_keys(rebuilt._values[rebuilt._words], rebuilt._offsets, rebuilt._lengths)
     rebuilt._prefixes = [rebuilt._build_prefixes(2)]

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.audits.leakage.predicted_runs import ROW, RunStore, ScoredTokens, Words, select_best_rows
+from recollect.audits.leakage.predicted_runs import ROW, PredictedTokens, PredictedWords, RunStore, select_best_rows
 from recollect.corpora.messages import say
 from recollect.corpora.record import Record
 from recollect.models.answers import Answers
@@ -25,23 +25,23 @@ TEXTS = st.lists(
 @settings(deadline=None, max_examples=200)
 @given(TEXTS)
 def test_words_stand_where_a_regular_expression_finds_them(texts):
-    read = Words.of([Record(id=str(i), text=text) for i, text in enumerate(texts)])
+    read = PredictedWords.of([Record(id=str(i), text=text) for i, text in enumerate(texts)])
     expected = [(i, m.group(), *m.span()) for i, text in enumerate(texts) for m in re.finditer(r"\S+", text)]
     start, end = read.start - read.base[read.record], read.end - read.base[read.record]
     assert list(zip(read.record.tolist(), read.texts, start.tolist(), end.tolist(), strict=True)) == expected
 
 
 def test_every_white_space_parts_words_and_nothing_else_does():
-    read = Words.of([Record(id="a", text=f"a{sign}b") for sign in SPACES])
+    read = PredictedWords.of([Record(id="a", text=f"a{sign}b") for sign in SPACES])
     assert read.texts == ("a", "b") * len(SPACES)
-    assert all(chr(sign).isspace() == (len(Words.of([Record(id="a", text=f"a{chr(sign)}b")])) == 2)
+    assert all(chr(sign).isspace() == (len(PredictedWords.of([Record(id="a", text=f"a{chr(sign)}b")])) == 2)
                for sign in (0x200B, 0x3001, 0x3002, 0xFEFF, 0x10FFFF))  # fmt: skip
 
 
 def test_words_of_two_turns_are_in_two_pieces_and_no_run_crosses_them():
     turns = say("user", "hi"), say("assistant", "one two"), say("user", "go on"), say("assistant", "three four")
     records = [Record(id="a", messages=turns), Record(id="b", text="five six")]
-    words = Words.of(records)
+    words = PredictedWords.of(records)
     assert words.texts == ("one", "two", "three", "four", "five", "six")
     assert words.piece.tolist() == [0, 0, 1, 1, 2, 2]
     spans = [m.span() for record in records for m in re.finditer(r"\S+", record.scored_text)]
@@ -58,7 +58,7 @@ def test_words_of_two_turns_are_in_two_pieces_and_no_run_crosses_them():
         entropy=None,
         logprob_std=None,
     )
-    runs = ScoredTokens.of(records, words, answers).find_runs(1)
+    runs = PredictedTokens.of(records, words, answers).find_runs(1)
     assert list(zip(runs.first.tolist(), runs.beyond.tolist(), strict=True)) == [(0, 2), (2, 4), (4, 6)]
 
 
@@ -129,7 +129,7 @@ def twin(text, tokens, k):
 def test_runs_are_those_of_a_reader_who_looks_at_every_word(drawn, k):
     records = [Record(id=str(i), text=text) for i, (text, _, _) in enumerate(drawn)]
     tokens = [tokens_of(*each) for each in drawn]
-    block = ScoredTokens.of(records, Words.of(records), answers_of(records, tokens))
+    block = PredictedTokens.of(records, PredictedWords.of(records), answers_of(records, tokens))
     runs = block.find_runs(k)
     expected = [run for record, each in zip(records, tokens, strict=True) for run in twin(record.text, each, k)]
     assert runs.get_texts() == [text for text, _ in expected]
@@ -139,14 +139,14 @@ def test_runs_are_those_of_a_reader_who_looks_at_every_word(drawn, k):
 def test_a_run_ends_with_its_record_and_at_an_unknown_word():
     records = [Record(id="a", text="one two three"), Record(id="b", text="four five")]
     rows = [[(0, 3, True, 1, 0), (4, 7, False, 1, 0), (8, 13, True, 1, 0)], [(0, 4, True, 1, 0), (5, 9, True, 1, 0)]]
-    runs = ScoredTokens.of(records, Words.of(records), answers_of(records, rows)).find_runs(1)
+    runs = PredictedTokens.of(records, PredictedWords.of(records), answers_of(records, rows)).find_runs(1)
     assert runs.get_texts() == ["one", "three", "four five"]
 
 
 def test_a_word_counts_only_if_every_token_of_it_is_among_the_most_likely():
     records = [Record(id="a", text="unseen things")]
     tokens = [[(0, 2, True, 1, -1.0), (2, 6, True, 2, -2.0), (6, 13, True, 1, -4.0)]]
-    block = ScoredTokens.of(records, Words.of(records), answers_of(records, tokens))
+    block = PredictedTokens.of(records, PredictedWords.of(records), answers_of(records, tokens))
     assert block.find_runs(1).get_texts() == ["things"]
     assert block.find_runs(2).get_texts() == ["unseen things"]
     assert block.find_runs(2, min_length=3).get_texts() == []
@@ -154,17 +154,17 @@ def test_a_word_counts_only_if_every_token_of_it_is_among_the_most_likely():
 
 def test_the_same_text_twice_in_a_block_is_read_twice():
     records = [Record(id="a", text="hi"), Record(id="b", text="hi")]
-    block = ScoredTokens.of(records, Words.of(records), answers_of(records[:1], [[(0, 2, True, 1, -1.0)]]))
+    block = PredictedTokens.of(records, PredictedWords.of(records), answers_of(records[:1], [[(0, 2, True, 1, -1.0)]]))
     assert block.find_runs(1).get_texts() == ["hi", "hi"]
 
 
 def test_a_word_that_was_not_predicted_in_whole_has_no_nats():
     records = [Record(id="a", text="first second")]
-    read = Words.of(records)
-    whole = ScoredTokens.of(
+    read = PredictedWords.of(records)
+    whole = PredictedTokens.of(
         records, read, answers_of(records, [[(0, 5, True, 1, -1.0), (6, 12, True, 1, -1.0)]])
     ).find_runs(1)
-    other = ScoredTokens.of(records, read, answers_of(records, [[(6, 12, True, 1, -1.0)]]))
+    other = PredictedTokens.of(records, read, answers_of(records, [[(6, 12, True, 1, -1.0)]]))
     assert np.isnan(other.sum_nats(whole)).all()
 
 

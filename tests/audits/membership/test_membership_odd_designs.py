@@ -14,7 +14,7 @@ from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.stats.significance import binomial_p
 from recollect.streams import stream
 from recollect.testing.fakes import Null
-from recollect.testing.world import DirectAnswers
+from recollect.testing.world import WorldAnswers
 
 FEW, MANY = 4, 60
 
@@ -76,7 +76,7 @@ def count_accusations(design, worlds):
             seed=seed,
         )
         try:
-            evidence = collect_evidence(audit, given, score=lambda model, corpus: DirectAnswers(model), train=None)
+            evidence = collect_evidence(audit, given, score=lambda model, corpus: WorldAnswers(model), train=None)
             result = audit.run(evidence, stream(seed, audit.name))
         except RecollectError:
             continue

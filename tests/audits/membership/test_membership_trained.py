@@ -7,10 +7,10 @@ import pytest
 from recollect.audits.membership.audit import MembershipAudit
 from recollect.corpora import synthetic
 from recollect.corpora.partitions import build_cohorts, draw_groups, list_units
-from recollect.pipeline.plan import Plan
+from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.run import run
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.trainer import train
+from recollect.recipes.training.trainer import train
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
 
 SMALL = [

@@ -17,7 +17,7 @@ from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.stats.significance import binomial_p, conformal_p
 from recollect.streams import stream
 from recollect.testing.fakes import Memoriser, Null
-from recollect.testing.world import DirectAnswers
+from recollect.testing.world import WorldAnswers
 
 FEW, MANY = 4, 60
 
@@ -35,7 +35,7 @@ def write(rng, name, people, each, words=(6, 18)):
     ]
 
 
-def judge(audited, controls, *, by="user", seed=0, learnt=(), members=None, source=DirectAnswers):
+def judge(audited, controls, *, by="user", seed=0, learnt=(), members=None, source=WorldAnswers):
     target = Memoriser(learnt, otherwise=Null(seed=seed)) if learnt else Null(seed=seed)
     corpora = {AUDITED: Corpus.of(audited), **({CONTROLS: Corpus.of(controls)} if controls else {})}
     given = Evidence(models={TARGET: target}, corpora=corpora, seed=seed, members=members)
@@ -141,7 +141,7 @@ def test_members_known_by_record_are_compared_within_their_users():
     assert nobody.finding("membership_p").value > 0.05
 
 
-class Astonished(DirectAnswers):
+class Astonished(WorldAnswers):
     """A model that gives one token of bob-0's and bob-1's records probability zero."""
 
     def get_answers(self, records):

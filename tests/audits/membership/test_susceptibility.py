@@ -11,10 +11,10 @@ from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.partitions import draw_groups
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData, PlanError
-from recollect.models.causal import Causal
-from recollect.models.masked import Masked
+from recollect.models.hugging_face.causal import Causal
+from recollect.models.hugging_face.masked import Masked
 from recollect.models.model import Question
-from recollect.pipeline.plan import Plan
+from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.run import run
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.testing.fakes import Null

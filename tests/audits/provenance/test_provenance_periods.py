@@ -15,7 +15,7 @@ from recollect.corpora.record import Record
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.streams import stream
 from recollect.testing.fakes import Memoriser, Null
-from recollect.testing.world import DirectAnswers
+from recollect.testing.world import WorldAnswers
 
 EACH = 4
 JANUARY, MARCH = 1, 3
@@ -70,7 +70,7 @@ def judge(seed, months, *, timed=True, target=None, person=None):
         }
 
     given = Evidence(models=models, corpora=corpora, seed=seed, trainable=True)
-    evidence = collect_evidence(audit, given, score=lambda model, texts: DirectAnswers(model), train=train)
+    evidence = collect_evidence(audit, given, score=lambda model, texts: WorldAnswers(model), train=train)
     return audit.run(evidence, stream(seed, audit.name))
 
 

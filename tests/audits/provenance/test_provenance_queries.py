@@ -11,8 +11,8 @@ from recollect.audits.provenance.queries import (
     PERSON,
     QUERIES,
     TRAINING,
+    QuerySelector,
     Select,
-    Selector,
     build_queries,
     choose_queries,
 )
@@ -33,7 +33,7 @@ def texts(*written, user="ann"):
 
 
 def order(select, records, seed=0, **more):
-    selector = Selector(select, Frequencies.of(REFERENCE, 100), seed, **more)
+    selector = QuerySelector(select, Frequencies.of(REFERENCE, 100), seed, **more)
     return [record.text for record in selector.rank_texts(records)["ann"]]
 
 
@@ -86,7 +86,7 @@ def test_texts_that_a_shadow_may_have_seen_are_not_asked_about():
 
 
 def test_a_file_without_users_is_one_person():
-    selector = Selector("rarest", Frequencies.of(REFERENCE, 100), 0)
+    selector = QuerySelector("rarest", Frequencies.of(REFERENCE, 100), 0)
     assert list(selector.rank_texts([Record(id="1", text="the"), Record(id="2", text="cat")])) == [PERSON]
 
 

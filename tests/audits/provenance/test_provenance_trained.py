@@ -10,12 +10,12 @@ from recollect.audits.provenance.audit import ProvenanceAudit
 from recollect.corpora import synthetic
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.partitions import build_cohorts, draw_halves
-from recollect.pipeline.plan import Plan
+from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.run import run
 from recollect.recipes.fleet import Fleet, train_fleet
 from recollect.recipes.layout_trial import WorkerLayout
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.trainer import train
+from recollect.recipes.training.trainer import train
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
 from recollect.stats.significance import binomial_p, superuniformity_p
 

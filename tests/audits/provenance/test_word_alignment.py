@@ -8,12 +8,12 @@ from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.models.access import Access
 from recollect.models.answers import Answers
-from recollect.models.causal import Causal
+from recollect.models.hugging_face.causal import Causal
 from recollect.models.model import Question
 from recollect.signals.evidence import Evidence
 from recollect.testing.fakes import Null
 from recollect.testing.tiny import build_tiny_model
-from recollect.testing.world import DirectAnswers
+from recollect.testing.world import WorldAnswers
 
 
 class Cutting:
@@ -48,7 +48,7 @@ def words_of(texts, *models):
     pairs = [text if isinstance(text, tuple) else ("ann", text) for text in texts]
     corpus = Corpus.of(Record(id=str(i), user=user, text=text) for i, (user, text) in enumerate(pairs))
     named = {f"m{i}": model for i, model in enumerate(models)}
-    answers = {(name, "queries"): DirectAnswers(model, 2) for name, model in named.items()}
+    answers = {(name, "queries"): WorldAnswers(model, 2) for name, model in named.items()}
     evidence = Evidence(models=named, corpora={"queries": corpus}, answers=answers)
     return align_words(evidence, "queries", list(named))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recollect.audits.removal.mixture import Mean, Mixture, compare_mixture_means
+from recollect.audits.removal.mixture import Mixture, MixtureMean, compare_mixture_means
 from recollect.errors import NotEnoughData
 from recollect.stats.significance import binomial_p
 
@@ -21,8 +21,8 @@ def draw(rng, *, share, audited=40, controls=80, models=8):
     ours = np.concatenate([rng.beta(*MEMBERS, inside), rng.beta(*NON_MEMBERS, audited - inside)])
     theirs = rng.beta(*NON_MEMBERS, controls)
     trained = rng.beta(*MEMBERS, (models, controls // 2))
-    one, other = Mean.of(ours), Mean.of(theirs)
-    members = Mean.of(trained.ravel()[:controls], models=tuple(trained.mean(axis=1)))
+    one, other = MixtureMean.of(ours), MixtureMean.of(theirs)
+    members = MixtureMean.of(trained.ravel()[:controls], models=tuple(trained.mean(axis=1)))
     return Mixture(audited=one, unseen=other, members=members, p_above=compare_mixture_means(one, other))
 
 
@@ -97,14 +97,14 @@ def test_zero_is_left_in_the_interval_where_the_test_does_not_rule_it_out():
 def test_models_that_differ_widen_the_interval():
     rng = np.random.default_rng(0)
     values = rng.random(50)
-    alone, several = Mean.of(values), Mean.of(values, models=(0.3, 0.7, 0.5))
+    alone, several = MixtureMean.of(values), MixtureMean.of(values, models=(0.3, 0.7, 0.5))
     assert several.compute_margin(0.025) > 2 * alone.compute_margin(0.025)
 
 
 def test_weights_count_as_fewer_records():
     weights = np.array([0.5, 0.5, 0.0, 0.0])
-    assert Mean.of(np.arange(4.0), weights).size == pytest.approx(2)
-    assert Mean.of(np.arange(4.0), weights).value == pytest.approx(0.5)
+    assert MixtureMean.of(np.arange(4.0), weights).size == pytest.approx(2)
+    assert MixtureMean.of(np.arange(4.0), weights).value == pytest.approx(0.5)
 
 
 def test_members_that_look_like_non_members_give_no_share():

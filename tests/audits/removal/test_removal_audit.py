@@ -12,8 +12,8 @@ from recollect.audits.removal.confidence_scores import UnitScores
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
-from recollect.models.recordings import load_recording
-from recollect.models.scoring import score_corpus
+from recollect.models.answer_store.recorded_model import load_recording
+from recollect.models.answer_store.scoring import score_corpus
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
 from recollect.signals.scores import Scores
 from recollect.streams import stream

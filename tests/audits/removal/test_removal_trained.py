@@ -16,10 +16,10 @@ from recollect.corpora import synthetic
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.partitions import draw_groups, list_units
 from recollect.corpora.record import Record
-from recollect.pipeline.plan import Plan
+from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.run import run
 from recollect.recipes.recipe_file import load_recipe
-from recollect.recipes.trainer import train
+from recollect.recipes.training.trainer import train
 from recollect.results.result import Result
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
 

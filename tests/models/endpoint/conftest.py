@@ -6,7 +6,7 @@ import pytest
 
 from recollect.corpora.record import Record
 from recollect.models.endpoint.settings import EndpointSettings, Pace
-from recollect.models.loader import load_model
+from recollect.models.loading.loader import load_model
 from recollect.testing.scripted_server import Behaviour, ScriptedServer
 
 TEXTS = ["the cat and the dog met on a street in town", "a ring of stones, and the sea", "x", "müsli at 日本 today"]

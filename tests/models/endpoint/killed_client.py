@@ -9,9 +9,9 @@ from pathlib import Path
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import RecollectError
+from recollect.models.answer_store.scoring import score_corpus
 from recollect.models.endpoint.settings import Budget, EndpointSettings, Pace
-from recollect.models.loader import load_model
-from recollect.models.scoring import score_corpus
+from recollect.models.loading.loader import load_model
 
 
 def main(url: str, work: str, budget: str, connections: str, texts: str) -> None:

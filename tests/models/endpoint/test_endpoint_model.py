@@ -8,9 +8,9 @@ import pytest
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.models.access import Access
+from recollect.models.answer_store.scoring import score_corpus
 from recollect.models.endpoint.probe import MOST_REQUESTS
 from recollect.models.model import Question
-from recollect.models.scoring import score_corpus
 from recollect.testing.refusals import refused
 
 pytestmark = pytest.mark.loopback

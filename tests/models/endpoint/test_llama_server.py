@@ -7,9 +7,9 @@ import pytest
 
 from recollect.corpora.record import Record
 from recollect.models.access import Access
-from recollect.models.causal import Causal
 from recollect.models.endpoint.settings import EndpointSettings
-from recollect.models.loader import load_model
+from recollect.models.hugging_face.causal import Causal
+from recollect.models.loading.loader import load_model
 from recollect.models.model import Question
 from recollect.testing.llama_files import write_llama_file
 from recollect.testing.llama_server import run_llama_server

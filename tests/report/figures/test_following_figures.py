@@ -9,7 +9,7 @@ import pytest
 from recollect.report.exposure_history import read_exposure_history
 from recollect.report.figures.exposure import draw_exposure_by_epoch
 from recollect.report.report import build_report
-from recollect.results.folders import EXPOSURE_HISTORY
+from recollect.results.run_folder import EXPOSURE_HISTORY
 from recollect.testing.refusals import refused
 
 EPOCHS = [

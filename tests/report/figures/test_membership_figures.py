@@ -6,7 +6,7 @@ import pytest
 
 from recollect.audits.membership.audit import MembershipAudit
 from recollect.corpora.cohorts import Cohorts
-from recollect.pipeline.plan import Plan
+from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.run import run
 from recollect.report.figures.membership import draw_membership_figures
 from recollect.testing.fakes import Null

@@ -104,7 +104,7 @@ class Amounts:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Difference:
+class AmountDifference:
     """In what the amounts and dates of the audited and of the controls differ."""
 
     p_values: dict[str, float]
@@ -123,7 +123,7 @@ class Difference:
         return all(p > alpha for name, p in self.p_values.items() if name in _DATES)
 
 
-def compare_amounts(audited: Amounts, controls: Amounts, *, periods: int) -> Difference:
+def compare_amounts(audited: Amounts, controls: Amounts, *, periods: int) -> AmountDifference:
     """Whether the audited have as many records, tokens per record and the same dates as the controls.
 
     Amounts are tested by location and by dispersion, dates by their mean and by their distance from the middle of the
@@ -151,7 +151,7 @@ def compare_amounts(audited: Amounts, controls: Amounts, *, periods: int) -> Dif
         atypical |= find_atypical(ours, theirs, both_sides=name == "tokens")
     corrected = holm(list(p_values.values()))
     told = dict(zip(p_values, corrected.tolist(), strict=True))
-    return Difference(p_values=told, atypical=atypical, untimely=untimely)
+    return AmountDifference(p_values=told, atypical=atypical, untimely=untimely)
 
 
 def find_atypical(ours: Floats, theirs: Floats, *, both_sides: bool) -> Bools:
@@ -174,7 +174,7 @@ def find_atypical(ours: Floats, theirs: Floats, *, both_sides: bool) -> Bools:
 
 
 def _find_extreme_dates(ours: Floats, theirs: Floats) -> Bools:
-    """Which dates are earlier or later than those of all but a share of 0.05, over all units, of the controls."""
+    """Among the amounts: which dates are earlier or later than nearly all of the controls'."""
     count = 1 + len(theirs)
     early = (1 + np.searchsorted(np.sort(theirs), ours, side="right")) / count
     late = (1 + np.searchsorted(np.sort(-theirs), -ours, side="right")) / count
@@ -206,7 +206,7 @@ def _list_compared_amounts(audited: Amounts, controls: Amounts, periods: int) ->
 
 
 def _average_known_dates(side: Amounts, values: Floats, known: Bools, otherwise: float) -> Floats:
-    """The mean of each unit over the pieces that are known."""
+    """Among the amounts: the mean date of each unit over the pieces that have one."""
     counts = side.sum_by_unit(known)
     return np.where(counts > 0, side.sum_by_unit(values * known) / np.maximum(counts, 1), otherwise)
 

@@ -100,30 +100,30 @@ class _Counts:
 
 
 def _count_terms_of_unit(records: Sequence[Record]) -> list[_Counts]:
-    """What each record holds."""
+    """The covariates of each record of a unit: its counted terms and shapes."""
     return [_count_terms_of_text(_join_record_text(record)) for record in records]
 
 
 @lru_cache(maxsize=2**16)
 def _count_terms_of_text(text: str) -> _Counts:
-    """The hashed terms and shapes of a text; kept, because one text is compared many times."""
+    """The covariates of a text: its hashed terms and shapes; kept, because one text is compared many times."""
     words = list_words(text)
     return _Counts(len(words), _hash_terms(list_terms(words)), _hash_terms(list_shapes(text)))
 
 
 def _hash_terms(terms: Iterable[str]) -> NDArray[np.int64]:
-    """The hash of each term."""
+    """The hash of each term of a text's covariates."""
     return np.fromiter(map(_hash_term, terms), dtype=np.int64)
 
 
 @lru_cache(maxsize=2**16)
 def _hash_term(term: str) -> int:
-    """The hash of one term; kept, because most terms are frequent ones."""
+    """The hash of one term of a text's covariates; kept, because most terms are frequent ones."""
     return zlib.crc32(term.encode("utf-8", "surrogatepass")) % _BUCKETS
 
 
 def _select_counted_texts(counted: Sequence[_Counts]) -> Sequence[_Counts]:
-    """The texts of a unit up to the one with which it has `MAX_WORDS`."""
+    """The texts of a unit whose covariates are counted: up to the one with which it has `MAX_WORDS`."""
     total = np.cumsum([each.words for each in counted])
     return counted[: 1 + int(np.searchsorted(total, MAX_WORDS))]
 
@@ -134,7 +134,7 @@ def _join_record_text(record: Record) -> str:
 
 
 def _build_term_matrix(units: Sequence[Sequence[NDArray[np.int64]]]) -> Any:
-    """How often each unit has each term, as a sparse matrix with one column for each term that occurs."""
+    """The covariates of units as a sparse matrix: how often each has each term that occurs."""
     from scipy.sparse import csr_array
 
     terms = np.concatenate([np.zeros(0, dtype=np.int64), *(text for texts in units for text in texts)])
@@ -146,7 +146,7 @@ def _build_term_matrix(units: Sequence[Sequence[NDArray[np.int64]]]) -> Any:
 
 
 def _compare_term_counts(counts: Any) -> Floats:
-    """The cosine similarity of every two units' counts: logarithmic, rare terms weighted up (tf-idf)."""
+    """The similarity of every two units in their covariates: logarithmic counts, rare terms weighted up (tf-idf)."""
     from scipy.sparse import csr_array, diags_array
 
     weighted = csr_array(counts, copy=True)
@@ -157,7 +157,7 @@ def _compare_term_counts(counts: Any) -> Floats:
 
 
 def _compare_sparse_rows(rows: Any) -> Floats:
-    """The cosine similarity of every two sparse rows; an empty row is like itself alone."""
+    """The similarity of every two sparse rows of covariates; an empty row is like itself alone."""
     from scipy.sparse import diags_array
 
     length = np.sqrt(np.asarray((rows * rows).sum(axis=1)).ravel())

@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 
 from recollect.audits.common.unicode_words import list_words
-from recollect.corpora.deduplication import normalise_duplicate
 from recollect.corpora.record import Record
+from recollect.corpora.sanitisation import normalise_duplicate
 
 SHINGLE: Final = 5
 """So many words in a row are compared."""
@@ -100,7 +100,7 @@ def _normalise_duplicate(record: Record) -> tuple[str, frozenset[int] | None]:
 
 @lru_cache(maxsize=2**16)
 def _normalise_text(text: str) -> tuple[str, frozenset[int] | None]:
-    """A text as it is compared, and the hashes of every five words in a row; kept, because texts are compared often."""
+    """A text as duplicates are compared, and the hashes of every five words in a row; kept for the next time."""
     words = list_words(text)
     key = " ".join(words) or normalise_duplicate(text)
     if len(words) < SHORT:

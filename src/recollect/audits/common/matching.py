@@ -15,7 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect import labels
-from recollect.audits.common.amounts import TOLERANCE, Amounts, Bools, Difference, Floats, Ints, Unit, compare_amounts
+from recollect.audits.common.amounts import (
+    TOLERANCE,
+    AmountDifference,
+    Amounts,
+    Bools,
+    Floats,
+    Ints,
+    Unit,
+    compare_amounts,
+)
 from recollect.streams import stream
 
 DRAWS = 21
@@ -70,7 +79,7 @@ class Matching:
 
     audited: Amounts
     controls: Amounts
-    difference: Difference
+    difference: AmountDifference
     """In what the two sides differ before anything is cut."""
     equal: bool
     """Whether both sides have alike as groups: then tests of the whole group need no cut."""
@@ -78,7 +87,7 @@ class Matching:
     """Every audited unit that has comparable controls is in one of them."""
     unmatched: Ints
     """The indices of audited units that no control can be compared with."""
-    cutter: Cutter
+    cutter: MatchingCutter
 
     def cut(self, stratum: Stratum, draw: int = 0) -> Cut:
         """A cut of a stratum: the same for the same seed."""
@@ -115,7 +124,7 @@ def match_units(
     odd = difference.atypical | difference.untimely
     plain = ~odd if equal else np.zeros(len(ours), dtype=np.bool_)
     timed = difference.untimely if difference.is_timely(alpha) else np.ones(len(ours), dtype=np.bool_)
-    cutter = Cutter(
+    cutter = MatchingCutter(
         audited=ours,
         controls=theirs,
         timed=timed & (len(periods) > 1),
@@ -175,7 +184,7 @@ def _divide_controls_among_strata(strata: Sequence[Stratum], usable: Bools, seed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Cutter:
+class MatchingCutter:
     """Brings units to common amounts."""
 
     audited: Amounts
@@ -358,7 +367,7 @@ def rank_within_groups(groups: tuple[Ints, ...], order: Floats | Ints) -> Ints:
 
 
 def _find_common_size(group: Ints) -> int | None:
-    """How many pieces every group has, if all have as many and each has its pieces next to each other; else None."""
+    """For a matching: how many pieces every group has, if all have as many, next to each other; else None."""
     width = int(np.searchsorted(group, group[0], side="right"))
     if len(group) % width:
         return None
@@ -368,7 +377,7 @@ def _find_common_size(group: Ints) -> int | None:
 
 
 def _shrink(group: Ints) -> NDArray[np.integer[Any]]:
-    """The same numbers in as few bytes as they need."""
+    """The numbers of a matching in as few bytes as they need."""
     return group.astype(np.int16) if group.max(initial=0) < np.iinfo(np.int16).max else group
 
 

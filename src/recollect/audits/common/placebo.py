@@ -138,7 +138,7 @@ def _explain_too_few_players(matching: Matching, alpha: float) -> str | None:
 
 
 def _draw_players(matching: Matching, seed: int, runs: int) -> Ints:
-    """The stratum whose amounts each control is cut to in each run, −1 if it does not play [runs, controls].
+    """The stratum whose amounts each control of a placebo is cut to, −1 if it does not play [runs, controls].
 
     Runs in which nobody could play are left out.
     """
@@ -154,7 +154,7 @@ def _draw_players(matching: Matching, seed: int, runs: int) -> Ints:
 
 
 def _draw_players_of_run(rng: np.random.Generator, usable: Sequence[Ints], wanted: Ints, row: Ints) -> None:
-    """Draw controls for every stratum, nobody twice; the strata that few can play draw first."""
+    """Draw the controls of one run of a placebo for every stratum, nobody twice."""
     for i in sorted(range(len(usable)), key=lambda i: len(usable[i])):
         if wanted[i]:
             fitting = usable[i][row[usable[i]] < 0]

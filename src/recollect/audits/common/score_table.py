@@ -22,7 +22,7 @@ class ScoreTable:
 
 
 def accuse(table: ScoreTable, places: Ints, *, single: bool, alpha: float, rng: np.random.Generator) -> Bools:
-    """Whether the controls that play the audited would be found to be members, in each run.
+    """From a table of scores: whether the controls that play the audited would be found to be members, in each run.
 
     The smallest corrected p-value of single users, and van Elteren's test of all (normal: its null distribution is that
     of a sum of ranks); twice the smaller of the two.
@@ -51,7 +51,7 @@ def accuse(table: ScoreTable, places: Ints, *, single: bool, alpha: float, rng: 
 
 
 def _assign(table: ScoreTable, places: Ints, rng: np.random.Generator) -> Ints:
-    """The stratum whose group test each control takes part in: its own, or at random one that is played."""
+    """From a table of scores: the stratum whose group test each control takes part in."""
     played = (places[:, :, None] == np.arange(len(table.scores))).any(axis=1)
     own = np.broadcast_to(table.owner, places.shape)
     kept = (own >= 0) & np.take_along_axis(played, np.maximum(own, 0), axis=1)

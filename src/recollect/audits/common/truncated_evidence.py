@@ -17,7 +17,7 @@ from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.models.access import Access
 from recollect.models.answers import Answers
-from recollect.signals.evidence import TARGET, AnswerSource, Evidence
+from recollect.signals.evidence import TARGET, Evidence, EvidenceAnswers
 from recollect.signals.signal import DerivingSignal, Signal
 
 _LEFT_TO_RIGHT: Final = ("causal", "seq2seq")
@@ -33,14 +33,14 @@ def can_truncate(signal: Signal, evidence: Evidence) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class LoadedAnswers:
+class TruncatedAnswers:
     """All answers of one model about one corpus, in memory."""
 
     access: Access
     loaded: Answers
 
     @classmethod
-    def of(cls, source: AnswerSource, records: Iterable[Record]) -> LoadedAnswers:
+    def of(cls, source: EvidenceAnswers, records: Iterable[Record]) -> TruncatedAnswers:
         """The answers to these records."""
         return cls(source.access, source.get_answers(records))
 
@@ -64,7 +64,7 @@ def load_truncatable_evidence(evidence: Evidence, roles: Iterable[str]) -> Evide
     wanted = frozenset(roles)
     records = {role: list(evidence.corpora[role]) for role in wanted}
     answers = {
-        (model, role): LoadedAnswers.of(source, records[role]) if role in wanted else source
+        (model, role): TruncatedAnswers.of(source, records[role]) if role in wanted else source
         for (model, role), source in evidence.answers.items()
     }
     corpora = {**evidence.corpora, **{role: Corpus.of(each, name=role) for role, each in records.items()}}
@@ -91,12 +91,12 @@ def truncate_evidence(evidence: Evidence, kept: Mapping[str, Mapping[str, int]])
     for role, tokens in kept.items():
         records = [record for record in evidence.corpora[role] if record.id in tokens]
         whole = evidence.answers[TARGET, role]
-        assert isinstance(whole, LoadedAnswers)  # noqa: S101 - what `load_truncatable_evidence` made
+        assert isinstance(whole, TruncatedAnswers)  # noqa: S101 - what `load_truncatable_evidence` made
         limits = {record.digest: min(tokens[record.id], whole.rows[record.digest]) for record in records}
         ends = _find_truncated_ends(whole.loaded, limits)
         for (model, about), source in evidence.answers.items():
-            if about == role and isinstance(source, LoadedAnswers):
-                answers[model, role] = LoadedAnswers(source.access, _truncate_answers(source.loaded, ends))
+            if about == role and isinstance(source, TruncatedAnswers):
+                answers[model, role] = TruncatedAnswers(source.access, _truncate_answers(source.loaded, ends))
         corpora[role] = Corpus.of([_truncate_record(record, ends[record.digest]) for record in records], name=role)
     return replace(evidence, corpora=corpora, answers=answers)
 

@@ -30,7 +30,7 @@ _TRIALS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Nodes:
+class PrefixNodes:
     """Nodes that have not been read yet: one entry each."""
 
     frontier: Integers
@@ -47,15 +47,15 @@ class Nodes:
     def __len__(self) -> int:
         return len(self.cost)
 
-    def take(self, rows: Integers | slice | Flags) -> Nodes:
+    def take(self, rows: Integers | slice | Flags) -> PrefixNodes:
         """Some of them."""
-        return Nodes(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
+        return PrefixNodes(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
 
     @staticmethod
-    def concatenate(several: Sequence[Nodes]) -> Nodes:
+    def concatenate(several: Sequence[PrefixNodes]) -> PrefixNodes:
         """All of several."""
-        names = [each.name for each in fields(Nodes)]
-        return Nodes(**{name: np.concatenate([getattr(nodes, name) for nodes in several]) for name in names})
+        names = [each.name for each in fields(PrefixNodes)]
+        return PrefixNodes(**{name: np.concatenate([getattr(nodes, name) for nodes in several]) for name in names})
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class PrefixTree:
         self.automaton = TokenAutomaton(format, stepper.spelling)
         self._root, self._before, self._begin = self._find_root()
         self._start = stepper.start(self._root, source=source)
-        self._history = History()
+        self._history = PrefixHistory()
         self.steps = 1
         """How many nodes were read."""
 
@@ -100,13 +100,13 @@ class PrefixTree:
         """|R|."""
         return self.format.size
 
-    def expand_root(self, limit: float = math.inf) -> tuple[Nodes, Nodes]:
+    def expand_root(self, limit: float = math.inf) -> tuple[PrefixNodes, PrefixNodes]:
         """The children of the root, as `expand` gives them."""
         following = self._stepper.score_next(self._start, among=self.automaton.tokens)
         state, root = np.array([self._begin]), np.array([-1])
         return self._build_children(self._start.nodes, root, state, np.zeros(1), following, limit)
 
-    def expand(self, nodes: Nodes, limit: float = math.inf) -> tuple[Nodes, Nodes]:
+    def expand(self, nodes: PrefixNodes, limit: float = math.inf) -> tuple[PrefixNodes, PrefixNodes]:
         """Expand nodes: their children that cost no more than the limit, first incomplete ones, then complete secrets.
 
         A child whose secret is complete but can be continued is among both.
@@ -139,7 +139,7 @@ class PrefixTree:
         border, cost, spelled, before = len(self.automaton.walk.format.known_prefix), 0.0, len(self._before), 0.0
         for piece, following in path:
             children, complete = self.expand_root() if nodes is None else self.expand(nodes)
-            every = Nodes.concatenate([children, complete])
+            every = PrefixNodes.concatenate([children, complete])
             nodes = every.take(np.flatnonzero((every.piece == piece) & (every.state == following))[:1])
             cost, state = float(nodes.cost[0]), following
             spelled += len(self.automaton.spellings[piece])
@@ -156,7 +156,7 @@ class PrefixTree:
         costs: NDArray[np.float64],
         following: NDArray[Any],
         limit: float,
-    ) -> tuple[Nodes, Nodes]:
+    ) -> tuple[PrefixNodes, PrefixNodes]:
         """The children of nodes of which it is known what may follow."""
         inner, complete = [], []
         for state in np.unique(states).tolist():
@@ -164,7 +164,7 @@ class PrefixTree:
             rows = np.flatnonzero(states == state)
             summed = costs[rows, None] - following[np.ix_(rows, transitions.columns)].astype(np.float64) / math.log(2)
             row, way = np.nonzero(summed <= limit)
-            found = Nodes(
+            found = PrefixNodes(
                 frontier=frontier[rows[row]],
                 parent=parents[rows[row]],
                 piece=transitions.pieces[way],
@@ -173,9 +173,9 @@ class PrefixTree:
             )
             inner.append(found.take(transitions.inner[way]))
             complete.append(found.take(transitions.complete[way]))
-        return Nodes.concatenate(inner), self._keep_canonical(Nodes.concatenate(complete))
+        return PrefixNodes.concatenate(inner), self._keep_canonical(PrefixNodes.concatenate(complete))
 
-    def _keep_canonical(self, complete: Nodes) -> Nodes:
+    def _keep_canonical(self, complete: PrefixNodes) -> PrefixNodes:
         """Those that are written as the tokenizer writes them."""
         if self.automaton.unambiguous or not len(complete):
             return complete
@@ -230,7 +230,7 @@ def _find_last_word(before: str) -> int:
     return max(before.rstrip().rfind(" "), 0)
 
 
-class History:
+class PrefixHistory:
     """How every node that was read came about: its parent and its piece."""
 
     def __init__(self) -> None:

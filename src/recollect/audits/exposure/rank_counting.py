@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from recollect.audits.exposure.prefix_tree import SLACK, Nodes, PrefixTree
+from recollect.audits.exposure.prefix_tree import SLACK, PrefixNodes, PrefixTree
 from recollect.errors import StoreError
 from recollect.files import read_checked_json
 
@@ -54,7 +54,7 @@ def count_rank(
     """
     limit, began = cost + SLACK, tree.steps
     unread, complete = tree.expand_root(limit)
-    counted, stack = len(complete), Stack(unread)
+    counted, stack = len(complete), RankStack(unread)
     while len(stack) and tree.steps - began < max_steps:
         few = min(batch, max_steps - (tree.steps - began))
         children, complete = tree.expand(stack.pop(few), limit)
@@ -66,7 +66,7 @@ def count_rank(
     return Rank(low=low, high=max(low, high), steps=tree.steps - began)
 
 
-def _bound_unread_ranks(tree: PrefixTree, unread: Nodes, limit: float) -> int:
+def _bound_unread_ranks(tree: PrefixTree, unread: PrefixNodes, limit: float) -> int:
     """How many secrets within the limit there can be at most below nodes that the count did not read."""
     if not len(unread):
         return 0
@@ -74,21 +74,21 @@ def _bound_unread_ranks(tree: PrefixTree, unread: Nodes, limit: float) -> int:
     return int(np.minimum(np.ceil(likely), tree.automaton.count_secrets(unread.state)).sum() * (1 + 1e-9)) + 1
 
 
-class Stack:
+class RankStack:
     """Nodes still to be read, the last found first: never more than a batch's children per token of depth."""
 
-    def __init__(self, nodes: Nodes) -> None:
+    def __init__(self, nodes: PrefixNodes) -> None:
         self._blocks = [nodes]
 
     def __len__(self) -> int:
         return sum(len(block) for block in self._blocks)
 
-    def push(self, nodes: Nodes) -> None:
+    def push(self, nodes: PrefixNodes) -> None:
         """Put nodes on top."""
         if len(nodes):
             self._blocks.append(nodes)
 
-    def pop(self, most: int) -> Nodes:
+    def pop(self, most: int) -> PrefixNodes:
         """Pop at most so many from the top."""
         taken = [self._blocks[-1].take(slice(0, 0))]
         while len(self) and most > 0:
@@ -98,11 +98,11 @@ class Stack:
                 self._blocks.append(block.take(slice(0, cut)))
             taken.append(block.take(slice(cut, None)))
             most -= len(block)
-        return Nodes.concatenate(taken)
+        return PrefixNodes.concatenate(taken)
 
-    def take_rest(self) -> Nodes:
+    def take_rest(self) -> PrefixNodes:
         """All that is left."""
-        return Nodes.concatenate(self._blocks)
+        return PrefixNodes.concatenate(self._blocks)
 
 
 def read_counted_rank(path: Path) -> Rank:

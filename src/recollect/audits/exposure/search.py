@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.exposure.prefix_tree import SLACK, Nodes, PrefixTree
-from recollect.audits.exposure.rank_counting import BATCH, Progress, Stack
+from recollect.audits.exposure.prefix_tree import SLACK, PrefixNodes, PrefixTree
+from recollect.audits.exposure.rank_counting import BATCH, Progress, RankStack
 from recollect.audits.exposure.token_automaton import Integers
 
 _FIRST_BATCH = 16
@@ -52,7 +52,7 @@ class SearchResult:
         return sum(secret.cost <= self.floor + SLACK for secret in self.secrets)
 
 
-class Shortlist:
+class SearchShortlist:
     """The n most likely complete secrets reached so far."""
 
     def __init__(self, tree: PrefixTree, n: int) -> None:
@@ -66,7 +66,7 @@ class Shortlist:
         """What a secret must cost less than to be listed; infinite until the list is full."""
         return -self._heap[0][0] if len(self._heap) == self._n else math.inf
 
-    def add(self, complete: Nodes) -> None:
+    def add(self, complete: PrefixNodes) -> None:
         """Add complete secrets; the same may be reached again."""
         self.completed += len(complete)
         for i in complete.cost.argsort(kind="stable").tolist():
@@ -91,10 +91,10 @@ def search_exhaustively(
     tree: PrefixTree, top: int, *, max_steps: int, batch: int = BATCH, progress: Progress = lambda *_: None
 ) -> SearchResult:
     """Brute force: read every node; proven if the budget was enough."""
-    best, began = Shortlist(tree, top), tree.steps
+    best, began = SearchShortlist(tree, top), tree.steps
     children, complete = tree.expand_root()
     best.add(complete)
-    stack = Stack(children)
+    stack = RankStack(children)
     while len(stack) and tree.steps - began < max_steps:
         children, complete = tree.expand(stack.pop(min(batch, max_steps - (tree.steps - began))))
         best.add(complete)
@@ -108,13 +108,13 @@ def search_beam(
     tree: PrefixTree, top: int, *, width: int, max_steps: int, progress: Progress = lambda *_: None
 ) -> SearchResult:
     """Beam search: at every token keep only the `width` cheapest nodes; nothing is proven."""
-    best, began = Shortlist(tree, top), tree.steps
+    best, began = SearchShortlist(tree, top), tree.steps
     for _ in run_beam(tree, best, width=width, max_steps=max_steps):
         progress(tree.steps - began, max_steps)
     return best.build_result(floor=-math.inf, steps=tree.steps - began)
 
 
-def run_beam(tree: PrefixTree, best: Shortlist, *, width: int, max_steps: int) -> Iterator[None]:
+def run_beam(tree: PrefixTree, best: SearchShortlist, *, width: int, max_steps: int) -> Iterator[None]:
     """Search the format keeping the `width` cheapest nodes of each depth; complete secrets go to the shortlist."""
     began = tree.steps
     children, complete = tree.expand_root()
@@ -136,10 +136,10 @@ def search_by_sampling(
     progress: Progress = lambda *_: None,
 ) -> SearchResult:
     """Sampling: draw secrets as the model would write them, among tokens that the format allows; nothing is proven."""
-    best, began = Shortlist(tree, top), tree.steps
+    best, began = SearchShortlist(tree, top), tree.steps
     children, complete = tree.expand_root()
     while (left := max_steps - (tree.steps - began)) > 0:
-        first = Nodes.concatenate([children, complete])
+        first = PrefixNodes.concatenate([children, complete])
         # every draw begins with the same choice, which was read once
         drawn = first.take(draw_choices(np.tile(first.cost, (min(batch, left), 1)), rng))
         while len(drawn):
@@ -149,7 +149,7 @@ def search_by_sampling(
             if not len(going):
                 break
             inner, last = tree.expand(going)
-            drawn = _draw_children(Nodes.concatenate([inner, last]), rng)
+            drawn = _draw_children(PrefixNodes.concatenate([inner, last]), rng)
         progress(tree.steps - began, max_steps)
     return best.build_result(floor=-math.inf, steps=tree.steps - began)
 
@@ -160,7 +160,7 @@ def draw_choices(bits: NDArray[np.float64], rng: np.random.Generator) -> Integer
     return chosen
 
 
-def _draw_children(children: Nodes, rng: np.random.Generator) -> Nodes:
+def _draw_children(children: PrefixNodes, rng: np.random.Generator) -> PrefixNodes:
     """One child of each parent in a sampling search, sampled from the model."""
     noisy = -children.cost * math.log(2) + rng.gumbel(size=len(children))
     order = np.lexsort((-noisy, children.parent))
@@ -180,7 +180,7 @@ def search_shortest_paths(
         batch: How many are expanded at once; it changes no proven number.
         progress: Called with how far it is.
     """
-    best, queue, began, few = Shortlist(tree, top), Queue(), tree.steps, _FIRST_BATCH
+    best, queue, began, few = SearchShortlist(tree, top), SearchQueue(), tree.steps, _FIRST_BATCH
     # a narrow beam first: whatever costs more than what it finds need not be kept
     for _ in run_beam(tree, best, width=max(top, _FIRST_BATCH), max_steps=max_steps // 2):
         progress(tree.steps - began, max_steps)
@@ -195,11 +195,11 @@ def search_shortest_paths(
     return best.build_result(floor=min(queue.cheapest, best.limit), steps=tree.steps - began)
 
 
-class Queue:
+class SearchQueue:
     """Nodes still to be read, the cheapest first. Blocks are sorted when they come in, and only heads compared."""
 
     def __init__(self) -> None:
-        self._blocks: dict[int, Nodes] = {}
+        self._blocks: dict[int, PrefixNodes] = {}
         self._heads: list[tuple[float, int, int]] = []
         self._numbered = 0
 
@@ -208,7 +208,7 @@ class Queue:
         """What the cheapest node costs; infinite if there is none."""
         return self._heads[0][0] if self._heads else np.inf
 
-    def push(self, nodes: Nodes) -> None:
+    def push(self, nodes: PrefixNodes) -> None:
         """Add nodes."""
         if not len(nodes):
             return
@@ -216,7 +216,7 @@ class Queue:
         heapq.heappush(self._heads, (float(self._blocks[self._numbered].cost[0]), self._numbered, 0))
         self._numbered += 1
 
-    def pop(self, most: int, *, below: float) -> Nodes:
+    def pop(self, most: int, *, below: float) -> PrefixNodes:
         """Pop the cheapest, at most so many, of those that cost less."""
         taken: dict[int, list[int]] = {}
         while most > 0 and self.cheapest < below:
@@ -228,7 +228,7 @@ class Queue:
                 heapq.heapreplace(self._heads, (float(block.cost[row + 1]), number, row + 1))
             else:
                 heapq.heappop(self._heads)
-        found = Nodes.concatenate([self._blocks[number].take(np.array(rows)) for number, rows in taken.items()])
+        found = PrefixNodes.concatenate([self._blocks[number].take(np.array(rows)) for number, rows in taken.items()])
         for number in taken:
             if all(head[1] != number for head in self._heads):
                 del self._blocks[number]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from recollect.files import Journal
 from recollect.models.model import Frontier, Stepper
-from recollect.models.token_spelling import Spelling
+from recollect.models.tokens.token_spelling import Spelling
 
 FILE = "search.journal"
 """In the audit's folder: the log-probabilities of every step."""
@@ -38,13 +38,13 @@ def resume_stepper(stepper: Stepper, folder: Path | None, *, owner: str = "") ->
         owner: The address of the search: a journal of another one is begun anew.
     """
     if folder is None:
-        yield ReplayingStepper(stepper, None)
+        yield JournalStepper(stepper, None)
         return
     with Journal.open(folder / FILE, owner=owner, flush_seconds=10.0) as journal:
-        yield ReplayingStepper(stepper, journal)
+        yield JournalStepper(stepper, journal)
 
 
-class ReplayingStepper:
+class JournalStepper:
     """A stepper whose log-probabilities come from a journal as far as it goes, and are then appended to it."""
 
     def __init__(self, stepper: Stepper, journal: Journal | None) -> None:
@@ -87,7 +87,7 @@ class ReplayingStepper:
         among: Sequence[int] | None = None,
         last: NDArray[np.bool_] | None = None,
     ) -> tuple[Frontier, NDArray[Any]]:
-        """Append one token to each parent: the new nodes, and what may follow them."""
+        """`Stepper.step`, replayed from the journal or appended to it."""
         kept = next(self._pending, None)
         if kept is not None:
             return self._stepper.add_children(state, parents, token_ids), self._count(kept, replayed=True)

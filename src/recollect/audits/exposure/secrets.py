@@ -53,7 +53,7 @@ class Secret:
 
 
 def read_planted(manifest: Path) -> list[Secret]:
-    """The canaries of a manifest and their controls."""
+    """The secrets of a manifest: canaries and their controls."""
     canaries = Canaries.load(manifest).canaries
     parsed = {pattern: parse_format(pattern) for pattern in {canary.format for canary in canaries}}
     return [

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from recollect.corpora.canaries.automaton import AutomatonState, FormatAutomaton
 from recollect.corpora.canaries.formats import Format, FormatUnit
 from recollect.errors import PlanError
-from recollect.models.token_spelling import Spelling
+from recollect.models.tokens.token_spelling import Spelling
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

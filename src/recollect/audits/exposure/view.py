@@ -7,9 +7,9 @@ from typing import Final
 
 from recollect.audits.verb import TARGET_MODEL, Role, Verb
 from recollect.results.advice import Advice
-from recollect.results.folders import EXPOSURE_HISTORY
 from recollect.results.presentation import Presentation, TableView
 from recollect.results.result import Outcome
+from recollect.results.run_folder import EXPOSURE_HISTORY
 from recollect.signals.evidence import AUDITED, TARGET
 
 EXPOSURE_ADVICE: Final[Mapping[Outcome, Advice]] = {

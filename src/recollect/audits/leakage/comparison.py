@@ -21,6 +21,7 @@ from recollect.audits.leakage.user_runs import NOBODY, RunRule, UserRuns, collec
 from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
 from recollect.stats.intervals import Estimate, Interval, mean, weighted_sum
 from recollect.stats.significance import benjamini_hochberg, conformal_p
+from recollect.stats.strata import compute_normal_p, rank_stratum
 from recollect.stats.two_sample_tests import mann_whitney
 from recollect.streams import stream
 
@@ -223,11 +224,11 @@ class Comparison:
 
 
 def compute_van_elteren_p(strata: list[tuple[Floats, Floats]]) -> float:
-    """The p-value of "users score no higher than the controls of their own stratum" (van Elteren 1960).
+    """The comparison of users with the controls of their own stratum: the p-value of van Elteren 1960.
 
-    Ranks within each stratum, every stratum weighed by one over its size plus one. A single stratum is the Mann–Whitney
-    test. Normal approximation; by permutation within strata where many scores are tied, as where little leaks and most
-    scores are 0: with one leak among 160 users, the approximation takes one of 40 for significant.
+    See `stats.strata`; a single stratum is the Mann–Whitney test. Normal approximation; by permutation within strata
+    where many scores are tied, as where little leaks and most scores are 0: with one leak among 160 users, the
+    approximation takes one of 40 for significant.
 
     Args:
         strata: The scores of users and of controls in each stratum; those that lack either are passed over.
@@ -239,13 +240,7 @@ def compute_van_elteren_p(strata: list[tuple[Floats, Floats]]) -> float:
         return _permute_within_strata(usable)
     if len(usable) == 1:
         return mann_whitney(*usable[0]).p
-    excess = variance = 0.0
-    for ours, theirs in usable:
-        size, users = len(ours) + len(theirs), len(ours)
-        ranks = scipy.stats.rankdata(np.concatenate([ours, theirs])) / (size + 1)
-        excess += float(ranks[:users].sum() - users * ranks.mean())
-        variance += users * len(theirs) / size * float(ranks.var(ddof=1))
-    return float(scipy.stats.norm.sf(excess / variance**0.5))
+    return compute_normal_p(usable)
 
 
 def _compute_tied_share(ours: Floats, theirs: Floats) -> float:
@@ -259,7 +254,7 @@ def _permute_within_strata(strata: list[tuple[Floats, Floats]]) -> float:
     observed, sums = 0.0, np.zeros(PERMUTATIONS)
     drawn = _draw_permutations(tuple((len(ours), len(theirs)) for ours, theirs in strata))
     for (ours, theirs), chosen in zip(strata, drawn, strict=True):
-        ranks = scipy.stats.rankdata(np.concatenate([ours, theirs])) / (len(ours) + len(theirs) + 1)
+        ranks = rank_stratum(ours, theirs)
         observed += float(ranks[: len(ours)].sum())
         sums += ranks[chosen].sum(axis=0)
     return float((1 + np.count_nonzero(sums >= observed - TINY * len(sums))) / (1 + PERMUTATIONS))
@@ -267,7 +262,7 @@ def _permute_within_strata(strata: list[tuple[Floats, Floats]]) -> float:
 
 @lru_cache(maxsize=16)
 def _draw_permutations(sizes: tuple[tuple[int, int], ...]) -> tuple[NDArray[np.int32], ...]:
-    """Who takes the users' places in each permutation, by stratum [users, permutations].
+    """For the comparison by permutation: who takes the users' places in each, by stratum [users, permutations].
 
     Kept, because a placebo asks for the same numbers of users and controls again and again.
     """
@@ -283,7 +278,7 @@ def _draw_permutations(sizes: tuple[tuple[int, int], ...]) -> tuple[NDArray[np.i
 
 
 def _compute_prediction_error(folds: Floats) -> float:
-    """How far a model trained on none of the users may exceed the mean of several others under the null hypothesis.
+    """For the comparison over folds: how far one more model may exceed their mean under the null hypothesis.
 
     The target is one training, and trainings differ: what one of them leaks of all users together varies as the models
     of the folds do. Users of a fold vary too, so this is rather too large than too small.

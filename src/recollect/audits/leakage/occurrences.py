@@ -37,7 +37,7 @@ _NONE: Hashes = np.empty(0, dtype=np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
-class _Prefixes:
+class _OccurrencePrefixes:
     """The first words of all runs that have so many, and which lengths these runs have."""
 
     words: int
@@ -50,7 +50,7 @@ class _Prefixes:
     lengths: Integers
 
     @classmethod
-    def of(cls, words: int, hashes: Hashes, lengths: Integers) -> _Prefixes:
+    def of(cls, words: int, hashes: Hashes, lengths: Integers) -> _OccurrencePrefixes:
         """The prefixes of runs, from their hashes and the lengths of the runs."""
         pairs = np.unique(np.stack([hashes, lengths.astype(np.uint64)]), axis=1)
         distinct, first = np.unique(pairs[0], return_index=True)
@@ -71,7 +71,7 @@ class _Prefixes:
         return np.repeat(positions, count), self.lengths[build_ranges(self.offsets[group], count)]
 
 
-class Matcher:
+class OccurrenceMatcher:
     """Finds runs in streams of word numbers; 0 stands for words that are in no run, and between records."""
 
     def __init__(self, runs: Sequence[Integers]) -> None:
@@ -113,7 +113,9 @@ class Matcher:
         ]
         return np.concatenate([positions for positions, _ in found]), np.concatenate([runs for _, runs in found])
 
-    def _find(self, ids: Integers, sums: Hashes, prefixes: _Prefixes, hashes: Hashes) -> tuple[Integers, Integers]:
+    def _find(
+        self, ids: Integers, sums: Hashes, prefixes: _OccurrencePrefixes, hashes: Hashes
+    ) -> tuple[Integers, Integers]:
         """The runs that begin with one of these prefixes."""
         positions, lengths = prefixes.find_candidates(hashes)
         inside = positions + lengths <= len(ids)
@@ -137,11 +139,11 @@ class Matcher:
         """Which runs have a prefix of so many words in the tables."""
         return self._lengths == words if words < PREFIX else self._lengths >= words
 
-    def _build_prefixes(self, words: int) -> _Prefixes:
+    def _build_prefixes(self, words: int) -> _OccurrencePrefixes:
         """The table of the runs that have a prefix of so many words."""
         chosen = self._select_runs(words)
         columns = [self._values[self._words[self._offsets[chosen] + i]] for i in range(words)]
-        return _Prefixes.of(words, self._combine(columns), self._lengths[chosen])
+        return _OccurrencePrefixes.of(words, self._combine(columns), self._lengths[chosen])
 
     def _hash_prefixes(self, values: Hashes, words: int) -> Hashes:
         """The hash of so many words from each place on that has so many."""
@@ -188,13 +190,13 @@ def build_ranges(starts: Integers, lengths: Integers) -> Integers:
 
 
 def _compute_hash_powers(base: np.uint64, count: int) -> Hashes:
-    """The powers of the base of the hash of windows of words, from 0 on, mod 2⁶⁴."""
+    """For finding occurrences: the powers of the base of the hash of windows of words, from 0 on, mod 2⁶⁴."""
     powers = np.full(count, base, dtype=np.uint64)
     powers[:1] = 1
     return np.cumprod(powers, dtype=np.uint64)
 
 
-class Pairs:
+class OccurrencePairs:
     """Pairs of a run and a user as one number each; sorted chunks of them are in an unnamed temporary file."""
 
     def __init__(self, held: int = HELD) -> None:
@@ -251,7 +253,7 @@ class Pairs:
 
 
 def _split_pairs(keys: Hashes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Runs and users of some pairs of a run and a user whose data contain it."""
+    """Runs and users of some occurrences."""
     return (keys >> np.uint64(32)).astype(np.int64), (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
@@ -290,7 +292,7 @@ def count_occurrences(
     numbers: dict[str, int] = {}
     spelt = [np.array([numbers.setdefault(w, len(numbers) + 1) for w in run.split()], dtype=np.int64) for run in runs]
     names: dict[str, int] = {}
-    matcher, pairs, times = Matcher(spelt), Pairs(held), np.zeros(len(runs), dtype=np.int64)
+    matcher, pairs, times = OccurrenceMatcher(spelt), OccurrencePairs(held), np.zeros(len(runs), dtype=np.int64)
     for ids, users in _iter_text_blocks(texts, numbers, names, block):
         positions, found = matcher(ids)
         times += np.bincount(found, minlength=len(runs))
@@ -316,8 +318,8 @@ def _iter_text_blocks(
         yield np.array(ids, dtype=np.int64), np.repeat(np.array(users, dtype=np.int64), sizes)
 
 
-def _count_users_of_runs(pairs: Pairs, times: Integers, names: tuple[str, ...]) -> Occurrences:
-    """How many users' data contain each run, from distinct pairs of a run and a user."""
+def _count_users_of_runs(pairs: OccurrencePairs, times: Integers, names: tuple[str, ...]) -> Occurrences:
+    """The occurrences of each run: in how many users' data it is, from distinct pairs of a run and a user."""
     users, owner = np.zeros(len(times), dtype=np.int64), np.full(len(times), NOBODY, dtype=np.int64)
     for runs, who in pairs.iter_distinct():
         users += np.bincount(runs, minlength=len(times))

@@ -19,8 +19,8 @@ from recollect.audits.leakage.reference_models import Group, ModelPair
 from recollect.corpora.messages import SEPARATOR, list_scored
 from recollect.corpora.record import Record
 from recollect.corpora.spill import append_values
+from recollect.models.answer_store.store import split_into_store_blocks
 from recollect.models.answers import Answers
-from recollect.models.store import split_into_blocks
 from recollect.signals.evidence import Evidence
 
 Numbers = dict[str, int]
@@ -57,10 +57,10 @@ _BORDER = "\n"
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
+class PredictedWords:
     """The words of a block of records, one text after the other.
 
-    >>> Words.of([Record(id="a", text="To be"), Record(id="b", text="or\u00a0not")]).texts
+    >>> PredictedWords.of([Record(id="a", text="To be"), Record(id="b", text="or\u00a0not")]).texts
     ('To', 'be', 'or', 'not')
     """
 
@@ -79,7 +79,7 @@ class Words:
     """Characters of the whole block."""
 
     @classmethod
-    def of(cls, records: Sequence[Record]) -> Words:
+    def of(cls, records: Sequence[Record]) -> PredictedWords:
         """The words of these records' texts (of pairs: of their targets; of conversations: of their scored turns)."""
         written = [record.scored_text for record in records]
         lengths = np.array([len(text) + len(_BORDER) for text in written], dtype=np.int64)
@@ -101,7 +101,7 @@ class Words:
 
 
 def _find_uninterrupted_texts(records: Sequence[Record], base: Integers) -> Integers:
-    """Where each uninterrupted text begins, which no run of words crosses, in characters of the whole block."""
+    """Where each text begins that no predicted run crosses, in characters of the whole block."""
     begins = list[int]()
     for record, begin in zip(records, base.tolist(), strict=True):
         begins.append(begin)
@@ -111,7 +111,7 @@ def _find_uninterrupted_texts(records: Sequence[Record], base: Integers) -> Inte
 
 
 def _find_word_spans(text: str) -> tuple[Integers, Integers]:
-    """Where every word begins and ends, as `str.split` finds them."""
+    """Where every word of a predicted text begins and ends, as `str.split` finds them."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     inside = ~_SPACES[np.minimum(codes, len(_SPACES) - 1)]
     change = np.diff(inside.astype(np.int8), prepend=0, append=0)
@@ -122,7 +122,7 @@ def _find_word_spans(text: str) -> tuple[Integers, Integers]:
 class Runs:
     """Maximal runs of predicted words, in the order of the block."""
 
-    words: Words
+    words: PredictedWords
     first: Integers
     """The place of each run's first word."""
     beyond: Integers
@@ -157,10 +157,10 @@ class Runs:
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredTokens:
+class PredictedTokens:
     """The scores of a block of records token by token, placed in the text of the whole block."""
 
-    words: Words
+    words: PredictedWords
     answers: Answers
     """Of the records in their order; contents that come twice are there twice."""
     start: Integers
@@ -170,7 +170,7 @@ class ScoredTokens:
     """Where it really ends."""
 
     @classmethod
-    def of(cls, records: Sequence[Record], words: Words, answers: Answers) -> ScoredTokens:
+    def of(cls, records: Sequence[Record], words: PredictedWords, answers: Answers) -> PredictedTokens:
         """The tokens of these records; answers are joined by record id, never by position."""
         theirs = answers.select([record.digest for record in records])
         shift = np.repeat(words.base, np.diff(theirs.offsets))
@@ -206,7 +206,7 @@ class ScoredTokens:
 
     @cached_property
     def _surprise(self) -> tuple[Floats, Integers, Integers]:
-        """Running sums: nats of tokens, tokens without a number, and words that no tokens cover."""
+        """The surprise of each token of a predicted run, in nats."""
         assert self.answers.logprob is not None  # noqa: S101 - the audit needs it wherever nats are summed
         logprob = self.answers.logprob.astype(np.float64)
         hidden = np.isnan(logprob)
@@ -326,7 +326,7 @@ def collect_predicted_runs(
     """
     words = unknown = before = 0
     distinct, store = set[int](), RunStore()
-    for block in split_into_blocks(evidence.corpora[group.corpus], BLOCK):
+    for block in split_into_store_blocks(evidence.corpora[group.corpus], BLOCK):
         for pair, positions in group.assign(block):
             scored = _ScoredPair.of(evidence, [block[i] for i in positions], pair)
             words, unknown = words + len(scored.model.words), unknown + scored.model.unknown
@@ -343,19 +343,19 @@ def collect_predicted_runs(
 class _ScoredPair:
     """Some records, as a model and a reference scored them."""
 
-    model: ScoredTokens
-    reference: ScoredTokens | None
+    model: PredictedTokens
+    reference: PredictedTokens | None
     """None if there is none, or one of the two shows no probabilities."""
 
     @classmethod
     def of(cls, evidence: Evidence, records: Sequence[Record], pair: ModelPair) -> _ScoredPair:
         """The scores of these records."""
-        words = Words.of(records)
-        model = ScoredTokens.of(records, words, evidence.answers[pair.model].get_answers(records))
+        words = PredictedWords.of(records)
+        model = PredictedTokens.of(records, words, evidence.answers[pair.model].get_answers(records))
         if pair.reference is None or model.answers.logprob is None:
             return cls(model, None)
         answers = evidence.answers[pair.reference].get_answers(records)
-        return cls(model, None if answers.logprob is None else ScoredTokens.of(records, words, answers))
+        return cls(model, None if answers.logprob is None else PredictedTokens.of(records, words, answers))
 
     def build_rows(self, runs: Runs, number: list[int], positions: NDArray[np.int64], k: int) -> Rows:
         """The runs as rows; `positions` are those of the records in the corpus."""

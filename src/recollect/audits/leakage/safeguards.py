@@ -25,7 +25,7 @@ TESTED = ("leakage_excess", "leakage_p", "flagged_users", "leakage_epsilon_null"
 
 
 def check_users(evidence: Evidence, matched: MatchedUsers, period: Period) -> Comparability | None:
-    """The guard of leakage: are users like the controls in what is left of their texts; None if there is too little.
+    """Safeguard of leakage, the guard: are users like the controls in what is left of their texts; None with too few.
 
     Args:
         evidence: Contains the records.
@@ -77,12 +77,12 @@ def add_safeguards(
 
 
 def is_withheld(conclusion: Conclusion) -> bool:
-    """Whether p-values and flags of leakage are withheld, because they would mislead."""
+    """Safeguard of leakage: whether p-values and flags of leakage are withheld, because they would mislead."""
     return conclusion.code == NOT_COMPARABLE
 
 
 def state_power(decisions: Decisions) -> tuple[Power, bool]:
-    """The power of a leakage audit: what it could have found, and whether any outcome could have been significant."""
+    """Safeguard of leakage, power: what it could have found, and whether any outcome could have been significant."""
     comparison, level = decisions.comparison, decisions.alpha * (1 - JOINT_SHARE)
     users, null = int(comparison.compared.sum()), max((each.controls for each in comparison.strata), default=0)
     draws = max((len(each.scores) for each in comparison.strata), default=1)
@@ -100,7 +100,7 @@ def state_power(decisions: Decisions) -> tuple[Power, bool]:
 
 
 def play_placebo(decisions: Decisions, *, seed: int) -> Placebo:
-    """The placebo of leakage: how often its tests accuse controls that are cut to what the audited users have.
+    """Safeguard of leakage, the placebo: how often its tests accuse controls that are cut like the audited users.
 
     Args:
         decisions: About the audited users.
@@ -129,7 +129,7 @@ def play_placebo(decisions: Decisions, *, seed: int) -> Placebo:
 
 
 def _note_matching(builder: ResultBuilder, comparison: Comparison) -> None:
-    """Note in a leakage result how amounts were made equal, and who could not be compared."""
+    """Safeguard of leakage: note in a leakage result how amounts were made equal, and who could not be compared."""
     matching = comparison.matching
     if matching is not None and not comparison.uncut:
         builder.note(

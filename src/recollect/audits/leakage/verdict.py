@@ -57,7 +57,7 @@ def _explain_inconclusive(code: str, matched: MatchedUsers) -> str:
 
 
 def _describe_chance(decisions: Decisions) -> str:
-    """The p-value of the comparison of all users."""
+    """In the verdict on leakage: the p-value of the comparison of all users."""
     return state_p(float(decisions.joint_p))
 
 

@@ -167,7 +167,7 @@ def flag_at_rate(candidates: Scores, controls: Scores, rate: float) -> NDArray[n
 
 
 def find_threshold(controls: Scores, rate: float) -> float:
-    """The score of a control that a candidate must exceed to be flagged at a rate.
+    """For the decision on a candidate: the score of a control to exceed to be flagged at a rate.
 
     >>> find_threshold(Scores(("a", "b", "c"), ("a", "b", "c"), np.array([1.0, 2.0, 3.0])), 0.5)
     2.0
@@ -221,7 +221,7 @@ class _Permutations:
         return np.asarray(np.minimum(1, np.where(candidate, p * count / np.maximum(place, 1), 1).min(axis=1)))
 
     def _test_groups(self, labels: NDArray[np.bool_]) -> Floats:
-        """The p-value of the Mann–Whitney test of users' means (normal), for each row of labels."""
+        """For the decision by group: the Mann–Whitney p-value of users' means, for each row of labels."""
         n, m = self.audited, self.users - self.audited
         statistic = labels @ self.ranks - n * (n + 1) / 2
         _, ties = np.unique(self.ranks, return_counts=True)

@@ -51,9 +51,9 @@ class Validity:
 
     @property
     def naming_is_valid(self) -> bool:
-        """Whether p-values of single candidates mean anything."""
+        """Safeguard of membership: whether p-values of single candidates mean anything."""
         checked = self.guard if self.naming is None else self.naming
-        return self.conclusion.outcome != "inconclusive" and not _are_incomparable(checked)
+        return self.conclusion.outcome != "inconclusive" and not _do_safeguards_fail(checked)
 
 
 def check_validity(found: Inference) -> Validity:
@@ -86,7 +86,7 @@ def check_validity(found: Inference) -> Validity:
 
 
 def state_power(found: Inference) -> Power:
-    """The power of a membership audit: the smallest p-value possible, the smallest AUC found, what is needed."""
+    """Safeguard of membership, power: the smallest p-value possible, the smallest AUC found, what is needed."""
     alpha, smallest, detectable = found.audit.alpha, list[float](), list[float | None]()
     needed = dict[str, int]()
     if isinstance(found.membership, GroupTest):
@@ -118,7 +118,7 @@ def state_power(found: Inference) -> Power:
 
 
 def _find_smallest_p(found: Inference) -> float:
-    """The smallest p-value of "no candidate is a member" that these controls could have given: their power."""
+    """Safeguard of membership, power: the smallest p-value that these controls could have given."""
     units, decisions = found.units, found.decisions
     assert units is not None  # noqa: S101 - asked for only then
     assert decisions is not None  # noqa: S101
@@ -139,13 +139,13 @@ def _find_smallest_p(found: Inference) -> float:
     return min(1.0, 2 * min(single, 2 * rank))
 
 
-def _are_incomparable(checked: Comparability | NotEnoughData) -> bool:
-    """Whether the guard found two sides not to be comparable."""
+def _do_safeguards_fail(checked: Comparability | NotEnoughData) -> bool:
+    """Safeguard of membership: whether the guard found two sides not to be comparable."""
     return isinstance(checked, Comparability) and not checked.comparable
 
 
 def _list_guarded_sides(found: Inference, *, by_truth: bool) -> tuple[Side, Side]:
-    """The two sides that decide the outcome, which the guard compares: candidates and controls, or by truth."""
+    """Safeguard of membership, the guard: the two sides that decide the outcome."""
     if not by_truth and found.control_side is not None:
         return found.candidate_side, found.control_side
     truth = found.records.truth or {}
@@ -164,7 +164,7 @@ def _list_guarded_sides(found: Inference, *, by_truth: bool) -> tuple[Side, Side
 def _check_sides(
     found: Inference, above: Side, below: Side, names: Sides = AUDITED_AND_CONTROLS
 ) -> Comparability | NotEnoughData:
-    """The guard of membership: how two sides compare without the model, at the amounts at which they are compared."""
+    """Safeguard of membership, the guard: how two sides compare without the model, at the amounts compared."""
     one, other = (_list_guarded_records(found, side) for side in (above, below))
     shared = set(above.scores.users) & set(below.scores.users)
     seed, period = found.evidence.seed, found.audit.period
@@ -179,12 +179,12 @@ def _check_sides(
 
 
 def _list_guarded_records(found: Inference, side: Side) -> list[Record]:
-    """The records of one side, which the guard looks at."""
+    """Safeguard of membership: the records of one side, which the guard looks at."""
     return [record for record in found.evidence.corpora[side.role] if record.id in side.scores]
 
 
 def _score_guarded_sides(found: Inference, above: Side, below: Side) -> tuple[Scores, Scores]:
-    """One score per user of both sides, to compare with the blind baseline, at the amounts compared."""
+    """Safeguard of membership: one score per user of both sides, to compare with the blind baseline."""
     if set(above.scores.users) & set(below.scores.users):
         return above.scores, below.scores
     matching = found.comparer.match_users(above, below)
@@ -194,7 +194,7 @@ def _score_guarded_sides(found: Inference, above: Side, below: Side) -> tuple[Sc
 
 
 def play_placebo(comparer: Comparer, above: Side, below: Side, *, single: bool, alpha: float) -> Placebo:
-    """The placebo of membership: how often it accuses users of the second side, cut to what those of the first have.
+    """Safeguard of membership, the placebo: how often users of the second side are accused, cut like the first.
 
     Args:
         comparer: Scores and matches.

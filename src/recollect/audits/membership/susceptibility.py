@@ -67,7 +67,7 @@ def extract_features(records: Sequence[Record], counted: Iterable[Record]) -> di
 
 
 def count_words_by_user(records: Iterable[Record]) -> dict[str, Counter[str]]:
-    """How often each user wrote each word, for the feature of rare words.
+    """For susceptibility: how often each user wrote each word.
 
     >>> count_words_by_user([Record(id="1", user="ann", text="to be or not to be")])["ann"]["be"]
     2
@@ -79,7 +79,7 @@ def count_words_by_user(records: Iterable[Record]) -> dict[str, Counter[str]]:
 
 
 def _count_rarest_words(text: str, whole: Mapping[str, int], mine: Mapping[str, int]) -> list[int]:
-    """How often others wrote a text's rarest words, rarest first; the last is repeated where there are fewer."""
+    """For susceptibility: how often others wrote a text's rarest words, rarest first."""
     found = sorted(whole.get(word, 0) - mine.get(word, 0) for word in text.split())[:RAREST_WORD_COUNT] or [0]
     return found + found[-1:] * (RAREST_WORD_COUNT - len(found))
 

@@ -97,7 +97,7 @@ def _describe_known_members(case: Case, auc: Finding) -> str:
 
 
 def _state_percent(share: float | None) -> str:
-    """An end of an interval in percent; an open one is a question mark."""
+    """In the verdict: an end of an interval in percent; an open one is a question mark."""
     return "?" if share is None else f"{share:.0%}"
 
 

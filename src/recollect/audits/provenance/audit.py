@@ -12,7 +12,7 @@ from recollect.audits.common.ground_truth import find_members
 from recollect.audits.common.matching import match_units
 from recollect.audits.common.result_builder import build_refusal
 from recollect.audits.provenance.calibrated import CalibratedScorer
-from recollect.audits.provenance.comparison import Scorer, TestRule
+from recollect.audits.provenance.comparison import ComparisonScorer, TestRule
 from recollect.audits.provenance.decisions import decide
 from recollect.audits.provenance.histogram import Features, Histogram
 from recollect.audits.provenance.queries import (
@@ -204,7 +204,7 @@ class ProvenanceAudit:
             refusal = found
         return build_refusal(self, refusal)
 
-    def _build_scorer(self, evidence: Evidence, reference: Reference) -> tuple[WordRanks, Scorer]:
+    def _build_scorer(self, evidence: Evidence, reference: Reference) -> tuple[WordRanks, ComparisonScorer]:
         """The words of audited people and calibration users, and what scores them."""
         shown = [k for k in (self.top_k, evidence.models[TARGET].access.k) if k is not None]
         k, shadows = min(shown, default=None), reference.shadows

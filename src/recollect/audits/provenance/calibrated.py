@@ -79,7 +79,7 @@ def group_similar_words(frequency: Floats, hardness: Floats) -> Codes:
 
 
 def _divide_evenly(values: Floats, groups: int) -> Codes:
-    """Into which of so many groups of similar words, about equal in size, each value falls."""
+    """For the calibrated method: into which of so many groups of similar words each value falls."""
     return np.minimum((compute_quantiles(values) * groups).astype(np.int64), groups - 1)
 
 

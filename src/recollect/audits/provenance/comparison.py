@@ -30,7 +30,7 @@ class TestRule:
     """How many words that all models know a person must have."""
 
 
-class Scorer(Protocol):
+class ComparisonScorer(Protocol):
     """What a method is: evidence of training for every user whose texts the target scored."""
 
     @property
@@ -54,7 +54,9 @@ class Scored:
     calibration: Floats
 
 
-def compare_people(scorer: Scorer, amounts: TextAmounts, matching: Matching, rule: TestRule, base: Codes) -> Scored:
+def compare_people(
+    scorer: ComparisonScorer, amounts: TextAmounts, matching: Matching, rule: TestRule, base: Codes
+) -> Scored:
     """Compare people with calibration users from equal amounts.
 
     The number of texts is always the same, and so are periods where times are known. Whoever has more words than most
@@ -107,7 +109,7 @@ def _have_more_words(people: Codes, controls: Codes, base: Codes) -> NDArray[np.
 
 def _compare_people_uncut(
     found: Scored,
-    scorer: Scorer,
+    scorer: ComparisonScorer,
     amounts: TextAmounts,
     rule: TestRule,
     sides: tuple[Codes, Codes, Codes],
@@ -132,7 +134,7 @@ def _compare_people_uncut(
 
 
 def _compare_people_cut(
-    found: Scored, scorer: Scorer, amounts: TextAmounts, rule: TestRule, at: tuple[Matching, Stratum, Codes]
+    found: Scored, scorer: ComparisonScorer, amounts: TextAmounts, rule: TestRule, at: tuple[Matching, Stratum, Codes]
 ) -> bool:
     """Compare people and calibration users cut to the same number of texts and words; repeatedly if people lose texts.
 

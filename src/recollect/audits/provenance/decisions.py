@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.audits.common.matching import Matching
-from recollect.audits.provenance.comparison import Scored, Scorer, TestRule, compare_people
+from recollect.audits.provenance.comparison import ComparisonScorer, Scored, TestRule, compare_people
 from recollect.audits.provenance.text_amounts import TextAmounts
 from recollect.audits.provenance.word_alignment import Codes, Floats
 from recollect.results.result import Outcome
@@ -63,7 +63,7 @@ class Decisions:
         return self.valid & (np.nan_to_num(self.p, nan=1.0) < 1.5 * self.smallest)
 
 
-def decide(scorer: Scorer, amounts: TextAmounts, matching: Matching, rule: TestRule) -> Decisions:
+def decide(scorer: ComparisonScorer, amounts: TextAmounts, matching: Matching, rule: TestRule) -> Decisions:
     """The decision about each audited person of a provenance audit.
 
     Args:

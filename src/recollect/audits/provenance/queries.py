@@ -51,7 +51,7 @@ Texts = Mapping[str, list[Record]]
 
 
 @dataclass(frozen=True)
-class Selector:
+class QuerySelector:
     """Ranks texts by how much they would reveal, independently of the order of the corpus."""
 
     rule: Select
@@ -111,7 +111,7 @@ def choose_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Refere
     if reference is None:
         raise _refuse_too_few_calibration(audit, 0)
     known = read_shadow_texts(reference, audit.vocabulary)
-    selector = Selector(audit.select, known.frequencies, evidence.seed, known.digests)
+    selector = QuerySelector(audit.select, known.frequencies, evidence.seed, known.digests)
     duplicates = find_unqueried_duplicates(evidence, reference)
     people = selector.rank_texts(text for text in evidence.corpora[AUDITED] if text.id not in duplicates.audited)
     calibration = selector.rank_texts(
@@ -133,7 +133,7 @@ def choose_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Refere
         }
         chosen |= {role: corpus for role, corpus in cut.items() if len(corpus)}
     if audit.method == "histogram":
-        free = Selector(audit.select, known.frequencies, evidence.seed)
+        free = QuerySelector(audit.select, known.frequencies, evidence.seed)
         training = free.rank_texts(reference.corpus, frozenset(reference.training))
         chosen[TRAINING] = build_queries(training, most, name="the chosen texts of the shadows' users")
     return chosen

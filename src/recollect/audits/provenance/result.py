@@ -254,5 +254,5 @@ def _build_people_table(audit: ProvenanceAudit, found: ScoredPeople, *, withheld
 
 
 def _build_people_column(values: NDArray[np.float64], more: int) -> pa.Array:
-    """A column of the table of people: numbers, and null where there is none."""
+    """A column of the result's table of people: numbers, and null where there is none."""
     return pa.array([*(None if np.isnan(value) else float(value) for value in values), *([None] * more)], pa.float64())

@@ -14,7 +14,7 @@ from recollect.audits.common.outcomes import NO_POWER, Conclusion, conclude
 from recollect.audits.common.placebo import PlaceboRun, run_placebo
 from recollect.audits.common.power import minimum_detectable_auc
 from recollect.audits.common.result_builder import ResultBuilder
-from recollect.audits.provenance.comparison import Scorer, TestRule, compare_people
+from recollect.audits.provenance.comparison import ComparisonScorer, TestRule, compare_people
 from recollect.audits.provenance.decisions import Decisions, correct_for_people, decide_outcome
 from recollect.audits.provenance.queries import find_owner
 from recollect.audits.provenance.text_amounts import TextAmounts
@@ -47,7 +47,7 @@ class Safeguards:
 def check_people(
     matching: Matching, sides: tuple[Corpus, Corpus], *, seed: int, period: Period
 ) -> Comparability | None:
-    """The guard of provenance: are the audited people, even one, like the calibration users; None if too little.
+    """Safeguard of provenance, the guard: are the audited people, even one, like the calibration users, if known.
 
     Args:
         matching: Who is compared with whom.
@@ -66,12 +66,14 @@ def check_people(
 
 
 def _iter_guarded_texts(corpus: Corpus, side: int) -> Iterator[Record]:
-    """The texts of one side that the guard compares, under the names of the matching, each with its owner."""
+    """Safeguard of provenance, the guard: the texts of one side, under the names of the matching."""
     return (replace(record, id=f"{side}{record.id}", user=find_owner(record)) for record in corpus)
 
 
-def play_placebo(scorer: Scorer, amounts: TextAmounts, matching: Matching, rule: TestRule, *, seed: int) -> Placebo:
-    """The placebo of provenance: how often its tests accuse calibration users cut to what the audited people have.
+def play_placebo(
+    scorer: ComparisonScorer, amounts: TextAmounts, matching: Matching, rule: TestRule, *, seed: int
+) -> Placebo:
+    """Safeguard of provenance, the placebo: how often its tests accuse calibration users cut like the audited.
 
     Args:
         scorer: The method.
@@ -137,7 +139,7 @@ def add_safeguards(builder: ResultBuilder, decisions: Decisions, found: Safeguar
 
 
 def state_power(decisions: Decisions, rule: TestRule) -> tuple[Power, bool]:
-    """The power of a provenance audit: what it could have found, and whether any outcome could be significant."""
+    """Safeguard of provenance, power: what it could have found, and whether any outcome could be significant."""
     people, smallest = int(decisions.valid.sum()), decisions.smallest[decisions.tested]
     least = float(smallest.min(initial=1.0))
     factor = 2 if decisions.cut.any() else 1
@@ -156,7 +158,7 @@ def state_power(decisions: Decisions, rule: TestRule) -> tuple[Power, bool]:
 
 
 def _collect_guarded_scores(decisions: Decisions, matching: Matching) -> tuple[Scores, Scores]:
-    """The scores of the audited people and of the calibration users, to compare with the blind baseline."""
+    """Safeguard of provenance: the scores of both sides, to compare with the blind baseline."""
     names = matching.controls.units
     ours = {user: value for user, value in zip(decisions.users, decisions.score, strict=True) if not np.isnan(value)}
     known = zip(decisions.calibrating, decisions.calibration, strict=True)
@@ -165,5 +167,5 @@ def _collect_guarded_scores(decisions: Decisions, matching: Matching) -> tuple[S
 
 
 def _build_guarded_scores(values: dict[str, float]) -> Scores:
-    """One score per person, to compare with the blind baseline."""
+    """Safeguard of provenance: one score per person, to compare with the blind baseline."""
     return Scores(tuple(values), tuple(values), np.array(list(values.values()), dtype=np.float64))

@@ -110,7 +110,7 @@ def align_words(
         text_of: Which of its author's texts a record belongs to; by default each is one of its own.
     """
     seen: dict[str, int] = {}
-    blocks, owners = list[_Block](), list[str]()
+    blocks, owners = list[_AlignedBlock](), list[str]()
     for records, answers in evidence.iter_blocks(corpus, models):
         numbers = []
         for record in records:
@@ -124,7 +124,7 @@ def align_words(
 
 
 @dataclass(frozen=True, eq=False)
-class _Block:
+class _AlignedBlock:
     """The words of some texts, unknown ones among them."""
 
     record: Codes
@@ -135,13 +135,13 @@ class _Block:
     known: NDArray[np.bool_]
     whole: NDArray[np.bool_]
 
-    def number(self, first: int, texts: Codes) -> _Block:
+    def number(self, first: int, texts: Codes) -> _AlignedBlock:
         """The same with the numbers of its texts in the whole corpus, and of each among its user's."""
         return replace(self, record=self.record + first, text=texts[self.record])
 
 
 def _join_aligned_blocks(
-    blocks: Sequence[_Block], owners: Sequence[str], texts: dict[str, int], *, models: int
+    blocks: Sequence[_AlignedBlock], owners: Sequence[str], texts: dict[str, int], *, models: int
 ) -> WordRanks:
     """All blocks of aligned words as one; only words that every model knows and predicted are kept."""
     users = tuple(sorted(texts))
@@ -165,7 +165,7 @@ def _join_aligned_blocks(
     )
 
 
-def _align_block(records: Sequence[Record], answers: Sequence[Answers], counts: Mapping[str, int]) -> _Block:
+def _align_block(records: Sequence[Record], answers: Sequence[Answers], counts: Mapping[str, int]) -> _AlignedBlock:
     """The aligned words of some texts: from one character where a token of every model begins to the next."""
     after, before = _find_word_edges([record.scored_text for record in records])
     begins, ends = [], []
@@ -174,9 +174,9 @@ def _align_block(records: Sequence[Record], answers: Sequence[Answers], counts: 
         begins.append(_find_token_positions(text, given.start, after))
         ends.append(_find_token_positions(text, given.end, before))
     common = reduce(np.intersect1d, begins)
-    rows = [_Rows.of(*each, common) for each in zip(answers, begins, ends, strict=True)]
+    rows = [_AlignedRows.of(*each, common) for each in zip(answers, begins, ends, strict=True)]
     last = np.stack([each.last for each in rows])
-    return _Block(
+    return _AlignedBlock(
         record=common >> _SHIFT,
         text=common >> _SHIFT,
         log_rank=np.stack([each.log_rank for each in rows]),
@@ -188,7 +188,7 @@ def _align_block(records: Sequence[Record], answers: Sequence[Answers], counts: 
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _AlignedRows:
     """The tokens of one model, joined to words."""
 
     log_rank: Floats
@@ -198,7 +198,7 @@ class _Rows:
     """Where each word ends."""
 
     @classmethod
-    def of(cls, answers: Answers, begin: Codes, end: Codes, common: Codes) -> _Rows:
+    def of(cls, answers: Answers, begin: Codes, end: Codes, common: Codes) -> _AlignedRows:
         """Join the tokens that begin at a common position or between it and the next."""
         word = np.searchsorted(common, begin, side="right") - 1
         inside = word >= 0

@@ -18,7 +18,13 @@ from recollect import labels
 from recollect.audits.common.guard import Comparability, explains_scores
 from recollect.audits.removal.confidence_scores import Flags, UnitScores, choose_scored_unit, score_confidence
 from recollect.audits.removal.member_likelihood import compute_member_probabilities
-from recollect.audits.removal.mixture import Mean, Mixture, build_mixture, build_unlike_mixture, compare_mixture_means
+from recollect.audits.removal.mixture import (
+    Mixture,
+    MixtureMean,
+    build_mixture,
+    build_unlike_mixture,
+    compare_mixture_means,
+)
 from recollect.audits.removal.neighbours import Neighbours, choose_neighbours
 from recollect.audits.removal.safeguards import check_sides, find_atypical_users, play_placebo
 from recollect.corpora.cohorts import Unit
@@ -166,9 +172,10 @@ def compute_set_p_values(
         return found[0], found[1]
     if neighbours.far.all():
         return 1.0, 1.0
-    ours = Mean.of(audited.values[~neighbours.far])
+    ours = MixtureMean.of(audited.values[~neighbours.far])
     nearest, corrected = (
-        Mean.of(controls.values, weights) for weights in (neighbours.nearest_weights, neighbours.corrected_weights)
+        MixtureMean.of(controls.values, weights)
+        for weights in (neighbours.nearest_weights, neighbours.corrected_weights)
     )
     # nearest controls are easier: uncorrected, nothing is accused for that; corrected, nothing is cleared for it
     below = 1.0 if neighbours.shifted else compare_mixture_means(corrected, ours)

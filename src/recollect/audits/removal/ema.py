@@ -44,7 +44,7 @@ class MetricThresholds:
     """Of the records of one class, where they have their own."""
 
     def vote(self, values: Floats, labels: Labels) -> Flags:
-        """Which records reach their threshold."""
+        """EMA's vote: which records reach their threshold."""
         levels = np.array([self.by_class.get(label, self.everyone) for label in labels], dtype=np.float64)
         return np.asarray(values >= levels)
 
@@ -67,7 +67,7 @@ class Votes:
 
     @property
     def memorised(self) -> Flags:
-        """Which records reach any threshold."""
+        """By EMA's votes: which records reach any threshold."""
         return np.asarray(np.any(list(self.by_metric.values()), axis=0))
 
 

@@ -43,7 +43,7 @@ METHOD: Final = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mean:
+class MixtureMean:
     """A mean of member probabilities, and how far it may be off."""
 
     value: float
@@ -55,7 +55,7 @@ class Mean:
     """The mean of each calibration model, where there are several: another model's may differ as much."""
 
     @classmethod
-    def of(cls, values: Floats, weights: Floats | None = None, models: tuple[float, ...] = ()) -> Mean:
+    def of(cls, values: Floats, weights: Floats | None = None, models: tuple[float, ...] = ()) -> MixtureMean:
         """The mean of some values.
 
         Args:
@@ -92,14 +92,14 @@ class Mean:
 class Mixture:
     """The mean member probability of the audited records, beside those of members and non-members."""
 
-    audited: Mean
-    unseen: Mean
+    audited: MixtureMean
+    unseen: MixtureMean
     """Of the target, in records like these that it was not trained on."""
-    members: Mean
+    members: MixtureMean
     """Of calibration models, in records that they were trained on."""
     p_above: float
     """How often a set of non-members would have so high a mean; by the test that decides."""
-    unseen_nearest: Mean | None = None
+    unseen_nearest: MixtureMean | None = None
     """The mean of non-members without the correction for easier neighbours, which may be too large where controls are
     of another kind: intervals allow for both; None without neighbours."""
     alpha: float = 0.05
@@ -230,7 +230,7 @@ class Mixture:
 
     def _compute_chance(self, variance: float, size: float, *, share: float, gap: float) -> float:
         """How often a difference of means, with this variance of the audited side, exceeds its margin at α."""
-        audited = Mean(value=0.0, variance=variance * size, size=size)
+        audited = MixtureMean(value=0.0, variance=variance * size, size=size)
         margin = float(replace(self, audited=audited)._compute_margin(share, self.alpha))
         others = self.unseen.variance / self.unseen.size * (1 - share) ** 2
         error = math.sqrt(variance + others + share**2 * self.members.variance / self.members.size)
@@ -257,7 +257,7 @@ class Mixture:
         return high
 
 
-def compare_mixture_means(audited: Mean, unseen: Mean) -> float:
+def compare_mixture_means(audited: MixtureMean, unseen: MixtureMean) -> float:
     """The smallest α at which the audited mean of a mixture exceeds that of non-members; up to 1 if it is below."""
     gap = audited.value - unseen.value
     low, high = 0.0, 1.0
@@ -292,9 +292,9 @@ def build_mixture(
     named = None if weights is None else dict(zip(controls.records, weights.tolist(), strict=True))
     compared = audited.values if neighbours is None else audited.values[~neighbours.far]
     return Mixture(
-        audited=Mean.of(compared),
-        unseen=Mean.of(controls.values, None if neighbours is None else neighbours.corrected_weights),
-        unseen_nearest=None if weights is None else Mean.of(controls.values, weights),
+        audited=MixtureMean.of(compared),
+        unseen=MixtureMean.of(controls.values, None if neighbours is None else neighbours.corrected_weights),
+        unseen_nearest=None if weights is None else MixtureMean.of(controls.values, weights),
         members=average_members(members, named),
         p_above=above,
         alpha=audit.level,
@@ -302,7 +302,7 @@ def build_mixture(
     )
 
 
-def average_members(members: Scores, weights: Mapping[str, float] | None) -> Mean:
+def average_members(members: Scores, weights: Mapping[str, float] | None) -> MixtureMean:
     """The mean of members in the mixture, weighted as the controls are; a unit counts once, whatever it trained.
 
     Args:
@@ -319,7 +319,7 @@ def average_members(members: Scores, weights: Mapping[str, float] | None) -> Mea
         trained.setdefault(name, []).append(value)
     own = np.array([weights[name] for name in trained])
     means = np.array([np.mean(values) for values in trained.values()])
-    return Mean.of(means, own / own.sum(), models=tuple(value for value in each if value is not None))
+    return MixtureMean.of(means, own / own.sum(), models=tuple(value for value in each if value is not None))
 
 
 def _average_members_of_model(values: Floats, weights: Floats) -> float | None:
@@ -331,8 +331,8 @@ def _average_members_of_model(values: Floats, weights: Floats) -> float | None:
 def build_unlike_mixture(audit: RemovalAudit, audited: Scores, members: Scores) -> Mixture:
     """The mixture of all audited records, with nothing known of non-members: they may all have probability 0."""
     return Mixture(
-        audited=Mean.of(audited.values),
-        unseen=Mean(value=0.0, variance=0.0, size=np.inf),
+        audited=MixtureMean.of(audited.values),
+        unseen=MixtureMean(value=0.0, variance=0.0, size=np.inf),
         members=average_members(members, None),
         p_above=1.0,
         alpha=audit.level,

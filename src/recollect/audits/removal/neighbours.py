@@ -140,7 +140,7 @@ def _find_nearest_neighbours(
 
 
 def find_smallest_distances(table: Floats, count: int) -> NDArray[np.int64]:
-    """Indices of the smallest distances in each row, by size and then by index: ties are broken alike in any block."""
+    """The nearest neighbours: indices of the smallest distances in each row; ties are broken alike in any block."""
     found = np.argpartition(table, count - 1, axis=1)[:, :count]
     values = np.take_along_axis(table, found, axis=1)
     found = np.take_along_axis(found, np.lexsort((found, values), axis=1), axis=1)

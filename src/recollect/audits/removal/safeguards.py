@@ -20,7 +20,7 @@ from recollect.audits.common.placebo import judge_alarms
 from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.common.unicode_words import list_words
 from recollect.audits.removal.confidence_scores import Flags, UnitScores
-from recollect.audits.removal.mixture import Mean, Mixture, compare_mixture_means
+from recollect.audits.removal.mixture import Mixture, MixtureMean, compare_mixture_means
 from recollect.audits.removal.neighbours import Neighbours
 from recollect.corpora.cohorts import Unit
 from recollect.corpora.corpus import Corpus
@@ -52,7 +52,7 @@ MAX_BLIND: Final = 200
 
 
 def play_placebo(controls: Scores, neighbours: Neighbours | None, *, size: int, seed: int, alpha: float) -> Placebo:
-    """The placebo of removal: how often controls are called still there, each beside its own nearest other controls.
+    """Safeguard of removal, the placebo: how often controls are called still there, each beside its nearest others.
 
     Args:
         controls: Member probabilities of the controls under the target.
@@ -81,17 +81,17 @@ def play_placebo(controls: Scores, neighbours: Neighbours | None, *, size: int, 
 
 
 def _is_accused(values: Floats, playing: Flags, neighbours: Neighbours, *, alpha: float) -> bool:
-    """Whether the placebo of removal would call a draw of controls still there."""
+    """Safeguard of removal: whether the placebo of removal would call a draw of controls still there."""
     chosen = neighbours.controls[playing].ravel()
     weights = np.bincount(chosen, minlength=len(values)) * ~playing
     if not weights.any():
         return False
-    ours = Mean.of(values[playing])
-    return compare_mixture_means(ours, Mean.of(values, weights / weights.sum())) <= alpha
+    ours = MixtureMean.of(values[playing])
+    return compare_mixture_means(ours, MixtureMean.of(values, weights / weights.sum())) <= alpha
 
 
 def find_atypical_users(evidence: Evidence, scores: UnitScores) -> Flags:
-    """Which audited users have so few records, or such short or long ones, that hardly any control does [audited].
+    """Safeguard of removal: which users have so few, short or long records that hardly any control does [audited].
 
     A mean of two records scatters more than means of thirty: such a person would be decided about by how much there is
     of them. Over all of them, at most a share of 0.05 of exchangeable designs has any.
@@ -114,7 +114,7 @@ def find_atypical_users(evidence: Evidence, scores: UnitScores) -> Flags:
 
 
 def sample_guarded_records(corpus: Corpus, wanted: frozenset[str] | None = None) -> list[Record]:
-    """The records of a corpus for the guard, in an order that is random and independent of theirs: by digest of the id.
+    """Safeguard of removal, the guard: the records of a corpus in an order that is random and independent of theirs.
 
     Args:
         corpus: The corpus.
@@ -127,7 +127,7 @@ def sample_guarded_records(corpus: Corpus, wanted: frozenset[str] | None = None)
 def check_sides(
     evidence: Evidence, scores: UnitScores, unit: Unit, *, sampled: bool = False
 ) -> Comparability | NotEnoughData:
-    """The guard of removal: how the audited compare with the controls without the model, or why it is not known."""
+    """Safeguard of removal, the guard: how the audited compare with the controls without the model, if known."""
     sides = []
     for role, scored in ((AUDITED, scores.audited), (CONTROLS, scores.controls)):
         kept, corpus = set(scored.records), evidence.corpora[role]
@@ -142,7 +142,7 @@ def check_sides(
 
 
 def state_power(mixture: Mixture) -> Power:
-    """The power of a removal audit: what its design could have found."""
+    """Safeguard of removal, power: what its design could have found."""
     enough = mixture.find_sufficient_size()
     return Power(
         minimum_detectable_effect=mixture.find_detectable_share(),

@@ -121,7 +121,7 @@ def compute_check_digit(digits: str) -> str:
 
 
 def compute_luhn_term(digit: int, position: int) -> int:
-    """What a digit at this place (0 = first of sixteen) adds to the Luhn sum."""
+    """What a digit at this position (0 = first of sixteen) of a card number format adds to the Luhn sum."""
     doubled = digit * 2 if position % 2 == 0 else digit
     return doubled - 9 if doubled > 9 else doubled
 
@@ -151,7 +151,7 @@ def parse_format(pattern: str) -> Format:
 
 
 def _iter_tokens(pattern: str) -> Iterator[tuple[int, str, str]]:
-    """Known text and slots in order, with the character at which each begins."""
+    """The known text and the slots of a format in order, with the character at which each begins."""
     position, text, begin = 0, "", 0
     while position < len(pattern):
         pair, char = pattern[position : position + 2], pattern[position]
@@ -244,7 +244,7 @@ def _check_choices(pattern: str, position: int, alternatives: list[str]) -> tupl
 
 
 def _refuse_ambiguity(found: Format) -> None:
-    """Make sure that no text can be read in two ways, so that the size is the number of different texts.
+    """Refuse a format of which a text can be read in two ways: its size is the number of different texts.
 
     It is enough that whatever follows an alternative cannot be taken for more of a longer one.
     """

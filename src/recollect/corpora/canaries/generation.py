@@ -39,7 +39,7 @@ class CanarySettings:
     inside: bool = False
     """Put the secret between the words of an existing record; else it is a record of its own."""
     unique_prefix: int = 0
-    """So many random letters before each secret, other ones for each (section 6.5 of the paper)."""
+    """Number of random letters before each secret, different for each (section 6.5 of the paper)."""
     users: Literal["new", "existing"] = "new"
     """Whose records they become, if they are records of their own; each new user owns one secret."""
     name: str = "canary"
@@ -62,7 +62,7 @@ class CanarySettings:
 
 
 def draw_canaries(settings: CanarySettings, corpus: Corpus) -> list[Canary]:
-    """All canaries and controls, no two with the same filling, and none that is in the corpus already.
+    """Generate all canaries and controls, no two with the same filling, and none that is in the corpus already.
 
     A control that happens to occur would be no control, and a secret would occur more often than its manifest says.
     """
@@ -77,7 +77,7 @@ def draw_canaries(settings: CanarySettings, corpus: Corpus) -> list[Canary]:
 
 
 def _draw_canary_texts(settings: CanarySettings, corpus: Corpus, count: int) -> Collection[str]:
-    """So many different fillings of the canaries' format that the corpus does not hold."""
+    """Generate so many different fillings of the canaries' format that the corpus does not hold."""
     space, rng = settings.parsed_format, stream(settings.seed, *labels.STREAM_CANARY_SECRETS)
     texts, occurring = dict[str, None](), set[str]()
     while len(texts) < count:
@@ -92,14 +92,14 @@ def _draw_canary_texts(settings: CanarySettings, corpus: Corpus, count: int) -> 
             text = space.draw(rng)
             if text not in occurring:
                 texts.setdefault(text)
-        occurring_now = _find_occurring_fillings(corpus, space, texts)
+        occurring_now = _find_fillings_to_avoid(corpus, space, texts)
         occurring |= occurring_now
         texts = {text: None for text in texts if text not in occurring_now}
     return texts
 
 
-def _find_occurring_fillings(corpus: Corpus, space: Format, texts: Collection[str]) -> set[str]:
-    """Which of these fillings are somewhere in the corpus."""
+def _find_fillings_to_avoid(corpus: Corpus, space: Format, texts: Collection[str]) -> set[str]:
+    """Which generated fillings already occur in the corpus."""
     matcher = Matcher(space)
     return {
         match.text
@@ -110,7 +110,7 @@ def _find_occurring_fillings(corpus: Corpus, space: Format, texts: Collection[st
 
 
 def _draw_canary_prefixes(settings: CanarySettings, count: int) -> Collection[str]:
-    """What is before each canary: nothing, or letters that no other has."""
+    """Generate what precedes each canary: nothing, or letters that no other has."""
     length = settings.unique_prefix
     if not length:
         return [""] * count
@@ -127,7 +127,7 @@ def _draw_canary_prefixes(settings: CanarySettings, count: int) -> Collection[st
 
 
 def _build_canary(settings: CanarySettings, number: int, prefix: str, text: str, repeat: int) -> Canary:
-    """One canary, with its own prefix if so wished."""
+    """One generated canary, with its own prefix if requested."""
     canary = Canary(
         id=f"{settings.name}-{number}" if repeat else f"control-{number}",
         format=prefix + settings.format,

@@ -36,7 +36,7 @@ class _Insertion:
 
 
 def plant(corpus: Corpus, settings: CanarySettings) -> tuple[Corpus, Canaries]:
-    """The corpus with secrets planted in it, and the manifest that tells which and where.
+    """Insert canaries into a corpus; the planted corpus, and the manifest that tells which are where.
 
     The places are uniform over the corpus and depend on the seed alone. The planted corpus is read as a stream.
     """
@@ -65,7 +65,7 @@ def plant(corpus: Corpus, settings: CanarySettings) -> tuple[Corpus, Canaries]:
 
 
 def _refuse_unplantable(corpus: Corpus, settings: CanarySettings) -> None:
-    """Refuse to plant into records that cannot hold such a secret."""
+    """Refuse to insert canaries into records that cannot hold such a secret."""
     kind, paired = corpus.summary.kind, settings.source_format is not None
     if kind == "labelled":
         raise PlanError(
@@ -87,7 +87,7 @@ def _refuse_unplantable(corpus: Corpus, settings: CanarySettings) -> None:
 
 @dataclass(frozen=True)
 class _CorpusWithCanaries:
-    """A pass over a corpus with its seedlings put in."""
+    """A pass over a corpus with its canaries inserted."""
 
     corpus: Corpus
     settings: CanarySettings
@@ -97,7 +97,7 @@ class _CorpusWithCanaries:
         return (record for _, record in self._iter_with_insertions())
 
     def iter_holding_records(self) -> Iterator[tuple[_Insertion, Record]]:
-        """The records that hold a secret."""
+        """The records into which a canary was inserted."""
         return ((insertion, record) for insertion, record in self._iter_with_insertions() if insertion is not None)
 
     def _iter_with_insertions(self) -> Iterator[tuple[_Insertion | None, Record]]:

@@ -45,12 +45,12 @@ class Canaries(BaseModel):
 
     @property
     def planted(self) -> tuple[Canary, ...]:
-        """Those that are in the corpus."""
+        """The canaries that are in the planted corpus."""
         return tuple(canary for canary in self.canaries if canary.planted)
 
     @property
     def controls(self) -> tuple[Canary, ...]:
-        """Those that do not."""
+        """The canaries that were held back as controls."""
         return tuple(canary for canary in self.canaries if not canary.planted)
 
     def save(self, path: Path) -> None:

@@ -77,7 +77,7 @@ class Matcher:
 
 
 def _build_format_expression(units: tuple[FormatUnit, ...]) -> str:
-    """Units of a format in a row as a regular expression; equal ones are counted, not repeated."""
+    """A matcher's regular expression of the units of a format; equal ones are counted, not repeated."""
     runs = (
         (_build_alternatives(filled), len(list(run))) for filled, run in groupby(unit.alternatives for unit in units)
     )
@@ -92,7 +92,7 @@ def _build_alternatives(alternatives: tuple[str, ...]) -> str:
 
 
 def _build_trie_expression(words: Sequence[str]) -> str:
-    """Sorted words letter by letter as a regular expression, so that ten thousand are not tried one after another.
+    """A matcher's regular expression of sorted words, letter by letter, so that ten thousand are not tried in turn.
 
     >>> _build_trie_expression(["red", "redder", "reed"])
     're(?:d(?:der)?|ed)'

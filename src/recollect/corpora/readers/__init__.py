@@ -1,1 +1,1 @@
-"""Readers: one module per format, each with `read_columns` (the columns that exist) and `iter_rows`."""
+"""Readers: from the name of a corpus to its records; per format one module with `read_columns` and `iter_rows`."""

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from recollect.corpora.corpus_shards import Shard
-from recollect.corpora.readers.byte_streams import build_damaged_error, open_seekable
+from recollect.corpora.readers.byte_streams import build_damaged_stream_error, open_seekable
+from recollect.corpora.readers.corpus_shards import Shard
 from recollect.errors import CorpusError
 
 BLOCK_BYTES = 1 << 20
@@ -85,7 +85,9 @@ class _ArchivedArray:
         if fortran and len(self.shape) > 1:
             raise self.build_error("is stored column by column", "Save numpy.ascontiguousarray of it.")
         if min(self.shape) < 0 or self.width < 1 or self.width * self.shape[0] != size:
-            raise build_damaged_error(self.shard, ValueError(f"{self.name} of shape {self.shape} has {size} bytes"))
+            raise build_damaged_stream_error(
+                self.shard, ValueError(f"{self.name} of shape {self.shape} has {size} bytes")
+            )
 
     def build_error(self, found: str, do: str) -> CorpusError:
         """The error for an array that is not what a corpus needs."""
@@ -143,11 +145,11 @@ def _refuse_archive_bomb(archive: zipfile.ZipFile, shard: Shard) -> None:
 
 @contextmanager
 def _open_archive(shard: Shard) -> Iterator[zipfile.ZipFile]:
-    """The open `.npz` archive."""
+    """The open `.npz` archive of arrays."""
     with open_seekable(shard) as file:
         try:
             with zipfile.ZipFile(file) as archive:
                 _refuse_archive_bomb(archive, shard)
                 yield archive
         except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-            raise build_damaged_error(shard, error) from error
+            raise build_damaged_stream_error(shard, error) from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from recollect.corpora.faults import Fault
 from recollect.corpora.readers.byte_streams import build_utf8_fault
+from recollect.corpora.readers.faults import Fault
 
 ROWS_PER_BATCH = 1024
 """How many rows are taken out of a table at a time."""

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import IO, Any
 
-from recollect.corpora.corpus_shards import Shard, build_unreadable_error
-from recollect.corpora.faults import Fault
-from recollect.corpora.object_storage import is_in_object_storage, open_object
+from recollect.corpora.readers.corpus_shards import Shard, build_unreadable_error
+from recollect.corpora.readers.faults import Fault
+from recollect.corpora.readers.object_storage import is_in_object_storage, open_object
 from recollect.errors import CorpusError
 
 BUFFER_BYTES = 1 << 18
@@ -24,17 +24,17 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @contextmanager
 def open_shard(shard: Shard) -> Iterator[IO[bytes]]:
-    """The bytes of a file, unpacked. A file that is cut short or damaged is an error, never a shorter corpus."""
+    """The stream of a file's bytes, unpacked. One that is cut short or damaged is an error, never a shorter corpus."""
     shard.check_unchanged()
     try:
         with io.BufferedReader(_CheckedStream(shard), BUFFER_BYTES) as stream:
             yield stream
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise build_damaged_error(shard, error) from error
+        raise build_damaged_stream_error(shard, error) from error
     except OSError as error:
         # Only the system's own errors carry a number; those without come from the unpacking.
         raise (
-            build_unreadable_error(shard.path, error) if error.errno else build_damaged_error(shard, error)
+            build_unreadable_error(shard.path, error) if error.errno else build_damaged_stream_error(shard, error)
         ) from error
 
 
@@ -97,7 +97,7 @@ def _open_decompressed(shard: Shard) -> IO[bytes]:
 
 @contextmanager
 def open_seekable(shard: Shard) -> Iterator[IO[bytes]]:
-    """The bytes of a file in which one can jump about; a packed file is unpacked into an unnamed temporary one."""
+    """A seekable stream of a file's bytes; a packed file is unpacked into an unnamed temporary one."""
     with open_shard(shard) as stream:
         if not shard.compression:
             while stream.read(BUFFER_BYTES):
@@ -111,8 +111,8 @@ def open_seekable(shard: Shard) -> Iterator[IO[bytes]]:
             yield whole
 
 
-def build_damaged_error(shard: Shard, error: Exception) -> CorpusError:
-    """The error for a file whose packing is broken."""
+def build_damaged_stream_error(shard: Shard, error: Exception) -> CorpusError:
+    """The error for a byte stream whose packing is broken."""
     return CorpusError(
         f"{shard.path} is damaged or cut short: {error}.",
         do="Make or fetch the file again; if it is not compressed, its name should not end as if it were.",

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from recollect.corpora.columns import refuse_duplicate_columns
-from recollect.corpora.corpus_shards import Shard
-from recollect.corpora.faults import SKIP_ADVICE, Fault
 from recollect.corpora.readers.byte_streams import build_utf8_fault, iter_lines, open_shard
+from recollect.corpora.readers.columns import refuse_duplicate_columns
+from recollect.corpora.readers.corpus_shards import Shard
+from recollect.corpora.readers.faults import SKIP_ADVICE, Fault
 
 FIELD_LIMIT = 1 << 24
 """Characters in one cell; a longer one is taken for a quote that was never closed."""
@@ -22,7 +22,7 @@ _DIALECTS: dict[str, dict[str, Any]] = {
 
 
 def read_columns(shard: Shard) -> list[str]:
-    """The columns of a CSV or TSV file, from its header."""
+    """The columns of a delimited text (CSV or TSV) file, from its header."""
     with _open_delimited(shard) as table:
         return table.header
 
@@ -40,13 +40,13 @@ def iter_rows(shard: Shard) -> Iterator[tuple[int, dict[str, str] | Fault]]:
 
 
 @contextmanager
-def _open_delimited(shard: Shard) -> Iterator[_Table]:
+def _open_delimited(shard: Shard) -> Iterator[_DelimitedTable]:
     """The open CSV or TSV file behind its header."""
     with open_shard(shard) as stream:
-        yield _Table(shard, iter_lines(stream, shard))
+        yield _DelimitedTable(shard, iter_lines(stream, shard))
 
 
-class _Table:
+class _DelimitedTable:
     """The cells of a file, and the lines in which something was wrong."""
 
     def __init__(self, shard: Shard, numbered: Iterator[tuple[int, bytes]]) -> None:
@@ -98,7 +98,7 @@ _QUOTES_ADVICE = (
 
 
 def _build_ragged_fault(found: int, wanted: int) -> Fault:
-    """The fault of a row of a CSV or TSV file that is longer or shorter than the header."""
+    """The fault of a row of a delimited text (CSV or TSV) file that is longer or shorter than the header."""
     return Fault(
         "ragged_row",
         f"the row has {found} cell{'s' * (found != 1)}, the header has {wanted}.",

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from recollect.checks import suggest_name
-from recollect.corpora.corpus_shards import Shard
-from recollect.corpora.faults import Fault
 from recollect.corpora.readers import arrow_rows
 from recollect.corpora.readers.arrow_rows import iter_batch_rows
+from recollect.corpora.readers.corpus_shards import Shard
+from recollect.corpora.readers.faults import Fault
 from recollect.errors import CorpusError
 from recollect.files import read_json
 
@@ -26,7 +26,7 @@ def read_columns(shard: Shard) -> list[str]:
 
 
 def iter_rows(shard: Shard, wanted: frozenset[str]) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
-    """The rows of the data set, numbered from 1; only the columns that are wanted."""
+    """The rows of a data set of the hub, numbered from 1; only the columns that are wanted."""
     dataset = _open_dataset(shard)
     chosen = select_columns(dataset, wanted)
     yield from iter_batch_rows(chosen.with_format("arrow").iter(batch_size=arrow_rows.ROWS_PER_BATCH))
@@ -52,8 +52,8 @@ def select_columns(dataset: Any, wanted: frozenset[str]) -> Any:
     return dataset.select_columns([name for name in dataset.column_names if name in wanted])
 
 
-def find_saved(folder: Path) -> Shard | None:
-    """The one shard of a data set that `save_to_disk` wrote into this folder; None if there is none.
+def find_saved_dataset(folder: Path) -> Shard | None:
+    """The one shard of a data set that the hub's `save_to_disk` wrote into this folder; None if there is none.
 
     Raises:
         CorpusError: There are several splits.

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from recollect.corpora.corpus_shards import Shard
-from recollect.corpora.faults import SKIP_ADVICE, Fault, describe_type
 from recollect.corpora.readers.byte_streams import build_utf8_fault, iter_lines, open_shard
+from recollect.corpora.readers.corpus_shards import Shard
+from recollect.corpora.readers.faults import SKIP_ADVICE, Fault, describe_type
 
 PEEK_ROWS = 1000
 """How many records tell which columns there are."""

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from recollect.corpora.columns import refuse_duplicate_columns
-from recollect.corpora.corpus_shards import Shard
-from recollect.corpora.faults import SKIP_ADVICE, Fault, describe_type
 from recollect.corpora.readers import arrow_rows, hub
 from recollect.corpora.readers.arrow_rows import iter_batch_rows
+from recollect.corpora.readers.columns import refuse_duplicate_columns
+from recollect.corpora.readers.corpus_shards import Shard
+from recollect.corpora.readers.faults import SKIP_ADVICE, Fault, describe_type
 from recollect.corpora.readers.json_lines import PEEK_ROWS
 from recollect.errors import CorpusError
 
@@ -33,10 +33,10 @@ class DataSet(Protocol):
 
     @property
     def column_names(self) -> list[str]:
-        """The columns."""
+        """The columns of a data set in memory."""
 
     def select_columns(self, column_names: list[str]) -> Any:
-        """The data set with these columns only."""
+        """The data set in memory with these columns only."""
 
 
 Source = str | Path | Sequence[str] | Sequence[Mapping[str, Any]] | ArrowStream | DataSet
@@ -66,8 +66,8 @@ def build_shard(source: object) -> Shard:
     raise _build_unreadable_object_error(source)
 
 
-def narrow(shard: Shard, wanted: frozenset[str]) -> Shard:
-    """The shard with the wanted columns only: what a worker process is sent; a file stays as it is."""
+def narrow_in_memory(shard: Shard, wanted: frozenset[str]) -> Shard:
+    """A shard in memory with the wanted columns only, as a worker process is sent it; a file stays as it is."""
     content = shard.content
     if content is None:
         return shard
@@ -84,13 +84,13 @@ def narrow(shard: Shard, wanted: frozenset[str]) -> Shard:
 
 
 def read_list_columns(shard: Shard) -> list[str]:
-    """The keys of the first rows, in the order in which they turn up; texts have one column."""
+    """The columns of a list in memory: the keys of its first rows, in order of appearance; texts have one column."""
     rows = (row for _, row in islice(read_list_rows(shard), PEEK_ROWS))
     return list(dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row))
 
 
 def read_list_rows(shard: Shard) -> Iterator[NumberedRow]:
-    """The rows, numbered from 1: mappings if the first that is not None is one, else texts."""
+    """The rows of a list in memory, numbered from 1: mappings if the first that is not None is one, else texts."""
     texts = not isinstance(next((row for row in shard.content if row is not None), None), Mapping)
     for number, row in enumerate(shard.content, 1):
         if texts:
@@ -110,7 +110,7 @@ def read_frame_columns(shard: Shard) -> list[str]:
 
 
 def read_frame_rows(shard: Shard, wanted: frozenset[str]) -> Iterator[NumberedRow]:
-    """The rows of a pandas DataFrame, numbered from 1; a few rows at a time become Python values."""
+    """The rows of a pandas DataFrame in memory, numbered from 1; a few rows at a time become Python values."""
     frame = shard.content
     positions = _find_frame_positions(frame, wanted)
     for start in range(0, len(frame), arrow_rows.ROWS_PER_BATCH):

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from recollect.corpora.columns import refuse_duplicate_columns
-from recollect.corpora.corpus_shards import Shard
-from recollect.corpora.faults import Fault
-from recollect.corpora.read_limits import ROW_BYTES
 from recollect.corpora.readers import arrow_rows
 from recollect.corpora.readers.arrow_rows import iter_batch_rows
-from recollect.corpora.readers.byte_streams import build_damaged_error, open_seekable
+from recollect.corpora.readers.byte_streams import build_damaged_stream_error, open_seekable
+from recollect.corpora.readers.columns import refuse_duplicate_columns
+from recollect.corpora.readers.corpus_shards import Shard
+from recollect.corpora.readers.faults import Fault
+from recollect.corpora.readers.read_limits import ROW_BYTES
 
 
 def read_columns(shard: Shard) -> list[str]:
@@ -73,4 +73,4 @@ def _open_parquet(shard: Shard) -> Iterator[Any]:
             _refuse_parquet_bomb(table, shard)
             yield table
         except (pa.ArrowException, ValueError) as error:
-            raise build_damaged_error(shard, error) from error
+            raise build_damaged_stream_error(shard, error) from error

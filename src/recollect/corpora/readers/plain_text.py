@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recollect.corpora.corpus_shards import Shard
-from recollect.corpora.faults import Fault
-from recollect.corpora.read_limits import RUNNING_TEXT_BYTES
 from recollect.corpora.readers.byte_streams import build_utf8_fault, iter_lines, open_shard
+from recollect.corpora.readers.corpus_shards import Shard
+from recollect.corpora.readers.faults import Fault
+from recollect.corpora.readers.read_limits import RUNNING_TEXT_BYTES
 
 
 def read_columns(shard: Shard) -> list[str]:

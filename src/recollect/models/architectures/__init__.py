@@ -13,11 +13,15 @@ from transformers import (
     PreTrainedModel,
 )
 
-from recollect.models.architectures.convolutional import ConvolutionalConfig, ConvolutionalLM
+from recollect.models.architectures.array_classifiers import (
+    GroupedResNet,
+    GroupedResNetConfig,
+    PerceptronClassifier,
+    PerceptronConfig,
+)
+from recollect.models.architectures.convolutional_lm import ConvolutionalConfig, ConvolutionalLM
 from recollect.models.architectures.encoder_decoder import TranslatingConfig, TranslatingLM
-from recollect.models.architectures.perceptron import PerceptronClassifier, PerceptronConfig
-from recollect.models.architectures.recurrent import RecurrentConfig, RecurrentLM
-from recollect.models.architectures.residual import GroupedResNet, GroupedResNetConfig
+from recollect.models.architectures.recurrent_lm import RecurrentConfig, RecurrentLM
 
 __all__ = [
     "ConvolutionalConfig",

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from transformers.utils.generic import ModelOutput
 
-from recollect.models.architectures.recurrence import State, build_recurrence, run_recurrence
+from recollect.models.architectures.recurrent_layers import State, build_recurrence, run_recurrence
 from recollect.models.architectures.stateful import Stateful, TokenConfig, select_steps
 
 
@@ -55,7 +55,7 @@ class TranslatingOutput(ModelOutput):
     """The encoder's outputs."""
 
 
-class Encoder(nn.Module):
+class SourceEncoder(nn.Module):
     """Embedded source tokens → LSTM or GRU."""
 
     main_input_name = "input_ids"
@@ -98,7 +98,7 @@ class TranslatingLM(Stateful):
 
     def __init__(self, config: TranslatingConfig) -> None:
         super().__init__(config)
-        self.encoder = Encoder(config)
+        self.encoder = SourceEncoder(config)
         self.embed_tokens = nn.Embedding(config.vocab_size, config.embedding)
         self.rnn = build_recurrence(
             config.cell, config.embedding, config.units, layers=config.layers, dropout=config.dropout
@@ -122,7 +122,7 @@ class TranslatingLM(Stateful):
         logits_to_keep: int | Tensor = 0,
         return_dict: bool = True,
     ) -> TranslatingOutput:
-        """Logits of what follows each target token.
+        """The encoder–decoder's logits of what follows each target token.
 
         Args:
             input_ids: Source tokens [sequences, source steps]; not needed with `encoder_outputs`.
@@ -156,7 +156,7 @@ class TranslatingLM(Stateful):
         )
 
     def shift_right(self, labels: Tensor) -> Tensor:
-        """The target tokens that predict these: the start token, then all but the last."""
+        """What the decoder reads to predict these target tokens: the start token, then all but the last."""
         start, pad = self.config.decoder_start_token_id, self.config.pad_token_id or 0
         if start is None:
             raise ValueError("The configuration has no decoder_start_token_id.")

@@ -9,14 +9,14 @@ from transformers import GenerationMixin, PreTrainedConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.utils.generic import ModelOutput
 
-from recollect.models.architectures.recurrence import State
+from recollect.models.architectures.recurrent_layers import State
 
 
 class PlainModel(PreTrainedModel):
     """A model whose layers are torch's own, with torch's own initial weights."""
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Draw a layer's weights anew, those apart that were loaded."""
+        """Draw the weights of a layer of a stateful or plain model anew, unless they were loaded."""
         if isinstance(module, nn.RNNBase):
             for parameter in module.parameters(recurse=False):
                 init.uniform_(parameter, -(module.hidden_size**-0.5), module.hidden_size**-0.5)
@@ -76,14 +76,14 @@ class TokenConfig(PreTrainedConfig):
 
 
 def select_steps(hidden: Tensor, logits_to_keep: int | Tensor) -> Tensor:
-    """The steps whose logits are wanted: the last so many (0 for all), or those given."""
+    """The steps of a stateful model whose logits are wanted: the last so many (0 for all), or those given."""
     if isinstance(logits_to_keep, Tensor):
         return hidden[:, logits_to_keep]
     return hidden[:, -logits_to_keep:] if logits_to_keep else hidden
 
 
 def compute_next_token_loss(logits: Tensor, labels: Tensor | None) -> Tensor | None:
-    """The mean loss over labels other than -100, each predicted by the step before it; in nats.
+    """The loss of a stateful model over labels other than -100, each predicted by the step before it; in nats.
 
     Labels are shifted here, as everywhere in `transformers`: give the inputs themselves.
     """

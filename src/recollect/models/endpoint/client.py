@@ -281,7 +281,7 @@ class _Batch:
 
 
 def _read_json(response: httpx2.Response) -> Any:
-    """The answer; None if it is no JSON."""
+    """The JSON that the client received; None if it is none."""
     try:
         return json.loads(response.content)
     except ValueError:
@@ -289,7 +289,7 @@ def _read_json(response: httpx2.Response) -> Any:
 
 
 def _read_usage(answer: Any, bound: Charge) -> Charge:
-    """What a request cost as the server counts it; what was reserved, where it does not."""
+    """What a client's request cost as the server counts it; what was reserved, where it does not."""
     usage = answer.get("usage") if isinstance(answer, dict) else None
     if not isinstance(usage, dict):
         return bound
@@ -301,7 +301,7 @@ def _read_usage(answer: Any, bound: Charge) -> Charge:
 
 
 def _find_message(answer: Any) -> str:
-    """What an error says, wherever the server puts it."""
+    """What an error says that the client received, wherever the server puts it."""
     if not isinstance(answer, dict):
         return ""
     error = answer.get("error", answer)
@@ -310,7 +310,7 @@ def _find_message(answer: Any) -> str:
 
 
 def _parse_retry_after(headers: httpx2.Headers) -> float:
-    """Seconds that a server wants to be left alone; 0 if it does not say."""
+    """Seconds that the client is told to wait; 0 if the server does not say."""
     value = headers.get("retry-after", "")
     try:
         return max(0.0, float(value))

@@ -44,7 +44,7 @@ def get_choice(answer: Any) -> dict[str, Any]:
 
 
 def get_text(answer: Any) -> str:
-    """What was generated.
+    """The text of a completion.
 
     Raises:
         ModelError: It is missing.
@@ -56,20 +56,20 @@ def get_text(answer: Any) -> str:
 
 
 def count_generated(answer: Any) -> int | None:
-    """How many tokens were generated, if the server says so."""
+    """How many tokens a completion has, if the server says so."""
     usage = answer.get("usage")
     count = usage.get("completion_tokens") if isinstance(usage, dict) else None
     return count if isinstance(count, int) else None
 
 
 def is_withheld(answer: Any) -> bool:
-    """Whether a token was generated that ends within a character, of which llama.cpp then shows no log-probability."""
+    """Whether a completion's token ends within a character, of which llama.cpp then shows no log-probability."""
     choice = get_choice(answer)
     return choice.get("logprobs") is None and "\ufffd" in str(choice.get("text", ""))
 
 
 def find_generated(answer: Any) -> Generated | None:
-    """The first generated token with its log-probability; None where the server shows none.
+    """The first token of a completion with its log-probability; None where the server shows none.
 
     Both shapes are read: the lists of the completions API, and the `content` of the chat API, which some servers put
     into completions.
@@ -90,7 +90,7 @@ def find_generated(answer: Any) -> Generated | None:
 
 
 def find_echoed(answer: Any) -> Echoed | None:
-    """The tokens of an echoed text; None where the server echoes none."""
+    """The tokens of a completion that echoes its text; None where the server echoes none."""
     logprobs = get_choice(answer).get("logprobs")
     if not isinstance(logprobs, dict):
         return None
@@ -108,13 +108,13 @@ def find_echoed(answer: Any) -> Echoed | None:
 
 
 def find_prompt_logprobs(answer: Any) -> list[Any] | None:
-    """What is shown of each token of the prompt, unread; None where the server gives no such thing."""
+    """What a completion shows of each token of the prompt, unread; None where the server gives no such thing."""
     entries = get_choice(answer).get("prompt_logprobs", answer.get("prompt_logprobs"))
     return entries if isinstance(entries, list) else None
 
 
 def read_prompt_entry(entry: Any, token_id: int) -> tuple[float, int]:
-    """Log-probability and rank of a token of the prompt.
+    """Log-probability and rank of a token of the prompt in a completion.
 
     Raises:
         ModelError: Others are shown in its place, or it has no rank.
@@ -131,7 +131,7 @@ def read_prompt_entry(entry: Any, token_id: int) -> tuple[float, int]:
 
 
 def count_at_least(values: Sequence[float], logprob: float) -> int:
-    """How many of the shown tokens are at least as likely, ties included.
+    """How many of the tokens that a completion shows are at least as likely, ties included.
 
     >>> count_at_least([-0.1, -2.0, -2.0, -5.0], -2.0)
     3
@@ -140,7 +140,7 @@ def count_at_least(values: Sequence[float], logprob: float) -> int:
 
 
 def _read_chat_entry(entry: Mapping[str, Any]) -> Generated | None:
-    """A token in the shape of the chat API."""
+    """A token of a completion in the shape of the chat API."""
     if "logprob" not in entry:
         return None
     tops = entry.get("top_logprobs")
@@ -154,12 +154,12 @@ def _read_chat_entry(entry: Mapping[str, Any]) -> Generated | None:
 
 
 def _get_id(entry: Mapping[str, Any]) -> int | None:
-    """The number of a token, where the server tells it."""
+    """The number of a completion's token, where the server tells it."""
     found = entry.get("id")
     return found if isinstance(found, int) else _parse_id(str(entry.get("token", "")))
 
 
 def _parse_id(token: str) -> int | None:
-    """The number of a token that is written as `token_id:123`."""
+    """The number of a completion's token that is written as `token_id:123`."""
     prefix, _, number = token.partition("token_id:")
     return int(number) if not prefix and number.isdecimal() else None

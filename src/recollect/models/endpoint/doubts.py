@@ -27,7 +27,7 @@ def build_doubt(code: str, found: str) -> ModelError:
 
 
 def refuse_invented(logprobs: Sequence[float | None]) -> None:
-    """Refuse numbers that no model computes: sentinels, numbers above 0, constants.
+    """Doubt and refuse numbers that no model computes: sentinels, numbers above 0, constants.
 
     Raises:
         ModelError: There are some.
@@ -41,7 +41,7 @@ def refuse_invented(logprobs: Sequence[float | None]) -> None:
 
 
 def read_number(value: object) -> float:
-    """A log-probability as a server wrote it.
+    """A log-probability as a server wrote it, unless there is doubt about it.
 
     Raises:
         ModelError: It is no number.

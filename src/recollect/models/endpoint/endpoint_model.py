@@ -27,9 +27,9 @@ from recollect.models.endpoint.stepper import EndpointStepper
 from recollect.models.endpoint.texts import TextMethod
 from recollect.models.endpoint.tokens import TokenPlan
 from recollect.models.model import Kind, Question
-from recollect.models.refs import EndpointRef
-from recollect.models.tokenization import EncodedText, get_tokenised_text
-from recollect.models.windows import plan_windows
+from recollect.models.model_strings import EndpointRef
+from recollect.models.tokens.tokenization import EncodedText, get_tokenised_text
+from recollect.models.tokens.windows import plan_windows
 
 BYTES_PER_TOKEN: Final = 3
 """How short tokens are, to be on the safe side, where only the server can count them."""
@@ -219,7 +219,7 @@ class Endpoint:
 
 
 def _get_charge(request: Request) -> Charge:
-    """The most that a request costs."""
+    """The most that a request of an endpoint model costs."""
     return Charge(input_tokens=request.input_tokens, output_tokens=request.output_tokens)
 
 
@@ -242,7 +242,7 @@ def load_endpoint(ref: EndpointRef, settings: EndpointSettings, question: Questi
 def _build_token_answers(
     digests: tuple[str, ...], texts: Sequence[EncodedText], rows: Sequence[Sequence[Row]], access: Access
 ) -> Answers:
-    """Answers about the tokens of texts, each scored once."""
+    """An endpoint model's answers about the tokens of texts, each scored once."""
     joined = EncodedText.concatenate(texts)
     return Answers(
         records=digests,
@@ -257,7 +257,7 @@ def _build_token_answers(
 
 
 def _build_text_answers(digests: tuple[str, ...], rows: Sequence[Sequence[Row]], access: Access) -> Answers:
-    """Answers about texts that were scored in the server's tokens, or in words."""
+    """An endpoint model's answers about texts scored in the server's tokens, or in words."""
     flat = [row for part in rows for row in part]
     places = np.array([row[2:4] for row in flat], dtype=np.int32).reshape(-1, 2)
     position = np.concatenate([np.arange(0), *(np.arange(len(part)) for part in rows)]).astype(np.int32)
@@ -274,7 +274,7 @@ def _build_text_answers(digests: tuple[str, ...], rows: Sequence[Sequence[Row]],
 
 
 def _build_columns(rows: Sequence[Row], access: Access) -> dict[str, Any]:
-    """The numbers of all rows; columns that are not shown are None."""
+    """The numbers of all rows of an endpoint model's answers; columns that are not shown are None."""
 
     def column(index: int) -> NDArray[np.float32]:
         return np.array([row[index] for row in rows], dtype=np.float32)

@@ -131,7 +131,7 @@ def open_generation(prober: Prober, folder: Path, name: str) -> Generation:
 
 
 def find_difference(probe: Probe, prober: Prober, *, facts: bool = False) -> str | None:
-    """How the server answers differently than it did, in words; None if it does not, beyond its noise.
+    """How another generation of the model answers, in words; None if it is the same, beyond its noise.
 
     Args:
         probe: As it was.
@@ -152,7 +152,7 @@ def find_difference(probe: Probe, prober: Prober, *, facts: bool = False) -> str
 
 
 def compute_digest(url: str, model: str, generation: Generation) -> str:
-    """The address of a model as it was probed."""
+    """The address of one generation of a model, as it was probed."""
     described = _describe(generation.probe)
     return digest(labels.DIGEST_ENDPOINT, url, model, generation.number, json.dumps(described, sort_keys=True))
 
@@ -163,7 +163,7 @@ def _open_answers(folder: Path, number: int) -> KeptAnswers:
 
 
 def _read_stored(folder: Path) -> dict[str, Any] | None:
-    """The stored probe; None if there is none."""
+    """The stored probe of a generation; None if there is none."""
     if not (folder / STORED).is_file():
         return None
     advice = f"Delete '{folder}', and the server is probed and asked anew."
@@ -174,7 +174,7 @@ def _read_stored(folder: Path) -> dict[str, Any] | None:
 
 
 def _describe(probe: Probe) -> dict[str, Any]:
-    """A probe as it is stored."""
+    """The probe of a generation as it is stored."""
     tokens = probe.tokens
     return {
         "facts": probe.facts.listed,
@@ -188,7 +188,7 @@ def _describe(probe: Probe) -> dict[str, Any]:
 
 
 def _restore(stored: dict[str, Any], prober: Prober) -> Probe | None:
-    """A probe as it was; None if the tokenizer is another one by now."""
+    """The probe of a generation as it was stored; None if the tokenizer is another one by now."""
     written = stored["method"]
     method = TextMethod(**written) if written["name"] in ("echo_text", "words") else Method(**written)
     tokens: Tokens | None = None

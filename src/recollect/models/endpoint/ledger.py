@@ -122,7 +122,7 @@ class Ledger:
 
 
 def find_excess(total: Charge, budget: Budget, prices: Prices) -> str | None:
-    """Which budget so much would exceed, in words; None if it is within all of them."""
+    """Which budget the ledger's total would exceed, in words; None if it is within all of them."""
     cost = prices.compute(total.input_tokens, total.output_tokens)
     if budget.requests is not None and total.requests > budget.requests:
         return f"{budget.requests:,} requests (--budget-requests)"
@@ -134,7 +134,7 @@ def find_excess(total: Charge, budget: Budget, prices: Prices) -> str | None:
 
 
 def build_budget_error(limit: str, spent: Charge) -> ModelError:
-    """Why a request is not sent."""
+    """Why the ledger lets no request be sent."""
     error = ModelError(
         f"The budget of {limit} does not allow another request to this server: {spent.requests:,} requests and "
         f"{spent.tokens:,} tokens were spent from this work folder.",

@@ -130,7 +130,7 @@ class Method:
 
 
 def read_prompt_rows(ids: Sequence[int], places: Sequence[int], answer: Any) -> list[Row]:
-    """Log-probabilities and ranks from prompt_logprobs.
+    """A method's rows: log-probabilities and ranks from prompt_logprobs.
 
     Raises:
         ModelError: They are not of these tokens.
@@ -148,7 +148,7 @@ def read_prompt_rows(ids: Sequence[int], places: Sequence[int], answer: Any) -> 
 
 
 def read_echo_rows(pieces: Sequence[str], places: Sequence[int], top: int, answer: Any) -> list[Row]:
-    """Log-probabilities, and ranks as far as they are shown, of an echoed text.
+    """A method's rows of an echoed text: log-probabilities, and ranks as far as they are shown.
 
     Raises:
         ModelError: They are not of these tokens.
@@ -173,7 +173,7 @@ def read_echo_rows(pieces: Sequence[str], places: Sequence[int], top: int, answe
 
 
 def read_forced_row(token_id: int, piece: str, top: int | None, answer: Any) -> list[Row]:
-    """The log-probability of a token that was forced, and its rank as far as it is shown.
+    """A method's row of a forced token: its log-probability, and its rank as far as it is shown.
 
     Args:
         token_id: The token.
@@ -197,7 +197,7 @@ def read_forced_row(token_id: int, piece: str, top: int | None, answer: Any) -> 
 
 
 def read_looked_up_row(token_id: int, top: int | None, answer: Any) -> list[Row]:
-    """The row of a token among the whole vocabulary.
+    """A method's row of a token that was looked up among the whole vocabulary.
 
     Raises:
         ModelError: It is not there.
@@ -213,7 +213,7 @@ def read_looked_up_row(token_id: int, top: int | None, answer: Any) -> list[Row]
 
 
 def read_shown_row(token_id: int, piece: str, top: int, answer: Any) -> list[Row]:
-    """Log-probability and rank of a token if it is among those shown, and nothing otherwise."""
+    """A method's row of a token: log-probability and rank if it is among those shown, and nothing otherwise."""
     found = _get_generated(answer)
     refuse_invented([value for _, _, value in found.top if value > LOWEST])
     for each, text, logprob in found.top:
@@ -224,7 +224,7 @@ def read_shown_row(token_id: int, piece: str, top: int, answer: Any) -> list[Row
 
 
 def compute_moments(logprobs: Sequence[float]) -> tuple[float, float]:
-    """Entropy and standard deviation of log-probability of a whole distribution, in nats.
+    """For a method that sees a whole distribution: its entropy and standard deviation of log-probability, in nats.
 
     >>> entropy, std = compute_moments([math.log(0.5), math.log(0.5)])
     >>> round(entropy, 6), std
@@ -243,7 +243,7 @@ def compute_moments(logprobs: Sequence[float]) -> tuple[float, float]:
 
 
 def find_rank(others: Sequence[float], logprob: float, top: int) -> int:
-    """The rank of a token that is shown, from the other tokens that are; 0 if it is not among the most likely ones.
+    """For a method: the rank of a token from the others that are shown; 0 if it is not among the most likely.
 
     A token that was sent or generated is shown besides the most likely ones. Servers that name tokens by their text
     show several as one where these are parts of characters: what is missing then counts as more likely, so that no
@@ -262,13 +262,13 @@ def find_rank(others: Sequence[float], logprob: float, top: int) -> int:
 
 
 def _find_shown_rank(found: Generated, token_id: int, piece: str, logprob: float, top: int) -> int:
-    """The rank of a token among those that are shown beside a generated one; 0 if it is not among them."""
+    """For a method: the rank of a token among those shown beside a generated one; 0 if it is not among them."""
     others = [value for each, text, value in found.top if not _is_token(each, text, token_id, piece)]
     return find_rank(others, logprob, top) if len(others) < len(found.top) else 0
 
 
 def _get_generated(answer: Any) -> Generated:
-    """The generated token."""
+    """The generated token that a method reads."""
     found = find_generated(answer)
     if found is None:
         raise build_doubt("logprobs_missing", "the server no longer gives log-probabilities.")
@@ -276,7 +276,7 @@ def _get_generated(answer: Any) -> Generated:
 
 
 def find_echo_rank(token: str, logprob: float | None, shown: Any, top: int) -> int:
-    """The rank of an echoed token among the tokens that are shown beside it; 0 if it is not among them."""
+    """For the method of echoes: the rank of a token among those shown beside it; 0 if it is not among them."""
     if not isinstance(shown, dict) or logprob is None:
         return 0
     others = [value for text, value in shown.items() if text != token]
@@ -284,15 +284,15 @@ def find_echo_rank(token: str, logprob: float | None, shown: Any, top: int) -> i
 
 
 def _is_token(found_id: int | None, found: str, token_id: int, piece: str) -> bool:
-    """Whether a token that is shown is the one that is meant."""
+    """Whether a shown token is the one that a method scores."""
     return found_id == token_id if found_id is not None else "\ufffd" not in found and _is_spelled(found, piece)
 
 
 def _may_be(token: str, piece: str) -> bool:
-    """Whether an echoed token can be this one: of a part of a character its spelling does not tell."""
+    """For the method of echoes: whether an echoed token can be this one, as far as spelling tells."""
     return not token or "\ufffd" in token or token.startswith("bytes:") or _is_spelled(token, piece)
 
 
 def _is_spelled(token: str, piece: str) -> bool:
-    """Whether a token is spelled so; a space that some tokenizers count to no token does not matter."""
+    """For a method: whether a token is spelled so, whatever space some tokenizers count to no token."""
     return token == piece or token.lstrip(" ▁") == piece.lstrip(" ")

@@ -330,7 +330,7 @@ class Prober:
 
 
 def compare(first: Sequence[Row], second: Sequence[Row]) -> float:
-    """The largest difference between two answers to the same requests, in nats; infinite for another first guess."""
+    """How far two answers in a probe differ at most, in nats; infinite for another first guess."""
     worst = 0.0
     for one, other in zip(first, second, strict=True):
         if one[0] is not None and other[0] is not None:
@@ -341,12 +341,12 @@ def compare(first: Sequence[Row], second: Sequence[Row]) -> float:
 
 
 def _pick_evenly(items: list[Any], count: int) -> list[Any]:
-    """So many of the items, evenly spread."""
+    """So many of a probe's items, evenly spread."""
     if len(items) <= count:
         return items
     return [items[round(i * (len(items) - 1) / (count - 1))] for i in range(count)]
 
 
 def _keep(answer: Any) -> Any:
-    """The answer as it is."""
+    """The answer to a probe as it is."""
     return answer

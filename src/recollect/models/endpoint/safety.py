@@ -21,7 +21,7 @@ _SHOWN = 300
 
 
 def refuse_unsafe_address(url: str, *, allow_http: bool) -> None:
-    """Refuse an address that holds a password, or that sends texts unencrypted to another machine.
+    """For safety: refuse an address that holds a password, or that sends texts unencrypted to another machine.
 
     Raises:
         ModelError: It is such an address.
@@ -42,7 +42,7 @@ def refuse_unsafe_address(url: str, *, allow_http: bool) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine.
+    """Whether texts can safely be sent unencrypted to a host: it is this machine.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("192.0.2.1"), is_loopback("example.org")
     (True, True, False, False)
@@ -56,7 +56,7 @@ def is_loopback(host: str) -> bool:
 
 
 def read_key(url: str, variable: str | None) -> str | None:
-    """The key for a server, from the environment; None if there is none.
+    """The key for a server, safely from the environment; None if there is none.
 
     Args:
         url: The server.
@@ -81,7 +81,7 @@ def read_key(url: str, variable: str | None) -> str | None:
 
 
 def clean_message(text: str, key: str | None) -> str:
-    """What a server says of an error: one short line, without the key or the parts of it that servers repeat.
+    """A server's error message, safe to show: one short line, without the key or parts of it.
 
     >>> clean_message("Incorrect key: sk-verysecret1, or sk-ve***ret1", "sk-verysecret1")
     'Incorrect key: [key], or [key]'

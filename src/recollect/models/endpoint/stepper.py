@@ -16,7 +16,7 @@ from recollect.models.endpoint.generations import Generation
 from recollect.models.endpoint.methods import Method
 from recollect.models.endpoint.tokens import Tokens
 from recollect.models.model import Frontier
-from recollect.models.token_spelling import Spelling
+from recollect.models.tokens.token_spelling import Spelling
 
 
 class EndpointStepper:
@@ -72,7 +72,7 @@ class EndpointStepper:
         among: Sequence[int] | None = None,
         last: NDArray[np.bool_] | None = None,
     ) -> tuple[Frontier, NDArray[Any]]:
-        """Append one token to each parent: the new nodes, and what may follow them [children, among]."""
+        """`Stepper.step` by requests to the server; nodes need no state."""
         del last
         children = self.add_children(state, parents, token_ids)
         return children, self.score_next(children, among=among)
@@ -152,7 +152,7 @@ class EndpointStepper:
 
 
 def read_shown_ids(answer: Any) -> list[tuple[int, float]]:
-    """The tokens that are shown, by number; those that the server only spells are left out, and forced."""
+    """For a step: the tokens that are shown, by number; those that the server only spells are left out."""
     if is_withheld(answer):
         return []
     found = find_generated(answer)

@@ -71,13 +71,13 @@ class TextMethod:
 
 
 def find_first_word(answer: Any) -> str:
-    """The first word of what was generated; empty if there is none."""
+    """The first word of a text that was generated; empty if there is none."""
     found = _WORD.search(get_text(answer))
     return found.group() if found else ""
 
 
 def read_guessed_word(match: re.Match[str], answer: Any) -> list[Row]:
-    """Whether the model's first guess is the word itself."""
+    """For a method that sends texts: whether the model's first guess is the word itself."""
     return [[None, int(find_first_word(answer) == match.group()), match.start(), match.end()]]
 
 

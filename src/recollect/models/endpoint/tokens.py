@@ -15,8 +15,8 @@ from recollect.digests import digest
 from recollect.errors import ModelError
 from recollect.models.endpoint.client import Request
 from recollect.models.endpoint.doubts import build_doubt
-from recollect.models.token_spelling import Spelling, build_byte_alphabet, get_spelling
-from recollect.models.tokenization import EncodedText, Encoder, get_tokenised_text
+from recollect.models.tokens.token_spelling import Spelling, build_byte_alphabet, get_spelling
+from recollect.models.tokens.tokenization import EncodedText, TextEncoder, get_tokenised_text
 
 Ask = Callable[[Sequence[Request]], list[Any]]
 """Gets the answers to requests, those that are kept included."""
@@ -77,7 +77,7 @@ class LocalTokens:
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
-        self._encode = Encoder(tokenizer)
+        self._encode = TextEncoder(tokenizer)
         self.before = list(self._encode.prefix_ids)
         self.size: int | None = len(tokenizer)
 
@@ -97,7 +97,7 @@ class LocalTokens:
 
     def plan(self, records: Sequence[Record], template: str | None) -> list[TokenPlan]:
         """The records as a model on this machine would read them."""
-        from recollect.models.reading import RecordEncoder
+        from recollect.models.tokens.record_encoder import RecordEncoder
 
         encode = RecordEncoder(self.tokenizer, name=self.tokenizer.name_or_path, template=template, before=self.before)
         return [
@@ -112,7 +112,7 @@ class LocalTokens:
 
     def find_template(self, given: str | None) -> str | None:
         """The chat template: the one that is given, or the tokenizer's own."""
-        from recollect.models.chat_template import find_template
+        from recollect.models.tokens.chat_template import find_template
 
         return find_template(self.tokenizer, given)
 
@@ -174,9 +174,9 @@ def load_local_tokens(name: str) -> LocalTokens:
         ModelError: There is none, or it cannot be used.
         MissingDependency: transformers is not installed.
     """
-    from recollect.models.folders import find_tokenizer_folder
-    from recollect.models.pretrained import read_tokenizer
-    from recollect.models.refs import FolderRef, HubRef, parse_model
+    from recollect.models.loading.model_folders import find_tokenizer_folder
+    from recollect.models.loading.pretrained import read_tokenizer
+    from recollect.models.model_strings import FolderRef, HubRef, parse_model
 
     ref = parse_model(name)
     if not isinstance(ref, FolderRef | HubRef):
@@ -234,7 +234,7 @@ def _list_pieces(dialect: Dialect, answer: Any) -> list[tuple[int, bytes]]:
 
 
 def _to_bytes(piece: Any) -> bytes:
-    """A piece of text, or bytes where it is none."""
+    """A token's piece of text, or bytes where it is none."""
     return piece.encode() if isinstance(piece, str) else bytes(piece)
 
 
@@ -247,7 +247,7 @@ def _choose_speller(words: Sequence[Any]) -> Callable[[str], bytes]:
 
 
 def _unpack(kept: Any) -> EncodedText:
-    """A text as it was kept."""
+    """A text as tokens, as it was kept."""
     ids, start, end = kept
     return EncodedText(
         ids=np.array(ids, dtype=np.int64),

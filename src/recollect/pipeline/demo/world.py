@@ -1,4 +1,4 @@
-"""The world of the demonstration: people, canaries, and which model is trained on what. All of it is synthetic."""
+"""The world of the demonstration: synthetic people, canaries, digits, and which model is trained on what."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from recollect import labels
 from recollect.audits.workspace import Progress
+from recollect.corpora import synthetic
 from recollect.corpora.canaries.insertion import CanarySettings, plant
 from recollect.corpora.corpus import Corpus
-from recollect.corpora.corpus_reader import read_corpus
 from recollect.corpora.corpus_writer import write_corpus
-from recollect.corpora.partitions import build_cohorts
-from recollect.pipeline.demo.demo_data import write_digits, write_people
-from recollect.recipes.loop import TrainingProgress
+from recollect.corpora.partitions import build_cohorts, draw_groups, list_units
+from recollect.corpora.readers.corpus_reader import read_corpus
+from recollect.files import make_private_folder, write_atomically
 from recollect.recipes.recipe import Privacy, Recipe
-from recollect.recipes.trainer import train
+from recollect.recipes.training.loop import TrainingProgress
+from recollect.recipes.training.trainer import train
 from recollect.signals.evidence import TARGET
-from recollect.streams import derive_seed
+from recollect.streams import derive_seed, stream
 
 WRITERS = {"members": 30, "others": 30, "controls": 100, "elsewhere": 30}
 """People whose texts train the language model, and people whose texts do not."""
@@ -36,7 +39,7 @@ PRIVACY = Privacy(unit="user", epsilon=2.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class World:
+class DemoWorld:
     """A folder with the data and the models of the demonstration."""
 
     folder: Path
@@ -104,5 +107,47 @@ class World:
 
 
 def _report_demo_step(progress: Progress, what: str, moment: TrainingProgress) -> None:
-    """How far a training is."""
+    """How far a training of the demonstration's world is."""
     progress(what, moment.step, moment.steps)
+
+
+WRONG_LABEL_SHARE = 0.2
+"""The share of digits that are labelled at random, as by somebody in a hurry: what only memory can know."""
+
+
+def write_people(
+    folder: Path, sizes: Mapping[str, int], *, each: int = 20, seed: int = 0
+) -> dict[str, tuple[str, ...]]:
+    """Write the synthetic people of the world into one file per group, and tell who is in which.
+
+    Args:
+        folder: Gets a `GROUP.jsonl` for each group.
+        sizes: How many people each group has.
+        each: How many texts each of them writes.
+        seed: The seed of all of it.
+    """
+    texts = synthetic.make_texts(people=sum(sizes.values()), per_person=each, seed=seed)
+    chosen = draw_groups(list_units(texts, "user"), sizes, seed=seed)
+    for name, users in chosen.items():
+        write_corpus(texts.select_users(users), folder / f"{name}.jsonl")
+    return chosen
+
+
+def write_digits(folder: Path, sizes: Mapping[str, int], *, seed: int = 0) -> None:
+    """Write the digits of the world, a fifth of them labelled at random, into one file per group.
+
+    Args:
+        folder: Gets a `GROUP.npz` for each group.
+        sizes: How many of the 1,797 pictures each group has.
+        seed: The seed of all of it.
+    """
+    from sklearn.datasets import load_digits
+
+    data, rng = load_digits(), stream(seed, labels.STREAM_DIGITS)
+    wrong, guessed = rng.random(len(data.target)) < WRONG_LABEL_SHARE, rng.integers(10, size=len(data.target))
+    classes = np.where(wrong, guessed, data.target)
+    chosen = draw_groups([f"{index:04d}" for index in range(len(classes))], sizes, seed=seed, name=labels.STREAM_DIGITS)
+    for name, members in chosen.items():
+        indices = np.array([int(member) for member in members])
+        with write_atomically(make_private_folder(folder) / f"{name}.npz") as temporary, temporary.open("wb") as file:
+            np.savez(file, x=(data.images[indices] / 16).astype(np.float32), y=classes[indices])

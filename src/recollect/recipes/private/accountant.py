@@ -73,7 +73,7 @@ def _compute_history_epsilon(history: tuple[tuple[float, float, int], ...], delt
     prv.history = list(history)
     rough = _compute_rdp_epsilon(history, delta, _COARSE_ORDERS)
     _check_countable(rough)
-    with _silence_warnings():
+    with _silence_accountant_warnings():
         return float(prv.get_epsilon(delta, eps_error=max(rough * _EPSILON_RESOLUTION, 1e-6)))
 
 
@@ -81,12 +81,12 @@ def _compute_rdp_epsilon(history: tuple[tuple[float, float, int], ...], delta: f
     """The ε that an accountant counts for a history by the best of these Rényi orders."""
     rdp = RDPAccountant()
     rdp.history = list(history)
-    with _silence_warnings():
+    with _silence_accountant_warnings():
         return float(rdp.get_epsilon(delta, alphas=list(orders)))
 
 
 def _check_countable(epsilon: float) -> None:
-    """Refuse an ε that `prv` cannot count: it takes exponentials of ε, and overflows or runs for hours.
+    """Refuse an ε that the accountant `prv` cannot count: it overflows or runs for hours.
 
     Raises:
         PlanError: If ε is too large for it.
@@ -100,8 +100,8 @@ def _check_countable(epsilon: float) -> None:
 
 
 @contextmanager
-def _silence_warnings() -> Iterator[None]:
-    """Within the block two things go unsaid that do not touch the bound.
+def _silence_accountant_warnings() -> Iterator[None]:
+    """Silence two warnings of Opacus' accountants that do not touch the bound.
 
     That the best order was the last one tried, and a logarithm of zero in a branch that a rate of 1 does not take.
     """
@@ -111,7 +111,7 @@ def _silence_warnings() -> Iterator[None]:
 
 
 def find_noise(*, epsilon: float, rate: float, steps: int, delta: float, method: Method = "prv") -> float:
-    """The least noise multiplier with which so many steps stay within the budget.
+    """By the accountant: the least noise multiplier with which so many steps stay within the budget.
 
     Raises:
         PlanError: If no amount of noise that helps anybody would do, or the accountant cannot count so far.
@@ -120,7 +120,7 @@ def find_noise(*, epsilon: float, rate: float, steps: int, delta: float, method:
         _check_countable(epsilon)
     exact = {"alphas": list(ORDERS)} if method == "rdp" else {"eps_error": epsilon * _EPSILON_RESOLUTION}
     try:
-        with _silence_warnings():
+        with _silence_accountant_warnings():
             noise = float(
                 get_noise_multiplier(
                     target_epsilon=epsilon,
@@ -145,7 +145,7 @@ def find_noise(*, epsilon: float, rate: float, steps: int, delta: float, method:
 
 
 def count_steps_within(*, epsilon: float, noise: float, rate: float, steps: int, delta: float, method: Method) -> int:
-    """How many of `steps` steps stay within the budget; 0 if not even the first does."""
+    """By the accountant: how many of `steps` steps stay within the budget; 0 if not even the first does."""
     low, high = 0, steps + 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -155,7 +155,7 @@ def count_steps_within(*, epsilon: float, noise: float, rate: float, steps: int,
 
 
 @dataclass(kw_only=True)
-class Ledger:
+class AccountantLedger:
     """What has been spent so far; goes into every checkpoint together with the weights that spent it."""
 
     delta: float

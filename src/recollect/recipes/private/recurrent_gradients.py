@@ -23,7 +23,7 @@ States = tuple[Tensor, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Weights:
+class _RecurrentWeights:
     """The parameters of one layer in one direction."""
 
     inputs: nn.Parameter
@@ -32,7 +32,7 @@ class _Weights:
     hidden_bias: nn.Parameter | None
 
     @classmethod
-    def of(cls, layer: nn.RNNBase, suffix: str) -> _Weights:
+    def of(cls, layer: nn.RNNBase, suffix: str) -> _RecurrentWeights:
         """Those whose names end in, say, `l0_reverse`."""
         biases = [getattr(layer, f"bias_{side}_{suffix}", None) for side in ("ih", "hh")]
         return cls(
@@ -49,7 +49,7 @@ def build_recording_forward(layer: nn.RNNBase, take: Take) -> Callable[..., tupl
     def forward(inputs: Tensor | PackedSequence, state: Any = None) -> tuple[Any, Any]:
         if isinstance(inputs, PackedSequence):
             padded, lengths = pad_packed_sequence(inputs, batch_first=True)
-            outputs, last = _run_recurrent_layers(layer, padded, state, _mask_steps(padded, lengths), take)
+            outputs, last = _run_recurrent_layers(layer, padded, state, _mask_recurrent_steps(padded, lengths), take)
             return pack_padded_sequence(outputs, lengths, batch_first=True, enforce_sorted=False), last
         if layer.batch_first:
             return _run_recurrent_layers(layer, inputs, state, None, take)
@@ -59,8 +59,8 @@ def build_recording_forward(layer: nn.RNNBase, take: Take) -> Callable[..., tupl
     return forward
 
 
-def _mask_steps(padded: Tensor, lengths: Tensor) -> Tensor:
-    """Which steps of each record are read at all: [records, steps, 1]."""
+def _mask_recurrent_steps(padded: Tensor, lengths: Tensor) -> Tensor:
+    """Which steps of a recurrent layer are read of each record: [records, steps, 1]."""
     steps = torch.arange(padded.shape[1], device=padded.device)
     return (steps < lengths.to(padded.device).unsqueeze(1)).unsqueeze(2)
 
@@ -75,8 +75,8 @@ def _run_recurrent_layers(
     for depth in range(layer.num_layers):
         outputs = []
         for direction in directions:
-            weights = _Weights.of(layer, f"l{depth}{direction}")
-            given = _Pass(inputs, initial[len(last)], read)
+            weights = _RecurrentWeights.of(layer, f"l{depth}{direction}")
+            given = _RecurrentPass(inputs, initial[len(last)], read)
             out, final = step_through(given.reverse() if direction else given, weights, take)
             outputs.append(out.flip(1) if direction else out)
             last.append(final)
@@ -88,7 +88,7 @@ def _run_recurrent_layers(
 
 
 def _get_initial_states(layer: nn.RNNBase, inputs: Tensor, state: Any) -> list[States]:
-    """The state before the first step, for every layer and direction."""
+    """The state before the first step, for every recurrent layer and direction."""
     pieces = 2 if layer.mode == "LSTM" else 1
     count = layer.num_layers * (2 if layer.bidirectional else 1)
     if state is None:
@@ -99,7 +99,7 @@ def _get_initial_states(layer: nn.RNNBase, inputs: Tensor, state: Any) -> list[S
 
 
 @dataclass(frozen=True)
-class _Pass:
+class _RecurrentPass:
     """What one layer reads in one direction."""
 
     inputs: Tensor
@@ -107,17 +107,17 @@ class _Pass:
     read: Tensor | None
     """Which steps count; a step that does not leaves the state as it was. None: all do."""
 
-    def reverse(self) -> _Pass:
+    def reverse(self) -> _RecurrentPass:
         """The same from the last step to the first."""
-        return _Pass(self.inputs.flip(1), self.state, None if self.read is None else self.read.flip(1))
+        return _RecurrentPass(self.inputs.flip(1), self.state, None if self.read is None else self.read.flip(1))
 
     def mask_outputs(self, step: int, new: Tensor, old: Tensor) -> Tensor:
         """The new state where the step counts, else the old one."""
         return new if self.read is None else torch.where(self.read[:, step], new, old)
 
 
-def _run_lstm(given: _Pass, weights: _Weights, take: Take) -> tuple[Tensor, States]:
-    """One LSTM layer; both sides of its gates have the same gradient."""
+def _run_lstm(given: _RecurrentPass, weights: _RecurrentWeights, take: Take) -> tuple[Tensor, States]:
+    """One recurrent layer (LSTM); both sides of its gates have the same gradient."""
     h, c = given.state
     bias = (
         None if weights.input_bias is None or weights.hidden_bias is None else weights.input_bias + weights.hidden_bias
@@ -133,14 +133,14 @@ def _run_lstm(given: _Pass, weights: _Weights, take: Take) -> tuple[Tensor, Stat
     before = _shift_states(given.state[0], out)
 
     def backward(gradient: Tensor) -> None:
-        _set_gradients(take, weights, (gradient, gradient), given.inputs.detach(), before)
+        _set_recurrent_gradients(take, weights, (gradient, gradient), given.inputs.detach(), before)
 
     gates.register_hook(backward)  # type: ignore[no-untyped-call]
     return out, (h, c)
 
 
-def _run_gru(given: _Pass, weights: _Weights, take: Take) -> tuple[Tensor, States]:
-    """One GRU layer; the reset gate is between the candidate and its hidden side."""
+def _run_gru(given: _RecurrentPass, weights: _RecurrentWeights, take: Take) -> tuple[Tensor, States]:
+    """One recurrent layer (GRU); the reset gate is between the candidate and its hidden side."""
     (h,), units = given.state, given.state[0].shape[1]
     gates = _needs_gradient(functional.linear(given.inputs, weights.inputs, weights.input_bias))
     outputs, resets = [], []
@@ -156,7 +156,7 @@ def _run_gru(given: _Pass, weights: _Weights, take: Take) -> tuple[Tensor, State
 
     def backward(gradient: Tensor) -> None:
         past = torch.cat([gradient[..., : 2 * units], gradient[..., 2 * units :] * reset], dim=2)
-        _set_gradients(take, weights, (gradient, past), given.inputs.detach(), before)
+        _set_recurrent_gradients(take, weights, (gradient, past), given.inputs.detach(), before)
 
     gates.register_hook(backward)  # type: ignore[no-untyped-call]
     return out, (h,)
@@ -168,11 +168,13 @@ def _needs_gradient(gates: Tensor) -> Tensor:
 
 
 def _shift_states(first: Tensor, outputs: Tensor) -> Tensor:
-    """The hidden state that each step started from."""
+    """The hidden state that each recurrent step started from."""
     return torch.cat([first.detach().unsqueeze(1), outputs.detach()[:, :-1]], dim=1)
 
 
-def _set_gradients(take: Take, weights: _Weights, sides: tuple[Tensor, Tensor], inputs: Tensor, before: Tensor) -> None:
+def _set_recurrent_gradients(
+    take: Take, weights: _RecurrentWeights, sides: tuple[Tensor, Tensor], inputs: Tensor, before: Tensor
+) -> None:
     """Hand over the gradients of one layer's weights from those of its gates' input side and hidden side."""
     gates, past = sides
     take(weights.inputs, gates.transpose(1, 2) @ inputs)

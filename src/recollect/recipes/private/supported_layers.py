@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from recollect.errors import ModelError
-from recollect.recipes.private.gradients import get_formula
+from recollect.recipes.private.per_record_gradients import get_formula
 
 _SUPPORTED = "linear, embedding, convolution, LSTM and GRU layers, and layer, group and RMS norms"
 

@@ -16,13 +16,13 @@ from recollect.report.figures.scale import Floats, Scale
 from recollect.stats.roc import Roc
 
 READ_AT = (0.001, 0.01, 0.1)
-"""False positive rates at which a curve is told in words."""
+"""False positive rates at which a curve is described in words."""
 MAX_POINTS = 600
 """More than these no screen shows."""
 
 
 def draw_roc(table: pa.Table) -> Figure | None:
-    """The saved curve of true against false positive rates, on linear and on logarithmic axes; None if it is damaged.
+    """A block for several audits: the saved ROC curve, on linear and on logarithmic axes; None if it is damaged.
 
     The linear one joins its points by straight lines, so that the area beneath is the AUC, in which ties count half.
     The logarithmic one goes by steps: at a false positive rate it shows what is found without exceeding that rate.
@@ -62,7 +62,7 @@ def draw_histograms(
     threshold: float | None = None,
     names: tuple[str, str] = ("members", "non-members"),
 ) -> Figure:
-    """How members and non-members are distributed, and the threshold between them.
+    """A block for several audits: histograms of members and non-members, and the threshold between them.
 
     Args:
         members: Scores of members; higher is more evidence of training.
@@ -71,7 +71,7 @@ def draw_histograms(
         threshold: From which score on a record is flagged.
         names: What the two are called, where it is not known who was a member.
     """
-    groups = select_finite(members), select_finite(others)
+    groups = select_drawable(members), select_drawable(others)
     reached = [] if threshold is None else [threshold]
     panel = draw_overlaid_histograms(groups, Scale.over(*groups, reached, label=label), names=names)
     if threshold is not None:
@@ -89,7 +89,7 @@ def draw_histograms(
 def draw_overlaid_histograms(
     groups: tuple[Floats, Floats], x: Scale, *, names: tuple[str, str], height: int = 300
 ) -> Panel:
-    """Two histograms over one axis, in shares of each group: what the audit is after, before the null distribution."""
+    """A block for several audits: two histograms over one axis, the null distribution behind."""
     edges = compute_bins(np.concatenate(groups), x)
     found, null = (np.histogram(group, edges)[0] / max(1, group.size) for group in groups)
     top = Scale.over(found, null, label="", zero=True).high
@@ -100,7 +100,7 @@ def draw_overlaid_histograms(
 
 
 def compute_bins(values: Floats, x: Scale) -> Floats:
-    """Edges of equal bins over an axis, as wide as Freedman and Diaconis advise; 10 to 60 of them."""
+    """Bin edges of a block's histograms, as wide as Freedman and Diaconis advise; 10 to 60 of them."""
     quarter, three = np.quantile(values, [0.25, 0.75]) if values.size else (0.0, 0.0)
     width = 2 * (three - quarter) / max(1, values.size) ** (1 / 3)
     wanted = math.ceil((x.high - x.low) / width) if width > 0 else 60
@@ -108,7 +108,7 @@ def compute_bins(values: Floats, x: Scale) -> Floats:
 
 
 def _read_roc(table: pa.Table) -> Roc | None:
-    """The curve of a table; None if it is none."""
+    """The ROC curve for a block, from its table; None if it is none."""
     if not {"fpr", "tpr"} <= {*table.column_names}:
         return None
     fpr, tpr = read_column(table, "fpr"), read_column(table, "tpr")
@@ -117,19 +117,19 @@ def _read_roc(table: pa.Table) -> Roc | None:
 
 
 def _build_share_panel(across: str, up: str, lowest: float = 0.0) -> Panel:
-    """A square panel of two shares, on logarithmic axes if they do not begin with 0."""
+    """A square panel of two shares in a block, on logarithmic axes if they do not begin with 0."""
     x, y = (Scale(low=lowest, high=1.0, label=label, log=lowest > 0, percent=True) for label in (across, up))
     return Panel(x, y, width=500, height=360)
 
 
-def select_finite(values: ArrayLike) -> Floats:
+def select_drawable(values: ArrayLike) -> Floats:
     """The values that a block of a figure can draw."""
     found = np.ravel(np.asarray(values, dtype=np.float64))
     return found[np.isfinite(found)]
 
 
 def _thin_curve(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """A rising curve by the points that a screen can distinguish; both ends are kept."""
+    """The ROC curve of a block by the points that a screen can distinguish; both ends are kept."""
     if len(x) <= MAX_POINTS:
         return x, y
     kept = np.unique(np.searchsorted(x + y, np.linspace(0, 2, MAX_POINTS)).clip(0, len(x) - 1))
@@ -137,7 +137,7 @@ def _thin_curve(x: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 def _describe_roc(curve: Roc, lowest: float) -> str:
-    """The curve at the rates that people request, as far down as there are non-members to judge by."""
+    """The ROC curve of a block in words, as far down as there are non-members to judge by."""
     rates = [rate for rate in READ_AT if rate >= lowest]
     found = curve.tpr_at(np.asarray(rates))
     clauses = [
@@ -148,7 +148,7 @@ def _describe_roc(curve: Roc, lowest: float) -> str:
 
 
 def _describe_histograms(groups: Mapping[str, Floats], label: str, threshold: float | None) -> str:
-    """Where the two groups are."""
+    """The histograms of a block in words: where the two groups are."""
     clauses = [f"median of {name} {np.median(values):.3g}" for name, values in groups.items() if values.size]
     if threshold is not None:
         clauses += [

@@ -45,12 +45,12 @@ def draw_exposure_figures(result: Result, tables: Mapping[str, pa.Table]) -> lis
 
 
 def _choose_secret_colour(group: str) -> Colour:
-    """The colour of a group of secrets."""
+    """The colour of a group of secrets in a figure of exposure."""
     return "control" if group == "controls" else "found"
 
 
 def _build_secrets_legend(groups: Mapping[str, NDArray[np.bool_]]) -> tuple[tuple[Colour, str], ...]:
-    """The colours of secrets that are used."""
+    """The legend of a figure of exposure: the colours of secrets that are used."""
     words = {"found": "secrets that were looked for", "control": "controls, never planted"}
     kinds = {_choose_secret_colour(group) for group in groups}
     return tuple((kind, label) for kind, label in words.items() if kind in kinds)
@@ -59,7 +59,7 @@ def _build_secrets_legend(groups: Mapping[str, NDArray[np.bool_]]) -> tuple[tupl
 def _draw_among_draws(
     secrets: Mapping[str, Floats], groups: Mapping[str, NDArray[np.bool_]], draws: pa.Table
 ) -> Figure:
-    """The distribution of random secrets, and beneath it the secrets that were measured."""
+    """A figure of exposure: the distribution of random secrets, and beneath it the secrets that were measured."""
     drawn, bits, label = _align_secret_axes(secrets, draws)
     x = Scale.over(drawn, bits, label=label)
     edges = compute_bins(drawn, x)
@@ -91,7 +91,7 @@ def _draw_among_draws(
 
 
 def _align_secret_axes(secrets: Mapping[str, Floats], draws: pa.Table) -> tuple[Floats, Floats, str]:
-    """Draws and secrets on one axis: as they are, or, for several formats, each from the middle of its own draws."""
+    """The axis of a figure of exposure: draws and secrets as they are, or by distance from the middle of the draws."""
     of, drawn, bits = (
         read_column(draws, "format"),
         read_column(draws, "log_perplexity_bits"),
@@ -143,7 +143,7 @@ def _draw_by_repetitions(secrets: Mapping[str, Floats], groups: Mapping[str, NDA
 
 
 def _draw_against_curve(secrets: Mapping[str, Floats]) -> list[Figure]:
-    """What the paper's curve says beside what was counted or drawn."""
+    """A figure of exposure: what the paper's curve says beside what was counted or drawn."""
     curve = secrets.get("skew_normal_bits", np.array([]))
     known = np.isfinite(curve)
     if not known.any():
@@ -218,7 +218,7 @@ def _average_exposure_by_epoch(of: Floats, values: Floats, epochs: Floats) -> Fl
 
 
 def group_by_repetitions(planted: Floats) -> dict[str, NDArray[np.bool_]]:
-    """Which secrets were planted equally often, controls first.
+    """For figures of exposure: which secrets were planted equally often, controls first.
 
     >>> {name: int(chosen.sum()) for name, chosen in group_by_repetitions(np.array([0, 0, 1, 4, np.nan])).items()}
     {'controls': 2, 'planted 1×': 1, 'planted 4×': 1, 'given': 1}

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recollect.report.figures.blocks import draw_overlaid_histograms, select_finite
+from recollect.report.figures.blocks import draw_overlaid_histograms, select_drawable
 from recollect.report.figures.columns import read_column
 from recollect.report.figures.figure import Figure
 from recollect.report.figures.panel import Colour, Panel
@@ -39,12 +39,12 @@ def draw_leakage_figures(result: Result, tables: Mapping[str, pa.Table]) -> list
 
 
 def _read_epsilons(table: pa.Table) -> Floats:
-    """The epsilons of a table; none if it has no such column."""
+    """The leakage epsilons of a table; none if it has no such column."""
     return read_column(table, "epsilon") if "epsilon" in table.column_names else np.empty(0)
 
 
 def _draw_ranked_users(result: Result, users: pa.Table) -> Figure:
-    """The largest epsilon of every user, in descending order."""
+    """A figure of leakage: the largest epsilon of every user, in descending order."""
     epsilon, named = _read_epsilons(users), np.array(users.column("flagged").to_pylist(), dtype=bool)
     known = np.isfinite(epsilon)
     order = np.argsort(-epsilon[known], kind="stable")
@@ -77,8 +77,8 @@ def _draw_ranked_users(result: Result, users: pa.Table) -> Figure:
 
 
 def _draw_beside_null(audited: Floats, null: Floats) -> Figure:
-    """The distribution of sequences, beside those under the null hypothesis."""
-    groups = select_finite(audited), select_finite(null)
+    """A figure of leakage: the distribution of sequences, beside those under the null hypothesis."""
+    groups = select_drawable(audited), select_drawable(null)
     names = "sequences of the model", "sequences under the null hypothesis"
     panel = draw_overlaid_histograms(groups, Scale.over(*groups, label=PER_WORD), names=names, height=260)
     beyond = int((groups[0] > groups[1].max()).sum()) if groups[1].size else groups[0].size
@@ -95,12 +95,12 @@ def _draw_beside_null(audited: Floats, null: Floats) -> Figure:
 
 
 def _format_median_epsilon(values: Floats) -> str:
-    """The median epsilon in words."""
+    """The median leakage epsilon in words."""
     return format_number(float(np.median(values))) if values.size else "none"
 
 
 def _draw_epsilon_groups(table: pa.Table, key: str, label: str) -> Panel:
-    """The largest epsilon of each group as a dot, the median as a line."""
+    """A panel of leakage: the largest epsilon of each group as a dot, the median as a line."""
     keys, largest, middle = (read_column(table, name) for name in (key, "epsilon", "epsilon_median"))
     sequences = read_column(table, "sequences")
     positions = np.arange(len(keys)) + 0.5
@@ -122,7 +122,7 @@ def _draw_epsilon_groups(table: pa.Table, key: str, label: str) -> Panel:
 
 
 def _build_grouped_figure(panels: tuple[Panel, ...], tables: Mapping[str, pa.Table]) -> Figure:
-    """Epsilon by repetitions and by length."""
+    """A figure of leakage: epsilon by repetitions and by length."""
     times = tables.get("by_times")
     summary = ""
     if times is not None and times.num_rows:

@@ -40,7 +40,7 @@ def draw_membership_figures(result: Result, tables: Mapping[str, pa.Table]) -> l
 
 
 def _read_threshold(thresholds: pa.Table | None) -> float | None:
-    """The strictest threshold that the controls support, for the figure of candidates."""
+    """The strictest threshold that the controls support, for the figure of membership candidates."""
     if thresholds is None or not thresholds.num_rows:
         return None
     found = read_column(thresholds, "threshold")[int(np.argmin(read_column(thresholds, "fpr")))]
@@ -48,7 +48,7 @@ def _read_threshold(thresholds: pa.Table | None) -> float | None:
 
 
 def _draw_p_values(p: Floats) -> Figure:
-    """How often candidates have a p-value of each size."""
+    """A figure of membership: how often candidates have a p-value of each size."""
     edges = np.linspace(0, 1, TENTHS + 1)
     shares = np.histogram(p, edges)[0] / max(1, p.size)
     top = Scale.over(shares, [2 / TENTHS], label="", zero=True).high

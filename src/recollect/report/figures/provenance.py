@@ -39,7 +39,7 @@ def draw_provenance_figures(result: Result, tables: Mapping[str, pa.Table]) -> l
 
 
 def find_threshold(controls: Floats, alpha: float) -> float | None:
-    """The score that one must exceed for a p-value of at most alpha; None if there are too few calibration users.
+    """For the figure of provenance: the score to exceed for a p-value of at most alpha; None with too few users.
 
     >>> [find_threshold(np.arange(count), 0.05) for count in (19.0, 39.0, 9.0)]
     [18.0, 37.0, None]
@@ -49,7 +49,7 @@ def find_threshold(controls: Floats, alpha: float) -> float | None:
 
 
 def _draw_among_controls(users: pa.Table, controls: Floats, threshold: float | None) -> Figure:
-    """The distribution of calibration users, and beneath it the people who were audited."""
+    """A figure of provenance: the distribution of calibration users, and beneath it the audited people."""
     score, queries = read_column(users, "score"), read_column(users, "queries")
     # calibration users are kept as they score from so many texts; fewer texts scatter otherwise
     tested = _select_tested_people(users)
@@ -84,7 +84,7 @@ def _draw_among_controls(users: pa.Table, controls: Floats, threshold: float | N
 
 
 def _select_tested_people(users: pa.Table) -> NDArray[np.bool_]:
-    """The people of whom something was decided; of others there was too little text."""
+    """The people in the figure of provenance: those with enough text to decide."""
     told = [decision in _DECISIONS for decision in users.column("decision").to_pylist()]
     return np.asarray(np.isfinite(read_column(users, "score")) & np.array(told), dtype=np.bool_)
 
@@ -92,7 +92,7 @@ def _select_tested_people(users: pa.Table) -> NDArray[np.bool_]:
 def _describe_people_figure(
     groups: Mapping[str, NDArray[np.bool_]], controls: Floats, threshold: float | None, left_out: int
 ) -> str:
-    """What the figure of people among calibration users shows."""
+    """What the provenance figure of people among calibration users shows."""
     summary = f"Histogram of the scores of {controls.size:,} calibration users, median {np.median(controls):.3g}"
     summary += "." if threshold is None else f"; the threshold for one person is {threshold:.3g}."
     summary += " People: " + ", ".join(f"{int(chosen.sum())} {name}" for name, chosen in groups.items()) + "."
@@ -100,7 +100,7 @@ def _describe_people_figure(
 
 
 def _has_ranks(tables: Mapping[str, pa.Table]) -> bool:
-    """Whether there are ranks of frequent and rare words to compare, in two bands at least."""
+    """Whether provenance has ranks of frequent and rare words to compare, in two bands at least."""
     if "frequency" not in tables:
         return False
     ranks = [read_column(tables["frequency"], name) for name in ("rank", "calibration_rank")]
@@ -108,7 +108,7 @@ def _has_ranks(tables: Mapping[str, pa.Table]) -> bool:
 
 
 def _draw_ranks(users: pa.Table, table: pa.Table) -> Figure:
-    """Median ranks by how often others write a word."""
+    """A figure of provenance: median ranks by how often others write a word."""
     written = read_column(table, "written")
     own, null = read_column(table, "rank"), read_column(table, "calibration_rank")
     positions = np.arange(len(written), dtype=np.float64)
@@ -133,12 +133,12 @@ def _draw_ranks(users: pa.Table, table: pa.Table) -> Figure:
 
 
 def _format_band(written: float) -> str:
-    """A band of word counts in the words of a figure."""
+    """A band of word counts in the words of a provenance figure."""
     return f"{written:,.0f} or more" if written else "never, or unknown"
 
 
 def _describe_ranks_figure(who: str, names: tuple[tuple[float, str], ...], own: Floats, null: Floats) -> str:
-    """What the figure of ranks of frequent and rare words shows."""
+    """What the provenance figure of ranks of frequent and rare words shows."""
     clauses = [
         f"written {name}: {_format_rank(own_rank)} and {_format_rank(null_rank)}"
         for (_, name), own_rank, null_rank in zip(names, own, null, strict=True)
@@ -147,5 +147,5 @@ def _describe_ranks_figure(who: str, names: tuple[tuple[float, str], ...], own: 
 
 
 def _format_rank(value: float) -> str:
-    """A median rank in words."""
+    """A median rank in a provenance figure, in words."""
     return f"{value:,.0f}" if np.isfinite(value) else "not shown"

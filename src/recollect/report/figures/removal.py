@@ -1,4 +1,4 @@
-"""Figures of the removal audit: the query set among records never seen, member scores, power, and EMA's votes."""
+"""Figures of the removal audit: the query set among held-out records, member scores, power, and EMA's votes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def draw_removal_figures(result: Result, tables: Mapping[str, pa.Table]) -> list
 
 
 def _draw_score_histograms(tables: Mapping[str, pa.Table]) -> list[Figure]:
-    """How much the query set, the controls and members look like members."""
+    """A figure of removal: how much the query set, the controls and members look like members."""
     if any(side not in tables or COLUMN not in tables[side].column_names for side in SIDES):
         return []
     values = {side: read_column(tables[side], COLUMN) for side in SIDES}
@@ -54,7 +54,7 @@ def _draw_score_histograms(tables: Mapping[str, pa.Table]) -> list[Figure]:
 
 
 def _draw_power(result: Result, power: pa.Table) -> Figure:
-    """How often a set of each size would be decided rightly, either way."""
+    """A figure of removal: how often a set of each size would be decided rightly, either way."""
     size, still, gone = (read_column(power, name) for name in ("size", "still_there", "gone"))
     x = Scale(low=float(size.min()), high=float(size.max()), label="audited records, logarithmic", log=True)
     panel = Panel(x, Scale(low=0.0, high=1.0, label="how often it is decided so", percent=True))
@@ -77,7 +77,7 @@ def _draw_power(result: Result, power: pa.Table) -> Figure:
 
 
 def _draw_votes(votes: pa.Table) -> Figure:
-    """The share of the query set that passes each of EMA's thresholds."""
+    """A figure of removal: the share of the query set that passes each of EMA's thresholds."""
     metrics = [name.removesuffix("_passed") for name in votes.column_names if name.endswith("_passed")]
     names = [*metrics, "any of them"]
     columns = [*(f"{metric}_passed" for metric in metrics), "memorised"]

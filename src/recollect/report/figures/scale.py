@@ -40,7 +40,7 @@ class Scale:
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
         low, high = (min(0.0, low), max(0.0, high)) if zero else (low, high)
         is_wide = high - low > max(_MIN_SPAN, 1e-8 * max(abs(low), abs(high)))
-        step = _choose_step(high - low) / 5 if is_wide else max(1.0, abs(high))
+        step = _choose_tick_step(high - low) / 5 if is_wide else max(1.0, abs(high))
         # the division of a number too small for it gives zero, which need not hold the number
         start, end = min(low, math.floor(low / step) * step), max(high, math.ceil(high / step) * step)
         return cls(low=start, high=end if end > start else start + step, label=label)
@@ -70,7 +70,7 @@ class Scale:
             powers = range(math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9) + 1)
             values = [10.0**power for power in powers]
         else:
-            step = _choose_step(self.high - self.low)
+            step = _choose_tick_step(self.high - self.low)
             first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
             values = [multiple * step for multiple in range(first, last + 1)]
         return tuple((value, self.format_value(value)) for value in values)
@@ -80,10 +80,10 @@ class Scale:
         return f"{100 * value:.6g} %" if self.percent else f"{value:,.10g}"
 
 
-def _choose_step(span: float) -> float:
-    """A round step that divides a span into about five.
+def _choose_tick_step(span: float) -> float:
+    """A round step between the ticks of a scale that divides a span into about five.
 
-    >>> _choose_step(1.0), _choose_step(17.0), _choose_step(4000)
+    >>> _choose_tick_step(1.0), _choose_tick_step(17.0), _choose_tick_step(4000)
     (0.2, 5.0, 1000.0)
     """
     rough = span / 5

@@ -11,7 +11,7 @@ import numpy as np
 from recollect.checks import check_at_least
 from recollect.models.access import Access
 from recollect.models.answers import Answers
-from recollect.models.kinds import Kind
+from recollect.models.model_options import Kind
 from recollect.signals.aggregation import ValueByRecord, average_tokens, score_records
 from recollect.signals.evidence import TARGET, Evidence
 from recollect.signals.scores import Scores

@@ -1,0 +1,1 @@
+"""The upkeep of a work folder: what is in it, which runs rest on it, cleaning, erasure and verification."""

@@ -1,0 +1,1 @@
+"""Training data: tokenizers, vocabularies, and corpora laid out as training sequences."""
