@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from cells import Cell
+from counts import Counts, Drawn
 from scipy import stats
-from worlds import ALPHA, Said
+from worlds import ALPHA
 
 from recollect.stats.significance import holm
 
@@ -16,8 +17,8 @@ INCONCLUSIVE_AT_MOST = 0.10
 """In exchangeable worlds, how often a guard may say that nothing can be said."""
 LEVEL = 0.001
 """After Holm over all cells."""
-_BLAMED = ("not_comparable", "explained_by_texts", "placebo_failed")
-"""Codes of a guard: too little data is nobody's fault."""
+_CLAIMS = ("found", "named", "low_p")
+"""Each of them is a false positive."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,59 +56,83 @@ class Rates:
         )
 
 
-def summarise(cell: Cell, said: Sequence[Said]) -> Rates:
-    """The rates of one cell."""
-    targets = np.array([f"{each.set} {each.target}" for each in said])
-    claims = {
-        "found": np.array([each.outcome == "found" for each in said]),
-        "named": np.array([each.named for each in said]),
-        "low_p": np.array([bool(each.low_p) for each in said]),
-    }
-    guarded = np.array([each.outcome == "inconclusive" and each.code in _BLAMED for each in said])
-    worst = max(claims.values(), key=lambda flags: flags.mean())
+def summarise(cell: Cell, drawn: Mapping[str, Drawn]) -> Rates:
+    """The rates of one cell.
+
+    Args:
+        cell: The cell.
+        drawn: Its worlds, by set.
+    """
+    targets = list_counts(drawn)
+    counts = sum(targets.values(), Counts())
+    worst = max(_CLAIMS, key=lambda name: getattr(counts, name))
+    clusters = list_clusters(cell, drawn)
+    totals = [each.worlds for each in clusters]
+    hits = {name: [getattr(each, name) for each in clusters] for name in (*_CLAIMS, "guarded")}
     return Rates(
-        worlds=len(said),
-        found=float(claims["found"].mean()),
-        named=float(claims["named"].mean()),
-        low_p=float(claims["low_p"].mean()) if any(each.low_p is not None for each in said) else None,
-        inconclusive=float(np.mean([each.outcome in ("inconclusive", "refused") for each in said])),
-        guarded=float(guarded.mean()),
-        contradictory=float(np.mean([each.named and each.outcome != "found" for each in said])),
-        by_target={str(t): float(worst[targets == t].mean()) for t in np.unique(targets)},
-        p=min(1.0, 3 * min(test_rate(flags, targets, ALPHA) for flags in claims.values())),
-        guarded_p=test_rate(guarded, targets, INCONCLUSIVE_AT_MOST) if cell.design.exchangeable else 1.0,
+        worlds=counts.worlds,
+        **{name: getattr(counts, name) / counts.worlds for name in ("found", "named", "inconclusive", "guarded")},
+        low_p=counts.low_p / counts.worlds if counts.p_told else None,
+        contradictory=counts.contradictory / counts.worlds,
+        by_target={name: getattr(each, worst) / each.worlds for name, each in targets.items()},
+        p=min(1.0, len(_CLAIMS) * min(test_rate(hits[name], totals, ALPHA) for name in _CLAIMS)),
+        guarded_p=test_rate(hits["guarded"], totals, INCONCLUSIVE_AT_MOST) if cell.design.exchangeable else 1.0,
     )
 
 
-def test_rate(flags: np.ndarray, clusters: np.ndarray, stated: float) -> float:
+def list_counts(drawn: Mapping[str, Drawn]) -> dict[str, Counts]:
+    """The counts of all targets of all sets."""
+    return {f"{name} {target}": each for name, one in drawn.items() for target, each in one.targets.items()}
+
+
+def list_clusters(cell: Cell, drawn: Mapping[str, Drawn]) -> list[Counts]:
+    """The counts of worlds that may be alike: of one target; in removal of one set.
+
+    The controls of removal are the people who trained the fleet, and a set has one fleet: if they happen to score lower
+    than everybody else, they do so in every world of the set.
+    """
+    if cell.method.models == "removal":
+        return [sum(one.targets.values(), Counts()) for one in drawn.values()]
+    return list(list_counts(drawn).values())
+
+
+def test_rate(hits: Sequence[int], totals: Sequence[int], stated: float) -> float:
     """The p-value of "the rate is at most the stated one", where worlds of one target may be alike.
 
     A binomial test whose number of worlds is divided by the design effect: the variance of the rates by cluster over
     the binomial one, at least 1.
+
+    Args:
+        hits: In how many worlds of each cluster it happened.
+        totals: How many worlds each cluster has.
+        stated: The rate that is stated.
     """
-    count, total = int(flags.sum()), len(flags)
-    names = np.unique(clusters)
-    rates = np.array([flags[clusters == name].mean() for name in names])
+    count, total = sum(hits), sum(totals)
     rate = count / total
     effect = 1.0
-    if len(names) > 1 and 0 < rate < 1:
-        expected = rate * (1 - rate) / (total / len(names))
+    if len(hits) > 1 and 0 < rate < 1:
+        rates = np.array(hits) / np.array(totals)
+        expected = rate * (1 - rate) / (total / len(hits))
         effect = max(1.0, float(rates.var(ddof=1) / expected))
     smaller = total / effect
     return float(stats.beta.cdf(stated, max(count / effect, 1e-9), smaller - count / effect + 1)) if count else 1.0
 
 
-def measure_coverage(finding: str, held: Sequence[tuple[str, bool]]) -> dict[str, float | int | str]:
+def measure_coverage(finding: str, told: Mapping[str, Sequence[int]]) -> dict[str, float | int | str]:
     """How often an interval holds the true value, and the p-value of "at least as often as its confidence level".
 
     Args:
         finding: What the interval is of.
-        held: For each world its target, and whether the interval held the true value.
+        told: By target, how many intervals are told and how many of them hold the true value.
     """
-    clusters = np.array([cluster for cluster, _ in held])
-    misses = np.array([not each for _, each in held])
-    coverage = 1 - float(misses.mean())
-    return {"finding": finding, "intervals": len(held), "coverage": coverage, "p": test_rate(misses, clusters, ALPHA)}
+    totals = [count for count, _ in told.values()]
+    misses = [count - held for count, held in told.values()]
+    return {
+        "finding": finding,
+        "intervals": sum(totals),
+        "coverage": 1 - sum(misses) / sum(totals),
+        "p": test_rate(misses, totals, ALPHA),
+    }
 
 
 def correct_by_holm(p: Sequence[float]) -> list[float]:

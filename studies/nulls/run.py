@@ -15,10 +15,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from cells import list_cells
+from counts import Drawn, add_worlds, digest_rules
 from people import SETS, TARGETS, find_data, list_targets
 from rates import summarise
+from table import SUMMARY, load_kept
 from trainings import Bench
-from worlds import run_cell
+from worlds import Turns, run_cell
 
 from recollect.execution.backend import Failure
 from recollect.pipeline.plans.backends import parse_backend
@@ -49,16 +51,21 @@ def main() -> int:
 
 def run(bench: Bench, sets: Sequence[str], given: argparse.Namespace, cell_name: str) -> str:
     """Run one cell; its row."""
-    began, cpu, said = time.monotonic(), time.process_time(), []
+    began, cpu, drawn = time.monotonic(), time.process_time(), dict[str, Drawn]()
     gc.freeze()  # what was read and loaded for cells before is there to stay
     cell = next(cell for cell in list_cells() if cell.name == cell_name)
     for name in [name for name in cell.sets if name in sets]:
         file = given.results / name / f"{cell.name}.json"
         if given.again:
             file.unlink(missing_ok=True)
-        said += run_cell(cell, partial(bench.load, name), file, until=given.worlds, targets=given.targets)
+        kept = None if given.again else load_kept(SUMMARY).get(cell.name, {}).get(name)
+        first = kept.worlds if kept else 0
+        turns = Turns(first=first, until=given.worlds, targets=given.targets, rules=digest_rules())
+        found = add_worlds(kept, run_cell(cell, partial(bench.load, name), file, turns=turns))
+        if found is not None:
+            drawn[name] = found
     took = f"{time.monotonic() - began:.0f} s, {time.process_time() - cpu:.0f} s of CPU"
-    return f"{cell.name:45s} {summarise(cell, said).line() if said else 'skipped: its data is absent'}  {took}"
+    return f"{cell.name:45s} {summarise(cell, drawn).line() if drawn else 'skipped: its data is absent'}  {took}"
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,48 +14,80 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from cells import MANY, list_cells
-from rates import LEVEL, correct_by_holm, measure_coverage, summarise
+from counts import Drawn, add_worlds, digest_rules
+from rates import LEVEL, correct_by_holm, list_counts, measure_coverage, summarise
 from worlds import Said
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs" / "methods" / "false-positives.md"
 SUMMARY, BEFORE = HERE / "results.json", HERE / "before.json"
-"""The rates of the audits as they are, and as they were in 0.1.0."""
+"""What the audits as they are said in all worlds, and the rates of 0.1.0."""
+Kept = Mapping[str, Mapping[str, Drawn]]
+"""Worlds that were counted, by cell and set."""
 
 
 def main() -> int:
     """Sum up the worlds that were drawn, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path, nargs="?", help="the folder with the worlds; none to write the page only")
-    parser.add_argument("--before", action="store_true", help="these are worlds of an earlier version, to compare with")
     given = parser.parse_args()
     if given.results is not None:
-        file = BEFORE if given.before else SUMMARY
-        file.write_text(json.dumps(sum_up(given.results), indent=1) + "\n", encoding="utf-8")
-    if given.before:
-        return 0
-    summary = json.loads(SUMMARY.read_text(encoding="utf-8"))
+        kept = {cell: {name: asdict(each) for name, each in drawn.items()} for cell, drawn in add_folder(given.results)}
+        SUMMARY.write_text(_write_compactly(kept), encoding="utf-8")
+    summary = sum_up(load_kept(SUMMARY))
     PAGE.write_text(write_page(summary, json.loads(BEFORE.read_text(encoding="utf-8"))), encoding="utf-8")
+    if earlier := [row["cell"] for row in summary["rates"] if row["rules"] != [digest_rules()]]:
+        print(f"Drawn by other code than this, wholly or in part: {', '.join(earlier)}")
     failing = [row["cell"] for row in summary["rates"] if not row["holds"]]
     failing += [f"coverage of {row['finding']}" for row in summary["coverage"] if not row["holds"]]
     print("\n".join(f"FAIL {name}" for name in failing) or "Every rate holds.")
     return int(bool(failing))
 
 
-def sum_up(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The rates of all cells and the coverage of all intervals, corrected for how many there are."""
-    rows, intervals = list[dict[str, Any]](), dict[str, list[tuple[str, bool]]]()
+def load_kept(file: Path) -> Kept:
+    """The worlds that are kept in a file, counted, by cell and set."""
+    if not file.exists():
+        return {}
+    document = json.loads(file.read_text(encoding="utf-8"))
+    return {cell: {name: Drawn.from_json(each) for name, each in drawn.items()} for cell, drawn in document.items()}
+
+
+def add_folder(folder: Path) -> Iterator[tuple[str, dict[str, Drawn]]]:
+    """The worlds that are kept and those of a folder, of every cell that has any."""
+    kept = load_kept(SUMMARY)
     for cell in list_cells():
-        files = [folder / name / f"{cell.name}.json" for name in cell.sets]
-        said = [
-            Said(**each) for file in files if file.exists() for each in json.loads(file.read_text(encoding="utf-8"))
-        ]
-        if not said:
-            continue
-        for each in said:
-            for name, held in (each.intervals or {}).items():
+        found = dict[str, Drawn]()
+        for name in cell.sets:
+            file = folder / name / f"{cell.name}.json"
+            said = [Said(**each) for each in json.loads(file.read_text(encoding="utf-8"))] if file.exists() else []
+            both = add_worlds(kept.get(cell.name, {}).get(name), said)
+            if both is not None:
+                found[name] = both
+        if found:
+            yield cell.name, found
+
+
+def _write_compactly(kept: Mapping[str, Any]) -> str:
+    """A JSON document with one line for each set of a cell."""
+    cells = [
+        f"{json.dumps(cell)}: {{\n"
+        + ",\n".join(f"  {json.dumps(name)}: {json.dumps(each)}" for name, each in drawn.items())
+        + "\n }"
+        for cell, drawn in kept.items()
+    ]
+    return "{\n " + ",\n ".join(cells) + "\n}\n"
+
+
+def sum_up(kept: Kept) -> dict[str, list[dict[str, Any]]]:
+    """The rates of all cells and the coverage of all intervals, corrected for how many there are."""
+    rows, intervals = list[dict[str, Any]](), dict[str, dict[str, list[int]]]()
+    for cell in [cell for cell in list_cells() if cell.name in kept]:
+        drawn = kept[cell.name]
+        for target, counts in list_counts(drawn).items():
+            for name, (told, held) in counts.intervals.items():
                 key = f"{cell.method.name.split('-')[0]} `{name}`{_describe_inside(cell.design.inside)}"
-                intervals.setdefault(key, []).append((f"{each.set} {each.target}", held))
+                sums = intervals.setdefault(key, {}).setdefault(target, [0, 0])
+                sums[0], sums[1] = sums[0] + told, sums[1] + held
         if cell.design.inside:
             continue
         about = {"audit": cell.method.name, "design": cell.design.title, "exchangeable": cell.design.exchangeable}
@@ -64,10 +97,11 @@ def sum_up(folder: Path) -> dict[str, list[dict[str, Any]]]:
                 **about,
                 "decides": cell.worlds == MANY,
                 "wanted": cell.worlds,
-                **asdict(summarise(cell, said)),
+                "rules": sorted({version for each in drawn.values() for version in each.rules}),
+                **asdict(summarise(cell, drawn)),
             }
         )
-    coverage = [measure_coverage(name, held) for name, held in sorted(intervals.items())]
+    coverage = [measure_coverage(name, told) for name, told in sorted(intervals.items())]
     _decide(rows, ("p", "guarded_p"))
     _decide(coverage, ("p",))
     return {"rates": rows, "coverage": coverage}
@@ -106,6 +140,7 @@ def write_page(summary: Summary, before: Summary) -> str:
         text.replace("<!-- worlds -->", f"{worlds:,}")
         .replace("<!-- cells -->", str(len(rates)))
         .replace("<!-- unfinished -->", _describe_progress(rates))
+        .replace("<!-- rules -->", _describe_rules(rates))
         .replace("<!-- contradictory -->", f"{contradictory:,}")
         .replace("<!-- decides -->", _write_rates([row for row in rates if row["decides"]], earlier))
         .replace("<!-- others -->", _write_rates([row for row in rates if not row["decides"]], earlier))
@@ -123,6 +158,12 @@ def _describe_progress(rates: Sequence[Mapping[str, Any]]) -> str:
         f"**This is a part of a full run**, which has {len(wanted)} cells, 800 worlds in cells that decide and 200 in "
         "others: with few worlds, only large errors can be seen."
     )
+
+
+def _describe_rules(rates: Sequence[Mapping[str, Any]]) -> str:
+    """By which versions of the audits the worlds were drawn."""
+    versions = Counter(version for row in rates for version in row["rules"])
+    return ", ".join(f"`{version}` ({count} cells)" for version, count in sorted(versions.items()))
 
 
 def _write_rates(rows: Sequence[Mapping[str, Any]], earlier: Mapping[str, Mapping[str, Any]]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,10 @@ class Said:
 
     set: str
     target: int
+    number: int = 0
+    """Of the world."""
+    rules: str = ""
+    """By which version of the audits."""
     outcome: str
     code: str | None = None
     """Why the outcome is inconclusive, or why the audit refused."""
@@ -48,25 +52,43 @@ class Said:
     """Whether the intervals whose true value is known hold it."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Turns:
+    """Which worlds are drawn."""
+
+    first: int = 0
+    """The number of the first one, if none is kept."""
+    until: int | None = None
+    """Stop before this number; None for as many as the cell has."""
+    targets: int = TARGETS
+    """So many targets take their turns."""
+    rules: str = ""
+    """The version of the audits, to be noted."""
+
+
 def run_cell(
-    cell: Cell, load: Callable[[int], Trained], file: Path, *, until: int | None = None, targets: int = TARGETS
+    cell: Cell,
+    load: Callable[[int], Trained],
+    file: Path,
+    *,
+    turns: Turns,
 ) -> list[Said]:
-    """What the audit said in every world of a cell in one set; worlds that were drawn before are read from the file.
+    """What the audit said in worlds of a cell in one set; worlds that were drawn before are read from the file.
 
     Args:
         cell: The cell.
         load: The models of a target by its number.
         file: Where the cell's worlds are kept.
-        until: Stop after so many worlds.
-        targets: How many targets take their turns.
+        turns: Which worlds are drawn, and for which targets.
     """
     said = [Said(**each) for each in json.loads(file.read_text())] if file.exists() else []
-    wanted = min(cell.worlds_each, until or cell.worlds_each)
-    for number in range(len(said), wanted):
-        said.append(run_world(cell, load(cell.first_target + number % targets), number))
+    wanted = min(cell.worlds_each, turns.until or cell.worlds_each)
+    for number in range(said[-1].number + 1 if said else turns.first, wanted):
+        world = run_world(cell, load(cell.first_target + number % turns.targets), number)
+        said.append(replace(world, number=number, rules=turns.rules))
         if (number + 1) % SAVE_EVERY == 0 or number + 1 == wanted:
             write_text(file, json.dumps([asdict(each) for each in said]))
-    return said[:wanted]
+    return [each for each in said if each.number < wanted]
 
 
 def run_world(cell: Cell, trained: Trained, number: int) -> Said:

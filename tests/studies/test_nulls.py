@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -98,12 +98,10 @@ def test_an_audit_finds_people_of_whom_the_model_is_surer(nulls, trained, people
 
 def test_a_rate_is_tested_with_the_target_as_cluster(nulls):
     test_rate = nulls("rates").test_rate
-    alike, clustered = np.zeros(200, dtype=bool), np.zeros(200, dtype=bool)
-    alike[::10], clustered[:20] = True, True
-    clusters = np.arange(200) // 40
-    assert test_rate(alike, clusters, 0.05) == pytest.approx(binomial_p(20, 200, 0.05), rel=0.01)
-    assert test_rate(clustered, clusters, 0.05) > 10 * test_rate(alike, clusters, 0.05)
-    assert test_rate(np.zeros(200, dtype=bool), clusters, 0.05) == 1
+    alike, clustered = test_rate([4] * 5, [40] * 5, 0.05), test_rate([20, 0, 0, 0, 0], [40] * 5, 0.05)
+    assert alike == pytest.approx(binomial_p(20, 200, 0.05), rel=0.01)
+    assert clustered > 10 * alike
+    assert test_rate([0] * 5, [40] * 5, 0.05) == 1
 
 
 def test_worlds_that_were_drawn_are_not_drawn_again(nulls, trained, tmp_path):
@@ -111,11 +109,47 @@ def test_worlds_that_were_drawn_are_not_drawn_again(nulls, trained, tmp_path):
     design = replace(nulls("designs").DESIGNS["one"], controls=19)
     cell = cells.Cell(method=cells.METHODS["membership-user-loss"], design=design, worlds=12)
     file = tmp_path / "cell.json"
-    first = worlds.run_cell(cell, trained.__getitem__, file, until=2, targets=2)
+    first = worlds.run_cell(cell, trained.__getitem__, file, turns=worlds.Turns(until=2, targets=2))
     assert len(json.loads(file.read_text())) == 2
     asked = []
-    both = worlds.run_cell(cell, lambda i: asked.append(i) or trained[i], file, until=3, targets=2)
+    turns = worlds.Turns(until=3, targets=2)
+    both = worlds.run_cell(cell, lambda i: asked.append(i) or trained[i], file, turns=turns)
     assert (both[:2], len(both), asked) == (first, 3, [0])
+
+
+def test_worlds_that_were_counted_are_added_to_and_counted_once(nulls):
+    counts, said = nulls("counts"), nulls("worlds").Said
+    every = [
+        said(set="irc", target=i % 2, number=i, outcome=outcome, code=code, intervals={"auc": i != 5})
+        for i, (outcome, code) in enumerate(
+            [("found", None), ("not_found", None), ("inconclusive", "not_comparable")] * 3
+        )
+    ]
+    every = [replace(each, rules="old" if each.number < 4 else "new") for each in every]
+    kept = counts.count_worlds(every[:4])
+    whole = counts.count_worlds(every)
+    assert counts.add_worlds(kept, every[4:]) == counts.add_worlds(kept, every[2:]) == whole
+    assert whole.rules == {"old": 4, "new": 5}
+    assert sum(each.guarded for each in whole.targets.values()) == 3
+    assert [list(each.intervals["auc"]) for each in whole.targets.values()] == [[5, 5], [4, 3]]
+    again = counts.add_worlds(whole, every[:2])
+    assert again.worlds == 2, "worlds drawn from the first one on replace what was kept"
+    assert counts.Drawn.from_json(json.loads(json.dumps(asdict(whole)))) == whole
+
+
+def test_worlds_of_removal_are_clustered_by_set_because_its_controls_are_the_same_in_all(nulls):
+    cells, counts, rates = nulls("cells"), nulls("counts"), nulls("rates")
+    targets = {str(i): counts.Counts(worlds=10, found=2) for i in range(5)}
+    drawn = {name: counts.Drawn(worlds=50, rules={}, targets=targets) for name in ("irc", "reddit")}
+    found = {
+        name: [each.worlds for each in rates.list_clusters(_build_cell(cells, nulls("designs"), name), drawn)]
+        for name in ("removal-set", "membership-user-loss")
+    }
+    assert found == {"removal-set": [50, 50], "membership-user-loss": [10] * 10}
+
+
+def _build_cell(cells, designs, method):
+    return cells.Cell(method=cells.METHODS[method], design=designs.DESIGNS["equal"], worlds=200)
 
 
 def test_no_audited_person_or_control_trained_a_target(nulls, people):
@@ -137,8 +171,10 @@ def test_targets_of_one_period_were_trained_on_people_of_it(nulls, people):
 
 def test_the_page_of_the_docs_is_written_from_the_results(nulls):
     table = nulls("table")
-    summaries = [json.loads(file.read_text(encoding="utf-8")) for file in (table.SUMMARY, table.BEFORE)]
-    assert table.PAGE.read_text(encoding="utf-8") == table.write_page(*summaries)
+    before = json.loads(table.BEFORE.read_text(encoding="utf-8"))
+    assert table.PAGE.read_text(encoding="utf-8") == table.write_page(
+        table.sum_up(table.load_kept(table.SUMMARY)), before
+    )
 
 
 def _write(rng):

@@ -26,7 +26,7 @@ from recollect.streams import derive_seed, stream
 
 WRITERS = {"members": 30, "others": 30, "controls": 100, "elsewhere": 30}
 """People whose texts train the language model, and people whose texts do not."""
-PATIENTS = {"treated": 20, "untreated": 20, "other-patients": 60}
+PATIENTS = {"treated": 20, "untreated": 20, "other-patients": 160}
 """People whose notes train the masked language model, and people whose notes do not."""
 NOTES = 8
 DIGITS = {"deleted": 200, "rest": 400, "other-digits": 1000}
