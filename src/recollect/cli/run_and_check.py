@@ -137,6 +137,13 @@ def _show_forecast(found: Sequence[Forecast], title: str) -> None:
     if sent:
         headings = ["audit", "model", "server", "requests", "tokens", "cost", "requests sent so far"]
         console.print_table("Sent to servers, if nothing was scored before", headings, sent)
+    for each in found:
+        for role, server in each.servers.items():
+            if server.excess is not None:
+                console.say(
+                    f"The budget of {server.excess} is too small for all that {each.audit} sends to the {role} model, "
+                    "unless it was scored before. The run would stop there, and resume with a larger budget."
+                )
     for placement in dict.fromkeys(each.placement for each in found):
         console.say(f"Work is placed {placement}.")
 

@@ -28,6 +28,8 @@ class ServerForecast:
     seconds: float
     spent_requests: int
     """Requests that were sent from this work folder so far, the probe included."""
+    excess: str | None
+    """The budget that is too small for all of this, in words."""
 
 
 def get_endpoint(model: Model) -> Endpoint | None:
@@ -46,6 +48,7 @@ def forecast_server(model: Endpoint, records: Iterable[Record], *, corpora: int)
         cost=forecast.cost,
         seconds=forecast.seconds,
         spent_requests=model.spent.requests,
+        excess=forecast.excess,
     )
 
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -10,6 +16,8 @@ import pytest
 from recollect.corpora.record import Record
 from recollect.models.endpoint.client import _parse_retry_after
 from recollect.models.endpoint.safety import clean_message, read_key
+from recollect.models.endpoint.settings import EndpointSettings
+from recollect.models.loader import load_model
 from recollect.testing.refusals import refused
 
 pytestmark = pytest.mark.loopback
@@ -40,6 +48,51 @@ def test_nobody_listens(serve, load):
     server.port = 9
     with refused("server_failed"):
         load(server, pace={"attempts": 2})
+
+
+@pytest.fixture
+def unknown_authority(tmp_path):
+    """A certificate that nobody vouches for, with its private key."""
+    if (program := shutil.which("openssl")) is None:
+        pytest.skip("makes its certificate with openssl")
+    words = [
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "1",
+        "-subj",
+        "/CN=localhost",
+    ]
+    path = tmp_path / "certificate.pem"
+    subprocess.run([program, *words, "-keyout", path, "-out", tmp_path / "own.pem"], check=True, capture_output=True)  # noqa: S603
+    path.write_bytes(path.read_bytes() + (tmp_path / "own.pem").read_bytes())
+    return path
+
+
+def test_a_certificate_that_nobody_vouches_for_stops_at_once(unknown_authority, tmp_path):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(unknown_authority)
+    greeted = []
+
+    def greet(listener):
+        with suppress(OSError):
+            while True:
+                greeted.append(listener.accept()[0])
+                with suppress(ssl.SSLError), context.wrap_socket(greeted[-1], server_side=True):
+                    pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=greet, args=[listener], daemon=True).start()
+        address = f"https://127.0.0.1:{listener.getsockname()[1]}/v1#any"
+        with refused("certificate_refused") as refusal:
+            load_model(address, endpoint=EndpointSettings(work=tmp_path))
+    assert "self-signed" in refusal.error.found
+    assert len(greeted) == 1
 
 
 def test_a_server_that_asks_for_too_long_a_pause_is_left_alone(serve, load):
@@ -104,6 +157,10 @@ def test_the_key_of_openai_goes_to_openai_alone(monkeypatch):
     assert read_key("https://api.openai.com.example.org/v1", None) is None
     with refused("key_variable_not_set"):
         read_key("https://example.org/v1", "RECOLLECT_API_KEY")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with refused("key_variable_not_set") as refusal:
+        read_key("https://api.openai.com/v1", None)
+    assert "OPENAI_API_KEY" in refusal.error.do
 
 
 def test_a_servers_message_is_one_short_line():

@@ -39,6 +39,7 @@ def test_requests_tokens_and_cost_are_told_before_and_kept_to(serve, plan):
     told, probed = forecast.servers["target"], server.received
     assert (told.host, told.spent_requests) == (f"127.0.0.1:{server.port}", probed)
     assert told.cost > 0
+    assert told.excess is None
     (result,) = rc.run(path)
     resumed = 1 + 2 + 2  # the list of models, and the probe's texts as tokens and scores
     assert server.received - probed <= told.requests + resumed
@@ -50,6 +51,9 @@ def test_requests_tokens_and_cost_are_told_before_and_kept_to(serve, plan):
 
 def test_a_plan_stops_at_its_budget_with_a_failed_audit(serve, plan):
     server = serve(shows="prompt_logprobs")
-    (result,) = rc.run(plan(server.url, budget_requests=45))
+    path = plan(server.url, budget_requests=45)
+    (forecast,) = rc.check(path)
+    assert "--budget-requests" in forecast.servers["target"].excess
+    (result,) = rc.run(path)
     assert server.received <= 45
     assert "--budget-requests" in result.failed[0].error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.utils
 import json
 import random
+import ssl
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -201,7 +202,11 @@ class Client:
                 return _Failure("an answer that is no JSON") if answer is None else answer
             return self._judge(response, answer)
         except httpx2.TransportError as error:
-            return _Failure(type(error).__name__, overload=isinstance(error, httpx2.TimeoutException))
+            if (reason := _find_certificate_fault(error)) is not None:
+                raise self._build_certificate_refusal(reason) from error
+            said = self._clean(str(error))
+            reason = f"{type(error).__name__} ({said})" if said else type(error).__name__
+            return _Failure(reason, overload=isinstance(error, httpx2.TimeoutException))
         finally:
             self._ledger.settle(ticket, charge)
 
@@ -230,6 +235,16 @@ class Client:
             f"The server {self._url} gave no answer in {attempts} attempts; the last one ended with {outcome.reason}.",
             do="Run the same again when the server is well: what was answered is kept and not requested again.",
             code="server_failed",
+        )
+        error.final = True
+        return error
+
+    def _build_certificate_refusal(self, reason: str) -> ModelError:
+        """Why nothing is sent to a server that cannot prove who it is."""
+        error = ModelError(
+            f"The certificate of {self._url} cannot be trusted: {reason}.",
+            do="Check the address. If the certificate is of an authority of your own, name its file in SSL_CERT_FILE.",
+            code="certificate_refused",
         )
         error.final = True
         return error
@@ -278,6 +293,15 @@ class _Batch:
             return None
         self._next += 1
         return self.requests[self._next - 1]
+
+
+def _find_certificate_fault(error: BaseException | None) -> str | None:
+    """What is wrong with a certificate, if that is why a connection failed."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return error.verify_message
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _read_json(response: httpx2.Response) -> Any:

@@ -18,7 +18,7 @@ from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.endpoint.client import Client, Request
 from recollect.models.endpoint.generations import Generation, compute_digest, open_generation
-from recollect.models.endpoint.ledger import Charge, Ledger
+from recollect.models.endpoint.ledger import Charge, Ledger, find_excess
 from recollect.models.endpoint.methods import Method, Row
 from recollect.models.endpoint.probe import Prober
 from recollect.models.endpoint.safety import read_key, refuse_unsafe_address
@@ -58,6 +58,8 @@ class CostForecast:
     charge: Charge
     cost: float
     seconds: float
+    excess: str | None
+    """The budget that this and what was spent before would exceed, in words; None if it is within all of them."""
 
 
 class Endpoint:
@@ -140,8 +142,13 @@ class Endpoint:
         repeated = prober.plan_fingerprint(probe.method, probe.tokens)
         for _ in range(corpora + charge.requests // prober.settings.pace.recheck):
             charge = sum(map(_get_charge, repeated), start=charge)
-        cost = prober.settings.prices.compute(charge.input_tokens, charge.output_tokens)
-        return CostForecast(charge=charge, cost=cost, seconds=charge.requests * prober.client.seconds_per_request)
+        budget, prices = prober.settings.budget, prober.settings.prices
+        return CostForecast(
+            charge=charge,
+            cost=prices.compute(charge.input_tokens, charge.output_tokens),
+            seconds=charge.requests * prober.client.seconds_per_request,
+            excess=find_excess(self.spent + charge, budget, prices),
+        )
 
     def stepper(self, *, memory: int | None = None) -> EndpointStepper:
         """The model queried token by token; nothing is remembered here, so that memory does not matter."""

@@ -42,7 +42,9 @@ POSITIONS: Final = 9
 """Tokens of each text that are scored one by one."""
 MAX_NOISE: Final = 1.0
 """Nats by which two answers to the same request may differ; a server that differs more is refused."""
-MIN_FLOOR: Final = 1e-3
+MIN_FLOOR: Final = 1e-2
+"""Nats. Servers of quantised weights round otherwise now and then, depending on what else they compute: one that
+repeated itself exactly in half of its readings differed by 0.0013 in the other half."""
 NOISE_FACTOR: Final = 3.0
 """The noise floor is so many times the largest difference between two orders of the same requests."""
 

@@ -63,7 +63,8 @@ def read_key(url: str, variable: str | None) -> str | None:
         variable: Where the key is; by default OPENAI_API_KEY for OpenAI itself, and RECOLLECT_API_KEY for any other.
 
     Raises:
-        ModelError: The variable was named, and is none or is not set. The message never repeats what was given.
+        ModelError: The variable was named, or the host is known to want a key, and it is none or is not set. The
+            message never repeats what was given.
     """
     if variable is not None and not _VARIABLE.fullmatch(variable):
         raise ModelError(
@@ -71,9 +72,10 @@ def read_key(url: str, variable: str | None) -> str | None:
             do="Put the key into a variable such as RECOLLECT_API_KEY, and give that name (--key-variable).",
             code="invalid_key_variable",
         )
-    name = variable or DEFAULT_VARIABLES.get(urlsplit(url).hostname or "", OWN_VARIABLE)
+    known = DEFAULT_VARIABLES.get(urlsplit(url).hostname or "")
+    name = variable or known or OWN_VARIABLE
     key = os.environ.get(name, "").strip()
-    if not key and variable is not None:
+    if not key and (variable or known):
         raise ModelError(
             f"The environment variable {name} is not set.", do=f"Set {name} to the key.", code="key_variable_not_set"
         )
