@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from compare import compare
 
 RESULTS = Path(__file__).with_name("results.json")
-MEMBERS, CONTROLS, FEW = 12, 80, 40
+MEMBERS, CONTROLS, FEW = 8, 80, 24
 """People whose comments train the model, those who are in no training set, and how many of these membership and
 leakage are given."""
 COMMENTS = 3
@@ -37,7 +37,7 @@ PREFIX = "my door code is "
 CODES = ("4821", "0937", "7350")
 PLANTED = 3
 """How often each code is in the training set."""
-EPOCHS, RATE, BATCH = 14, 2e-3, 8
+EPOCHS, RATE, BATCH = 10, 2e-3, 8
 AUDITS: dict[str, dict[str, Any]] = {
     "membership": {"by": "user", "signal": "loss"},
     "leakage": {"top_k": 3},
@@ -103,12 +103,12 @@ def fine_tune(base: Path, work: Path) -> dict[str, Any]:
             loss.backward()
             optimiser.step()
             optimiser.zero_grad()
-        print(f"epoch {epoch}: loss {float(loss):.3f}", flush=True)
+        print(f"epoch {epoch}: loss {loss.item():.3f}", flush=True)
     merged = network.merge_and_unload().eval()
     merged.save_pretrained(work / "tuned")
     tokenizer.save_pretrained(work / "tuned")
     write_llama_file(merged, base / "model.gguf", work / "tuned.gguf", precision="F16")
-    return {"last_loss": float(loss), "cpu_seconds": round(time.process_time() - began)}
+    return {"last_loss": loss.item(), "cpu_seconds": round(time.process_time() - began)}
 
 
 def describe(report: Any) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def run_step(step: str, base: Path, work: Path) -> dict[str, Any]:
         return fine_tune(base, work)
     if step == "scores":
         with run_llama_server(base / "model.gguf") as address:
-            return compare(address, base / "hf", read_texts(work / "few-controls.jsonl")[:32])
+            return compare(address, base / "hf", read_texts(work / "few-controls.jsonl")[:30])
     with run_llama_server(work / "tuned.gguf") as address:
         if step == "ranks":
             return compare(address, work / "tuned", read_texts(work / "few-controls.jsonl")[:4], top=49_152)

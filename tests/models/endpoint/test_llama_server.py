@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -18,6 +21,15 @@ from recollect.testing.tiny import TEXTS, build_tiny_model
 pytestmark = [pytest.mark.loopback]
 pytest.importorskip("xllamacpp")
 RECORDS = [Record(id=str(i), text=text) for i, text in enumerate(TEXTS)]
+SMOLLM2 = os.environ.get("RECOLLECT_SMOLLM2")
+needs_smollm2 = pytest.mark.skipif(SMOLLM2 is None, reason="RECOLLECT_SMOLLM2 names no folder of SmolLM2-135M")
+PROSE = [
+    "The committee met in the old town hall on Tuesday and agreed, after two hours of debate, to repair the bridge.",
+    "I bought this kettle last spring. It worked well for a month, then the handle broke and the shop gave no refund.",
+    "Photosynthesis turns light, water and carbon dioxide into sugar and oxygen; most of it takes place in the leaves.",
+    "def area(width, height):\n    return width * height\n\nprint(area(3, 4))",
+    "Dear Ms Okafor, thank you for your letter of 12 March. Your appointment was moved to Friday at half past ten.",
+]
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +90,33 @@ def test_another_tokenizer_than_the_servers_is_refused(tiny, address, tmp_path):
     other.save_pretrained(tmp_path / "other")
     with refused("other_tokenizer"):
         load_model(address, endpoint=EndpointSettings(work=tmp_path, tokenizer=str(tmp_path / "other")))
+
+
+@pytest.mark.slow
+@needs_smollm2
+def test_scores_of_a_real_quantised_model_differ_by_the_servers_arithmetic_alone(tmp_path):
+    folder, records = Path(SMOLLM2), [Record(id=str(i), text=text) for i, text in enumerate(PROSE)]
+    with run_llama_server(folder.parent / "model.gguf") as url:
+        model = load_model(url, endpoint=EndpointSettings(work=tmp_path, tokenizer=str(folder)))
+        served = model.answer(records)
+    local = load_model(str(folder)).answer(records)
+    assert np.array_equal(served.position, local.position)
+    gaps = np.abs(served.logprob - local.logprob)
+    assert np.median(gaps) < 0.08
+    assert np.quantile(gaps, 0.99) < 0.5
+
+
+def test_a_file_takes_its_tokenizer_from_another_one_key_by_key(tiny, tmp_path):
+    import gguf
+
+    first = write_llama_file(tiny.network, tiny.tokenizer, tmp_path / "first.gguf", splits="smollm")
+    half = write_llama_file(tiny.network, first, tmp_path / "half.gguf", precision="F16")
+    fields = [gguf.GGUFReader(path).fields for path in (first, half)]
+    names = {name for name in fields[0] if name.startswith("tokenizer.")}
+    assert names == {name for name in fields[1] if name.startswith("tokenizer.")}
+    assert {"tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.pre"} <= names
+    for name in names:
+        assert fields[0][name].contents() == fields[1][name].contents()
+        assert fields[0][name].types == fields[1][name].types
+    kinds = {each.name: each.tensor_type.name for each in gguf.GGUFReader(half).tensors}
+    assert (kinds["token_embd.weight"], kinds["output_norm.weight"]) == ("F16", "F32")
