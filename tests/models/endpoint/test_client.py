@@ -17,7 +17,7 @@ from recollect.corpora.record import Record
 from recollect.models.endpoint.client import _parse_retry_after
 from recollect.models.endpoint.safety import clean_message, read_key
 from recollect.models.endpoint.settings import EndpointSettings
-from recollect.models.loader import load_model
+from recollect.models.loading.loader import load_model
 from recollect.testing.refusals import refused
 
 pytestmark = pytest.mark.loopback
