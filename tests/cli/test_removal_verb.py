@@ -71,7 +71,7 @@ def test_what_did_not_train_it_is_gone(folder):
     assert result["outcome"] == "not_found"
 
 
-@pytest.mark.parametrize("method", ["ema", "ks"])
+@pytest.mark.parametrize("method", ["ema", pytest.param("ks", marks=pytest.mark.slow)])
 def test_the_published_methods_run(folder, method):
     found = audited(folder, folder / "query.npz", "--method", method, "--json")
     assert found.exit_code == 0, found.output

@@ -70,7 +70,7 @@ def test_a_checkpoint_of_an_adapter_holds_the_adapter_alone(base):
     assert sum(each.numel() for each in weights.values()) < frozen / 4
 
 
-@pytest.mark.parametrize("signal", ["lira", "rmia"])
+@pytest.mark.parametrize("signal", ["lira", pytest.param("rmia", marks=pytest.mark.slow)])
 def test_membership_with_shadows_starts_from_the_targets_own_base(target, tmp_path, signal):
     found = recollect.membership(
         str(target),

@@ -120,11 +120,19 @@ def _check_repeatable(audit: Audit, world: World, result: Result) -> None:
     """The contract of an audit: the same seed gives the same JSON; order and block size move no finding."""
     again = _run_audit(audit, world, world.build_memoriser())
     promise(again.model_dump_json() == result.model_dump_json(), f"{audit.name}: the same seed gives the same JSON")
-    for other in (replace(world, backwards=not world.backwards), replace(world, block=5)):
-        found = _run_audit(audit, other, other.build_memoriser())
-        what = "the order of records" if other.block == world.block else "the number of records scored at once"
-        promise(found.outcome == result.outcome, f"{audit.name}: {what} does not move the outcome")
-        promise(_are_alike(found.findings, result.findings), f"{audit.name}: {what} does not move a finding")
+    backwards = not world.backwards
+    if _keeps_findings(audit, replace(world, backwards=backwards, block=5), result):
+        return
+    # only what fails is run again, to say why
+    order = _keeps_findings(audit, replace(world, backwards=backwards), result)
+    promise(order, f"{audit.name}: the order of records does not move a finding")
+    raise BrokenContract(f"{audit.name}: the number of records scored at once does not move a finding")
+
+
+def _keeps_findings(audit: Audit, world: World, result: Result) -> bool:
+    """The contract of an audit: whether it finds the same in a world that tells the same otherwise."""
+    found = _run_audit(audit, world, world.build_memoriser())
+    return found.outcome == result.outcome and _are_alike(found.findings, result.findings)
 
 
 def _check_workspace(audit: Audit, world: World, result: Result) -> None:

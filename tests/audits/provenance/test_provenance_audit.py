@@ -46,7 +46,7 @@ def rows(found):
         ({"method": "histogram"}, "causal"),
         pytest.param({"method": "histogram", "top_k": 5}, "causal", marks=pytest.mark.slow),
         pytest.param({"top_k": 1}, "causal", marks=pytest.mark.slow),
-        ({"select": "random", "queries": 2, "least": 5}, "seq2seq"),
+        pytest.param({"select": "random", "queries": 2, "least": 5}, "seq2seq", marks=pytest.mark.slow),
     ],
 )
 def test_every_method_keeps_the_contract(settings, kind):

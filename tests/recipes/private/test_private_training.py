@@ -108,10 +108,25 @@ def with_training(settings: Recipe, **changed) -> Recipe:
     return settings.model_copy(update={"training": settings.training.model_copy(update=changed)})
 
 
+BY_USER = {"unit": "user", "rate": 0.5}
+
+
 @pytest.mark.parametrize(
-    "privacy", [{}, {"unit": "user", "rate": 0.5}, {"unit": "user", "rate": 0.5, "update": "fedavg"}]
+    ("optimiser", "privacy"),
+    [
+        ("rmsprop", {}),
+        ("adam", {**BY_USER, "update": "fedavg"}),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in [
+                ("adam", {}),
+                ("rmsprop", BY_USER),
+                ("adam", BY_USER),
+                ("rmsprop", {**BY_USER, "update": "fedavg"}),
+            ]
+        ),
+    ],
 )
-@pytest.mark.parametrize("optimiser", ["rmsprop", "adam"])
 def test_a_killed_private_training_ends_with_the_same_weights_and_the_same_expense(
     tmp_path, monkeypatch, privacy, optimiser
 ):
