@@ -315,7 +315,7 @@ class MatchingCutter:
 
 
 def _join_periods(audited: Amounts, controls: Amounts) -> dict[str, Ints]:
-    """The stretch of time by which each piece is matched: periods of the audited, joined to four where they are many.
+    """For a matching: the stretch of time of each piece, periods of the audited joined to four where they are many.
 
     Stretch 0 is unknown, stretch 1 is when none of the audited wrote.
     """

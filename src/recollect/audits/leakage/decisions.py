@@ -32,7 +32,7 @@ class Decisions:
 
     @property
     def joint_level(self) -> float:
-        """Up to which p-value more is found to leak from all users together."""
+        """The decision about leakage: up to which p-value more is found to leak from all users together."""
         comparison = self.comparison
         if comparison.matching is None or len(comparison.strata) != 1 or len(comparison.strata[0].scores) > 1:
             return self.alpha * JOINT_SHARE
@@ -46,17 +46,17 @@ class Decisions:
 
     @property
     def level(self) -> float:
-        """Up to which corrected p-value a user is flagged: all of alpha once more is found to leak from all."""
+        """The decision about leakage: up to which corrected p-value a user is flagged."""
         return self.alpha * (1 - JOINT_SHARE * (not self.found_jointly))
 
     @property
     def flags(self) -> NDArray[np.bool_]:
-        """Which users are flagged, in the order of `Comparison.users`."""
+        """Which users are flagged for leakage, in the order of `Comparison.users`."""
         return np.asarray(self.p_corrected <= self.level)
 
     @property
     def flagged(self) -> frozenset[str]:
-        """The users who are flagged."""
+        """The users who are flagged for leakage."""
         return frozenset(user for user, flag in zip(self.comparison.users, self.flags, strict=True) if flag)
 
     @property

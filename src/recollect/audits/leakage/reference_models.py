@@ -57,7 +57,7 @@ class Group:
 
     @property
     def sources(self) -> frozenset[Source]:
-        """All answers that are read."""
+        """All answers of reference models and target that are read."""
         return frozenset(source for pair in self.pairs for source in (pair.model, pair.reference) if source is not None)
 
     def assign(self, records: Sequence[Record]) -> Iterator[tuple[ModelPair, list[int]]]:

@@ -47,7 +47,7 @@ class Decisions:
 
     @property
     def smallest(self) -> float:
-        """The smallest corrected p-value."""
+        """The smallest corrected p-value of a candidate for membership."""
         return float(self.corrected.min(initial=1.0))
 
 

@@ -44,17 +44,17 @@ class Decisions:
 
     @property
     def tested(self) -> NDArray[np.bool_]:
-        """Who has a p-value."""
+        """Which people have a p-value of provenance."""
         return ~np.isnan(self.p)
 
     @property
     def valid(self) -> NDArray[np.bool_]:
-        """Who has a valid p-value: tested, and like the calibration users."""
+        """Which people have a valid p-value of provenance: tested, and like the calibration users."""
         return ~np.isnan(self.corrected)
 
     @property
     def smallest(self) -> Floats:
-        """The smallest p-value that each could have had [people]."""
+        """The smallest p-value that each of the people could have had [people]."""
         return np.asarray(np.minimum(1.0, (1 + self.cut) / (1 + self.compared_with)))
 
     @property
