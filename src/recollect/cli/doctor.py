@@ -64,8 +64,8 @@ def _diagnose_cluster(name: str, work: Path, *, as_json: bool) -> None:
         reports, workers = cluster.inspect(), cluster.count_workers()
     problems = {each.name: each.find_problem(cluster.work_folder) for each in reports}
     if as_json:
-        said = [{**asdict(each), "problem": str(problems[each.name] or "")} for each in reports]
-        console.print_json({"nodes": said, "workers": workers})
+        nodes = [{**asdict(each), "problem": str(problems[each.name] or "")} for each in reports]
+        console.print_json({"nodes": nodes, "workers": workers})
     else:
         headings = ["node", "CPUs", "GPUs", "memory", *PROBED, "work folder", "clock"]
         console.print_table(

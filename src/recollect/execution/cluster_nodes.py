@@ -87,30 +87,30 @@ def build_folder_error(node: str, problem: str, work: Path | None) -> RecollectE
 
 
 def read_node_report(
-    name: str, resources: Mapping[str, float], said: Any, *, between: tuple[float, float]
+    name: str, resources: Mapping[str, float], report: Any, *, between: tuple[float, float]
 ) -> NodeReport:
     """The report of a node from what its probe gave: a mapping, or the error that it ended with.
 
     Args:
         name: The name of the node.
         resources: What it has to give.
-        said: What its probe gave.
+        report: What its probe gave.
         between: When it was asked and had answered, by the clock here: its own time should be between.
     """
     kept = {key: value for key, value in resources.items() if key in ("CPU", "GPU", "memory")}
-    if isinstance(said, BaseException):
-        return NodeReport(name=name, resources=kept, error=f"{said}".strip().splitlines()[0])
+    if isinstance(report, BaseException):
+        return NodeReport(name=name, resources=kept, error=f"{report}".strip().splitlines()[0])
     return NodeReport(
         name=name,
         resources=kept,
-        versions=said["packages"],
-        python=said["python"],
-        folder=said["folder"],
-        clock_seconds=round(min(0.0, said["time"] - between[0]) + max(0.0, said["time"] - between[1]), 1),
+        versions=report["packages"],
+        python=report["python"],
+        folder=report["folder"],
+        clock_seconds=round(min(0.0, report["time"] - between[0]) + max(0.0, report["time"] - between[1]), 1),
     )
 
 
-def count_slots(nodes: Sequence[Mapping[str, float]], asked: Mapping[str, float]) -> int:
+def count_slots(nodes: Sequence[Mapping[str, float]], requested: Mapping[str, float]) -> int:
     """How many workers that ask so much fit on nodes that have so much.
 
     >>> count_slots([{"CPU": 4}, {"CPU": 3, "GPU": 1}], {"CPU": 2})
@@ -118,9 +118,9 @@ def count_slots(nodes: Sequence[Mapping[str, float]], asked: Mapping[str, float]
     >>> count_slots([{"CPU": 4}], {"CPU": 1, "GPU": 1})
     0
     """
-    if not asked:
+    if not requested:
         return len(nodes)
-    return sum(min(int(node.get(name, 0) // amount) for name, amount in asked.items()) for node in nodes)
+    return sum(min(int(node.get(name, 0) // amount) for name, amount in requested.items()) for node in nodes)
 
 
 @contextmanager

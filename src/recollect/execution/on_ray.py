@@ -111,8 +111,8 @@ class RayBackend:
     @property
     def resources(self) -> dict[str, float]:
         """What each worker takes of a node, by Ray's names."""
-        asked = {"CPU": self.cpus, "GPU": self.gpus, "memory": float(self.memory or 0)}
-        return {name: amount for name, amount in asked.items() if amount}
+        requested = {"CPU": self.cpus, "GPU": self.gpus, "memory": float(self.memory or 0)}
+        return {name: amount for name, amount in requested.items() if amount}
 
     def map(
         self, work: Callable[[Item], Value], items: Iterable[Item], *, threads: int | None = None
@@ -150,9 +150,9 @@ class RayBackend:
             warnings.warn(f"{problem.found} It is not counted on.", RecollectWarning, stacklevel=4)
         cluster.suitable.setdefault(self.work_folder, set()).update(new)
         if not count_slots(cluster.list_room(), self.resources):
-            asked = ", ".join(f"{amount:g} {name}" for name, amount in self.resources.items())
+            requested = ", ".join(f"{amount:g} {name}" for name, amount in self.resources.items())
             warnings.warn(
-                f"No node of the cluster has {asked} to give to a worker: waiting for one that has.",
+                f"No node of the cluster has {requested} to give to a worker: waiting for one that has.",
                 RecollectWarning,
                 stacklevel=4,
             )
@@ -295,10 +295,12 @@ class RayCluster:
                 return f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']}, {node_id[:6]})"
         return node_id[:6]
 
-    def list_nodes(self, asked: dict[str, float]) -> set[str]:
+    def list_nodes(self, requested: dict[str, float]) -> set[str]:
         """The ids of nodes that have so much to give."""
         return {
-            node["NodeID"] for node in self._ray.nodes() if node["Alive"] and count_slots([node["Resources"]], asked)
+            node["NodeID"]
+            for node in self._ray.nodes()
+            if node["Alive"] and count_slots([node["Resources"]], requested)
         }
 
     def inspect_nodes(self, token: tuple[str, str] | None, chosen: set[str] | None = None) -> list[NodeReport]:
@@ -329,8 +331,8 @@ class RayCluster:
         answers = [self.get(reference, seconds=0.1) for reference in pending]
         between, left = (sent, time.time()), {node["NodeID"] for node in self._ray.nodes() if node["Alive"]}
         return [
-            read_node_report(self.name_node(node["NodeID"]), node["Resources"], said, between=between)
-            for node, said in zip(nodes, answers, strict=True)
+            read_node_report(self.name_node(node["NodeID"]), node["Resources"], report, between=between)
+            for node, report in zip(nodes, answers, strict=True)
             if node["NodeID"] in left  # of one that was lost meanwhile, nothing is expected
         ]
 

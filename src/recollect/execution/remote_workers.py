@@ -141,24 +141,24 @@ class RemoteWorker:
 
     def receive(self, finished: dict[int, Any]) -> None:
         """Hear its greeting, an outcome, or that it is no more."""
-        said = self.starter.cluster.get(self.reference)
-        if isinstance(said, BaseException):
+        received = self.starter.cluster.get(self.reference)
+        if isinstance(received, BaseException):
             self.ready = False
             self.terminate()
             if self.number is None:
                 if not self.used:
-                    self.starter.report_lost_start(said)
+                    self.starter.report_lost_start(received)
             else:
                 finished[self.number] = report_death(self.number, "was lost", where=self.where)
             return
         if self.number is None:
-            self.where = self.starter.cluster.name_node(said["node"])
-            report = NodeReport(name=self.where, versions={"recollect": said["version"]}, folder=said["folder"])
+            self.where = self.starter.cluster.name_node(received["node"])
+            report = NodeReport(name=self.where, versions={"recollect": received["version"]}, folder=received["folder"])
             if problem := report.find_problem(self.starter.work_folder):
                 raise problem
             self.ready, self.starter.failed_starts = True, 0
             return
-        outcome = pickle.loads(said)  # noqa: S301 - of our own worker
+        outcome = pickle.loads(received)  # noqa: S301 - of our own worker
         if isinstance(outcome, Failure):
             outcome = Failure(outcome.error, outcome.traceback, outcome.kind, self.where)
         finished[self.number] = outcome

@@ -44,10 +44,10 @@ class _Lease:
 
     def write(self, path: Path) -> None:
         """Say who holds it and how far the count is."""
-        said = {"token": self.token, "host": platform.node(), "process": os.getpid(), "beats": self.beats}
+        holder = {"token": self.token, "host": platform.node(), "process": os.getpid(), "beats": self.beats}
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            os.pwrite(handle, json.dumps(said).ljust(256).encode(), 0)
+            os.pwrite(handle, json.dumps(holder).ljust(256).encode(), 0)
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -120,7 +120,7 @@ def hold_lease(folder: Path, *, purpose: str = "working in") -> Iterator[None]:
 
 def _take_lease(lease: _Lease, purpose: str) -> None:
     """Wait until the lease can be had."""
-    seen, since, told = _read_lease(lease.path), time.monotonic(), False
+    seen, since, announced = _read_lease(lease.path), time.monotonic(), False
     while not lease.try_to_take():
         found = _read_lease(lease.path)
         if found != seen:
@@ -128,10 +128,10 @@ def _take_lease(lease: _Lease, purpose: str) -> None:
         if _is_lease_holder_dead(found) or time.monotonic() - since > PATIENCE_SECONDS:
             _remove_stale_lease(lease, found)
             continue
-        if not told:
+        if not announced:
             message = f"Another run is {purpose} '{lease.path.parent}': waiting for it to end."
             warnings.warn(message, RecollectWarning, stacklevel=5)
-            told = True
+            announced = True
         time.sleep(0.5)
 
 

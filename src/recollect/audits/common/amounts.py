@@ -150,8 +150,8 @@ def compare_amounts(audited: Amounts, controls: Amounts, *, periods: int) -> Amo
         p_values[f"{name}_dispersion"] = _compare_amount(*(np.abs(each - middle) for each in means))
         atypical |= find_atypical(ours, theirs, both_sides=name == "tokens")
     corrected = holm(list(p_values.values()))
-    told = dict(zip(p_values, corrected.tolist(), strict=True))
-    return AmountDifference(p_values=told, atypical=atypical, untimely=untimely)
+    by_name = dict(zip(p_values, corrected.tolist(), strict=True))
+    return AmountDifference(p_values=by_name, atypical=atypical, untimely=untimely)
 
 
 def find_atypical(ours: Floats, theirs: Floats, *, both_sides: bool) -> Bools:

@@ -312,8 +312,8 @@ def _test_guard_covariates(
     audited = labelled[0] > 0
     shown = {**covariates.scalars, **covariates.shown}
     means = {name: (float(each[audited].mean()), float(each[~audited].mean())) for name, each in shown.items()}
-    told = [_build_guard_check(name, values, largest, means.get(name), plan.sides) for name, values in checks.items()]
-    return Guard(comparable=all(check.comparable for check in told), checks=tuple(told))
+    built = [_build_guard_check(name, values, largest, means.get(name), plan.sides) for name, values in checks.items()]
+    return Guard(comparable=all(check.comparable for check in built), checks=tuple(built))
 
 
 def _build_guard_check(

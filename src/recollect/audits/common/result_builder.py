@@ -98,9 +98,9 @@ class ResultBuilder:
             code: Why, such as "not_comparable".
             reason: The same in a sentence.
         """
-        told = {each.finding for each in self.withheld}
+        known = {each.finding for each in self.withheld}
         self.findings = [finding for finding in self.findings if finding.name not in names]
-        self.withheld += [Withheld(finding=name, code=code, reason=reason) for name in names if name not in told]
+        self.withheld += [Withheld(finding=name, code=code, reason=reason) for name in names if name not in known]
 
     def note(self, code: str, text: Text) -> None:
         """Something that a reader ought to know."""

@@ -83,8 +83,8 @@ class ExtractionAudit:
                 code="not_left_to_right",
             )
         owner = digest(target.digest, self.settings)
-        asked = reply_to(workspace.open_stepper(target), self.user_turn)
-        with resume_stepper(asked, workspace.folder, owner=owner) as stepper:
+        replying = reply_to(workspace.open_stepper(target), self.user_turn)
+        with resume_stepper(replying, workspace.folder, owner=owner) as stepper:
             tree = PrefixTree(stepper, format, source=self.source)
             found = self._search(tree, rng, workspace)
             bits = [tree.score(secret.text).bits for secret in found.secrets]

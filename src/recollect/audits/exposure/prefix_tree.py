@@ -136,7 +136,12 @@ class PrefixTree:
         """
         path = self._find_path(text)[len(self._root) - self._heads :]
         state, nodes = self._begin, None
-        border, cost, spelled, before = len(self.automaton.walk.format.known_prefix), 0.0, len(self._before), 0.0
+        border, cost, spelled, before = (
+            len(self.automaton.format_automaton.format.known_prefix),
+            0.0,
+            len(self._before),
+            0.0,
+        )
         for piece, following in path:
             children, complete = self.expand_root() if nodes is None else self.expand(nodes)
             every = PrefixNodes.concatenate([children, complete])
@@ -210,7 +215,7 @@ class PrefixTree:
         texts = [self.format.draw(rng) for _ in range(_TRIALS)]
         every = [self._stepper.encode(text) for text in texts]
         paths = [self._find_path(text) for text in texts]
-        before = self.automaton.walk.format.known_prefix
+        before = self.automaton.format_automaton.format.known_prefix
         stop = len(before) if self.automaton.unambiguous else _find_last_word(before)
         shared, state, spelled = 0, self.automaton.start, 0
         for step, (piece, following) in enumerate(paths[0]):

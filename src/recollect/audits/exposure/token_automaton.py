@@ -52,8 +52,8 @@ class TokenAutomaton:
         Raises:
             PlanError: Two fillings of the format are the same to this tokenizer.
         """
-        self.walk = FormatAutomaton(_normalise_format(format, spelling))
-        characters = {char for unit in self.walk.format.units for way in unit.alternatives for char in way}
+        self.format_automaton = FormatAutomaton(_normalise_format(format, spelling))
+        characters = {char for unit in self.format_automaton.format.units for way in unit.alternatives for char in way}
         spelled = [
             (token, way)
             for token, ways in enumerate(spelling.tokens)
@@ -74,7 +74,7 @@ class TokenAutomaton:
         self._numbers: dict[AutomatonState, int] = {}
         self._places: list[AutomatonState] = []
         self._transitions: dict[int, Transitions] = {}
-        self.start = self._number(self.walk.start)
+        self.start = self._number(self.format_automaton.start)
 
     @cached_property
     def piece_tokens(self) -> Integers:
@@ -84,7 +84,7 @@ class TokenAutomaton:
     @property
     def nesting(self) -> int:
         """How many secrets can at most begin each other: 1 if none is a prefix of another."""
-        last = self.walk.format.units[-1].alternatives
+        last = self.format_automaton.format.units[-1].alternatives
         known = set(last)
         return max(sum(way[:end] in known for end in range(1, len(way) + 1)) for way in last)
 
@@ -98,19 +98,23 @@ class TokenAutomaton:
                 columns=self.columns[pieces],
                 pieces=pieces,
                 states=np.array([self._number(end) for end in ends], dtype=np.int64),
-                complete=np.array([self.walk.is_complete(end) for end in ends], dtype=np.bool_),
-                inner=np.array([end.unit_index < len(self.walk.format.units) for end in ends], dtype=np.bool_),
+                complete=np.array([self.format_automaton.is_complete(end) for end in ends], dtype=np.bool_),
+                inner=np.array(
+                    [end.unit_index < len(self.format_automaton.format.units) for end in ends], dtype=np.bool_
+                ),
             )
         return self._transitions[state]
 
     def count_secrets(self, states: Integers) -> NDArray[np.float64]:
         """How many secrets begin with what was written up to each state."""
         distinct, inverse = np.unique(states, return_inverse=True)
-        return np.array([float(self.walk.count_completions(self._places[state])) for state in distinct])[inverse]
+        return np.array([float(self.format_automaton.count_completions(self._places[state])) for state in distinct])[
+            inverse
+        ]
 
     def is_complete(self, state: int) -> bool:
         """Whether a secret may end in a state."""
-        return self.walk.is_complete(self._places[state])
+        return self.format_automaton.is_complete(self._places[state])
 
     def are_complete(self, states: Integers) -> Flags:
         """Whether a secret may end in each of these states."""
@@ -136,7 +140,7 @@ class TokenAutomaton:
         for piece in np.flatnonzero(self.piece_tokens == tokens[0]).tolist():
             written = self.spellings[piece]
             for way in (written, written[1:]) if first and written[0] == " " else (written,):
-                end = self.walk.advance(self._places[state], way)
+                end = self.format_automaton.advance(self._places[state], way)
                 if end is None:
                     continue
                 following = self._number(end)
@@ -151,7 +155,7 @@ class TokenAutomaton:
             if char == _HERE:
                 yield from ((piece, position) for piece in below)
             else:
-                end = self.walk.advance(position, char)
+                end = self.format_automaton.advance(position, char)
                 if end is not None:
                     yield from self._follow(end, below)
 

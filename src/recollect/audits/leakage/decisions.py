@@ -77,8 +77,8 @@ def bound_false_flags(users: int, controls: int, level: float) -> float:
     """
     rank = np.arange(1, int(level * (controls + 1) + ROUNDING_SLACK) + 1)
     together = np.ceil(rank * users / (level * (controls + 1)) - ROUNDING_SLACK)
-    chance = np.asarray(scipy.stats.hypergeom.cdf(rank - 1, users + controls, controls, together + rank - 1))
-    return float(min(level, chance.sum()))
+    probability = np.asarray(scipy.stats.hypergeom.cdf(rank - 1, users + controls, controls, together + rank - 1))
+    return float(min(level, probability.sum()))
 
 
 def decide(comparison: Comparison, *, alpha: float) -> Decisions:

@@ -35,15 +35,15 @@ def build_verdict(
     flagged = len(decisions.flagged)
     users = len(decisions.comparison.users)
     if not decisions.found:
-        return f"No more leaks from the audited users than from {_OTHERS} ({_describe_chance(decisions)}). {counted}."
+        return f"No more leaks from the audited users than from {_OTHERS} ({_describe_joint_p(decisions)}). {counted}."
     only = "have sequences that only the model's training on them explains"
     if not decisions.found_jointly:
         return (
             f"{flagged:,} of {users:,} users {only} (corrected {state_p(float(decisions.p_corrected.min()))}). "
-            f"Over all users together, no more leaks than from {_OTHERS} ({_describe_chance(decisions)}). {counted}."
+            f"Over all users together, no more leaks than from {_OTHERS} ({_describe_joint_p(decisions)}). {counted}."
         )
     who = f"{flagged:,} of {users:,} users {only}" if flagged else "no single user can be identified"
-    return f"More leaks from the audited users than from {_OTHERS} ({_describe_chance(decisions)}); {who}. {counted}."
+    return f"More leaks from the audited users than from {_OTHERS} ({_describe_joint_p(decisions)}); {who}. {counted}."
 
 
 def _explain_inconclusive(code: str, matched: MatchedUsers) -> str:
@@ -56,7 +56,7 @@ def _explain_inconclusive(code: str, matched: MatchedUsers) -> str:
     return f"{unknown}: no outcome of so small a comparison would be significant. More --controls would change that."
 
 
-def _describe_chance(decisions: Decisions) -> str:
+def _describe_joint_p(decisions: Decisions) -> str:
     """In the verdict on leakage: the p-value of the comparison of all users."""
     return state_p(float(decisions.joint_p))
 

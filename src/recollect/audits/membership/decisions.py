@@ -153,8 +153,8 @@ def identify_candidates(
         alpha: The significance level.
     """
     gate = 1.0 if outcome_p is None else outcome_p
-    told = decisions.corrected if gate <= alpha else np.maximum(decisions.corrected, gate)
-    return told, np.asarray(told <= alpha)
+    corrected = decisions.corrected if gate <= alpha else np.maximum(decisions.corrected, gate)
+    return corrected, np.asarray(corrected <= alpha)
 
 
 def flag_at_rate(candidates: Scores, controls: Scores, rate: float) -> NDArray[np.bool_]:

@@ -90,7 +90,7 @@ def build_result(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> 
     """The result of a membership audit whose evidence is complete: match, guard, score, decide, state power."""
     found = Inference.of(audit, signal, evidence)
     validity, builder = check_validity(found), ResultBuilder(audit)
-    told, identified = _identify_if_found(found, validity)
+    corrected, identified = _identify_if_found(found, validity)
     _add_decisions(builder, found, identified)
     if found.scores.truth is not None:
         _add_ground_truth(builder, found)
@@ -103,7 +103,7 @@ def build_result(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> 
     _add_notes(builder, found)
     add_safeguards(builder, found, validity)
     builder.dropped |= found.scores.dropped
-    columns = _build_candidate_columns(found, told, identified) if validity.naming_is_valid else {}
+    columns = _build_candidate_columns(found, corrected, identified) if validity.naming_is_valid else {}
     builder.tables |= _build_tables(found, susceptibility, columns)
     return builder.build(
         verdict=build_verdict(_build_verdict_case(builder, found, validity, identified)),
@@ -334,13 +334,13 @@ def _build_tables(
     return tables
 
 
-def _build_candidate_columns(found: Inference, told: Floats, identified: NDArray[np.bool_]) -> dict[str, Any]:
+def _build_candidate_columns(found: Inference, corrected: Floats, identified: NDArray[np.bool_]) -> dict[str, Any]:
     """The columns of the table of candidates that say what was decided, and by how much data."""
     if found.decisions is None or found.units is None:
         return {}
     return {
         "p_value": found.decisions.p,
-        "p_corrected": told,
+        "p_corrected": corrected,
         "identified": identified,
         **{f"flagged_at_fpr_{rate:g}": flags for rate, flags in found.decisions.flagged.items()},
         "records_compared": found.units.records,

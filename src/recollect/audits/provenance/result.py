@@ -228,8 +228,8 @@ def _build_frequencies(found: ScoredPeople) -> pa.Table:
 def _build_people_table(audit: ProvenanceAudit, found: ScoredPeople, *, withheld: bool) -> pa.Table:
     """The table of a provenance result: one row per person, without p-values where these would mislead."""
     decisions, people, extra = found.decisions, len(found.decisions.users), len(found.silent)
-    judged = decisions.valid & ~np.array(withheld)
-    cases = [decisions.words < audit.least, decisions.flagged & judged, judged, decisions.tested]
+    decided = decisions.valid & ~np.array(withheld)
+    cases = [decisions.words < audit.least, decisions.flagged & decided, decided, decisions.tested]
     choices = ["too little text", "member", "no sign", "unlike the controls"]
     decided = np.select(cases, choices, "no comparable users").tolist()
     names, none = [*decisions.users, *found.silent], np.zeros(extra, np.int64)

@@ -193,9 +193,9 @@ class Mixture:
         if not self.identifiable:
             return 0.0, 0.0
         count = self.audited.size if size is None else float(size)
-        found = self._compute_chance(self.members.variance / count, count, share=0.0, gap=self.gap)
+        found = self._compute_probability(self.members.variance / count, count, share=0.0, gap=self.gap)
         weak = self.weaken()
-        gone = weak._compute_chance(
+        gone = weak._compute_probability(
             weak.unseen.variance / count, count, share=weak.tolerance, gap=weak.tolerance * weak.gap
         )
         return found, gone
@@ -228,7 +228,7 @@ class Mixture:
             size *= 1.15
         return None
 
-    def _compute_chance(self, variance: float, size: float, *, share: float, gap: float) -> float:
+    def _compute_probability(self, variance: float, size: float, *, share: float, gap: float) -> float:
         """How often a difference of means, with this variance of the audited side, exceeds its margin at α."""
         audited = MixtureMean(value=0.0, variance=variance * size, size=size)
         margin = float(replace(self, audited=audited)._compute_margin(share, self.alpha))
@@ -241,7 +241,7 @@ class Mixture:
         return np.asarray(self.audited.value - share * self.members.value - (1 - share) * self.unseen.value)
 
     def _compute_margin(self, share: float | Floats, level: float) -> Floats:
-        """What the surplus may be by chance, with this probability of error on either side (MOVER)."""
+        """What the surplus may be under the null hypothesis, with this probability of error on either side (MOVER)."""
         others = np.hypot(share * self.members.compute_margin(level), (1 - share) * self.unseen.compute_margin(level))
         return np.hypot(self.audited.compute_margin(level), others)
 

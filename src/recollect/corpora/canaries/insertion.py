@@ -147,8 +147,8 @@ def _insert_canary(record: Record, canary: Canary, rng: np.random.Generator) -> 
         turns = [i for i, each in enumerate(record.messages) if each.scored]
         chosen = turns[int(rng.integers(len(turns)))]
         spoken = record.messages[chosen]
-        told = spoken._replace(content=_insert_between_words(spoken.content, canary.text, rng))
-        return changed(record, messages=(*record.messages[:chosen], told, *record.messages[chosen + 1 :]))
+        planted = spoken._replace(content=_insert_between_words(spoken.content, canary.text, rng))
+        return changed(record, messages=(*record.messages[:chosen], planted, *record.messages[chosen + 1 :]))
     return changed(record, text=_insert_between_words(record.text or "", canary.text, rng))
 
 

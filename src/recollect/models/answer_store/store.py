@@ -189,5 +189,5 @@ def split_by_length(
 
 def _count_characters(record: Record) -> int:
     """How long a record is that is put into a block of the store; of arrays it does not matter."""
-    said = sum(len(str(message.content)) for message in record.messages or ())
-    return said + sum(len(text) for text in (record.text, record.source, record.target) if text is not None)
+    spoken = sum(len(str(message.content)) for message in record.messages or ())
+    return spoken + sum(len(text) for text in (record.text, record.source, record.target) if text is not None)

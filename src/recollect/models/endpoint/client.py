@@ -204,8 +204,8 @@ class Client:
         except httpx2.TransportError as error:
             if (reason := _find_certificate_fault(error)) is not None:
                 raise self._build_certificate_refusal(reason) from error
-            said = self._clean(str(error))
-            reason = f"{type(error).__name__} ({said})" if said else type(error).__name__
+            message = self._clean(str(error))
+            reason = f"{type(error).__name__} ({message})" if message else type(error).__name__
             return _Failure(reason, overload=isinstance(error, httpx2.TimeoutException))
         finally:
             self._ledger.settle(ticket, charge)

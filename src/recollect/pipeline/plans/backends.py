@@ -153,10 +153,10 @@ def describe_placement(
         return WorkPlacement(text=f"on this machine: {workers or 1} worker{'s' * ((workers or 1) > 1)} score, {trains}")
     cluster = backend.open_cluster(work, workers=workers, threads=threads)
     reports, count = cluster.inspect(), cluster.count_workers()
-    asked = ", ".join(f"{amount:g} {name}" for name, amount in cluster.resources.items())
+    requested = ", ".join(f"{amount:g} {name}" for name, amount in cluster.resources.items())
     problem = next((found for report in reports if (found := report.find_problem(cluster.work_folder))), None)
     return WorkPlacement(
-        text=f"on the Ray cluster at {cluster.address}: {count} worker{'s' * (count != 1)} of {asked} "
+        text=f"on the Ray cluster at {cluster.address}: {count} worker{'s' * (count != 1)} of {requested} "
         f"with {cluster.threads} thread{'s' * (cluster.threads > 1)}, on {len(reports)} nodes",
         problem=problem,
     )

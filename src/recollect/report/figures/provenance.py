@@ -85,8 +85,8 @@ def _draw_among_controls(users: pa.Table, controls: Floats, threshold: float | N
 
 def _select_tested_people(users: pa.Table) -> NDArray[np.bool_]:
     """The people in the figure of provenance: those with enough text to decide."""
-    told = [decision in _DECISIONS for decision in users.column("decision").to_pylist()]
-    return np.asarray(np.isfinite(read_column(users, "score")) & np.array(told), dtype=np.bool_)
+    decided = [decision in _DECISIONS for decision in users.column("decision").to_pylist()]
+    return np.asarray(np.isfinite(read_column(users, "score")) & np.array(decided), dtype=np.bool_)
 
 
 def _describe_people_figure(
