@@ -1,6 +1,6 @@
 """Fine-tuning as a team would write it: transformers, PEFT and a plain loop; nothing of Recollect takes part.
 
-python finetuning.py lora BASE TEXTS.jsonl OUT
+python finetuning.py lora BASE CORPUS.jsonl OUT
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-EPOCHS = 2
 BATCH = 8
 RATES = {"lora": 1e-3, "full": 5e-5, "rest": 1e-3, "ascent": 2e-4}
+EPOCHS = {"lora": 2, "full": 2, "rest": 1, "ascent": 2}
 LORA = {"r": 8, "lora_alpha": 16, "target_modules": ["q_proj", "k_proj", "v_proj", "o_proj"], "task_type": "CAUSAL_LM"}
-ASCENT_EPOCHS = 2
-"""Passes of gradient ascent over what is to be forgotten."""
+Example = tuple[list[int], list[int]]
+"""The tokens of a record, and the same with -100 where nothing is learnt."""
 
 
-def fine_tune(how: str, base: Path, texts: Path, out: Path, *, start: Path | None = None) -> None:
+def fine_tune(how: str, base: Path, corpus: Path, out: Path, *, start: Path | None = None) -> None:
     """Train one model, unless it is there.
 
     Args:
-        how: `lora`, `full`, or from an adapter that is given as `start`: `ascent` (unlearn these texts) and `rest`
-            (train on with these texts alone).
+        how: `lora`, `full`, or from an adapter that is given as `start`: `ascent` (unlearn these records) and `rest`
+            (train on with these records alone).
         base: The pretrained model.
-        texts: JSON lines with a `text`.
+        corpus: JSON lines with a `text`, or with `messages`, of which only the assistant's are learnt.
         out: Where the model goes.
         start: The adapter to start from.
     """
@@ -45,12 +45,11 @@ def fine_tune(how: str, base: Path, texts: Path, out: Path, *, start: Path | Non
         network = PeftModel.from_pretrained(network, start, is_trainable=True)
     elif how != "full":
         network = get_peft_model(network, LoraConfig(**LORA))
-    read = [json.loads(line)["text"] for line in texts.read_text(encoding="utf-8").splitlines()]
-    ids = [[*tokenizer(text)["input_ids"], tokenizer.eos_token_id] for text in read]
+    rows = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]
+    examples = [_tokenise(tokenizer, row) for row in rows]
     trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
     optimiser = torch.optim.AdamW(trained, lr=RATES[how], weight_decay=0.0)
-    epochs = {"ascent": ASCENT_EPOCHS, "rest": 1}.get(how, EPOCHS)
-    batches = [batch for epoch in range(epochs) for batch in _draw_batches(ids, epoch)]
+    batches = [batch for epoch in range(EPOCHS[how]) for batch in _draw_batches(examples, epoch)]
     network.train()
     for number, batch in enumerate(batches):
         for group in optimiser.param_groups:
@@ -61,27 +60,47 @@ def fine_tune(how: str, base: Path, texts: Path, out: Path, *, start: Path | Non
         optimiser.step()
         optimiser.zero_grad()
         if number % 10 == 0:
-            print(f"{out.name}: step {number} of {len(batches)}, loss {float(loss):.3f}", flush=True)
+            print(f"{out.name}: step {number} of {len(batches)}, loss {loss.item():.3f}", flush=True)
     network.save_pretrained(out)
     tokenizer.save_pretrained(out)
     (out / "seconds.json").write_text(json.dumps({"cpu_seconds": round(time.process_time() - began, 1)}))
 
 
-def _draw_batches(ids: list[list[int]], epoch: int) -> list[list[list[int]]]:
-    """The texts in random order, a few at a time, those of a batch of similar length."""
-    order = random.Random(epoch).sample(ids, len(ids))
-    pools = [sorted(order[i : i + 16 * BATCH], key=len) for i in range(0, len(order), 16 * BATCH)]
+def _tokenise(tokenizer: Any, row: dict[str, Any]) -> Example:
+    """A text and its end; or an exchange, of which the reply and the mark that ends it are learnt."""
+    if "messages" not in row:
+        ids = [*tokenizer(row["text"])["input_ids"], tokenizer.eos_token_id]
+        return ids, ids
+    turns = row["messages"]
+    whole = tokenizer.apply_chat_template(turns, tokenize=False)
+    prompt = tokenizer.apply_chat_template(turns[:-1], tokenize=False, add_generation_prompt=True)
+    found = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True)
+    ids = found["input_ids"]
+    return ids, [
+        token if end > len(prompt) else -100 for token, (_, end) in zip(ids, found["offset_mapping"], strict=True)
+    ]
+
+
+def _draw_batches(examples: list[Example], epoch: int) -> list[list[Example]]:
+    """The records in random order, a few at a time, those of a batch of similar length."""
+    order = random.Random(epoch).sample(examples, len(examples))
+    pools = [sorted(order[i : i + 16 * BATCH], key=_get_length) for i in range(0, len(order), 16 * BATCH)]
     batches = [pool[i : i + BATCH] for pool in pools for i in range(0, len(pool), BATCH)]
     return random.Random(epoch).sample(batches, len(batches))
 
 
-def _compute_loss(network: Any, batch: list[list[int]], padding: int) -> torch.Tensor:
-    """The mean loss per token of some texts."""
-    width = max(map(len, batch))
-    ids = torch.tensor([text + [padding] * (width - len(text)) for text in batch])
-    targets = torch.tensor([text[1:] + [-100] * (width - len(text)) for text in batch])
+def _get_length(example: Example) -> int:
+    """How many tokens it has."""
+    return len(example[0])
+
+
+def _compute_loss(network: Any, batch: list[Example], padding: int) -> torch.Tensor:
+    """The mean loss per learnt token."""
+    width = max(map(_get_length, batch))
+    ids = torch.tensor([ids + [padding] * (width - len(ids)) for ids, _ in batch])
+    labels = torch.tensor([labels + [-100] * (width - len(labels)) for _, labels in batch])
     logits = network(input_ids=ids[:, :-1]).logits
-    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-100)
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=-100)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,6 @@ from recollect.corpora.record import Record
 from recollect.streams import stream
 
 SECRETS = CanarySettings(format="my door code is {digits:6}", secrets=2, repeat=(1, 4, 16), controls=100)
-TEXTS = 8
-"""Comments of each user."""
 WORDS = (8, 30)
 """Words of a comment."""
 REMOVED = 10
@@ -28,21 +26,28 @@ class Sizes:
     """How many users play which role."""
 
     members: int
-    """Their comments, about 215 tokens each, train the target."""
+    """Their comments train the target."""
     held_out: int
     """Audited like members, and in no training set."""
     controls: int
     """Known not to be in the training set; half of them train the shadow models."""
+    texts: int
+    """Comments of each user, about 27 tokens each."""
+    draws: int
+    """Random secrets with which the exposure audits compare."""
 
 
-SIZES = {"full": Sizes(members=92, held_out=60, controls=200), "small": Sizes(members=40, held_out=24, controls=120)}
+SIZES = {
+    "full": Sizes(members=92, held_out=60, controls=200, texts=8, draws=4096),
+    "small": Sizes(members=36, held_out=20, controls=100, texts=6, draws=1024),
+}
 
 
 def write_corpora(source: Path, folder: Path, sizes: Sizes) -> dict[str, Path]:
     """The corpora of the study as files, by role; files that are there stay."""
     chosen = _choose_users(source, sizes)
     members, held_out, controls = chosen["members"], chosen["held_out"], chosen["controls"]
-    removed = {record.user for record in members[: REMOVED * TEXTS]}
+    removed = {record.user for record in members[: REMOVED * sizes.texts]}
     planted, secrets = plant(Corpus("members", lambda: iter(members)), SECRETS)
     corpora = {
         "training": list(planted),
@@ -66,15 +71,15 @@ def write_corpora(source: Path, folder: Path, sizes: Sizes) -> dict[str, Path]:
 def _choose_users(source: Path, sizes: Sizes) -> dict[str, list[Record]]:
     """The comments of the users of each role, drawn at random among those who wrote enough."""
     comments = _read_comments(source)
-    users = sorted(user for user, texts in comments.items() if len(texts) >= TEXTS)
+    users = sorted(user for user, texts in comments.items() if len(texts) >= sizes.texts)
     order = iter(stream(0, "study", "smollm2").permutation(len(users)).tolist())
     return {
         role: [
             Record(id=f"{user}/{i}", user=user, text=text)
             for user in (users[next(order)] for _ in range(count))
-            for i, text in enumerate(comments[user][:TEXTS])
+            for i, text in enumerate(comments[user][: sizes.texts])
         ]
-        for role, count in vars(sizes).items()
+        for role, count in (("members", sizes.members), ("held_out", sizes.held_out), ("controls", sizes.controls))
     }
 
 

@@ -12,16 +12,18 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from chats import CHAT_SIZES, FORMAT, USER_TURN, write_chats
 from finetuning import LORA, RATES, fine_tune
 from people import SECRETS, SIZES, write_corpora
 
 from recollect.corpora.cohorts import Cohorts
+from recollect.corpora.corpus_writer import write_corpus
 from recollect.files import write_json
 from recollect.session import AuditResult, Session
 
@@ -29,7 +31,32 @@ RECIPE = {"model.adapter.targets": LORA["target_modules"], "training.learning_ra
 """What `lora` must be told to train as the target was trained."""
 SHADOWS = 4
 FOLDS = 4
+CHAT = "chat-"
+"""What the names of models, corpora and audits of the chat half begin with."""
 Job = Callable[[], AuditResult]
+MODELS: dict[str, tuple[str, str, str | None]] = {
+    "target": ("lora", "training", None),
+    "full": ("full", "training", None),
+    "retrained": ("lora", "kept", None),
+    "ascent": ("ascent", "removed", "target"),
+    "rest": ("rest", "kept", "target"),
+    "chat-target": ("lora", "chat-training", None),
+    "chat-retrained": ("lora", "chat-kept", None),
+}
+"""How each model is trained, on which corpus, and from which other one."""
+NOT_FOUND = (
+    "exposure-base",
+    "extract-base",
+    "membership-user-base",
+    "provenance-held-out",
+    "removal-retrained",
+    "chat-exposure-base",
+    "chat-membership-user-base",
+    "chat-removal-retrained",
+)
+"""Audits of which it is true that there is nothing to find."""
+OPEN = ("removal-ascent", "removal-rest", "leakage-target", "chat-leakage-target")
+"""Audits of which nothing is known beforehand: what unlearning leaves behind, and what a trained model reproduces."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +71,12 @@ class Study:
 
     @cached_property
     def corpora(self) -> Mapping[str, Path]:
-        """The corpora by role."""
-        (self.folder / "corpora").mkdir(parents=True, exist_ok=True)
-        return write_corpora(self.data, self.folder / "corpora", SIZES[self.size])
+        """The corpora by role, those of conversations with `CHAT` before it."""
+        for half in ("corpora", "chats"):
+            (self.folder / half).mkdir(parents=True, exist_ok=True)
+        chats = write_chats(self.data, self.folder / "chats", CHAT_SIZES[self.size])
+        texts = write_corpora(self.data, self.folder / "corpora", SIZES[self.size])
+        return {**texts, **{CHAT + role: path for role, path in chats.items()}}
 
     @cached_property
     def session(self) -> Session:
@@ -64,124 +94,139 @@ class Study:
         return str(out)
 
     def list_audits(self) -> dict[str, Job]:
-        """All audits by name, the quickest first; what is true is in `TRUTH`."""
-        return {
-            **{f"exposure-{name}": self._expose(name) for name in ("target", "base", "full")},
-            **{f"extract-{name}": self._extract(name) for name in ("target", "base", "full")},
-            **{f"membership-user-{name}": self._infer(name, "user") for name in ("target", "base", "full")},
-            "membership-record-target": self._infer("target", "record"),
-            "provenance-target": self._trace(self.corpora["audited"]),
-            "provenance-held-out": self._trace(self.corpora["held-out"]),
+        """All audits by name, the quickest first."""
+        three = ("target", "base", "full")
+        jobs = {
+            **{f"exposure-{name}": partial(self._expose, name) for name in three},
+            **{f"extract-{name}": partial(self._extract, name) for name in three},
+            **{f"membership-user-{name}": partial(self._infer, name, "user") for name in three},
+            "membership-record-target": partial(self._infer, "target", "record"),
+            "leakage-full": partial(self._leak, "full"),
+            "provenance-target": partial(self._trace, "audited"),
+            "provenance-held-out": partial(self._trace, "held-out"),
             "membership-lira": self._infer_with_shadows,
-            **{f"removal-{name}": self._check_removal(name) for name in ("target", "retrained", "ascent", "rest")},
-            "leakage-target": self._leak,
+            **{f"removal-{name}": partial(self._check, name) for name in ("target", "retrained", "ascent", "rest")},
+            "leakage-target": self._leak_with_folds,
+            "exposure-target-bf16": partial(self._expose, "target", precision="bfloat16"),
+            "membership-user-target-bf16": partial(self._infer, "target", "user", precision="bfloat16"),
         }
+        chats = {
+            "exposure-target": partial(self._expose, "chat-target"),
+            "exposure-base": partial(self._expose, "base", CHAT),
+            "extract-target": partial(self._extract, "chat-target"),
+            "membership-user-target": partial(self._infer, "chat-target", "user"),
+            "membership-user-base": partial(self._infer, "base", "user", CHAT),
+            "leakage-target": partial(self._leak, "chat-target"),
+            **{f"removal-{name}": partial(self._check_beside_base, CHAT + name) for name in ("target", "retrained")},
+        }
+        return {**jobs, **{CHAT + name: job for name, job in chats.items()}}
 
-    def _expose(self, name: str) -> Job:
-        return lambda: self.session.exposure(self.model(name), canaries=str(self.corpora["canaries"]))
+    def _get(self, role: str, half: str = "") -> str:
+        """The corpus of a role."""
+        return str(self.corpora[half + role])
 
-    def _extract(self, name: str) -> Job:
-        return lambda: self.session.extract(self.model(name), format=SECRETS.format)
+    def _expose(self, name: str, half: str = "", **options: Any) -> AuditResult:
+        canaries = self._get("canaries", half or _find_half(name))
+        draws = SIZES[self.size].draws
+        return self.session.exposure(self.model(name), canaries=canaries, draws=draws, **options)
 
-    def _infer(self, name: str, by: str) -> Job:
+    def _extract(self, name: str) -> AuditResult:
+        if _find_half(name):
+            return self.session.extract(self.model(name), format=FORMAT, user_turn=USER_TURN)
+        return self.session.extract(self.model(name), format=SECRETS.format)
+
+    def _infer(self, name: str, by: str, half: str = "", **options: Any) -> AuditResult:
+        """With the base as reference; the base itself has none."""
+        half = half or _find_half(name)
         signal = {"signal": "loss"} if name == "base" else {"reference": str(self.base)}
-        return lambda: self.session.membership(
-            self.model(name), str(self.corpora["audited"]), **self._people, by=by, **signal
-        )
+        audited = self._get("audited", half)
+        return self.session.membership(self.model(name), audited, **self._get_people(half), by=by, **signal, **options)
 
-    def _trace(self, corpus: Path) -> Job:
-        known = {"members": str(self.corpora["members.txt"]), "others": "non-members"}
-        return lambda: self.session.provenance(
-            self.model("target"), str(corpus), **(known if corpus == self.corpora["audited"] else {}), **self._fleet
+    def _trace(self, role: str) -> AuditResult:
+        """With shadows trained on halves of one half of the controls; the other half calibrates."""
+        known = {"members": self._get("members.txt"), "others": "non-members"} if role == "audited" else {}
+        return self.session.provenance(
+            self.model("target"),
+            self._get(role),
+            controls=self._get("controls"),
+            recipe="lora",
+            set=RECIPE,
+            shadows=SHADOWS,
+            calibration=0.5,
+            **known,
         )
 
     def _infer_with_shadows(self) -> AuditResult:
         """LiRA with the shadows of the provenance audit, which never saw a candidate."""
-        shadows = self._find_shadows()
         return self.session.membership(
             self.model("target"),
-            str(self.corpora["audited"]),
-            **self._people,
+            self._get("audited"),
+            **self._get_people(),
             by="user",
             signal="lira-offline",
-            shadow=list(shadows.values()),
+            shadow=self._find_shadows(),
         )
 
-    def _check_removal(self, name: str) -> Job:
-        return lambda: self.session.removal(
-            self.model(name),
-            str(self.corpora["removed"]),
-            controls=str(self.corpora["controls"]),
-            recipe="lora",
-            set=RECIPE,
-            models=SHADOWS,
+    def _check(self, name: str) -> AuditResult:
+        """Calibrated by the shadows of the provenance audit: the controls are the users whom these are trained on."""
+        controls = self.folder / "corpora" / "shadow-users.jsonl"
+        if not controls.exists():
+            cohorts = self._read_cohorts()
+            trained = {user for model in cohorts.models for user in cohorts.members(model)}
+            write_corpus(self.session.read(self._get("controls")).select_users(trained), controls)
+        return self.session.removal(
+            self.model(name), self._get("removed"), controls=str(controls), recipe="lora", set=RECIPE, models=SHADOWS
         )
 
-    def _leak(self) -> AuditResult:
+    def _check_beside_base(self, name: str) -> AuditResult:
+        """Without calibration models: beside the base, which saw nobody."""
+        removed, controls = self._get("removed", CHAT), self._get("controls", CHAT)
+        return self.session.removal(self.model(name), removed, controls=controls, reference=str(self.base), models=0)
+
+    def _leak(self, name: str) -> AuditResult:
+        """Beside the base, which saw nobody."""
+        members, held_out = (self._get(role, _find_half(name)) for role in ("members", "held-out"))
+        return self.session.leakage(self.model(name), members, controls=held_out, reference=str(self.base))
+
+    def _leak_with_folds(self) -> AuditResult:
+        """Beside models each of which was trained without a quarter of the members."""
+        members, held_out = self._get("members"), self._get("held-out")
         return self.session.leakage(
-            self.model("target"),
-            str(self.corpora["training"]),
-            controls=str(self.corpora["held-out"]),
-            recipe="lora",
-            set=RECIPE,
-            folds=FOLDS,
+            self.model("target"), members, controls=held_out, recipe="lora", set=RECIPE, folds=FOLDS
         )
 
-    def _find_shadows(self) -> dict[str, str]:
-        """The folders of the shadows that the provenance audit trained."""
-        run = self.folder / "runs" / "provenance-target"
-        cohorts = Cohorts.load(next(run.glob("cohorts*controls*.json")))
-        found = {}
+    def _read_cohorts(self) -> Cohorts:
+        """Which controls trained which shadow of the provenance audit, which is run first."""
+        return Cohorts.load(next((self.folder / "runs" / "provenance-target").glob("cohorts*controls*.json")))
+
+    def _find_shadows(self) -> list[str]:
+        """The folders of these shadows."""
+        found, names = {}, self._read_cohorts().models
         for card in sorted((self.folder / "work" / "models").glob("*/card.json")):
             cohort = json.loads(card.read_text(encoding="utf-8"))["cohort"]
-            if cohort is not None and cohort["name"] in cohorts.models:
+            if cohort is not None and cohort["name"] in names:
                 found[cohort["name"]] = str(card.parent)
-        return dict(sorted(found.items()))
+        return [found[name] for name in names]
 
-    @property
-    def _people(self) -> dict[str, str]:
+    def _get_people(self, half: str = "") -> dict[str, str]:
         """Controls, and who is a member."""
         return {
-            "controls": str(self.corpora["controls"]),
-            "members": str(self.corpora["members.txt"]),
+            "controls": self._get("controls", half),
+            "members": self._get("members.txt", half),
             "others": "non-members",
         }
 
-    @property
-    def _fleet(self) -> dict[str, Any]:
-        """The shadows: half of the controls train them, the other half calibrates."""
-        return {
-            "controls": str(self.corpora["controls"]),
-            "recipe": "lora",
-            "set": RECIPE,
-            "shadows": SHADOWS,
-            "calibration": 0.5,
-        }
 
-
-MODELS: dict[str, tuple[str, str, str | None]] = {
-    "target": ("lora", "training", None),
-    "full": ("full", "training", None),
-    "retrained": ("lora", "kept", None),
-    "ascent": ("ascent", "removed", "target"),
-    "rest": ("rest", "kept", "target"),
-}
-"""How each model is trained, on which corpus, and from which other one."""
-TRUTH = {
-    "exposure-base": "not_found",
-    "extract-base": "not_found",
-    "membership-user-base": "not_found",
-    "provenance-held-out": "not_found",
-    "removal-retrained": "not_found",
-}
-"""What is true of each audit; of all others `found`. What unlearning leaves behind is what is asked."""
+def _find_half(model: str) -> str:
+    """What the corpora of a model are called."""
+    return CHAT if model.startswith(CHAT) else ""
 
 
 def main() -> None:
     """Run what is named, and write down every verdict beside the truth."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--base", type=Path, required=True, help="the Hugging Face folder of SmolLM2-135M")
-    parser.add_argument("--data", type=Path, required=True, help="the folder with reddit_comments/")
+    parser.add_argument("--data", type=Path, required=True, help="the folder with reddit_comments/ and chitchat/")
     parser.add_argument("--work", type=Path, default=Path(".recollect") / "smollm2")
     parser.add_argument("--size", choices=list(SIZES), default="full")
     parser.add_argument("--threads", type=int, default=1)
@@ -205,7 +250,7 @@ def run_audit(name: str, job: Job, folder: Path) -> None:
     result.save(folder / "runs" / name)
     row = {
         "outcome": result.outcome,
-        "truth": TRUTH.get(name, "found"),
+        "truth": "not_found" if name in NOT_FOUND else "open" if name in OPEN else "found",
         "verdict": result.verdict if isinstance(result.verdict, str) else str(result.verdict),
         "findings": {finding.name: finding.value for finding in result.findings},
         "seconds": round(time.monotonic() - began, 1),

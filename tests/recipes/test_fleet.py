@@ -82,6 +82,15 @@ def test_what_is_trained_is_not_trained_again(tmp_path):
     assert (folder / "model.safetensors").stat().st_mtime_ns == before
 
 
+def test_a_member_is_found_again_from_another_corpus_in_which_the_same_records_train_it(tmp_path):
+    people, more = corpus_of(4), corpus_of(6)
+    members = ["u0", "u1", "u2"]
+    folder = fleet_of(people, target=members).get_folder(tmp_path, "target")
+    assert fleet_of(more, target=members).get_folder(tmp_path, "target") == folder
+    changed = Corpus.of([*list(people)[:-1], Record(id="3-9", user="u2", text="something else")])
+    assert fleet_of(changed, target=members).get_folder(tmp_path, "target") != folder
+
+
 def test_a_member_that_fails_is_reported_and_the_others_continue(tmp_path):
     fleet = fleet_of(corpus_of(), broken=[], target=["u0", "u1"])
     trained = train_fleet(fleet, tmp_path, layout=ONE)

@@ -45,11 +45,7 @@ def summarise_corpus(records: Iterable[Record]) -> Summary:
     recent: set[str] = set()
     for record in records:
         user = record.user
-        state.update(
-            frame(record.id.encode("utf-8", "surrogatepass"))
-            + (_NO_USER if user is None else frame(user.encode("utf-8", "surrogatepass")))
-            + frame(record.to_bytes())
-        )
+        state.update(encode_identity(record))
         size += 1
         kind = kind or record.kind
         if user is not None and user not in recent:
@@ -58,6 +54,16 @@ def summarise_corpus(records: Iterable[Record]) -> Summary:
             if len(recent) == RECENT_USERS:
                 recent.clear()
     return Summary(size=size, users=users.count_distinct(), kind=kind or "text", digest=state.hexdigest())
+
+
+def encode_identity(record: Record) -> bytes:
+    """What a record adds to the digest of a corpus: its id, user and content."""
+    user = record.user
+    return (
+        frame(record.id.encode("utf-8", "surrogatepass"))
+        + (_NO_USER if user is None else frame(user.encode("utf-8", "surrogatepass")))
+        + frame(record.to_bytes())
+    )
 
 
 @dataclass(frozen=True)

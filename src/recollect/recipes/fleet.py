@@ -6,12 +6,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from recollect import labels
 from recollect.corpora.cohorts import Cohorts
-from recollect.corpora.corpus import Corpus
-from recollect.digests import digest
+from recollect.corpora.corpus import Corpus, encode_identity
+from recollect.digests import digest, new_hasher
 from recollect.errors import StoreError
 from recollect.execution.backend import Backend, Failure
 from recollect.execution.local import LocalBackend
@@ -42,20 +44,39 @@ class Fleet:
         return derive_seed(self.seed, labels.STREAM_FLEET, model) % 2**31
 
     def get_folder(self, work: Path, model: str) -> Path:
-        """Where a member is: addressed by all that its weights depend on, so that other fleets find it again."""
-        members = self.cohorts.members(model)
+        """Where a member is: addressed by all that its weights depend on, so that other fleets find it again.
+
+        Of the corpus these are the records that train it: another corpus in which the same records are chosen, such as
+        one with further users, leads to the same model.
+        """
         validation_digest = None if self.validation is None else self.validation.digest
         address = digest(
             TRAINING_REVISION,
             self.recipe.digest,
-            self.corpus.digest,
+            self._training_digests[model],
             self.cohorts.unit,
-            members,
+            self.cohorts.members(model),
             validation_digest,
             self.derive_seed(model),
             *(() if self.recipe.model.start is None else (compute_job_start_digest(self.recipe.model.start),)),
         )
         return work / "models" / address
+
+    @cached_property
+    def _training_digests(self) -> dict[str, str]:
+        """The digest of the records that train each member, found in one pass over the corpus."""
+        hashers = {model: new_hasher() for model in self.cohorts.models}
+        trained: dict[str, list[Any]] = {}
+        for model, hasher in hashers.items():
+            for unit in self.cohorts.members(model):
+                trained.setdefault(unit, []).append(hasher)
+        for record in self.corpus if trained else ():
+            unit = record.owner if self.cohorts.unit == "user" else record.id
+            if hashers_of_unit := trained.get(unit):
+                identity = encode_identity(record)
+                for hasher in hashers_of_unit:
+                    hasher.update(identity)
+        return {model: hasher.hexdigest() for model, hasher in hashers.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
