@@ -71,7 +71,7 @@ def decide(rows: Sequence[Measurement], *, alpha: float, at_random: bool) -> Dec
 
 def _compare_with_controls(planted: Sequence[Measurement], controls: Sequence[Measurement]) -> float:
     """A p-value for the decision on "the planted secrets rank like the controls", valid for any model."""
-    ours, theirs = ([row.exposure_bits for row in rows] for rows in (planted, controls))
+    ours, theirs = ([row.compared_bits for row in rows] for rows in (planted, controls))
     if len(ours) > 1 and len(theirs) > 1:
         return mann_whitney(ours, theirs).p
     # Bonferroni over the planted secrets

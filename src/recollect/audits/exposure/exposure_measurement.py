@@ -46,6 +46,13 @@ class Measurement:
     """That a secret drawn at random has such a rank."""
     skew_normal_bits: float | None
     """The exposure by the paper's curve, for comparison."""
+    sampled_bits: float | None = None
+    """The exposure from draws alone, where `auto` counted the rank besides."""
+
+    @property
+    def compared_bits(self) -> float:
+        """By what secrets and controls are compared: measured in the same way for both."""
+        return self.exposure_bits if self.sampled_bits is None else self.sampled_bits
 
     @property
     def curve_disagrees(self) -> bool:
@@ -149,10 +156,11 @@ class Measurer:
             return _replace_exposure(
                 found, fitted.value, low, high, rank=space * 2.0**-fitted.value, method="skew-normal"
             )
-        few = drawn.n["draws_at_least_as_likely"] < FEW_HITS
-        if self._method == "exact" or (self._method == "auto" and few):
+        if self._method == "exact":
             return self._count(found)
-        return found
+        # a control among the likeliest is there by chance: a count would cost most where it says least
+        few = drawn.n["draws_at_least_as_likely"] < FEW_HITS and not secret.is_control
+        return replace(self._count(found), sampled_bits=drawn.value) if self._method == "auto" and few else found
 
     def _count(self, found: Measurement) -> Measurement:
         """The same by counting; where the budget ends first, the bounds of both."""
