@@ -57,3 +57,21 @@ def test_a_recipe_with_an_adapter_is_tried_before_it_is_promised(base, tmp_path)
     (found,) = forecast_all([plan], Sources())
     assert isinstance(found, ImpossibleAudit)
     assert found.error.code == "adapter_refused"
+
+
+def test_what_exact_counts_and_searches_may_take_is_forecast(base, tmp_path):
+    session = recollect.Session(work=tmp_path / "work")
+    secrets = {"format": "pin {digits:4}", "secrets": ("pin 1234", "pin 9876")}
+    plans = [
+        session.plan("exposure", str(base), **secrets, draws=100, max_steps=500),
+        session.plan("exposure", str(base), **secrets, draws=100, method="sampled"),
+        session.plan("extraction", str(base), format="pin {digits:4}", max_steps=10**6),
+    ]
+    counted, sampled, searched = forecast_all(plans, Sources())
+    assert isinstance(counted, Forecast)
+    assert isinstance(sampled, Forecast)
+    assert isinstance(searched, Forecast)
+    assert sampled.seconds_at_most == sampled.seconds
+    assert searched.seconds == 0
+    # 500 steps for each of two secrets; no more than 20,000 nodes for a format of 10,000, whatever is allowed
+    assert searched.seconds_at_most > counted.seconds_at_most - counted.seconds > 0

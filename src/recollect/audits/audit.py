@@ -45,6 +45,8 @@ class Needs:
     """Models to be trained, by the role of their training corpus; the cohorts name models by role."""
     score: frozenset[tuple[str, str]] = frozenset()
     """Which model is to score which corpus, by role."""
+    most_steps: int = 0
+    """How many steps of the target, each of one token, a search or an exact count may take at most after scoring."""
 
 
 class Audit(Protocol):

@@ -115,7 +115,7 @@ def _show_forecast(found: Sequence[Forecast], title: str) -> None:
             ", ".join(_describe_planned_training(each)) or "–",
             f"{each.records_scored:,}",
             f"{each.queries:,}",
-            _format_duration(each.seconds) + (" or more" if each.models_possibly_needed else ""),
+            _describe_duration(each),
         ]
         for each in found
     ]
@@ -146,6 +146,13 @@ def _show_forecast(found: Sequence[Forecast], title: str) -> None:
                 )
     for placement in dict.fromkeys(each.placement for each in found):
         console.say(f"Work is placed {placement}.")
+
+
+def _describe_duration(found: Forecast) -> str:
+    """How long an audit takes, in words."""
+    roughly, most = _format_duration(found.seconds), _format_duration(found.seconds_at_most)
+    roughly += " or more" if found.models_possibly_needed else ""
+    return roughly if found.seconds_at_most <= 1.5 * found.seconds else f"{roughly}, with a long search up to {most}"
 
 
 def _describe_planned_training(found: Forecast) -> list[str]:

@@ -13,7 +13,7 @@ from recollect.audits.rounds import refuse_impossible
 from recollect.corpora.corpus import Corpus
 from recollect.errors import RecollectError
 from recollect.files import describe_fault, is_interruption
-from recollect.models.model import Model, compute_address
+from recollect.models.model import Model, Steppable, compute_address
 from recollect.pipeline.plans.backends import WorkPlacement, describe_placement
 from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.servers import ServerForecast, forecast_server, get_endpoint
@@ -23,6 +23,8 @@ from recollect.signals.evidence import TARGET, Evidence
 
 SAMPLE = 8
 """Records that a model scores, to measure how long it takes."""
+NODES = 64
+"""Nodes that a model reads at once, to measure how long a search takes."""
 LONG_SECONDS = 1.0
 """A model that takes longer than this for the first record is measured by that one alone."""
 
@@ -40,6 +42,8 @@ class Forecast:
     """Records that the target scores."""
     seconds: float
     """Roughly, on this machine, if nothing was done before."""
+    seconds_at_most: float
+    """The same if a search or an exact count takes as many steps as it may; most take far fewer."""
     models_possibly_needed: Mapping[str, int]
     """Models that may also have to be trained, by role, depending on the first answers."""
     servers: Mapping[str, ServerForecast] = field(default_factory=dict)
@@ -109,14 +113,18 @@ def forecast(plan: Plan, sources: Sources | None = None, counted: set[str] | Non
     pairs = sorted((model, role) for model, role in needs.score if role in corpora)
     record_counts = _count_new_records(pairs, given, corpora, set() if counted is None else counted)
     servers = _forecast_servers(given, corpora, record_counts)
+    seconds = (
+        _estimate_scoring_seconds(given, corpora, record_counts)
+        + sum(each.seconds for each in servers.values())
+        + _estimate_training_seconds(plan, needs, corpora, given)
+    )
     return Forecast(
         audit=plan.audit.name,
         models_to_train={role: count for role, count in trained.items() if count},
         records_scored=sum(record_counts.values()),
         queries=sum(count for (model, _), count in record_counts.items() if model == TARGET),
-        seconds=_estimate_scoring_seconds(given, corpora, record_counts)
-        + sum(each.seconds for each in servers.values())
-        + _estimate_training_seconds(plan, needs, corpora, given),
+        seconds=seconds,
+        seconds_at_most=seconds + needs.most_steps * _measure_seconds_per_step(given.models.get(TARGET), needs),
         models_possibly_needed=later,
         servers=servers,
     )
@@ -176,6 +184,20 @@ def _measure_seconds_per_record(model: Model, corpus: Corpus) -> float:
         return first
     model.answer(records)
     return (time.monotonic() - began) / len(records)
+
+
+def _measure_seconds_per_step(target: Model | None, needs: Needs) -> float:
+    """Seconds that one node of a search takes, from some that are read together; 0 where nothing is searched."""
+    if not needs.most_steps or not isinstance(target, Steppable) or get_endpoint(target) is not None:
+        return 0.0
+    stepper = target.stepper()
+    tokens = stepper.encode("0123456789")
+    root = stepper.start(tokens[:1])
+    children = [tokens[-1]] * NODES
+    stepper.step(root, [0], tokens[-1:], among=tokens[-1:])  # warms up
+    began = time.monotonic()
+    stepper.step(root, [0] * NODES, children, among=tokens[-1:])
+    return (time.monotonic() - began) / NODES
 
 
 def _estimate_training_seconds(plan: Plan, needs: Needs, corpora: Mapping[str, Corpus], given: Evidence) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from recollect.audits.exposure.log_perplexity import (
     build_secrets_corpus,
     compute_log_perplexities,
 )
+from recollect.audits.exposure.prefix_tree import NODES_PER_SECRET
 from recollect.audits.exposure.result import build_result
 from recollect.audits.exposure.secrets import Secret, find_secrets, parse_given, read_planted
 from recollect.audits.exposure.view import CANARIES, PRESENTATION, VERB
@@ -49,8 +51,8 @@ class ExposureAudit:
     most: int = 100
     """For secrets found in a corpus: how many different ones are measured."""
     method: Method = "auto"
-    """`sampled`, `exact`, `skew-normal` (the paper's), or `auto`: sampled, and exact where sampling has no
-    resolution."""
+    """`sampled`, `exact`, `skew-normal` (the paper's), or `auto`: sampled, and exact for secrets (not for controls)
+    that are rarer than sampling can tell."""
     draws: int = 4096
     """How many random secrets are drawn from each format as the null distribution."""
     max_steps: int = 100_000
@@ -102,7 +104,14 @@ class ExposureAudit:
             SECRETS: build_secrets_corpus(secrets, kind),
             DRAWS: build_draws_corpus(secrets, kind, draws=self.draws, seed=evidence.seed),
         }
-        return Needs(access=access, given=given, corpora=corpora, score=frozenset((TARGET, role) for role in corpora))
+        scored_pairs = frozenset((TARGET, role) for role in corpora)
+        return Needs(
+            access=access,
+            given=given,
+            corpora=corpora,
+            score=scored_pairs,
+            most_steps=self._count_most_steps(secrets) if evidence.models[TARGET].access.steps else 0,
+        )
 
     def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
         """The exposure of every secret, and whether planted ones rank above controls."""
@@ -128,6 +137,13 @@ class ExposureAudit:
     def searches_corpus(self) -> bool:
         """Whether the secrets are those that occur in the audited corpus, so that they were not drawn at random."""
         return self.format is not None and not self.secrets
+
+    def _count_most_steps(self, secrets: Sequence[Secret]) -> int:
+        """How many steps exact counts may take: most take far fewer, because what is memorised has few rivals."""
+        if self.method not in ("auto", "exact"):
+            return 0
+        counted = [secret for secret in secrets if self.method == "exact" or not secret.is_control]
+        return sum(min(self.max_steps, NODES_PER_SECRET * secret.parsed.size) for secret in counted)
 
     @property
     def _source(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from recollect.audits.audit import Needs
-from recollect.audits.exposure.prefix_tree import PrefixTree
+from recollect.audits.exposure.prefix_tree import NODES_PER_SECRET, PrefixTree
 from recollect.audits.exposure.result import build_extraction_result
 from recollect.audits.exposure.search import (
     SearchResult,
@@ -71,7 +71,8 @@ class ExtractionAudit:
     def needs(self, evidence: Evidence) -> Needs:
         """A model that shows the log-probability of any token, step by step."""
         stepping = Access(k=1, logprob="any", distribution=False, steps=True)
-        return Needs(access={TARGET: stepping}, given=frozenset({TARGET}))
+        most = min(self.max_steps, NODES_PER_SECRET * parse_format(self.format).size)
+        return Needs(access={TARGET: stepping}, given=frozenset({TARGET}), most_steps=most)
 
     def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
         """Search, and report the secrets found and how many are proven."""

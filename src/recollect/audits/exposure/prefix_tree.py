@@ -25,6 +25,8 @@ from recollect.streams import stream
 SLACK = 1e-4
 """Costs that differ by fewer bits are equal: single precision resolves no more, and a tie counts against the
 finding."""
+NODES_PER_SECRET = 2
+"""About how many nodes a tree has for each of its secrets: in one that branches, no more are inner ones."""
 _TRIALS = 64
 """Random secrets with which it is tried whether the model's tokens can spell the format."""
 
