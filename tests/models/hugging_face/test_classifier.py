@@ -10,13 +10,16 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForImageClassification, AutoModelForSequenceClassification
 
+from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
+from recollect.execution.local import LocalBackend
 from recollect.models.access import Access
 from recollect.models.answer_store.soundness import refuse_unsound_answers
 from recollect.models.hugging_face.array_inputs import ArrayReader, ArrayScaling
 from recollect.models.hugging_face.classifier import Classifier
 from recollect.models.loading.pretrained import Pretrained
 from recollect.models.model import Model, Question
+from recollect.models.answer_store.scoring import score_corpus
 from recollect.testing.refusals import refused
 from recollect.testing.tiny import TEXTS, build_tiny_tokenizer
 
@@ -282,3 +285,34 @@ def test_it_is_a_model_that_shows_probabilities():
     model = Classifier(ARRAY_MODELS["perceptron"](), Question())
     assert isinstance(model, Model)
     assert (model.kind, model.access) == ("classifier", Access.PROBABILITIES)
+
+
+def test_a_killed_classifier_of_texts_repeats_no_finished_batch_and_ends_with_the_same_bytes(tmp_path, monkeypatch):
+    corpus = Corpus.of(Record(id=str(i), text=f"{TEXTS[0][:20]} {i}", label=NAMES[i % 3]) for i in range(24))
+    pretrained, computed = text_classifier("bert"), []
+    forward = Classifier(pretrained, Question())._inputs._forward
+
+    def build(*, until: int) -> Classifier:
+        """One that is killed after so many batches."""
+        model = Classifier(pretrained, Question())
+        model.budget = 64
+
+        def count(ids, mask):
+            if len(computed) == until:
+                raise KeyboardInterrupt
+            computed.append(len(ids))
+            return forward(ids, mask)
+
+        monkeypatch.setattr(model._inputs, "_forward", count)
+        return model
+
+    whole = score_corpus(build(until=1000), corpus, tmp_path / "whole", backend=LocalBackend(threads=1))
+    everything = list(computed)
+    assert len(everything) > 6
+    computed.clear()
+    with pytest.raises(KeyboardInterrupt):
+        score_corpus(build(until=4), corpus, tmp_path / "killed", backend=LocalBackend(threads=1))
+    found = score_corpus(build(until=1000), corpus, tmp_path / "killed", backend=LocalBackend(threads=1))
+    assert computed == everything
+    for path in whole.folder.iterdir():
+        assert (found.folder / path.name).read_bytes() == path.read_bytes()

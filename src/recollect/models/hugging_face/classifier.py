@@ -53,6 +53,11 @@ class Classifier:
         )
 
     @property
+    def batches(self) -> TokenBudget | None:
+        """How texts are batched; None for arrays: batches of several shapes could not be told apart."""
+        return self._inputs.budget if isinstance(self._inputs, _Texts) else None
+
+    @property
     def budget(self) -> int:
         """How much is read at once: tokens of texts, values of arrays."""
         return self._inputs.budget.tokens
@@ -191,9 +196,9 @@ class _ClassifiedTexts:
         found = _allocate_logits(len(records), classes, self._network)
         inputs = self._build_inputs(records)
         for batch, rows in self.budget.map_batches(
-            [len(ids) for ids in inputs], lambda batch: self._run_batch(inputs, batch)
+            [len(ids) for ids in inputs], lambda batch: self._run_batch(inputs, batch).numpy()
         ):
-            found[torch.from_numpy(batch)] = rows
+            found[torch.from_numpy(batch)] = torch.from_numpy(rows)
         return found
 
     def _build_inputs(self, records: Sequence[Record]) -> list[NDArray[np.int64]]:
