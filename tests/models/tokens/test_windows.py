@@ -1,5 +1,8 @@
 """Windows predict every token once, with half a window known before it."""
 
+import json
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -62,3 +65,39 @@ def test_a_window_is_at_most_what_the_model_reads():
     assert get_window_width(network, Question(window=8), name="m") == 8
     with refused("window_too_long"):
         get_window_width(network, Question(window=33), name="m")
+
+
+LONG = """
+import json, resource, sys
+from recollect.corpora.record import Record
+from recollect.models.causal import Causal
+from recollect.models.model import Question
+from recollect.testing.tiny import build_tiny_model
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+pretrained = build_tiny_model("llama", window=512)
+pretrained.network.resize_token_embeddings(50_000)
+model = Causal(pretrained, Question())
+words = "the quick brown fox jumps over the lazy dog ".split() * 4000
+texts = [" ".join(words[:count]) for count in (1_500, 16_000)]
+tokens = [len(model._encode_text([text])[0]) for text in texts]
+found = []
+for i, text in enumerate(texts):
+    answers = model.answer([Record(id=str(i), text=text)])
+    found.append({"tokens": tokens[i], "rows": len(answers.rank), "records": len(answers.records), "mb": peak()})
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.slow
+def test_a_text_of_32_000_tokens_is_one_record_and_needs_hardly_more_memory_than_a_short_one():
+    done = subprocess.run([sys.executable, "-c", LONG], capture_output=True, text=True, check=True)
+    short, long = json.loads(done.stdout)
+    assert long["tokens"] > 32_000
+    for text in (short, long):
+        assert text["records"] == 1
+        assert text["rows"] == text["tokens"]  # each predicted once; the start token precedes the first
+    # all logits of the long text at once would be 6 GB
+    assert long["mb"] - short["mb"] < 150
