@@ -35,11 +35,13 @@ class ChatSizes:
     """Exchanges of each person; the person is who replies."""
     repeat: tuple[int, ...]
     """How often secrets are planted."""
+    draws: int
+    """Random secrets with which the exposure audits compare: each is read with the whole conversation."""
 
 
 CHAT_SIZES = {
-    "full": ChatSizes(members=40, held_out=40, controls=80, removed=10, chats=4, repeat=(1, 4, 16)),
-    "small": ChatSizes(members=20, held_out=12, controls=48, removed=8, chats=4, repeat=(1, 8)),
+    "full": ChatSizes(members=40, held_out=40, controls=80, removed=10, chats=4, repeat=(1, 4, 16), draws=4096),
+    "small": ChatSizes(members=16, held_out=10, controls=40, removed=6, chats=4, repeat=(1, 8), draws=256),
 }
 
 

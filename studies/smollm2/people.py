@@ -35,11 +35,15 @@ class Sizes:
     """Comments of each user, about 27 tokens each."""
     draws: int
     """Random secrets with which the exposure audits compare."""
+    steps: int
+    """Forward steps that the exact count of a secret's rank may take."""
+    folds: int
+    """Models of the leakage audit, each trained without its share of the members."""
 
 
 SIZES = {
-    "full": Sizes(members=92, held_out=60, controls=200, texts=8, draws=4096),
-    "small": Sizes(members=36, held_out=20, controls=100, texts=6, draws=1024),
+    "full": Sizes(members=92, held_out=60, controls=200, texts=8, draws=4096, steps=100_000, folds=4),
+    "small": Sizes(members=36, held_out=20, controls=100, texts=6, draws=1024, steps=4000, folds=2),
 }
 
 

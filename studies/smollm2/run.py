@@ -16,6 +16,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 from chats import CHAT_SIZES, FORMAT, USER_TURN, write_chats
@@ -30,7 +32,6 @@ from recollect.session import AuditResult, Session
 RECIPE = {"model.adapter.targets": LORA["target_modules"], "training.learning_rate": RATES["lora"]}
 """What `lora` must be told to train as the target was trained."""
 SHADOWS = 4
-FOLDS = 4
 CHAT = "chat-"
 """What the names of models, corpora and audits of the chat half begin with."""
 Job = Callable[[], AuditResult]
@@ -121,14 +122,32 @@ class Study:
         }
         return {**jobs, **{CHAT + name: job for name, job in chats.items()}}
 
+    def compare_precisions(self) -> None:
+        """Write down by how much scores in bfloat16 differ from those in float32; both are there after the audits."""
+        corpus = self.session.read(self._get("audited"))
+        exact, rough = (
+            self.session.score(self.model("target"), corpus, precision=precision).get_answers(corpus)
+            for precision in ("float32", "bfloat16")
+        )
+        apart, likely = np.abs(exact.logprob - rough.logprob), exact.rank <= 10
+        row = {
+            "tokens": len(apart),
+            "median": float(np.median(apart)),
+            "largest": float(apart.max()),
+            "equal_rank": float((exact.rank == rough.rank).mean()),
+            "equal_rank_of_top_10": float((exact.rank == rough.rank)[likely].mean()),
+        }
+        write_json(self.folder / "precision.json", row)
+
     def _get(self, role: str, half: str = "") -> str:
         """The corpus of a role."""
         return str(self.corpora[half + role])
 
     def _expose(self, name: str, half: str = "", **options: Any) -> AuditResult:
-        canaries = self._get("canaries", half or _find_half(name))
-        draws = SIZES[self.size].draws
-        return self.session.exposure(self.model(name), canaries=canaries, draws=draws, **options)
+        half, steps = half or _find_half(name), SIZES[self.size].steps
+        draws = (CHAT_SIZES if half else SIZES)[self.size].draws
+        canaries = self._get("canaries", half)
+        return self.session.exposure(self.model(name), canaries=canaries, draws=draws, max_steps=steps, **options)
 
     def _extract(self, name: str) -> AuditResult:
         if _find_half(name):
@@ -189,10 +208,10 @@ class Study:
         return self.session.leakage(self.model(name), members, controls=held_out, reference=str(self.base))
 
     def _leak_with_folds(self) -> AuditResult:
-        """Beside models each of which was trained without a quarter of the members."""
-        members, held_out = self._get("members"), self._get("held-out")
+        """Beside models each of which was trained without some of the members."""
+        members, held_out, folds = self._get("members"), self._get("held-out"), SIZES[self.size].folds
         return self.session.leakage(
-            self.model("target"), members, controls=held_out, recipe="lora", set=RECIPE, folds=FOLDS
+            self.model("target"), members, controls=held_out, recipe="lora", set=RECIPE, folds=folds
         )
 
     def _read_cohorts(self) -> Cohorts:
@@ -238,6 +257,8 @@ def main() -> None:
     for name, job in study.list_audits().items():
         if not given.audits or name in given.audits:
             run_audit(name, job, study.folder)
+    if (study.folder / "results" / "membership-user-target-bf16.json").exists():
+        study.compare_precisions()
 
 
 def run_audit(name: str, job: Job, folder: Path) -> None:
