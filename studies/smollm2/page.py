@@ -1,7 +1,7 @@
 """The README of the study, written from `results.json`.
 
-python page.py FOLDER       sum up what a run kept in FOLDER (.recollect/smollm2/SIZE) as results.json, and write the page
-python page.py              write the page only
+python page.py FOLDER    sum up what a run kept in FOLDER (.recollect/smollm2/SIZE) as results.json, and write the page
+python page.py           write the page only
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def _describe_precision(results: dict[str, Any]) -> str:
         return "Not measured."
     words = (
         f"The target in bfloat16 against float32, {apart['tokens']:,} tokens: log-probabilities differ by "
-        f"{apart['median']:.3f} (median), {apart['largest']:.2f} (largest); equal rank: {apart['equal_rank']:.0%} of all "
-        f"tokens, {apart['equal_rank_of_top_10']:.0%} of those among the top 10."
+        f"{apart['median']:.3f} (median), {apart['largest']:.2f} (largest); equal rank: {apart['equal_rank']:.0%} of "
+        f"all tokens, {apart['equal_rank_of_top_10']:.0%} of those among the top 10."
     )
     lines = [words, "", "| audit | finding | float32 | bfloat16 |", "|---|---|---|---|"]
     for name in (name for name in audits if name.endswith("-bf16")):

@@ -93,7 +93,7 @@ print(json.dumps(found))
 
 @pytest.mark.slow
 def test_a_text_of_32_000_tokens_is_one_record_and_needs_hardly_more_memory_than_a_short_one():
-    done = subprocess.run([sys.executable, "-c", LONG], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", LONG], capture_output=True, text=True, check=True)  # noqa: S603
     short, long = json.loads(done.stdout)
     assert long["tokens"] > 32_000
     for text in (short, long):
