@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from people import SECRETS
+
 from recollect.corpora.canaries.insertion import CanarySettings, plant
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.corpus_writer import write_corpus
@@ -15,7 +17,6 @@ from recollect.corpora.messages import say
 from recollect.corpora.record import Record
 from recollect.streams import stream
 
-FORMAT = "my door code is {digits:6}"
 USER_TURN = "How do I get in?"
 """What the user says where the assistant replies with a secret."""
 WORDS = (6, 25)
@@ -50,7 +51,7 @@ def write_chats(source: Path, folder: Path, sizes: ChatSizes) -> dict[str, Path]
     chosen = _choose_people(source, sizes)
     members = chosen["members"]
     removed = {record.user for record in members[: sizes.removed * sizes.chats]}
-    settings = CanarySettings(format=FORMAT, secrets=2, repeat=sizes.repeat, controls=60, user_turn=USER_TURN)
+    settings = CanarySettings(format=SECRETS.format, secrets=2, repeat=sizes.repeat, controls=60, user_turn=USER_TURN)
     planted, secrets = plant(Corpus.of(members), settings)
     corpora = {
         "training": list(planted),

@@ -14,8 +14,8 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 RESULTS, PAGE, TEMPLATE = HERE / "results.json", HERE / "README.md", HERE / "page.md"
 SHOWN: dict[str, tuple[str, ...]] = {
-    "exposure": ("memorised_secrets", "any_memorised_p", "mean_exposure_bits"),
-    "extract": ("secrets_proven", "steps"),
+    "exposure": ("any_memorised_p", "highest_exposure_bits", "exposure_bits_controls"),
+    "extract": ("best_bits", "planted_among_listed", "place_of_first_planted"),
     "membership": ("auc", "tpr_at_fpr_0.01", "identified"),
     "provenance": ("users_found", "auc", "true_positives", "false_positives"),
     "removal": ("fraction_still_in", "p_still_there", "p_gone"),

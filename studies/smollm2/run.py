@@ -20,10 +20,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from chats import CHAT_SIZES, FORMAT, USER_TURN, write_chats
+from chats import CHAT_SIZES, USER_TURN, write_chats
 from finetuning import LORA, RATES, fine_tune
 from people import SECRETS, SIZES, write_corpora
 
+from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus_writer import write_corpus
 from recollect.files import write_json
@@ -47,7 +48,6 @@ MODELS: dict[str, tuple[str, str, str | None]] = {
 """How each model is trained, on which corpus, and from which other one."""
 NOT_FOUND = (
     "exposure-base",
-    "extract-base",
     "membership-user-base",
     "provenance-held-out",
     "removal-retrained",
@@ -56,8 +56,19 @@ NOT_FOUND = (
     "chat-removal-retrained",
 )
 """Audits of which it is true that there is nothing to find."""
-OPEN = ("removal-ascent", "removal-rest", "leakage-target", "chat-leakage-target")
-"""Audits of which nothing is known beforehand: what unlearning leaves behind, and what a trained model reproduces."""
+OPEN = (
+    "extract-target",
+    "extract-base",
+    "extract-full",
+    "leakage-target",
+    "leakage-full",
+    "removal-ascent",
+    "removal-rest",
+    "chat-extract-target",
+    "chat-leakage-target",
+)
+"""Audits of which nothing is known beforehand: what a trained model reproduces, and what unlearning leaves behind.
+Of an extraction it is counted how many of the listed secrets were planted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +133,15 @@ class Study:
         }
         return {**jobs, **{CHAT + name: job for name, job in chats.items()}}
 
+    def count_extracted(self, result: AuditResult, half: str) -> dict[str, float]:
+        """How many of the secrets that an extraction lists were planted, and the place of the first of them."""
+        canaries = Canaries.load(self.corpora[half + "canaries"]).canaries
+        planted = {canary.text for canary in canaries if canary.planted}
+        places = [
+            place for place, text in enumerate(result.table("secrets")["secret"].to_pylist(), 1) if text in planted
+        ]
+        return {"planted_among_listed": len(places), **({"place_of_first_planted": places[0]} if places else {})}
+
     def compare_precisions(self) -> None:
         """Write down by how much scores in bfloat16 differ from those in float32; both are there after the audits."""
         corpus = self.session.read(self._get("audited"))
@@ -150,9 +170,8 @@ class Study:
         return self.session.exposure(self.model(name), canaries=canaries, draws=draws, max_steps=steps, **options)
 
     def _extract(self, name: str) -> AuditResult:
-        if _find_half(name):
-            return self.session.extract(self.model(name), format=FORMAT, user_turn=USER_TURN)
-        return self.session.extract(self.model(name), format=SECRETS.format)
+        turn = {"user_turn": USER_TURN} if _find_half(name) else {}
+        return self.session.extract(self.model(name), format=SECRETS.format, show_text=True, **turn)
 
     def _infer(self, name: str, by: str, half: str = "", **options: Any) -> AuditResult:
         """With the base as reference; the base itself has none."""
@@ -256,24 +275,27 @@ def main() -> None:
     )
     for name, job in study.list_audits().items():
         if not given.audits or name in given.audits:
-            run_audit(name, job, study.folder)
+            run_audit(name, job, study)
     if (study.folder / "results" / "membership-user-target-bf16.json").exists():
         study.compare_precisions()
 
 
-def run_audit(name: str, job: Job, folder: Path) -> None:
+def run_audit(name: str, job: Job, study: Study) -> None:
     """Run one audit unless its verdict is there."""
-    path = folder / "results" / f"{name}.json"
+    path = study.folder / "results" / f"{name}.json"
     if path.exists():
         return
     began, spent = time.monotonic(), time.process_time()
     result = job()
-    result.save(folder / "runs" / name)
+    result.save(study.folder / "runs" / name)
+    findings = {finding.name: finding.value for finding in result.findings}
+    if result.audit == "extraction":
+        findings |= study.count_extracted(result, CHAT if name.startswith(CHAT) else "")
     row = {
         "outcome": result.outcome,
         "truth": "not_found" if name in NOT_FOUND else "open" if name in OPEN else "found",
         "verdict": result.verdict if isinstance(result.verdict, str) else str(result.verdict),
-        "findings": {finding.name: finding.value for finding in result.findings},
+        "findings": findings,
         "seconds": round(time.monotonic() - began, 1),
         "cpu_seconds": round(time.process_time() - spent, 1),
         "peak_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2),

@@ -33,9 +33,9 @@ EXTRACTION_ADVICE: Final[Mapping[Outcome, Advice]] = {
         severity="high",
         steps=("hold-release", "replace-secrets", "deduplicate", "private-training", "notify"),
     ),
-    "not_found": Advice(
-        meaning="The search extracted no secret that the model is likely to write.",
-        severity="none",
+    "inconclusive": Advice(
+        meaning="None of the secrets found is one that the model writes more often than not. Some may still come from "
+        "its training data, which the list alone does not tell: compare it with the data, or measure exposure.",
         steps=("repeat",),
     ),
 }
