@@ -17,7 +17,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "exposure": ("any_memorised_p", "highest_exposure_bits", "exposure_bits_controls"),
     "extract": ("best_bits", "planted_among_listed", "place_of_first_planted"),
     "membership": ("auc", "tpr_at_fpr_0.01", "identified"),
-    "provenance": ("users_found", "auc", "true_positives", "false_positives"),
+    "provenance": ("users_found", "auc", "recall", "false_positive_rate"),
     "removal": ("fraction_still_in", "p_still_there", "p_gone"),
     "leakage": ("leakage_epsilon", "flagged_users", "unique_sequences"),
 }
@@ -39,6 +39,7 @@ def sum_up(folder: Path) -> dict[str, Any]:
         "size": folder.name,
         "training_cpu_seconds": {file.parent.name: _read(file)["cpu_seconds"] for file in seconds},
         "precision": _read(folder / "precision.json") if (folder / "precision.json").exists() else None,
+        "planned": _read(folder / "planned.json"),
         "audits": {file.stem: _read(file) for file in files},
     }
 
@@ -53,6 +54,7 @@ def write_page(results: dict[str, Any]) -> str:
     pieces = {
         "SIZE": results["size"],
         "SCORE": _count_right(audits),
+        "MISSING": _list_missing(results),
         "TEXTS": _tabulate(halves["texts"]),
         "CHATS": _tabulate(halves["chats"]),
         "TRAININGS": ", ".join(f"`{name}` {value:.0f}" for name, value in results["training_cpu_seconds"].items()),
@@ -109,6 +111,12 @@ def _count_right(audits: dict[str, Any]) -> str:
     )
 
 
+def _list_missing(results: dict[str, Any]) -> str:
+    """Which audits have not been run."""
+    missing = [f"`{name}`" for name in results["planned"] if name not in results["audits"]]
+    return f"Not run in this size yet: {', '.join(missing)}." if missing else "Every audit was run."
+
+
 def _tabulate(audits: dict[str, Any]) -> str:
     """One line for every audit."""
     words = {"found": "found", "not_found": "no sign", "inconclusive": "inconclusive", "open": "not known"}
@@ -126,10 +134,9 @@ def _format(value: float | None) -> str:
     return "–" if value is None else f"{value:.3g}"
 
 
-def _read(file: Path) -> dict[str, Any]:
-    """A JSON file."""
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+def _read(file: Path) -> Any:
+    """What a JSON file holds."""
+    return json.loads(file.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

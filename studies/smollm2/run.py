@@ -273,6 +273,8 @@ def main() -> None:
     study = Study(
         base=given.base, data=given.data, folder=given.work / given.size, size=given.size, threads=given.threads
     )
+    study.folder.mkdir(parents=True, exist_ok=True)
+    write_json(study.folder / "planned.json", list(study.list_audits()))
     for name, job in study.list_audits().items():
         if not given.audits or name in given.audits:
             run_audit(name, job, study)
