@@ -195,15 +195,24 @@ class Study:
         )
 
     def _infer_with_shadows(self) -> AuditResult:
-        """LiRA with the shadows of the provenance audit, which never saw a candidate."""
-        return self.session.membership(
-            self.model("target"),
-            self._get("audited"),
-            **self._get_people(),
-            by="user",
-            signal="lira-offline",
-            shadow=self._find_shadows(),
-        )
+        """LiRA with the shadows of the provenance audit, which never saw a candidate: a plan names their cohorts."""
+        people = self._get_people()
+        shadows = {f"shadow-{i}": folder for i, folder in enumerate(self._find_shadows())}
+        plan = {
+            "models": {"target": self.model("target"), **shadows},
+            "corpora": {"audited": self._get("audited"), "controls": people["controls"]},
+            "cohorts": {"controls": str(self._get_cohorts_path())},
+            "members": people["members"],
+            "others": people["others"],
+            "audits": {"membership": {"by": "user", "signal": "lira-offline"}},
+            "work": str(self.folder / "work"),
+            "workers": 1,
+            "threads": self.threads,
+        }
+        path = self.folder / "lira.yaml"
+        write_json(path, plan)  # which is YAML too
+        (result,) = self.session.run(path, out=self.folder / "runs" / "membership-lira")
+        return result
 
     def _check(self, name: str) -> AuditResult:
         """Calibrated by the shadows of the provenance audit: the controls are the users whom these are trained on."""
@@ -233,9 +242,13 @@ class Study:
             self.model("target"), members, controls=held_out, recipe="lora", set=RECIPE, folds=folds
         )
 
+    def _get_cohorts_path(self) -> Path:
+        """The file that says which controls trained which shadow of the provenance audit, which is run first."""
+        return self.folder.resolve() / "runs" / "provenance-target" / "cohorts-controls.json"
+
     def _read_cohorts(self) -> Cohorts:
-        """Which controls trained which shadow of the provenance audit, which is run first."""
-        return Cohorts.load(next((self.folder / "runs" / "provenance-target").glob("cohorts*controls*.json")))
+        """Which controls trained which shadow of the provenance audit."""
+        return Cohorts.load(self._get_cohorts_path())
 
     def _find_shadows(self) -> list[str]:
         """The folders of these shadows."""

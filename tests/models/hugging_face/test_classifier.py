@@ -14,12 +14,12 @@ from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.execution.local import LocalBackend
 from recollect.models.access import Access
+from recollect.models.answer_store.scoring import score_corpus
 from recollect.models.answer_store.soundness import refuse_unsound_answers
 from recollect.models.hugging_face.array_inputs import ArrayReader, ArrayScaling
 from recollect.models.hugging_face.classifier import Classifier
 from recollect.models.loading.pretrained import Pretrained
 from recollect.models.model import Model, Question
-from recollect.models.answer_store.scoring import score_corpus
 from recollect.testing.refusals import refused
 from recollect.testing.tiny import TEXTS, build_tiny_tokenizer
 

@@ -55,7 +55,7 @@ class Classifier:
     @property
     def batches(self) -> TokenBudget | None:
         """How texts are batched; None for arrays: batches of several shapes could not be told apart."""
-        return self._inputs.budget if isinstance(self._inputs, _Texts) else None
+        return self._inputs.budget if isinstance(self._inputs, _ClassifiedTexts) else None
 
     @property
     def budget(self) -> int:
