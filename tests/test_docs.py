@@ -19,6 +19,8 @@ from recollect.pipeline.plans.plan_file import read_plan
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
+WRITTEN = [page for page in DOCS if page.parent.name != "tutorials"]
+"""Pages that are no notebooks; those are run by `tests/examples/test_tutorials.py`."""
 
 
 def list_blocks(text: str, language: str) -> list[str]:
@@ -58,7 +60,7 @@ def shelf(tmp_path_factory) -> Path:
 
 @pytest.mark.xdist_group("pages")  # one worker, so that what one page trained and scored serves the others
 @pytest.mark.parametrize(
-    "page", list_pages("python", [README, *DOCS]), ids=lambda page: f"{page.parent.name}/{page.name}"
+    "page", list_pages("python", [README, *WRITTEN]), ids=lambda page: f"{page.parent.name}/{page.name}"
 )
 def test_the_code_of_a_page_runs_from_top_to_bottom(page, shelf, tmp_path, monkeypatch):
     for there in shelf.iterdir():
