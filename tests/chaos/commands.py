@@ -91,34 +91,38 @@ READERS = (("trained/", "train"), ("work/audits/", "extract"), ("work/", "run"))
 INPUTS = ("mine.jsonl", "others.jsonl", "plan.yaml", "model", "bytes")
 
 
+TRAINING_AND_SCORING = (
+    "recollect.cli.app",
+    "recollect.models.loading.local_models",
+    "recollect.recipes.training.trainer",
+    "recollect.session",
+)
+"""What is slow to import of what `train` and `score` need."""
 SLOW_TO_IMPORT = (
+    *TRAINING_AND_SCORING,
     "datasketch",
     "recollect.api",
-    "recollect.cli.app",
     "recollect.cli.run_and_check",
     "recollect.cli.report",
     "recollect.cli.clean_and_forget",
-    "recollect.models.loading.local_models",
     "recollect.pipeline.work_folder.cleanup",
     "recollect.pipeline.difference_sanitisation",
     "recollect.pipeline.work_folder.erasure",
     "recollect.pipeline.forecast",
     "recollect.pipeline.run",
     "recollect.pipeline.work_folder.verification",
-    "recollect.recipes.training.trainer",
     "recollect.report.report_writer",
     "recollect.results.comparison",
-    "recollect.session",
     "rich.progress",
     "rich.table",
 )
 
 
-def import_everything() -> None:
-    """Import what is slow to import, once, before anything is forked."""
-    for name in SLOW_TO_IMPORT:
+def import_once(*, everything: bool) -> None:
+    """Import what is slow to import, of all verbs or of two, before anything is forked."""
+    for name in SLOW_TO_IMPORT if everything else TRAINING_AND_SCORING:
         import_module(name)
-    for audit in AUDITS.names:
+    for audit in AUDITS.names if everything else ():
         AUDITS.load(audit)
     pa.array([0])  # imports pandas where there is one
 

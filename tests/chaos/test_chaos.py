@@ -21,7 +21,7 @@ def run_trials(home, *words):
 
 def test_five_random_disturbances_end_with_equal_results_or_one_refusal(tmp_path):
     assert "5 trials, 0 with a fault, 0 not done yet." in run_trials(tmp_path, "--quick")
-    assert "5 trials, 0 with a fault" in run_trials(tmp_path, "--table")
+    assert len((tmp_path / "trials.jsonl").read_text().splitlines()) == 5
 
 
 @pytest.mark.chaos

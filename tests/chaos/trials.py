@@ -56,13 +56,13 @@ class Trial:
 class Chaos:
     """All trials, resumable: what was done before is read from a file and not done again."""
 
-    def __init__(self, home: Path, *, seed: int = 0, prepare: bool = True) -> None:
-        """Prepare the inputs and what every command leaves if nobody disturbs it."""
+    def __init__(self, home: Path, *, seed: int = 0, prepare: bool = True, everything: bool = True) -> None:
+        """Prepare the inputs; with what is slow to import of all verbs, or only of training and scoring."""
         self.home, self.seed = home, seed
         self.file = home / "trials.jsonl"
         home.mkdir(parents=True, exist_ok=True)
         if prepare:
-            commands.import_everything()
+            commands.import_once(everything=everything)
         if prepare and not (home / "inputs" / "plan.yaml").exists():
             shutil.rmtree(home / "inputs", ignore_errors=True)
             commands.make_inputs(home / "inputs")

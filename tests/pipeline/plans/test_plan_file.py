@@ -264,7 +264,7 @@ def test_a_model_may_show_no_more_than_a_deployment_does(home):
 
 
 def test_a_message_quotes_no_more_than_the_beginning_of_a_long_value(home):
-    (home / "plan.yaml").write_text("models: {target: model}\naudits:\n" + "  - membership: {}\n" * 5000)
+    (home / "plan.yaml").write_text("models: {target: model}\naudits:\n" + "  - membership: {}\n" * 100)
     with refused("invalid_setting", PlanError) as refusal:
         read_plan(home / "plan.yaml")
     assert len(str(refusal.error)) < 1000
