@@ -77,9 +77,12 @@ def test_what_is_trained_is_not_trained_again(tmp_path):
     fleet = fleet_of(corpus_of(), target=["u0", "u1", "u2"])
     folder = train_fleet(fleet, tmp_path, layout=ONE).folders["target"]
     before = (folder / "model.safetensors").stat().st_mtime_ns
+    (folder / "working").mkdir()  # as a kill leaves it that comes after the card
+    (folder / "working" / "checkpoint.safetensors").write_bytes(b"weights of private texts")
     more = fleet_of(corpus_of(), target=["u0", "u1", "u2"], second=["u4"])
     assert train_fleet(more, tmp_path, layout=ONE).folders["target"] == folder
     assert (folder / "model.safetensors").stat().st_mtime_ns == before
+    assert not (folder / "working").exists()
 
 
 def test_a_member_is_found_again_from_another_corpus_in_which_the_same_records_train_it(tmp_path):

@@ -112,7 +112,7 @@ def train_fleet(
     """
     folders = {name: fleet.get_folder(work, name) for name in fleet.cohorts.models}
     with nullcontext() if backend is None else backend.hold(work, purpose="training models in"):
-        missing = [name for name, folder in folders.items() if not (folder / "card.json").exists()]
+        missing = [name for name, folder in folders.items() if not _is_finished(folder)]
         if backend is None:
             chosen = layout or _choose_layout(fleet, work, missing)
             backend = LocalBackend(workers=min(chosen.workers, max(1, len(missing))), threads=chosen.threads)
@@ -124,6 +124,11 @@ def train_fleet(
     failures = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Failure)}
     trained = {name: folder for name, folder in folders.items() if name not in failures}
     return TrainedFleet(folders=trained, failures=failures, layout=chosen)
+
+
+def _is_finished(folder: Path) -> bool:
+    """Whether a member is trained, and nothing is left of what its training kept: a kill may come between the two."""
+    return (folder / "card.json").exists() and not (folder / "working").exists()
 
 
 def _cache_fleet_checkpoint(recipe: Recipe) -> None:
