@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from cells import FEW, METHODS, Cell
 from designs import Design
-from people import TARGETS, find_data
+from people import FLEET_USERS, TARGETS, find_data
 from trainings import Bench
 from worlds import run_world
 
@@ -48,6 +48,12 @@ def list_cells() -> Iterator[Cell]:
             yield Cell(method=METHODS[method], design=DESIGNS[design], worlds=FEW)
 
 
+def describe_design(cell: Cell) -> str:
+    """The design as the table says it: the controls of removal are the people who trained the fleet, and no others."""
+    title = cell.design.title
+    return title.replace("against 99", f"against {FLEET_USERS}") if cell.method.models == "removal" else title
+
+
 def main() -> int:
     """Draw worlds with members in them, count, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -62,7 +68,7 @@ def main() -> int:
     if given.version:
         bench = Bench(data=given.data, work=given.work)
         for cell in list_cells():
-            kept.setdefault(cell.name, {"title": cell.design.title})[given.version] = _count(cell, bench, given)
+            kept.setdefault(cell.name, {"title": describe_design(cell)})[given.version] = _count(cell, bench, given)
             given.results.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     if PAGE.parent.is_dir():
         PAGE.write_text(write_page(kept), encoding="utf-8")
@@ -99,7 +105,19 @@ def write_page(kept: dict[str, Any]) -> str:
         cells = [name.split(".")[0], row["title"], str(worlds), *shares, _write_share(new, "inconclusive")]
         lines.append(f"| {' | '.join(cells)} |")
     template = (HERE / "power.template.md").read_text(encoding="utf-8")
-    return template.replace("<!-- table -->", "\n".join(lines))
+    return template.replace("<!-- table -->", "\n".join(lines)).replace("<!-- sums -->", _describe_sums(kept))
+
+
+def _describe_sums(kept: dict[str, Any]) -> str:
+    """All cells together, of which both versions drew worlds."""
+    both = [row for row in kept.values() if "0.1.0" in row and "0.2.0" in row]
+    sums = {(key, v): sum(row[v][key] for row in both) for key in ("found", "named") for v in ("0.1.0", "0.2.0")}
+    worlds, lost = (sum(row["0.2.0"][key] for row in both) for key in ("worlds", "inconclusive"))
+    return (
+        f"All cells together, {worlds} worlds: 0.1.0 found members in {sums['found', '0.1.0']} and 0.2.0 in "
+        f"{sums['found', '0.2.0']}; somebody was named in {sums['named', '0.1.0']} and {sums['named', '0.2.0']}. "
+        f"In {lost} of them 0.2.0 is inconclusive, although both sides were drawn alike."
+    )
 
 
 def _write_share(counts: dict[str, int] | None, key: str) -> str:

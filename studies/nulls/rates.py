@@ -38,7 +38,7 @@ class Rates:
     by_target: dict[str, float]
     """The largest of the three rates, by target."""
     p: float
-    """Of "every rate is at most the stated one": the smallest of the three, times three."""
+    """Of "every rate is at most the stated one": the smallest of the three, times three; 1 where some are in."""
     guarded_p: float
     """Of "the guard objects in at most 10 % of worlds", in exchangeable worlds."""
 
@@ -75,7 +75,9 @@ def summarise(cell: Cell, drawn: Mapping[str, Drawn]) -> Rates:
         low_p=counts.low_p / counts.worlds if counts.p_told else None,
         contradictory=counts.contradictory / counts.worlds,
         by_target={name: getattr(each, worst) / each.worlds for name, each in targets.items()},
-        p=min(1.0, len(_CLAIMS) * min(test_rate(hits[name], totals, ALPHA) for name in _CLAIMS)),
+        p=1.0
+        if cell.design.inside
+        else min(1.0, len(_CLAIMS) * min(test_rate(hits[name], totals, ALPHA) for name in _CLAIMS)),
         guarded_p=test_rate(hits["guarded"], totals, INCONCLUSIVE_AT_MOST) if cell.design.exchangeable else 1.0,
     )
 

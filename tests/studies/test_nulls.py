@@ -177,6 +177,12 @@ def test_the_page_of_the_docs_is_written_from_the_results(nulls):
     )
 
 
+def test_the_page_of_power_is_written_from_its_results(nulls):
+    power = nulls("power")
+    counts = json.loads(power.RESULTS.read_text(encoding="utf-8"))
+    assert power.PAGE.read_text(encoding="utf-8") == power.write_page(counts)
+
+
 def _write(rng):
     """A text of some words, frequent ones more often."""
     return " ".join(f"word{int(300 ** rng.random())}" for _ in range(int(rng.integers(5, 14))))
