@@ -45,24 +45,24 @@ def check_audit(audit: Audit, world: World | None = None) -> None:
     """
     world = world or World()
     _check_round_0(audit)
-    result = _run_audit(audit, world, world.build_memoriser())
+    result = _run_checked_audit(audit, world, world.build_memoriser())
     _check_naming(audit, result)
     _check_verb(audit)
     _check_presentation(audit, result)
     promise(result.outcome == "found", f"{audit.name}: a target that has memorised is found out: {result.verdict}")
     for target in (world.build_null(), world.build_uniform()):
-        other_result = _run_audit(audit, world, target)
+        other_result = _run_checked_audit(audit, world, target)
         promise(
             other_result.outcome != "found",
             f"{audit.name}: a {target.name} target is not accused: {other_result.verdict}",
         )
-    _check_repeatable(audit, world, result)
+    _check_audit_repeatable(audit, world, result)
     _check_workspace(audit, world, result)
-    _check_access(audit, world)
+    _check_audit_access(audit, world)
     _check_refusal(audit, world)
 
 
-def _run_audit(audit: Audit, world: World, target: Model) -> Result:
+def _run_checked_audit(audit: Audit, world: World, target: Model) -> Result:
     """The result of the whole audit of this target."""
     return _run_on_evidence(audit, world, world.build_given(target))
 
@@ -116,9 +116,9 @@ def _check_presentation(audit: Audit, result: Result) -> None:
             promise(all(isinstance(each, Figure) for each in drawn), "each is a `Figure`")
 
 
-def _check_repeatable(audit: Audit, world: World, result: Result) -> None:
+def _check_audit_repeatable(audit: Audit, world: World, result: Result) -> None:
     """The contract of an audit: the same seed gives the same JSON; order and block size move no finding."""
-    again = _run_audit(audit, world, world.build_memoriser())
+    again = _run_checked_audit(audit, world, world.build_memoriser())
     promise(again.model_dump_json() == result.model_dump_json(), f"{audit.name}: the same seed gives the same JSON")
     backwards = not world.backwards
     if _keeps_findings(audit, replace(world, backwards=backwards, block=5), result):
@@ -131,7 +131,7 @@ def _check_repeatable(audit: Audit, world: World, result: Result) -> None:
 
 def _keeps_findings(audit: Audit, world: World, result: Result) -> bool:
     """The contract of an audit: whether it finds the same in a world that tells the same otherwise."""
-    found = _run_audit(audit, world, world.build_memoriser())
+    found = _run_checked_audit(audit, world, world.build_memoriser())
     return found.outcome == result.outcome and _are_alike(found.findings, result.findings)
 
 
@@ -148,7 +148,7 @@ def _check_workspace(audit: Audit, world: World, result: Result) -> None:
     promise(sensible, f"{audit.name}: no more is done than there is to do")
 
 
-def _check_access(audit: Audit, world: World) -> None:
+def _check_audit_access(audit: Audit, world: World) -> None:
     """What the audit says it needs is enough, and less is refused before any cost."""
     needed = audit.needs(Evidence()).access
     given = world.build_given(world.build_memoriser())
@@ -157,10 +157,10 @@ def _check_access(audit: Audit, world: World) -> None:
     promise(result.outcome == "found", f"{audit.name}: the access that it needs is enough: {result.verdict}")
     for role, access in needed.items():
         for less in iter_weaker(access) if given.models_of_role(role) else ():
-            _expect_refusal(audit, world.limit_access(given, {role: less}), f"the {role} shows only {less}")
+            _expect_audit_refusal(audit, world.limit_access(given, {role: less}), f"the {role} shows only {less}")
 
 
-def _expect_refusal(audit: Audit, evidence: Evidence, why: str) -> None:
+def _expect_audit_refusal(audit: Audit, evidence: Evidence, why: str) -> None:
     """The audit does not accept this evidence."""
     try:
         refuse_impossible(audit, evidence)
@@ -173,7 +173,7 @@ def _check_refusal(audit: Audit, world: World) -> None:
     """The contract of an audit: what so few people cannot support is skipped, and nobody is accused."""
     few = replace(world, members=min(1, world.members), others=min(1, world.others), controls=1)
     with promise_success(f"{audit.name}: what one person's data cannot support is skipped, not raised"):
-        result = _run_audit(audit, few, few.build_null())
+        result = _run_checked_audit(audit, few, few.build_null())
     reasons = [skipped.reason for skipped in result.skipped]
     promise(bool(reasons), f"{audit.name}: what one person's data cannot support is skipped, with a reason")
     promise(result.outcome != "found", f"{audit.name}: nobody is accused on one person's data")

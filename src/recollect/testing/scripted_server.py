@@ -298,7 +298,7 @@ class _ScriptedHandler(BaseHTTPRequestHandler):
         kind, model = self.script.behaviour.tokenizer, self.script.model
         if kind == "llama.cpp" and "content" in body:
             ids = model.encode(body["content"])
-            return 200, {"tokens": [{"id": i, "piece": _spell(model.pieces[i])} for i in ids]}
+            return 200, {"tokens": [{"id": i, "piece": _spell_piece(model.pieces[i])} for i in ids]}
         if kind == "vllm" and "prompt" in body:
             from recollect.models.tokens.token_spelling import build_byte_alphabet
 
@@ -334,7 +334,7 @@ class _ScriptedHandler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-def _spell(piece: bytes) -> str | list[int]:
+def _spell_piece(piece: bytes) -> str | list[int]:
     """A piece as a scripted server writes it: bytes where they are no text."""
     try:
         return piece.decode()

@@ -41,8 +41,8 @@ def check_signal(signal: Signal) -> None:
         scores = _score_target(signal, world, world.build_memoriser())
         _check_owners(scores, world, signal)
         _check_direction(signal, world, scores)
-        _check_repeatable(signal, world, scores)
-        _check_access(signal, world, scores)
+        _check_signal_repeatable(signal, world, scores)
+        _check_signal_access(signal, world, scores)
         _check_silence(signal, world)
 
 
@@ -88,7 +88,7 @@ def _check_direction(signal: Signal, world: World, scores: Scores) -> None:
         )
 
 
-def _check_repeatable(signal: Signal, world: World, scores: Scores) -> None:
+def _check_signal_repeatable(signal: Signal, world: World, scores: Scores) -> None:
     """The contract of a signal: neither repetition nor order nor block size moves a score."""
     if all(_keeps_scores(signal, world, scores, each) for each in ({"block": 1}, {"backwards": True, "block": 7})):
         return
@@ -108,7 +108,7 @@ def _keeps_scores(signal: Signal, world: World, scores: Scores, changed: Mapping
     )
 
 
-def _check_access(signal: Signal, world: World, scores: Scores) -> None:
+def _check_signal_access(signal: Signal, world: World, scores: Scores) -> None:
     """What the signal says it needs is enough, and less is refused."""
     evidence = _build_evidence(signal, world, world.build_memoriser())
     with promise_success(f"{signal.name}: the access that it needs is enough"):
@@ -120,10 +120,10 @@ def _check_access(signal: Signal, world: World, scores: Scores) -> None:
     for role, needed in signal.needs.items():
         promise(bool(evidence.models_of_role(role)), f"{signal.name}: {role!r} is a role that models play")
         for less in iter_weaker(needed):
-            _expect_refusal(signal, world.limit_access(evidence, {role: less}), f"{role} shows only {less}")
+            _expect_signal_refusal(signal, world.limit_access(evidence, {role: less}), f"{role} shows only {less}")
 
 
-def _expect_refusal(signal: Signal, evidence: Evidence, why: str) -> None:
+def _expect_signal_refusal(signal: Signal, evidence: Evidence, why: str) -> None:
     """The signal does not accept this evidence."""
     try:
         compute_scores(signal, evidence)

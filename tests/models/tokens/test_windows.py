@@ -70,7 +70,7 @@ def test_a_window_is_at_most_what_the_model_reads():
 LONG = """
 import json, resource, sys
 from recollect.corpora.record import Record
-from recollect.models.causal import Causal
+from recollect.models.hugging_face.causal import Causal
 from recollect.models.model import Question
 from recollect.testing.tiny import build_tiny_model
 

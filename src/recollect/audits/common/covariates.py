@@ -90,7 +90,7 @@ def _measure_text_covariates(
 
 
 @dataclass(frozen=True)
-class _Counts:
+class _TermCounts:
     """What one text holds."""
 
     words: int
@@ -99,16 +99,16 @@ class _Counts:
     shapes: NDArray[np.int64]
 
 
-def _count_terms_of_unit(records: Sequence[Record]) -> list[_Counts]:
+def _count_terms_of_unit(records: Sequence[Record]) -> list[_TermCounts]:
     """The covariates of each record of a unit: its counted terms and shapes."""
     return [_count_terms_of_text(_join_record_text(record)) for record in records]
 
 
 @lru_cache(maxsize=2**16)
-def _count_terms_of_text(text: str) -> _Counts:
+def _count_terms_of_text(text: str) -> _TermCounts:
     """The covariates of a text: its hashed terms and shapes; kept, because one text is compared many times."""
     words = list_words(text)
-    return _Counts(len(words), _hash_terms(list_terms(words)), _hash_terms(list_shapes(text)))
+    return _TermCounts(len(words), _hash_terms(list_terms(words)), _hash_terms(list_shapes(text)))
 
 
 def _hash_terms(terms: Iterable[str]) -> NDArray[np.int64]:
@@ -122,7 +122,7 @@ def _hash_term(term: str) -> int:
     return zlib.crc32(term.encode("utf-8", "surrogatepass")) % _BUCKETS
 
 
-def _select_counted_texts(counted: Sequence[_Counts]) -> Sequence[_Counts]:
+def _select_counted_texts(counted: Sequence[_TermCounts]) -> Sequence[_TermCounts]:
     """The texts of a unit whose covariates are counted: up to the one with which it has `MAX_WORDS`."""
     total = np.cumsum([each.words for each in counted])
     return counted[: 1 + int(np.searchsorted(total, MAX_WORDS))]

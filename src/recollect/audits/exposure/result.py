@@ -71,7 +71,7 @@ def build_result(audit: ExposureAudit, decisions: Decisions, measured: Measureme
     if natural:
         many = len(measured.rows) + measured.unknown
         builder.note("secrets_in_corpus", f"{occurring} different secrets occur in the corpus; {many} were measured.")
-    _add_notes(builder, measured)
+    _add_exposure_notes(builder, measured)
     builder.tables["secrets"] = _build_secrets_table(audit, measured, decisions)
     builder.tables["draws"] = _build_draws_table(measured.scores)
     return builder.build(
@@ -114,7 +114,7 @@ def _add_repetitions(builder: ResultBuilder, decisions: Decisions, *, natural: b
         )
 
 
-def _add_notes(builder: ResultBuilder, measured: Measurements) -> None:
+def _add_exposure_notes(builder: ResultBuilder, measured: Measurements) -> None:
     """The notes of an exposure result: what was not measured, and where the paper's curve does not fit or disagrees."""
     if measured.unknown:
         text = f"{measured.unknown} secrets have tokens outside of the model's vocabulary and are left out."

@@ -92,7 +92,7 @@ def build_result(audit: LeakageAudit, leaks: Leaks, decisions: Decisions) -> Res
         _add_null_epsilons(builder, measured, decisions)
     else:
         builder.refuse("flagged_users", decisions.refusal)
-    _add_notes(builder, leaks, decisions)
+    _add_leakage_notes(builder, leaks, decisions)
     conclusion = add_safeguards(builder, leaks.matched, decisions, seed=leaks.seed, silent=not found)
     builder.tables = {
         "sequences": build_sequences_table(found, leaks.counts, show_text=audit.show_text),
@@ -245,7 +245,7 @@ def _add_null_epsilons(builder: ResultBuilder, measured: Mapping[int, Leak], dec
     ]
 
 
-def _add_notes(builder: ResultBuilder, leaks: Leaks, decisions: Decisions) -> None:
+def _add_leakage_notes(builder: ResultBuilder, leaks: Leaks, decisions: Decisions) -> None:
     """The notes of a leakage result."""
     comparison, read = decisions.comparison, leaks.read
     if seen := leaks.users - len(comparison.users):

@@ -30,7 +30,7 @@ def build_verdict(
     if decisions.refusal is not None:
         return f"{counted}; whether training on those users explains this could not be tested."
     if conclusion.outcome == "inconclusive":
-        reason = _explain_inconclusive(str(conclusion.code), matched)
+        reason = _explain_inconclusive_leakage(str(conclusion.code), matched)
         return f"{counted}; whether training on those users explains this {reason}"
     flagged = len(decisions.flagged)
     users = len(decisions.comparison.users)
@@ -46,7 +46,7 @@ def build_verdict(
     return f"More leaks from the audited users than from {_OTHERS} ({_describe_joint_p(decisions)}); {who}. {counted}."
 
 
-def _explain_inconclusive(code: str, matched: MatchedUsers) -> str:
+def _explain_inconclusive_leakage(code: str, matched: MatchedUsers) -> str:
     """Why the verdict on leakage is inconclusive: the end of a sentence that says so."""
     unknown = "cannot be determined from this data"
     if code == NOT_COMPARABLE and matched.comparability is not None:

@@ -84,7 +84,7 @@ def add_epsilon_bounds(builder: ResultBuilder, scores: UnitScores, claim: Claim,
     if units.controls is None:
         builder.skip("epsilon_from_counts", code="missing_controls", reason=_NO_CONTROLS)
     else:
-        counts = _Counts(units.members, units.non_members, units.controls, claim.delta, confidence)
+        counts = _FlagCounts(units.members, units.non_members, units.controls, claim.delta, confidence)
         _add_epsilon_bound(builder, "epsilon_from_counts", counts, _COUNTS, claim, by)
     run = _OneRun(units.members, units.non_members, claim.delta, confidence)
     _add_epsilon_bound(builder, "epsilon_from_one_run", run, _ONE_RUN, claim, by)
@@ -116,7 +116,7 @@ def build_canary_corpus(canaries: Canaries, kind: Kind) -> Corpus:
 
 
 @dataclass(frozen=True)
-class _Counts:
+class _FlagCounts:
     """The bound from flags."""
 
     members: Scores
@@ -169,7 +169,7 @@ class _OneRun:
 
 
 def _add_epsilon_bound(
-    builder: ResultBuilder, name: str, estimate: _Counts | _OneRun, reading: str, claim: Claim, by: By
+    builder: ResultBuilder, name: str, estimate: _FlagCounts | _OneRun, reading: str, claim: Claim, by: By
 ) -> None:
     """The finding of a lower bound on epsilon, with the model's claim beside it."""
     try:

@@ -100,7 +100,7 @@ def build_result(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> 
         add_canary_epsilon_bound(
             builder, canaries, compute_scores(signal, evidence, CANARY_TEXTS), audit.claim, audit.confidence
         )
-    _add_notes(builder, found)
+    _add_membership_notes(builder, found)
     add_safeguards(builder, found, validity)
     builder.dropped |= found.scores.dropped
     columns = _build_candidate_columns(found, corrected, identified) if validity.naming_is_valid else {}
@@ -249,7 +249,7 @@ def _add_group_test(builder: ResultBuilder, name: str, test: GroupTest | NotEnou
         builder.add_p_value(name, test.p, n=n, method=test.method, reading=reading)
 
 
-def _add_notes(builder: ResultBuilder, found: Inference) -> None:
+def _add_membership_notes(builder: ResultBuilder, found: Inference) -> None:
     """The notes of a membership result on amounts, controls and shadow models."""
     if found.units is None:
         builder.note("nobody_identified", _NOBODY_IDENTIFIED)

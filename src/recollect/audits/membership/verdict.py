@@ -41,7 +41,7 @@ class Case:
 def build_verdict(case: Case) -> str:
     """The verdict on membership for a reader who knows neither statistics nor machine learning."""
     if case.outcome == "inconclusive":
-        return f"This cannot be determined from this data: {_explain_inconclusive(case)}"
+        return f"This cannot be determined from this data: {_explain_inconclusive_membership(case)}"
     if case.auc is not None:
         return _describe_known_members(case, case.auc)
     if case.outcome == "found":
@@ -54,7 +54,7 @@ def build_verdict(case: Case) -> str:
     )
 
 
-def _explain_inconclusive(case: Case) -> str:
+def _explain_inconclusive_membership(case: Case) -> str:
     """Why the verdict on membership is inconclusive, in a sentence that goes on after a colon."""
     sides = "members and non-members" if case.by_truth else "candidates and controls"
     if case.code == NOT_COMPARABLE:

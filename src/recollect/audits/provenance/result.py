@@ -83,7 +83,7 @@ def build_result(audit: ProvenanceAudit, found: ScoredPeople) -> Result:
     rule = TestRule(alpha=audit.alpha, least=audit.least)
     _add_people_found(builder, audit, decisions)
     _add_quality(builder, audit, found)
-    _add_notes(builder, audit, found)
+    _add_provenance_notes(builder, audit, found)
     conclusion = add_safeguards(builder, decisions, found.safeguards, rule)
     verdict = build_verdict(decisions, conclusion, found.safeguards, rule)
     if conclusion.code is not None and not decisions.valid.any():
@@ -155,7 +155,7 @@ def _measure_quality(prefix: str, flagged: Flags, members: Flags, others: Flags)
     return wanted if prefix else wanted | {"false_positive_rate": lambda: false_positive_rate(flagged[others])}
 
 
-def _add_notes(builder: ResultBuilder, audit: ProvenanceAudit, found: ScoredPeople) -> None:
+def _add_provenance_notes(builder: ResultBuilder, audit: ProvenanceAudit, found: ScoredPeople) -> None:
     """The notes of a provenance result: what was queried, who was left out, and what could not be decided."""
     _note_queries(builder, found)
     decisions = found.decisions

@@ -30,7 +30,7 @@ def build_verdict(decisions: Decisions, conclusion: Conclusion, safeguards: Safe
     many, people = int(decisions.valid.sum()), _name_people(int(decisions.valid.sum()))
     if outcome == "inconclusive":
         return _explain_failed_safeguards(str(conclusion.code), safeguards) or (
-            f"{_UNKNOWN}: {_explain_inconclusive(decisions, str(conclusion.code), rule)}"
+            f"{_UNKNOWN}: {_explain_inconclusive_provenance(decisions, str(conclusion.code), rule)}"
         )
     compared = safeguards.comparability is None or safeguards.comparability.periods_compared
     condition = _IF_SAME_PERIOD if outcome == "found" and not compared else ""
@@ -95,7 +95,7 @@ def _explain_failed_safeguards(code: str, safeguards: Safeguards) -> str:
     return ""
 
 
-def _explain_inconclusive(decisions: Decisions, code: str, rule: TestRule) -> str:
+def _explain_inconclusive_provenance(decisions: Decisions, code: str, rule: TestRule) -> str:
     """Why the verdict on people is inconclusive, and what would be needed."""
     alpha, least = rule.alpha, rule.least
     calibrating = int(decisions.compared_with.max(initial=0))
