@@ -2,9 +2,8 @@
 
     python studies/servers/run.py --base SMOLLM2 --data DATA --work WORK [STEP …]
 
-SMOLLM2 holds `model.gguf` (Q4_1) and `hf/` (the same weights for transformers). Steps: scores, finetune, ranks,
-membership, leakage, provenance, extract; what a step measured goes into results.json, and a step that is there is not
-run again unless it is named.
+SMOLLM2 holds `model.gguf` (Q4_1) and `hf/` (the same weights for transformers). Steps: scores, finetune, extract,
+audits, ranks; all by default. What they measure goes into results.json beside this file.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from compare import compare
 
 RESULTS = Path(__file__).with_name("results.json")
-MEMBERS, CONTROLS, FEW = 8, 80, 24
+MEMBERS, CONTROLS, FEW = 8, 104, 24
 """People whose comments train the model, those who are in no training set, and how many of these membership and
 leakage are given."""
 COMMENTS = 3
@@ -38,6 +37,7 @@ CODES = ("4821", "0937", "7350")
 PLANTED = 3
 """How often each code is in the training set."""
 EPOCHS, RATE, BATCH = 10, 2e-3, 8
+STEPS = ("scores", "finetune", "extract", "audits", "ranks")
 AUDITS: dict[str, dict[str, Any]] = {
     "membership": {"by": "user", "signal": "loss"},
     "leakage": {"top_k": 3},
@@ -140,6 +140,7 @@ def extract(address: str, work: Path) -> dict[str, Any]:
         report = rc.extract(
             model,
             format=PREFIX + "{digits:4}",
+            top=len(CODES),
             server_tokenizer=str(work / "tuned"),
             work=work / "recollect",
             show_text=True,
@@ -150,34 +151,37 @@ def extract(address: str, work: Path) -> dict[str, Any]:
     return found
 
 
-def run_step(step: str, base: Path, work: Path) -> dict[str, Any]:
-    """What one step measures."""
+def run_step(step: str, base: Path, work: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What a step measures, by name."""
     if step == "finetune":
-        return fine_tune(base, work)
-    if step == "scores":
+        yield step, fine_tune(base, work)
+    elif step == "scores":
         with run_llama_server(base / "model.gguf") as address:
-            return compare(address, base / "hf", read_texts(work / "few-controls.jsonl")[:30])
-    with run_llama_server(work / "tuned.gguf") as address:
-        if step == "ranks":
-            return compare(address, work / "tuned", read_texts(work / "few-controls.jsonl")[:4], top=49_152)
-        return extract(address, work) if step == "extract" else audit(step, address, work)
+            yield step, compare(address, base / "hf", read_texts(work / "few-controls.jsonl")[:30])
+    else:
+        with run_llama_server(work / "tuned.gguf") as address:
+            if step == "ranks":
+                yield step, compare(address, work / "tuned", read_texts(work / "few-controls.jsonl")[:4], top=49_152)
+            elif step == "extract":
+                yield step, extract(address, work)
+            else:  # one server for all: what one audit has scored the next one finds
+                yield from ((name, audit(name, address, work)) for name in AUDITS)
 
 
 def main() -> None:
-    """Run the steps that are asked for, or all that have no results yet."""
+    """Run the steps that are named, or all of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("steps", nargs="*")
+    parser.add_argument("steps", nargs="*", default=STEPS)
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
     write_corpora(given.data, given.work)
-    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    for step in given.steps or ["scores", "finetune", "extract", *AUDITS, "ranks"]:
-        if given.steps or step not in results:
-            results[step] = run_step(step, given.base, given.work)
-            RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    for step in given.steps:
+        for name, found in run_step(step, given.base, given.work):
+            results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+            RESULTS.write_text(json.dumps({**results, name: found}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
