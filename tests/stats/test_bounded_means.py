@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -90,3 +91,11 @@ def test_a_mean_of_zeros_has_no_interval_and_says_why():
     assert "all 3 values are 0" in exponential_mean([0.0, 0.0, 0.0]).why_no_interval
     with refused("too_few_values"):
         exponential_mean([])
+
+
+def test_memory_does_not_grow_with_the_number_of_draws():
+    tracemalloc.start()
+    bounded_mean(np.linspace(0, 1, 1000), low=0.0, high=1.0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 110_000_000  # all weights of 20,000 draws take 160 MB

@@ -106,5 +106,5 @@ def _draw_weighted_sums(share: Floats) -> tuple[Floats, Floats]:
         weights = rng.standard_exponential((min(rows, _DRAWS - start), size + 1))
         weights /= weights.sum(axis=1, keepdims=True)
         sums.append(weights[:, :size] @ share)
-        last.append(weights[:, size])
+        last.append(weights[:, size].copy())  # a view would keep all weights
     return np.concatenate(sums), np.concatenate(last)
