@@ -119,6 +119,8 @@ def _list_missing(results: dict[str, Any]) -> str:
 
 def _tabulate(audits: dict[str, Any]) -> str:
     """One line for every audit."""
+    if not audits:
+        return "None was run yet."
     words = {"found": "found", "not_found": "no sign", "inconclusive": "inconclusive", "open": "not known"}
     lines = ["| audit | verdict | truth | | findings | CPU s |", "|---|---|---|---|---|---|"]
     for name, row in audits.items():
