@@ -232,14 +232,14 @@ class Study:
 
     def _leak(self, name: str) -> AuditResult:
         """Beside the base, which saw nobody."""
-        members, held_out = (self._get(role, _find_half(name)) for role in ("members", "held-out"))
-        return self.session.leakage(self.model(name), members, controls=held_out, reference=str(self.base))
+        members, controls = (self._get(role, _find_half(name)) for role in ("members", "controls"))
+        return self.session.leakage(self.model(name), members, controls=controls, reference=str(self.base))
 
     def _leak_with_folds(self) -> AuditResult:
         """Beside models each of which was trained without some of the members."""
-        members, held_out, folds = self._get("members"), self._get("held-out"), SIZES[self.size].folds
+        members, controls, folds = self._get("members"), self._get("controls"), SIZES[self.size].folds
         return self.session.leakage(
-            self.model("target"), members, controls=held_out, recipe="lora", set=RECIPE, folds=folds
+            self.model("target"), members, controls=controls, recipe="lora", set=RECIPE, folds=folds
         )
 
     def _get_cohorts_path(self) -> Path:
