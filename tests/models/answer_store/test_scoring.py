@@ -19,6 +19,7 @@ from recollect.errors import ModelError
 from recollect.execution.backend import attempt
 from recollect.execution.local import LocalBackend
 from recollect.models.access import Access
+from recollect.models.answer_store import scoring
 from recollect.models.answer_store.scoring import MAX_FAILURES_BEFORE_SUCCESS, score_corpus
 from recollect.models.answer_store.shards import read_threads
 from recollect.models.answers import Answers
@@ -225,3 +226,20 @@ def test_unsound_answers_are_refused(tmp_path):
 
 def test_an_empty_corpus_makes_an_empty_store(tmp_path):
     assert len(score_corpus(Null(), Corpus.of([]), tmp_path)) == 0
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 7, 50, 300])
+@pytest.mark.parametrize("piece", [1, 3, 16])
+def test_records_to_score_are_found_piece_by_piece_as_all_at_once(monkeypatch, size, piece):
+    monkeypatch.setattr(scoring, "SORTED_PIECE", piece)
+    digests = np.random.default_rng(size).integers(0, 40, size).astype("S16")
+
+    class Store:
+        def contains(self, asked):
+            return np.array([int(each) % 3 == 0 for each in asked], dtype=np.bool_)
+
+    distinct, first = np.unique(digests, return_index=True)
+    expected = np.zeros(size, dtype=np.bool_)
+    expected[first[~Store().contains(distinct)]] = True
+    missing, count = scoring._find_unscored(digests, Store())
+    assert (missing.tolist(), count) == (expected.tolist(), len(distinct))

@@ -39,6 +39,8 @@ Source = Model | str | Callable[[], Model]
 """A model, its name, or a function that loads it."""
 Progress = Callable[[int, int, str], None]
 """Called with how many distinct records have been scored, how many there are, and how fast it goes."""
+SORTED_PIECE = 1 << 16
+"""Records that are looked up in a store at once."""
 MAX_FAILURES_BEFORE_SUCCESS = 8
 """Blocks that may fail before one succeeds: then the fault is not in the records."""
 
@@ -225,10 +227,16 @@ def _settle_scoring_manifest(writer: _BlockScorer) -> Manifest:
 
 def _find_unscored(digests: Digests, store: AnswerStore) -> tuple[NDArray[np.bool_], int]:
     """Which records the scoring still has to do, each content once; and how many different ones there are."""
-    distinct, first = np.unique(digests, return_index=True)
-    missing = np.zeros(len(digests), dtype=np.bool_)
-    missing[first[~store.contains(distinct)]] = True
-    return missing, len(distinct)
+    # piece by piece: np.unique would hold four copies of what grows with the corpus
+    order, missing, distinct = digests.argsort(kind="stable"), np.zeros(len(digests), dtype=np.bool_), 0
+    for start in range(0, len(order), SORTED_PIECE):
+        piece = order[max(0, start - 1) : start + SORTED_PIECE]
+        found = digests[piece]
+        first = piece[1:][found[1:] != found[:-1]]
+        first = first if start else np.insert(first, 0, piece[0])
+        distinct += len(first)
+        missing[first[~store.contains(digests[first])]] = True
+    return missing, distinct
 
 
 def _build_scoring_failure(failures: list[Failure], name: str, done: int, wanted: int) -> ModelError:
