@@ -34,13 +34,16 @@ def false_positive_rate(non_members_flagged: ValuesLike, *, confidence: float = 
 def precision(members_flagged: ValuesLike, non_members_flagged: ValuesLike, *, confidence: float = 0.95) -> Estimate:
     """The rate of precision: the share of members among the flagged, at their proportion among these records.
 
-    Refused if nothing was flagged: there is no such share.
+    Refused if nothing was flagged: there is no such share. Refused, too, without members or without non-members: it
+    would be 0 or 1 whatever the flags.
 
     >>> precision([True, True, False], [True, False, False]).value
     0.666...
     """
     a, b = make_groups(members_flagged, non_members_flagged)
     flagged = np.concatenate([a.values, b.values]) > 0
+    require_count(len(a), 1, of="members", purpose="Precision", code="too_few_members")
+    require_count(len(b), 1, of="non-members", purpose="Precision", code="too_few_non_members")
     require_count(int(flagged.sum()), 1, of="flagged records", purpose="Precision", code="nothing_flagged")
     is_member = np.arange(len(flagged)) < len(a)
     users = np.concatenate([a.users, b.users])

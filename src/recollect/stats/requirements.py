@@ -44,7 +44,7 @@ def require_count(found: int, needed: int, *, of: str, purpose: str, code: str) 
     Traceback (most recent call last):
         ...
     recollect.errors.NotEnoughData: TPR at 0.1 % FPR needs at least 1,000 non-members; there are 400.
-      Add at least 600 more non-members, or lower the requirement.
+      Add at least 600 more non-members.
 
     Args:
         found: How many there are.
@@ -59,7 +59,7 @@ def require_count(found: int, needed: int, *, of: str, purpose: str, code: str) 
     if found < needed:
         raise NotEnoughData(
             f"{purpose} needs at least {needed:,} {of}; there {'is' if found == 1 else 'are'} {found:,}.",
-            do=f"Add at least {needed - found:,} more {of}, or lower the requirement.",
+            do=f"Add at least {needed - found:,} more {of}.",
             code=code,
             needed=needed,
         )

@@ -109,9 +109,8 @@ def tpr_at_fpr(members: ValuesLike, non_members: ValuesLike, *, fpr: float, conf
         confidence: How often such intervals cover the true rate.
     """
     check_between(0, 1, fpr=fpr, confidence=confidence)
-    a, b = _require_both_groups(members, non_members, purpose=f"TPR at {fpr:.3g} FPR")
-    needed = required_non_members(fpr)
-    require_count(len(b), needed, of="non-members", purpose=f"TPR at {fpr:.3g} FPR", code="too_few_non_members")
+    least = required_non_members(fpr)
+    a, b = _require_both_groups(members, non_members, purpose=f"TPR at {fpr:.3g} FPR", non_members_needed=least)
     threshold = threshold_at(b.values, fpr)
     high, low = _compute_threshold_limits(b, threshold, fpr, confidence)
     return Estimate(
@@ -150,11 +149,13 @@ def best_threshold(members: ValuesLike, non_members: ValuesLike) -> tuple[float,
     return float(curve.threshold[best]), float(curve.tpr[best] + 1 - curve.fpr[best]) / 2
 
 
-def _require_both_groups(members: ValuesLike, non_members: ValuesLike, *, purpose: str) -> tuple[Group, Group]:
+def _require_both_groups(
+    members: ValuesLike, non_members: ValuesLike, *, purpose: str, non_members_needed: int = 1
+) -> tuple[Group, Group]:
     """Both sides of an ROC curve, neither of them empty."""
     a, b = make_groups(members, non_members)
     require_count(len(a), 1, of="members", purpose=purpose, code="too_few_members")
-    require_count(len(b), 1, of="non-members", purpose=purpose, code="too_few_non_members")
+    require_count(len(b), non_members_needed, of="non-members", purpose=purpose, code="too_few_non_members")
     return a, b
 
 

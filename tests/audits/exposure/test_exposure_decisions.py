@@ -1,5 +1,7 @@
 """From exposures to decisions, on measurements that are made up."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -89,3 +91,27 @@ def test_secrets_that_no_model_saw_are_found_no_more_often_than_stated():
         p = (1 + np.searchsorted(draws, rng.normal(size=40), side="right")) / 201
         found += decide([measured(1.0, planted=None, p=each) for each in p], alpha=0.05, at_random=True).found
     assert stats.binomtest(found, worlds, 0.05, alternative="greater").pvalue > 0.001
+
+
+@pytest.mark.parametrize(("format", "attainable"), [("{digits:1}", False), ("{digits:2}", True)])
+def test_a_secret_among_few_possible_ones_can_never_be_found(format, attainable):
+    secret = Secret(id="pin", parsed=parse_format(format), text="1", planted=None)
+    likeliest = replace(measured(3.3, planted=None, p=1 / secret.parsed.size), secret=secret)
+    decisions = decide([likeliest], alpha=0.05, at_random=True)
+    assert decisions.smallest_p == 1 / secret.parsed.size
+    assert decisions.attainable is decisions.found is attainable
+
+
+def test_few_draws_bound_the_smallest_p_value_unless_ranks_are_counted():
+    rows = [measured(9.0, planted=None, p=1 / 11)]
+    assert decide(rows, alpha=0.05, at_random=True, draws=10).smallest_p == pytest.approx(1 / 11)
+    assert decide(rows, alpha=0.05, at_random=True).smallest_p == pytest.approx(1e-4)
+
+
+def test_controls_can_find_what_few_possible_secrets_cannot():
+    digit = parse_format("{digits:1}")
+    rows = [
+        replace(each, secret=replace(each.secret, parsed=digit))
+        for each in (*[measured(3.0, planted=1, p=0.5)] * 6, *CONTROLS)
+    ]
+    assert decide(rows, alpha=0.05, at_random=True).attainable

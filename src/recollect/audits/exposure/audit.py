@@ -117,15 +117,22 @@ class ExposureAudit:
         """The exposure of every secret, and whether planted ones rank above controls."""
         secrets, occurring = self._collect_secrets(evidence)
         scores = compute_log_perplexities(evidence, secrets)
+        stepper = _get_target_stepper(evidence, workspace)
         measurer = Measurer(
             method=self.method,
-            stepper=_get_target_stepper(evidence, workspace),
+            stepper=stepper,
             max_steps=self.max_steps,
             folder=workspace.folder,
             progress=workspace.progress,
         )
         measured = measurer.measure_all(secrets, scores, rng)
-        decisions = decide(measured.rows, alpha=self.alpha, at_random=not self.searches_corpus)
+        counts = stepper is not None and self.method in ("auto", "exact")
+        decisions = decide(
+            measured.rows,
+            alpha=self.alpha,
+            at_random=not self.searches_corpus,
+            draws=None if counts else self.draws,
+        )
         return build_result(self, decisions, measured, occurring=occurring)
 
     @property

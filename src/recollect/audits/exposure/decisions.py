@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.audits.common.power import smallest_rank_p
 from recollect.audits.exposure.exposure_measurement import Measurement
 from recollect.stats.significance import conformal_p, holm, simes
 from recollect.stats.two_sample_tests import mann_whitney
@@ -28,8 +29,15 @@ class Decisions:
     """Of each secret among random draws, corrected for all secrets; None if the secrets were not drawn at random."""
     any_p: float | None
     """Of "none of the secrets is memorised", from all of them among random draws (Simes); None likewise."""
+    smallest_p: float
+    """The smallest p-value that these secrets could have given, if all of them were the likeliest of their formats."""
     alpha: float
     """The significance level of each of the two kinds of test."""
+
+    @property
+    def attainable(self) -> bool:
+        """Whether memorised secrets could have been found at all: not if there are few possible ones of a format."""
+        return self.smallest_p < self.alpha
 
     @property
     def memorised(self) -> int:
@@ -43,13 +51,14 @@ class Decisions:
         return any(p < self.alpha for p in (any_p, *self.p_by_repetitions.values()))
 
 
-def decide(rows: Sequence[Measurement], *, alpha: float, at_random: bool) -> Decisions:
+def decide(rows: Sequence[Measurement], *, alpha: float, at_random: bool, draws: int | None = None) -> Decisions:
     """Decide which secrets are memorised: test them against random draws, and against controls where there are some.
 
     Args:
         rows: All secrets that were measured, controls included.
         alpha: The significance level of all tests together.
         at_random: Whether the secrets were drawn at random, so that they can be compared with random draws.
+        draws: How many random draws show the ranks; None where ranks can be counted.
     """
     secrets = tuple(row for row in rows if not row.secret.is_control)
     controls = tuple(row for row in rows if row.secret.is_control)
@@ -64,9 +73,23 @@ def decide(rows: Sequence[Measurement], *, alpha: float, at_random: bool) -> Dec
         p_corrected=holm([row.p_value for row in secrets]) if at_random else None,
         # draws are shared, which makes these p-values positively dependent: Simes' test is valid for those
         any_p=simes([row.p_value for row in secrets]) if at_random else None,
+        smallest_p=min(
+            _find_smallest_random_p(secrets, draws) if at_random else 1.0,
+            *(len(p) * smallest_rank_p(len(group), len(controls)) for group in groups.values() if p),
+            1.0,
+        ),
         # where there are two kinds of test they share alpha, so that the false positive rate stays below it
         alpha=alpha / 2 if p else alpha,
     )
+
+
+def _find_smallest_random_p(secrets: Sequence[Measurement], draws: int | None) -> float:
+    """The smallest p-value of exposures among random draws: if secrets are the likeliest fillings of their formats."""
+    best = list[float]()
+    for kind in {row.secret.kind for row in secrets}:
+        own = [row.secret for row in secrets if row.secret.kind == kind]
+        best += [place / own[0].parsed.size for place in range(1, len(own) + 1)]
+    return simes(np.clip(best, 0.0 if draws is None else 1 / (1 + draws), 1.0))
 
 
 def _compare_with_controls(planted: Sequence[Measurement], controls: Sequence[Measurement]) -> float:

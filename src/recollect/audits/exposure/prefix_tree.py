@@ -201,7 +201,8 @@ class PrefixTree:
             raise ModelError(
                 f"The tokens of this model cannot spell secrets of the format {self.format.pattern!r}: "
                 "some of its characters or words are not in its vocabulary.",
-                do="Use a format that its vocabulary covers, or the sampled method.",
+                do="Use a format that its vocabulary covers. Exposure can be estimated from draws: `recollect exposure "
+                "--method sampled`.",
                 code="format_not_spellable",
             )
         return path

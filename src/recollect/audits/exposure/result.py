@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from recollect.audits.common.outcomes import conclude
 from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.exposure.decisions import Decisions
 from recollect.audits.exposure.exposure_measurement import GOOD_FIT, Measurement, Measurements
@@ -22,7 +23,7 @@ from recollect.audits.exposure.verdict import (
     describe_odds,
 )
 from recollect.errors import NotEnoughData
-from recollect.results.result import Finding, Result
+from recollect.results.result import Finding, Power, Result
 from recollect.results.text_masks import mask_unless_shown
 from recollect.stats.bounded_means import bounded_mean, exponential_mean
 from recollect.stats.intervals import Estimate, proportion
@@ -74,10 +75,17 @@ def build_result(audit: ExposureAudit, decisions: Decisions, measured: Measureme
     _add_exposure_notes(builder, measured)
     builder.tables["secrets"] = _build_secrets_table(audit, measured, decisions)
     builder.tables["draws"] = _build_draws_table(measured.scores)
+    if not natural:
+        builder.power = Power(smallest_p=decisions.smallest_p)
+    concluded = conclude(
+        "inconclusive" if natural else "found" if decisions.found else "not_found",
+        code="natural_secrets" if natural else None,
+        attainable=decisions.attainable,
+    )
     return builder.build(
         verdict=build_natural_verdict(decisions.secrets) if natural else build_exposure_verdict(decisions),
-        outcome="inconclusive" if natural else "found" if decisions.found else "not_found",
-        code="natural_secrets" if natural else None,
+        outcome=concluded.outcome,
+        code=concluded.code,
         untested=(*_UNTESTED, *((_NATURAL,) if natural else (_GIVEN,) if audit.secrets else ())),
         settings=audit.settings,
     )

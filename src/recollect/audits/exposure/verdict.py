@@ -15,6 +15,13 @@ CERTAIN = 1.0
 def build_exposure_verdict(decisions: Decisions) -> str:
     """The verdict on whether the model memorised some of the secrets."""
     many, first = len(decisions.secrets), _describe_first_guesses(decisions.secrets)
+    if not decisions.found and not decisions.attainable:
+        which = "the secret" if many == 1 else f"any of the {many} secrets"
+        return (
+            f"Whether the model memorised {which} cannot be determined from this data: too few secrets of this format "
+            f"are possible, or were drawn, for even the likeliest to be significant (smallest possible p-value "
+            f"{decisions.smallest_p:.2g}; the significance level is {decisions.alpha:g})."
+        )
     if many == 1:
         if decisions.found:
             level = f"(p < {decisions.alpha:g})"
