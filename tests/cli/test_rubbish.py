@@ -157,7 +157,7 @@ def torn(draw, text):
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_spoilt_plans(seed, home, call):
     draw = random.Random(seed)
-    for _ in range(100):
+    for _ in range(200):
         plan = yaml.safe_dump(spoilt(draw), allow_unicode=True)
         (home / "plan.yaml").write_text(plan if draw.random() < 0.8 else torn(draw, plan))
         words = [draw.choice(["check", "run"]), "plan.yaml"]
@@ -192,7 +192,7 @@ VALUES = [
 def test_spoilt_options(seed, home, call):
     draw = random.Random(100 + seed)
     verbs = sorted(set(COMMAND.list_commands(None)) - set(QUIET))
-    for _ in range(100):
+    for _ in range(200):
         verb = draw.choice(verbs)
         words = [verb, *draw.choices(VALUES, k=draw.randint(0, 2))]
         for _ in range(draw.randint(0, 3)):
@@ -209,7 +209,7 @@ def test_spoilt_files(seed, home, call):
     good = home / "run" / "results" / "membership.json"
     kept, people = good.read_text(), (home / "mine.jsonl").read_text()
     try:
-        for _ in range(50):
+        for _ in range(100):
             good.write_text(torn(draw, kept))
             call(*draw.choice([["report", "run"], ["compare", "run", "run"], ["compare", "run", "run", "--json"]]))
             (home / "torn.jsonl").write_bytes(

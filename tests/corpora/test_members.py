@@ -249,6 +249,12 @@ def test_an_unknown_member_is_named_with_the_nearest(corpus):
     assert "'bob'" in refusal.error.do
 
 
+def test_users_of_a_corpus_without_users_are_refused_with_the_column_to_name(nameless):
+    with refused("unknown_member") as refusal:
+        read_members(["ann"], nameless)
+    assert "--user-column" in refusal.error.do
+
+
 def test_unreadable_lists_other_cohorts_and_bare_records_are_refused(corpus, tmp_path):
     (tmp_path / "bytes.txt").write_bytes(b"ann\n\xff\n")
     (tmp_path / "empty.txt").write_text("\n")

@@ -273,6 +273,8 @@ def _refuse_unknown_members(ids: frozenset[str], unit: Unit, corpus: Corpus) -> 
     name, do = unknown[0], suggest_name(unknown[0], present)
     if unit == "user" and any(record.id == name for record in corpus):
         do += "There is a record of that id, but ids are users' where the corpus has users. "
+    if unit == "record" and all(record.user is None for record in corpus):
+        do += "No user is known in this corpus: if these are users, name their column (--user-column, user_column=). "
     raise CorpusError(
         f"There is no {unit} {quote_excerpt(name)} in {corpus.name}"
         + (f", nor are there {len(unknown) - 1:,} others of those given." if len(unknown) > 1 else "."),

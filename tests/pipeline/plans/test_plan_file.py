@@ -194,7 +194,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(settings=st.dictionaries(KEYS, VALUES, max_size=5))
 def test_rubbish_gets_one_clear_error_or_means_something(home, settings):
     (home / "plan.yaml").write_text(yaml.safe_dump({"audits": {"membership": None}, **settings}))
