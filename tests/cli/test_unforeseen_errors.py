@@ -168,6 +168,7 @@ def test_streams_that_are_closed_or_know_only_ascii_do_not_change_the_status(hom
 def test_output_that_cannot_be_delivered_is_no_limit_that_was_passed(home):
     full = run_outside(home, ">/dev/full", "list")
     assert (full.returncode, "Traceback" in full.stderr) == (2, False), full.stderr
-    nobody = run_outside(home, "| true; exit ${PIPESTATUS[0]}", "list")
-    assert nobody.returncode in (0, 2), nobody.stderr
-    assert "Traceback" not in nobody.stderr
+    for words in (["list"], ["list", "--json"], ["check", "--help"]):
+        nobody = run_outside(home, "| true; exit ${PIPESTATUS[0]}", *words)
+        assert nobody.returncode in (0, 2), nobody.stderr
+        assert "Traceback" not in nobody.stderr

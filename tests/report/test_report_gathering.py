@@ -322,7 +322,8 @@ def test_a_question_whose_only_audit_was_not_done_was_not_examined(folder, expos
 def test_every_outcome_of_our_audits_has_a_meaning_and_a_step():
     for name in AUDITS.table:
         advice = find_presentation(name).advice
-        assert {*advice} >= {"found", "not_found"}, name
+        # a search always lists something, and no list proves that nothing is memorised
+        assert {*advice} >= {"found", "inconclusive" if name == "extraction" else "not_found"}, name
         for each in advice.values():
             assert each.meaning.endswith(".")
             assert {*each.steps} <= {*STEPS}

@@ -9,6 +9,7 @@ def main() -> None:
     import sys
     import warnings
 
+    from recollect.cli.exit_status import COULD_NOT
     from recollect.cli.output_streams import flush_streams, repair_streams
     from recollect.errors import show_warning
     from recollect.printable import PrintableStream
@@ -18,7 +19,10 @@ def main() -> None:
     streams = sys.stdout, sys.stderr  # the parser of options puts others in their place when a reader is gone
     sys.stderr = PrintableStream(sys.stderr)  # warnings, and what libraries say of files that others wrote
     warnings.showwarning = show_warning
-    sys.exit(flush_streams(*streams, status=_run()))
+    status = _run()
+    if sys.stdout is not streams[0]:
+        status = COULD_NOT
+    sys.exit(flush_streams(*streams, status=status))
 
 
 def _run() -> int:
@@ -39,6 +43,8 @@ def _run() -> int:
         return ended.code if isinstance(ended.code, int) else COULD_NOT
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:  # whoever read the output is gone
+        return COULD_NOT
     except BaseException as error:  # before a verb could begin: an installed plug-in cannot be used
         from pathlib import Path
 

@@ -11,10 +11,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from recollect.audits.workspace import NOTE_MARK
 from recollect.printable import PrintableStream, escape_json, escape_line, escape_message
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 SECONDS_BEFORE_BAR = 2.0
 """Seconds after which a reader wants to see progress."""
@@ -53,9 +56,19 @@ def print_json(value: Any) -> None:
     sys.stdout.write(escape_json(document) + "\n")
 
 
+def _open_screen() -> Console:
+    """The console's standard output; a reader who goes away is an error, not status 1, as with Rich alone."""
+    from rich.console import Console
+
+    class Screen(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Screen()
+
+
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table on the console's standard output. Text from corpora must be masked before it comes here."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(title=_build_printed_text(title, style="bold"), title_justify="left")
@@ -63,15 +76,14 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         table.add_column(_build_printed_text(column), overflow="fold", style="bold" if i == 0 else None)
     for row in rows:
         table.add_row(*map(_build_printed_text, row))
-    Console().print(table)
+    _open_screen().print(table)
 
 
 def print_grid(title: str, rows: Sequence[Sequence[str]], *, headings: Sequence[str] = ()) -> None:
     """Print a few rows under a title on the console's standard output. Text from corpora must be masked before."""
-    from rich.console import Console
     from rich.table import Table
 
-    screen = Console()
+    screen = _open_screen()
     screen.print(_build_printed_text(title, style="bold"), soft_wrap=False)
     table = Table(box=None, show_header=bool(headings), pad_edge=False, padding=(0, 2, 0, 0))
     for heading in headings or [""] * max(map(len, rows), default=0):
@@ -88,9 +100,7 @@ def count_lines(text: str) -> int:
     >>> count_lines("word " * 3)
     1
     """
-    from rich.console import Console
-
-    screen = Console()
+    screen = _open_screen()
     return len(_build_printed_text(text).wrap(screen, screen.width))
 
 

@@ -40,6 +40,8 @@ def _list_components(*, as_json: bool) -> bool:
 
     try:
         show_components(as_json=as_json)
+    except BrokenPipeError:
+        raise
     except (RecollectError, OSError):
         return False
     return True
