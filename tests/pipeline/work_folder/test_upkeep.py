@@ -19,6 +19,7 @@ from recollect.corpora.corpus_writer import write_corpus
 from recollect.files import Journal, hold_lock, refuse_use, use_folder, write_checked_json, write_json
 from recollect.models.answer_store.shards import pack_shard_digests
 from recollect.models.answer_store.store import AnswerStore
+from recollect.pipeline.work_folder import erasure
 from recollect.pipeline.work_folder.work_entries import compute_entry_size
 from recollect.signals.evidence import AUDITED, CONTROLS
 from recollect.testing.refusals import refused
@@ -141,6 +142,16 @@ def test_forget_takes_a_users_answers_and_models_and_nothing_of_others(home):
         np.testing.assert_array_equal(store.get_answers(others).logprob, before[name])
     assert sorted(path.name for path in (home / "work" / "models").iterdir()) == [WITHOUT, ROWS]
     assert recollect.verify(home / "work").faults == ()
+
+
+def test_forget_deletes_models_last_because_they_name_the_answers_that_go(home, monkeypatch):
+    order = []
+    monkeypatch.setattr(erasure, "delete_entry", order.append)
+    monkeypatch.setattr(erasure, "_rewrite_shard", lambda path, digests: order.append(path))
+    recollect.forget(USER, work="work", corpus="mine.jsonl", delete=True)
+    of_models = [path.parent.name == "models" for path in order]
+    assert of_models == sorted(of_models)
+    assert set(of_models) == {False, True}
 
 
 def test_forget_without_a_corpus_takes_all_that_may_hold_the_users_data(home):

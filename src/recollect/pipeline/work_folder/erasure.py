@@ -87,7 +87,8 @@ def _erase_user(user: str, work: Path, records: _ErasedRecords | None, *, delete
         )
     named = tuple(_find_files_naming_user(user, work))
     if delete_items:
-        for item in items:
+        # models go last: if this is killed, they still say whose answers are to be deleted when it is run again
+        for item in reversed(items):
             if item.path.suffix == SUFFIX and records is not None:
                 _rewrite_shard(item.path, records.digests)
             else:
