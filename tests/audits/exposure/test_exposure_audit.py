@@ -104,6 +104,15 @@ def test_one_control_is_too_few_to_tell_several_secrets_from_it(tmp_path, plante
     assert result.outcome == "not_found"
 
 
+def test_a_format_of_few_possible_secrets_is_inconclusive_even_for_the_likeliest():
+    audit = ExposureAudit(format="my pin is {digits:1}", secrets=("4",), draws=200, method="sampled")
+    secret = Record(id="s", text="my pin is 4")
+    result = judge(audit, Memoriser([secret], otherwise=Null(seed=0, kind="causal", vocabulary=500)))
+    assert (result.outcome, result.outcome_code) == ("inconclusive", "no_power")
+    assert result.power.smallest_p == pytest.approx(0.1)
+    assert "cannot be determined" in str(result.verdict)
+
+
 def test_controls_have_the_exposure_of_random_secrets(tmp_path):
     manifest(tmp_path / "c.json", planted=2, controls=400)
     result = judge(ExposureAudit(draws=2000, method="sampled"), Null(), files={CANARIES: tmp_path / "c.json"})

@@ -115,3 +115,12 @@ def test_controls_can_find_what_few_possible_secrets_cannot():
         for each in (*[measured(3.0, planted=1, p=0.5)] * 6, *CONTROLS)
     ]
     assert decide(rows, alpha=0.05, at_random=True).attainable
+
+
+@pytest.mark.parametrize(("planted", "controls"), [(1, 1), (1, 6), (3, 1), (3, 6)])
+def test_no_design_gives_a_smaller_p_value_than_the_smallest(planted, controls):
+    digit = parse_format("{digits:1}")
+    rows = [measured(9.0 + i, planted=1, p=1.0) for i in range(planted)] + CONTROLS[:controls]
+    rows = [replace(each, secret=replace(each.secret, parsed=digit)) for each in rows]
+    decisions = decide(rows, alpha=0.05, at_random=False)
+    assert decisions.smallest_p == pytest.approx(decisions.p_by_repetitions[1])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.common.power import smallest_rank_p
+from recollect.audits.common.power import smallest_conformal_p, smallest_rank_p
 from recollect.audits.exposure.exposure_measurement import Measurement
 from recollect.stats.significance import conformal_p, holm, simes
 from recollect.stats.two_sample_tests import mann_whitney
@@ -75,7 +75,7 @@ def decide(rows: Sequence[Measurement], *, alpha: float, at_random: bool, draws:
         any_p=simes([row.p_value for row in secrets]) if at_random else None,
         smallest_p=min(
             _find_smallest_random_p(secrets, draws) if at_random else 1.0,
-            *(len(p) * smallest_rank_p(len(group), len(controls)) for group in groups.values() if p),
+            *(len(p) * _find_smallest_control_p(len(group), len(controls)) for group in groups.values() if p),
             1.0,
         ),
         # where there are two kinds of test they share alpha, so that the false positive rate stays below it
@@ -90,6 +90,13 @@ def _find_smallest_random_p(secrets: Sequence[Measurement], draws: int | None) -
         own = [row.secret for row in secrets if row.secret.kind == kind]
         best += [place / own[0].parsed.size for place in range(1, len(own) + 1)]
     return simes(np.clip(best, 0.0 if draws is None else 1 / (1 + draws), 1.0))
+
+
+def _find_smallest_control_p(planted: int, controls: int) -> float:
+    """The smallest p-value of exposures against controls: if all planted secrets rank above them."""
+    if planted > 1 and controls > 1:
+        return smallest_rank_p(planted, controls)
+    return min(1.0, planted * smallest_conformal_p(controls))
 
 
 def _compare_with_controls(planted: Sequence[Measurement], controls: Sequence[Measurement]) -> float:
