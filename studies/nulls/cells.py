@@ -44,6 +44,11 @@ class Method:
     by_record: bool = False
     sets: tuple[str, ...] = TEXTS
 
+    @property
+    def audit(self) -> str:
+        """The name of the audit."""
+        return self.make().name
+
     def make(self) -> Audit:
         """The audit."""
         return self.build(**self.settings)

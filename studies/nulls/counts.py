@@ -16,8 +16,8 @@ from recollect.digests import digest
 
 BLAMED = ("not_comparable", "explained_by_texts", "placebo_failed")
 """Codes of a guard: too little data is nobody's fault."""
-_RULES = ("audits", "signals", "stats")
-"""The packages that decide what an audit says."""
+_RULES = ("audits/common", "signals", "stats")
+"""The packages that decide what any audit says, beside its own and the modules of `audits`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,11 +114,17 @@ def _count_world(said: Said) -> Counts:
     )
 
 
-@lru_cache(maxsize=1)
-def digest_rules() -> str:
-    """The version of the audits: the digest of all code that decides what they say, whatever its comments and docs."""
-    root = Path(recollect.__file__).parent
-    files = sorted(file for package in _RULES for file in (root / package).rglob("*.py"))
+@lru_cache(maxsize=8)
+def digest_rules(audit: str, root: Path = Path(recollect.__file__).parent) -> str:
+    """The version of an audit: the digest of all code that decides what it says, whatever its comments and docs.
+
+    Args:
+        audit: The name of the audit.
+        root: The folder of the package.
+    """
+    packages = (*_RULES, f"audits/{audit}")
+    files = sorted(file for package in packages for file in (root / package).rglob("*.py"))
+    files += sorted((root / "audits").glob("*.py"))
     return digest([_strip_docstrings(file.read_text(encoding="utf-8")) for file in files])[:8]
 
 

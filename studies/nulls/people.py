@@ -25,8 +25,9 @@ WORDS = (3, 50)
 """Only texts of so many words are taken."""
 MAX_PEOPLE = 1200
 """Of each set."""
-TARGETS, FLEETS = 5, 1
-"""Of each set. Target t is served by fleet t modulo `FLEETS`. Sets with times have as many targets of one period."""
+TARGETS, FLEETS = 5, 5
+"""Of each set. Target t is served by reference and fleet t modulo `FLEETS`, so that removal's controls, who trained the
+fleet, are others for every target. Sets with times have as many targets of one period."""
 PERIOD = 1 / 3
 """The share of people who make up a period."""
 NEAR = 240

@@ -66,9 +66,8 @@ def summarise(cell: Cell, drawn: Mapping[str, Drawn]) -> Rates:
     targets = list_counts(drawn)
     counts = sum(targets.values(), Counts())
     worst = max(_CLAIMS, key=lambda name: getattr(counts, name))
-    clusters = list_clusters(cell, drawn)
-    totals = [each.worlds for each in clusters]
-    hits = {name: [getattr(each, name) for each in clusters] for name in (*_CLAIMS, "guarded")}
+    totals = [each.worlds for each in targets.values()]
+    hits = {name: [getattr(each, name) for each in targets.values()] for name in (*_CLAIMS, "guarded")}
     return Rates(
         worlds=counts.worlds,
         **{name: getattr(counts, name) / counts.worlds for name in ("found", "named", "inconclusive", "guarded")},
@@ -83,19 +82,8 @@ def summarise(cell: Cell, drawn: Mapping[str, Drawn]) -> Rates:
 
 
 def list_counts(drawn: Mapping[str, Drawn]) -> dict[str, Counts]:
-    """The counts of all targets of all sets."""
+    """The counts of all targets of all sets; worlds of one target may be alike, those of two share no model."""
     return {f"{name} {target}": each for name, one in drawn.items() for target, each in one.targets.items()}
-
-
-def list_clusters(cell: Cell, drawn: Mapping[str, Drawn]) -> list[Counts]:
-    """The counts of worlds that may be alike: of one target; in removal of one set.
-
-    The controls of removal are the people who trained the fleet, and a set has one fleet: if they happen to score lower
-    than everybody else, they do so in every world of the set.
-    """
-    if cell.method.models == "removal":
-        return [sum(one.targets.values(), Counts()) for one in drawn.values()]
-    return list(list_counts(drawn).values())
 
 
 def test_rate(hits: Sequence[int], totals: Sequence[int], stated: float) -> float:

@@ -60,7 +60,7 @@ def run(bench: Bench, sets: Sequence[str], given: argparse.Namespace, cell_name:
             file.unlink(missing_ok=True)
         kept = None if given.again else load_kept(SUMMARY).get(cell.name, {}).get(name)
         first = kept.worlds if kept else 0
-        turns = Turns(first=first, until=given.worlds, targets=given.targets, rules=digest_rules())
+        turns = Turns(first=first, until=given.worlds, targets=given.targets, rules=digest_rules(cell.method.audit))
         found = add_worlds(kept, run_cell(cell, partial(bench.load, name), file, turns=turns))
         if found is not None:
             drawn[name] = found

@@ -36,10 +36,13 @@ def main() -> int:
         SUMMARY.write_text(_write_compactly(kept), encoding="utf-8")
     summary = sum_up(load_kept(SUMMARY))
     PAGE.write_text(write_page(summary, json.loads(BEFORE.read_text(encoding="utf-8"))), encoding="utf-8")
-    if earlier := [row["cell"] for row in summary["rates"] if row["rules"] != [digest_rules()]]:
+    if earlier := [row["cell"] for row in summary["rates"] if row["rules"] != [digest_rules(row["rules_of"])]]:
         print(f"Drawn by other code than this, wholly or in part: {', '.join(earlier)}")
     failing = [row["cell"] for row in summary["rates"] if not row["holds"]]
     failing += [f"coverage of {row['finding']}" for row in summary["coverage"] if not row["holds"]]
+    if not summary["rates"]:
+        print("No world was drawn, so nothing is known of any rate.")
+        return 1
     print("\n".join(f"FAIL {name}" for name in failing) or "Every rate holds.")
     return int(bool(failing))
 
@@ -97,6 +100,7 @@ def sum_up(kept: Kept) -> dict[str, list[dict[str, Any]]]:
                 **about,
                 "decides": cell.worlds == MANY,
                 "wanted": cell.worlds,
+                "rules_of": cell.method.audit,
                 "rules": sorted({version for each in drawn.values() for version in each.rules}),
                 **asdict(summarise(cell, drawn)),
             }
@@ -161,9 +165,9 @@ def _describe_progress(rates: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _describe_rules(rates: Sequence[Mapping[str, Any]]) -> str:
-    """By which versions of the audits the worlds were drawn."""
-    versions = Counter(version for row in rates for version in row["rules"])
-    return ", ".join(f"`{version}` ({count} cells)" for version, count in sorted(versions.items()))
+    """By which versions of each audit the worlds were drawn."""
+    versions = Counter((row["rules_of"], version) for row in rates for version in row["rules"])
+    return ", ".join(f"{audit} `{version}` ({count} cells)" for (audit, version), count in sorted(versions.items()))
 
 
 def _write_rates(rows: Sequence[Mapping[str, Any]], earlier: Mapping[str, Mapping[str, Any]]) -> str:

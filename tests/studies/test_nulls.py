@@ -137,19 +137,24 @@ def test_worlds_that_were_counted_are_added_to_and_counted_once(nulls):
     assert counts.Drawn.from_json(json.loads(json.dumps(asdict(whole)))) == whole
 
 
-def test_worlds_of_removal_are_clustered_by_set_because_its_controls_are_the_same_in_all(nulls):
-    cells, counts, rates = nulls("cells"), nulls("counts"), nulls("rates")
-    targets = {str(i): counts.Counts(worlds=10, found=2) for i in range(5)}
-    drawn = {name: counts.Drawn(worlds=50, rules={}, targets=targets) for name in ("irc", "reddit")}
-    found = {
-        name: [each.worlds for each in rates.list_clusters(_build_cell(cells, nulls("designs"), name), drawn)]
-        for name in ("removal-set", "membership-user-loss")
-    }
-    assert found == {"removal-set": [50, 50], "membership-user-loss": [10] * 10}
+def test_a_version_of_the_rules_is_of_one_audit_and_of_what_all_audits_share(nulls, tmp_path):
+    digest_rules = nulls("counts").digest_rules
+    files = ("audits/removal/ema.py", "audits/membership/audit.py", "audits/common/guard.py", "audits/rounds.py")
+    versions = []
+    for i, changed in enumerate(("", *files)):
+        for file in files:
+            path = tmp_path / str(i) / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f'"""Docs {i}."""\nx = {int(file == changed)}\n')
+        versions.append([digest_rules(audit, tmp_path / str(i)) for audit in ("removal", "membership")])
+    moved = [[one != two for one, two in zip(each, versions[0], strict=True)] for each in versions]
+    assert moved == [[False, False], [True, False], [False, True], [True, True], [True, True]]
 
 
-def _build_cell(cells, designs, method):
-    return cells.Cell(method=cells.METHODS[method], design=designs.DESIGNS["equal"], worlds=200)
+def test_targets_have_fleets_of_their_own(nulls, people):
+    study = nulls("people")
+    fleets = [frozenset(study.divide(people, i, i % study.FLEETS).fleet) for i in range(study.TARGETS)]
+    assert len(set(fleets)) == study.TARGETS
 
 
 def test_no_audited_person_or_control_trained_a_target(nulls, people):
