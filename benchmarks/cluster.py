@@ -27,7 +27,7 @@ from typing import Any
 import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "cluster_faults"))
-from small_cluster import start_cluster
+from small_cluster import WORKER_TITLE, start_cluster
 
 LEAST_SHARE = 0.9
 MOST_GROWTH = 1.10
@@ -124,7 +124,8 @@ class Watch:
                     with suppress(psutil.Error, OSError):
                         used = each.cpu_times()
                         self.seconds[each.pid] = used.user + used.system
-                        if "_Actor" in " ".join(each.cmdline()) or "spawn_main" in " ".join(each.cmdline()):
+                        command = " ".join(each.cmdline())
+                        if WORKER_TITLE in command or "spawn_main" in command:
                             self.workers = max(self.workers, read_status(each.pid, "VmHWM"))
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 from cluster_jobs import JOBS, list_finished
-from small_cluster import add_node, build_environment, start_cluster
+from small_cluster import WORKER_TITLE, add_node, build_environment, start_cluster
 
 from recollect.execution.local import LocalBackend
 
@@ -193,7 +193,7 @@ class Faults:
             for raylet in node.all_processes["raylet"]:
                 with suppress(psutil.Error):
                     started = psutil.Process(raylet.process.pid).children(recursive=True)
-                    found += [each for each in started if "_Actor" in " ".join(each.cmdline())]
+                    found += [each for each in started if WORKER_TITLE in " ".join(each.cmdline())]
         if not found:
             faults.append("no worker was found")
         return found

@@ -7,6 +7,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+from recollect.execution.on_ray import _RayActor
 from recollect.execution.threads import set_environment
 
 HERE = Path(__file__).parent
@@ -14,6 +15,8 @@ WORKLOADS = HERE.parent / "execution"
 SOURCES = HERE.parents[1] / "src"
 STORE_BYTES = 80 << 20
 """The least that Ray takes for an object store."""
+WORKER_TITLE = f"ray::{_RayActor.__name__}"
+"""The command line that Ray gives to the processes of our workers begins with this."""
 
 
 def build_environment(*more: Path) -> dict[str, str]:
