@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
+from recollect.errors import NotEnoughData
 from recollect.stats import OwnedValues, auc, best_threshold, binomial_p, roc_curve, threshold_at, tpr_at_fpr
 from recollect.stats.groups import make_group
 from recollect.stats.roc import _compute_threshold_limits
@@ -237,3 +238,10 @@ def test_interval_covers_when_records_of_a_user_are_alike(alike):
         estimate = tpr_at_fpr(OwnedValues(members, owners), OwnedValues(others, owners + users), fpr=0.05)
         misses += true not in estimate.interval
     assert binomial_p(misses, runs, 0.05) > 0.001, misses / runs
+
+
+def test_records_of_one_user_have_no_rate_with_an_interval():
+    many, one = OwnedValues(np.arange(30.0), [f"u{i}" for i in range(30)]), OwnedValues(np.arange(30.0), ["ann"] * 30)
+    for members, others in ((one, many), (many, one)):
+        with pytest.raises(NotEnoughData, match="at least 2 users among the"):
+            tpr_at_fpr(members, others, fpr=0.1)

@@ -111,6 +111,7 @@ def tpr_at_fpr(members: ValuesLike, non_members: ValuesLike, *, fpr: float, conf
     check_between(0, 1, fpr=fpr, confidence=confidence)
     least = required_non_members(fpr)
     a, b = _require_both_groups(members, non_members, purpose=f"TPR at {fpr:.3g} FPR", non_members_needed=least)
+    _refuse_one_user(a, b, purpose=f"TPR at {fpr:.3g} FPR")
     threshold = threshold_at(b.values, fpr)
     high, low = _compute_threshold_limits(b, threshold, fpr, confidence)
     return Estimate(
@@ -157,6 +158,16 @@ def _require_both_groups(
     require_count(len(a), 1, of="members", purpose=purpose, code="too_few_members")
     require_count(len(b), non_members_needed, of="non-members", purpose=purpose, code="too_few_non_members")
     return a, b
+
+
+def _refuse_one_user(members: Group, non_members: Group, *, purpose: str) -> None:
+    """Refuse a point of the ROC curve where all records of a side are one user's: they show no scatter."""
+    for group, name, code in (
+        (members, "members", "too_few_members"),
+        (non_members, "non-members", "too_few_non_members"),
+    ):
+        if group.is_clustered:
+            require_count(group.user_count, 2, of=f"users among the {name}", purpose=purpose, code=code)
 
 
 def _compute_threshold_limits(

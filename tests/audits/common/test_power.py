@@ -1,13 +1,18 @@
 """Power: the smallest p-values are those of the tests, and the smallest AUC is found as often as it says."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recollect.audits.common.power import (
     count_needed_controls,
     minimum_detectable_auc,
     smallest_conformal_p,
     smallest_rank_p,
+    smallest_tied_rank_p,
 )
 from recollect.stats import conformal_p, mann_whitney
 
@@ -41,3 +46,12 @@ def test_an_effect_that_counts_as_detectable_is_found_in_four_of_five_runs(n, m)
         found += (conformal_p(above, below)[0] if n == 1 else mann_whitney(above, below).p) <= 0.05
     assert found / 400 == pytest.approx(0.8, abs=0.07)
     assert minimum_detectable_auc(1, 18, alpha=0.05) is None
+
+
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=8), st.data())
+def test_the_smallest_p_of_tied_scores_is_that_of_the_best_division(values, data):
+    count = data.draw(st.integers(1, len(values) - 1))
+    sums = [sum(values[i] for i in chosen) for chosen in combinations(range(len(values)), count)]
+    scores = np.array(values, dtype=float)
+    found = smallest_tied_rank_p(scores[:count], scores[count:])
+    assert found == pytest.approx(sums.count(max(sums)) / len(sums))

@@ -19,6 +19,7 @@ class _Respect:
 
 Sides = tuple[str, str]
 AUDITED_AND_CONTROLS: Sides = ("audited", "controls")
+MEMBERS_AND_NON_MEMBERS: Sides = ("members", "non-members")
 RESPECTS = {
     "records": _Respect(name="records per user", controls="with as many records each"),
     "length": _Respect(name="length of records", controls="with records of the same length"),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Final
 
+import numpy as np
 import scipy
 
+from recollect.audits.common.amounts import Floats
 from recollect.stats.requirements import required_controls
 
 USUAL_POWER: Final = 0.8
@@ -40,6 +42,22 @@ def smallest_rank_p(above: int, below: int) -> float:
         scipy.special.gammaln(above + below + 1) - scipy.special.gammaln(above + 1) - scipy.special.gammaln(below + 1)
     )
     return float(math.exp(-ways))
+
+
+def smallest_tied_rank_p(above: Floats, below: Floats) -> float:
+    """The power of a rank test of these very scores: its smallest p-value, if the highest of all were on one side.
+
+    Ties cost power: where all scores are the same, no division of them is significant.
+
+    >>> smallest_tied_rank_p(np.zeros(6), np.zeros(40)), round(smallest_tied_rank_p(np.arange(3.0), np.arange(3, 6)), 3)
+    (1.0, 0.05)
+    """
+    if not len(above) or not len(below):
+        return 1.0
+    ordered = np.sort(np.concatenate([above, below]))[::-1]
+    limit = ordered[len(above) - 1]
+    ties, inside = np.count_nonzero(ordered == limit), len(above) - np.count_nonzero(ordered > limit)
+    return float(scipy.special.binom(ties, inside) * smallest_rank_p(len(above), len(below)))
 
 
 def count_needed_controls(above: int, *, alpha: float, tests: int = 1) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ import numpy as np
 from recollect import labels
 from recollect.audits.common.amounts import Amounts, Ints, Piece, Unit
 from recollect.audits.common.matching import Cut, Matching, Stratum, combine_draws, match_units
+from recollect.audits.common.power import smallest_tied_rank_p
 from recollect.audits.common.truncated_evidence import (
     can_truncate,
     count_truncatable_tokens,
@@ -73,6 +75,8 @@ class GroupTest:
     """Users of the one side that take part."""
     below: int
     """Users of the other side."""
+    smallest_p: float
+    """The smallest p-value that these scores could have given, dealt out otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -145,19 +149,25 @@ class Comparer:
                     method="Mann–Whitney of users' mean scores",
                     above=len(users[0]),
                     below=len(users[1]),
+                    smallest_p=smallest_tied_rank_p(users[0].values, users[1].values),
                 )
             return self._test_strata(matching, above, below, within)
         test = van_elteren(within, rng=self._rng)
-        return GroupTest(p=test.p, equal=True, method=_WITHIN, above=len(within), below=len(within))
+        smallest = _find_smallest_stratified_p(within)
+        return GroupTest(
+            p=test.p, equal=True, method=_WITHIN, above=len(within), below=len(within), smallest_p=smallest
+        )
 
     def _test_strata(
         self, matching: Matching, above: Side, below: Side, within: Sequence[tuple[Floats, Floats]]
     ) -> GroupTest:
         """Van Elteren's test over strata of one amount, and of the records of users on both sides."""
-        found = []
+        found, smallest = [], 1.0
         if matching.equal:
             everybody = [side.scores.average_by_user().values for side in (above, below)]
-            found.append(van_elteren([(everybody[0], everybody[1]), *within], rng=self._rng))
+            strata = [(everybody[0], everybody[1]), *within]
+            found.append(van_elteren(strata, rng=self._rng))
+            smallest = _find_smallest_stratified_p(strata)
         else:
             for draw in range(max((stratum.draws for stratum in matching.strata), default=1)):
                 strata = list(within)
@@ -166,11 +176,19 @@ class Comparer:
                     cut, mine, others = self.score_stratum(matching, stratum, last, (above, below))
                     strata.append((mine[stratum.members], others[np.intersect1d(stratum.own_controls, cut.usable)]))
                 found.append(van_elteren(strata, rng=self._rng))
+                smallest = min(smallest, _find_smallest_stratified_p(strata))
         p = float(combine_draws(np.array([[test.p] for test in found]))[0])
         method = "van Elteren's test" + ("" if matching.equal else " of users at the same amounts")
         method += f", twice the median of {len(found)} cuts" if len(found) > 1 else ""
         method += ", and of records within users" if within else ""
-        return GroupTest(p=p, equal=matching.equal, method=method, above=found[0].above, below=found[0].below)
+        return GroupTest(
+            p=p,
+            equal=matching.equal,
+            method=method,
+            above=found[0].above,
+            below=found[0].below,
+            smallest_p=min(1.0, smallest * (2 if len(found) > 1 else 1)),
+        )
 
     def match_users(self, above: Side, below: Side) -> Matching:
         """Which users of both sides are compared with whom."""
@@ -258,6 +276,11 @@ class Comparer:
 
 
 _WITHIN = "van Elteren's test of records within users"
+
+
+def _find_smallest_stratified_p(strata: Sequence[tuple[Floats, Floats]]) -> float:
+    """For the comparison of two groups in strata: the smallest p-value that their scores could have given."""
+    return math.prod(smallest_tied_rank_p(above, below) for above, below in strata if len(above) and len(below))
 
 
 def _list_kept_tokens(matching: Matching, cut: Cut, above: Side, below: Side) -> dict[str, dict[str, int]]:

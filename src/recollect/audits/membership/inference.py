@@ -164,10 +164,17 @@ class Inference:
             return combine_with_group(self.scores.candidates, self.scores.controls, self.decisions, group, rng=rng)
         return min(1.0, 2 * min(group, self.decisions.smallest))
 
-    @cached_property
-    def decided(self) -> tuple[Outcome, float | None]:
-        """What the tests decide, before any check of their validity, and the p-value that decides it."""
-        membership_p = self.membership.p if isinstance(self.membership, GroupTest) else None
+    @property
+    def membership_p(self) -> float | None:
+        """The p-value of "members and non-members score alike"; None where they are unknown or too few."""
+        return self.membership.p if isinstance(self.membership, GroupTest) else None
+
+    def decide(self, membership_p: float | None) -> tuple[Outcome, float | None]:
+        """What the tests decide, and the p-value that decides it.
+
+        Args:
+            membership_p: That of members against non-members; None where it does not count.
+        """
         return decide_outcome(
             self.decisions,
             any_p=self.any_p,
@@ -178,5 +185,7 @@ class Inference:
 
     @property
     def by_truth(self) -> bool:
-        """Whether members and non-members are compared, and not candidates and controls."""
-        return self.scores.complete or self.control_side is None
+        """Whether only members and non-members are compared to decide, and not candidates and controls."""
+        if self.units is None:
+            return self.control_side is None or self.records.truth is not None
+        return self.scores.complete and self.membership_p is not None

@@ -118,8 +118,7 @@ def _identify_if_found(found: Inference, validity: Validity) -> tuple[Floats, ND
     """Corrected p-values as a membership result reports them, and who is identified; nobody where nothing is found."""
     if found.decisions is None:
         return np.zeros(0), np.zeros(0, dtype=np.bool_)
-    p = found.decided[1] if validity.conclusion.outcome == "found" else None
-    return identify_candidates(found.decisions, found.decided[1] if p is None else p, alpha=found.audit.alpha)
+    return identify_candidates(found.decisions, validity.p, alpha=found.audit.alpha)
 
 
 def _build_verdict_case(
@@ -127,9 +126,10 @@ def _build_verdict_case(
 ) -> Case:
     """All that the verdict depends on, collected from the findings of a membership result."""
     scores, outcome = found.scores, validity.conclusion.outcome
-    membership_p = found.membership.p if isinstance(found.membership, GroupTest) else None
-    by_controls = outcome == "found" and membership_p is not None and membership_p > found.audit.alpha
-    guard = validity.guard
+    membership_p, guard = validity.membership_p, validity.guard
+    by_controls = membership_p != found.membership_p or (
+        outcome == "found" and membership_p is not None and membership_p > found.audit.alpha
+    )
     return Case(
         outcome=outcome,
         code=validity.conclusion.code,
@@ -139,12 +139,21 @@ def _build_verdict_case(
         controls=None if scores.controls is None else len(scores.controls),
         identified=int(np.count_nonzero(identified)) if validity.naming_is_valid else None,
         training_p=found.training.p if isinstance(found.training, GroupTest) else None,
+        membership_p=None if by_controls else membership_p,
+        members=_count_known_users(found),
         auc=next((each for each in builder.findings if each.name == "auc" and not by_controls), None),
         reason=guard.reason if isinstance(guard, Comparability) and not guard.comparable else "",
         power=validity.power,
         alpha=found.audit.alpha,
         by_truth=found.by_truth,
     )
+
+
+def _count_known_users(found: Inference) -> tuple[int, int]:
+    """How many users a membership result compares as members and as non-members."""
+    if isinstance(found.membership, GroupTest):
+        return found.membership.above, found.membership.below
+    return len(set(found.scores.members.users)), len(set(found.scores.non_members.users))
 
 
 def _add_decisions(builder: ResultBuilder, found: Inference, identified: NDArray[np.bool_]) -> None:
@@ -279,7 +288,7 @@ def _note_too_few_controls(builder: ResultBuilder, found: Inference) -> None:
     which = (
         f"none of the {len(candidates):,} candidates can be identified"
         if decisions.correction == "holm"
-        else f"no candidate can be identified alone, only several of the {len(candidates):,} together,"
+        else f"one of the {len(candidates):,} candidates can be identified only if others are, too,"
     )
     builder.note(
         "too_few_controls_to_identify",

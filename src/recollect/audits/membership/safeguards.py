@@ -10,15 +10,10 @@ import numpy as np
 from recollect import labels
 from recollect.audits.common.amounts import Bools, Ints
 from recollect.audits.common.guard import Comparability, add_guard, check_comparable, check_matched, explains_scores
-from recollect.audits.common.guard_wording import AUDITED_AND_CONTROLS, Sides
+from recollect.audits.common.guard_wording import AUDITED_AND_CONTROLS, MEMBERS_AND_NON_MEMBERS, Sides
 from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, NOT_COMPARABLE, PLACEBO_FAILED, Conclusion, conclude
 from recollect.audits.common.placebo import run_placebos
-from recollect.audits.common.power import (
-    count_needed_controls,
-    minimum_detectable_auc,
-    smallest_conformal_p,
-    smallest_rank_p,
-)
+from recollect.audits.common.power import count_needed_controls, minimum_detectable_auc, smallest_conformal_p
 from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.common.score_table import ScoreTable, accuse
 from recollect.audits.membership.comparison import Comparer, GroupTest, Side
@@ -45,6 +40,12 @@ class Validity:
     """How the two sides compare that decide the outcome, without the model; or why that is not known."""
     naming: Comparability | NotEnoughData | None
     """How candidates and controls compare, where members and non-members decide the outcome; else None."""
+    members: Comparability | NotEnoughData | None
+    """How members and non-members compare, where candidates and controls are compared, too; else None."""
+    membership_p: float | None
+    """The p-value of members against non-members as far as it counts; None where it does not."""
+    p: float | None
+    """The p-value that decides the outcome; None where nothing can be decided."""
     conclusion: Conclusion
     placebo: Placebo
     power: Power
@@ -58,19 +59,16 @@ class Validity:
 
 def check_validity(found: Inference) -> Validity:
     """All safeguards of a membership audit: guard, blind baseline, power and placebo."""
-    outcome, _ = found.decided
     by_truth = found.by_truth
     sides = _list_guarded_sides(found, by_truth=by_truth)
-    guard = _check_sides(found, *sides, ("members", "non-members") if by_truth else AUDITED_AND_CONTROLS)
+    guard = _check_sides(found, *sides, MEMBERS_AND_NON_MEMBERS if by_truth else AUDITED_AND_CONTROLS)
     naming = None
     if by_truth and found.control_side is not None:
         naming = _check_sides(found, found.candidate_side, found.control_side)
-    explained = (
-        outcome == "found"
-        and isinstance(guard, Comparability)
-        and explains_scores(guard, *_score_guarded_sides(found, *sides))
-    )
-    power = state_power(found)
+    members, membership_p = (None, found.membership_p) if by_truth else _check_members(found)
+    outcome, p = found.decide(membership_p)
+    explained = outcome == "found" and _explains_found(found, guard, sides)
+    power = state_power(found, with_members=membership_p is not None)
     placebo = play_placebo(
         found.comparer, *sides, single=found.audit.by == "user" and not by_truth, alpha=found.audit.alpha
     )
@@ -82,15 +80,49 @@ def check_validity(found: Inference) -> Validity:
         explained=explained,
         attainable=power.smallest_p is None or power.smallest_p <= found.audit.alpha,
     )
-    return Validity(guard=guard, naming=naming, conclusion=conclusion, placebo=placebo, power=power)
+    return Validity(
+        guard=guard,
+        naming=naming,
+        members=members,
+        membership_p=membership_p,
+        p=p,
+        conclusion=conclusion,
+        placebo=placebo,
+        power=power,
+    )
 
 
-def state_power(found: Inference) -> Power:
-    """Safeguard of membership, power: the smallest p-value possible, the smallest AUC found, what is needed."""
+def _check_members(found: Inference) -> tuple[Comparability | NotEnoughData | None, float | None]:
+    """Safeguard of membership: how members and non-members compare who are tested besides candidates and controls.
+
+    And their p-value as far as it counts: None if they are not comparable, 1 if their texts explain it.
+    """
+    p = found.membership_p
+    if p is None:
+        return None, None
+    sides = _list_guarded_sides(found, by_truth=True)
+    checked = _check_sides(found, *sides, MEMBERS_AND_NON_MEMBERS)
+    if _do_safeguards_fail(checked):
+        return checked, None
+    return checked, 1.0 if p <= found.audit.alpha and _explains_found(found, checked, sides) else p
+
+
+def _explains_found(found: Inference, checked: Comparability | NotEnoughData, sides: tuple[Side, Side]) -> bool:
+    """Safeguard of membership: whether the texts of two sides alone explain that their scores differ."""
+    return isinstance(checked, Comparability) and explains_scores(checked, *_score_guarded_sides(found, *sides))
+
+
+def state_power(found: Inference, *, with_members: bool = True) -> Power:
+    """Safeguard of membership, power: the smallest p-value possible, the smallest AUC found, what is needed.
+
+    Args:
+        found: What was scored and tested.
+        with_members: Whether the test of members against non-members counts.
+    """
     alpha, smallest, detectable = found.audit.alpha, list[float](), list[float | None]()
     needed = dict[str, int]()
-    if isinstance(found.membership, GroupTest):
-        smallest.append(smallest_rank_p(found.membership.above, found.membership.below))
+    if with_members and isinstance(found.membership, GroupTest):
+        smallest.append(found.membership.smallest_p)
         detectable.append(minimum_detectable_auc(found.membership.above, found.membership.below, alpha=alpha))
     if not (found.scores.complete and smallest) and found.units is not None and found.decisions is not None:
         smallest.append(_find_smallest_p(found))
@@ -103,7 +135,11 @@ def state_power(found: Inference) -> Power:
             needed["control_users_to_identify_one"] = wanted
     if not smallest:
         return Power(needed=needed)
-    if min(1.0, len(smallest) * min(smallest)) > alpha and found.decisions is not None:
+    attainable = len(smallest) * min(smallest) <= alpha
+    if found.by_truth and isinstance(found.membership, GroupTest) and not attainable:
+        level = alpha if found.membership.equal else alpha / 2  # twice the median of several cuts
+        needed["non_member_users"] = count_needed_controls(found.membership.above, alpha=level)
+    elif found.decisions is not None and not attainable:
         holm = len(found.decisions.p) if found.decisions.correction == "holm" else 1
         needed["control_users"] = count_needed_controls(
             len(set(found.scores.candidates.users)), alpha=alpha / (2 * len(smallest)), tests=holm
@@ -123,6 +159,9 @@ def _find_smallest_p(found: Inference) -> float:
     assert units is not None  # noqa: S101 - asked for only then
     assert decisions is not None  # noqa: S101
     tests = len(decisions.p) if decisions.correction == "holm" else 1
+    sides = (found.scores.candidates.values, [] if found.scores.controls is None else found.scores.controls.values)
+    if len(np.unique(np.concatenate(sides))) == 1:
+        return 1.0  # all scores are the same, and so is every p-value
     single = min(
         (
             smallest_conformal_p(int(controls), tests=tests, draws=int(draws))
@@ -133,10 +172,9 @@ def _find_smallest_p(found: Inference) -> float:
     group = found.training
     if not isinstance(group, GroupTest):
         return single
-    rank = smallest_rank_p(group.above, group.below)
     if group.equal:
-        return rank  # all candidates above all controls: no other labels give as small a p-value
-    return min(1.0, 2 * min(single, 2 * rank))
+        return group.smallest_p  # all candidates above all controls: no other labels give as small a p-value
+    return min(1.0, 2 * min(single, group.smallest_p))
 
 
 def _do_safeguards_fail(checked: Comparability | NotEnoughData) -> bool:
@@ -235,6 +273,10 @@ def add_safeguards(builder: ResultBuilder, found: Inference, validity: Validity)
         add_guard(builder, guard, withheld=(*naming, *truth) if found.by_truth else naming)
     else:
         builder.refuse("blind_auc", guard)
+    if isinstance(validity.members, Comparability) and validity.membership_p != found.membership_p:
+        explained = validity.members.comparable
+        reason = _SPOILT[EXPLAINED_BY_TEXTS] if explained else validity.members.reason
+        builder.withhold(*truth, code=EXPLAINED_BY_TEXTS if explained else NOT_COMPARABLE, reason=reason)
     if code in _SPOILT:
         builder.withhold(*naming, *(truth if found.by_truth else ()), code=code, reason=_SPOILT[code])
     elif code is None and not validity.naming_is_valid and isinstance(validity.naming, Comparability):

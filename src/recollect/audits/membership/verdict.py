@@ -27,6 +27,10 @@ class Case:
     """How many candidates are identified individually; None where that means nothing."""
     training_p: float | None
     """The p-value of "as a group, candidates score like the controls"."""
+    membership_p: float | None
+    """The p-value of "members score like non-members", where it takes part in the decision."""
+    members: tuple[int, int]
+    """How many users are compared as members and as non-members."""
     auc: Finding | None
     """How well members are distinguished from non-members, where they are known."""
     reason: str
@@ -44,6 +48,22 @@ def build_verdict(case: Case) -> str:
         return f"This cannot be determined from this data: {_explain_inconclusive_membership(case)}"
     if case.auc is not None:
         return _describe_known_members(case, case.auc)
+    if case.membership_p is not None:
+        return _describe_matched_members(case, case.membership_p)
+    return _describe_one_candidate(case) if case.candidates == 1 else _describe_candidates(case)
+
+
+def _describe_one_candidate(case: Case) -> str:
+    """The verdict on the only candidate, beside controls."""
+    if case.outcome == "found":
+        return f"The candidate {case.by} was in the training data: this {case.by} scores above the controls."
+    return (
+        f"No evidence that the candidate {case.by} was in the training data: this {case.by} scores like the controls."
+    )
+
+
+def _describe_candidates(case: Case) -> str:
+    """The verdict on several candidates, beside controls."""
     if case.outcome == "found":
         group = ""
         if case.training_p is not None and case.training_p <= case.alpha:
@@ -68,13 +88,14 @@ def _explain_inconclusive_membership(case: Case) -> str:
         return "the same audit accuses controls in the place of the candidates, and they cannot be members."
     if case.code == NO_POWER:
         smallest = 1.0 if case.power.smallest_p is None else case.power.smallest_p
-        enough = case.power.needed.get("control_users")
-        needed = "" if enough is None else f"; {enough:,} control users would be enough"
+        enough = case.power.needed.get("non_member_users" if case.by_truth else "control_users")
+        who = "non-members with as much text" if case.by_truth else "control users"
+        needed = "" if enough is None else f"; {enough:,} {who} would be enough"
         return (
-            f"with {_count_candidates_and_controls(case)} no scores could have been significant (the smallest possible "
+            f"with {_count_compared(case)} no scores could have been significant (the smallest possible "
             f"p-value is {smallest:.2g}){needed}."
         )
-    return f"{_count_candidates_and_controls(case)} are too few."
+    return f"{_count_compared(case)} are too few."
 
 
 def _name_compared_sides(case: Case) -> str:
@@ -96,6 +117,19 @@ def _describe_known_members(case: Case, auc: Finding) -> str:
     return f"No evidence that the model reveals which {case.by}s it was trained on: {measured}; {who}."
 
 
+def _describe_matched_members(case: Case, p: float) -> str:
+    """The verdict where members and non-members are known but have no AUC, because they are compared piece by piece."""
+    if case.outcome == "found":
+        return (
+            "The model reveals what it was trained on: among records and users of the same amount, members score above "
+            f"non-members ({state_p(p)}); {_describe_identified(case)}."
+        )
+    return (
+        "No evidence that the model reveals what it was trained on: among records and users of the same amount, "
+        f"members score like non-members ({state_p(p)}); {_describe_identified(case)}."
+    )
+
+
 def _state_percent(share: float | None) -> str:
     """In the verdict: an end of an interval in percent; an open one is a question mark."""
     return "?" if share is None else f"{share:.0%}"
@@ -105,15 +139,22 @@ def _describe_identified(case: Case) -> str:
     """In the verdict: how many candidates are identified, or why none is."""
     if case.controls is None:
         return "without controls, no candidate is identified individually"
+    if not case.candidates:
+        return "nobody is identified individually, because every user has members and non-members among their records"
     if case.identified is None:
         return "no candidate is identified individually, because the controls are not comparable with them"
+    if case.candidates == 1:
+        return f"the candidate {case.by} is {'' if case.identified else 'not '}identified individually"
     number = f"{case.identified:,}" if case.identified else "none"
     verb = "are" if case.identified > 1 else "is"
     return f"{number} of the {_name_candidates(case)} {verb} identified individually"
 
 
-def _count_candidates_and_controls(case: Case) -> str:
-    """In the verdict: how many candidates and controls there are."""
+def _count_compared(case: Case) -> str:
+    """In the verdict: how many members and non-members, or candidates and controls, there are to be compared."""
+    if case.by_truth:
+        members, others = case.members
+        return f"{members:,} user{'' if members == 1 else 's'} in the training set and {others:,} outside it"
     if case.controls is None:
         return _name_candidates(case)
     return f"{_name_candidates(case)} and {case.controls:,} control{'' if case.controls == 1 else 's'}"

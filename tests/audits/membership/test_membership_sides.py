@@ -1,0 +1,109 @@
+"""Whoever decides is guarded: members and non-members beside controls, one user, users on both sides, equal scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from recollect.audits.membership.audit import MembershipAudit
+from recollect.audits.rounds import collect_evidence
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.members import Members
+from recollect.corpora.record import Record
+from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
+from recollect.streams import stream
+from recollect.testing.fakes import Null, Scripted, Uniform
+from recollect.testing.world import WorldAnswers
+
+
+def write(seed, name, people, each, words=300):
+    """Records of people who take their words from the first so many."""
+    rng = stream(seed, name)
+    return [
+        Record(
+            id=f"{name}-{i}-{j}",
+            user=f"{name}-{i}",
+            text=" ".join(f"word{int(words ** rng.random())}" for _ in range(int(rng.integers(8, 16)))),
+        )
+        for i in range(people)
+        for j in range(each)
+    ]
+
+
+def guess(records, easy=(), *, seed=0):
+    """A model that saw nobody; some users write what is easy to guess."""
+    rng = np.random.default_rng(seed)
+    chance = {record.id: 0.6 if record.owner.startswith(tuple(easy)) else 0.2 for record in records}
+    return Scripted(
+        {record.id: chance[record.id] * rng.uniform(0.5, 1, len(record.text.split())) for record in records}
+    )
+
+
+def judge(audited, controls=None, *, target, members=None, by="user", seed=1):
+    audit = MembershipAudit(signal="loss", by=by, fpr=(0.1,))
+    corpora = {AUDITED: Corpus.of(audited)} | ({} if controls is None else {CONTROLS: Corpus.of(controls)})
+    given = Evidence(models={TARGET: target}, corpora=corpora, members=members, seed=seed)
+    complete = collect_evidence(audit, given, score=lambda model, corpus: WorldAnswers(model), train=None)
+    return audit.run(complete, stream(seed, audit.name))
+
+
+def known(records, members, others, unit="user"):
+    names = {record.owner if unit == "user" else record.id for record in records}
+    sides = (frozenset(name for name in names if name.startswith(tuple(start))) for start in (members, others))
+    return Members(unit=unit, members=next(sides), non_members=next(sides))
+
+
+@pytest.mark.parametrize("by", ["user", "record"])
+def test_members_who_write_otherwise_than_non_members_are_no_evidence_beside_controls(by):
+    audited = [*write(1, "easy", 10, 4, words=6), *write(1, "hard", 10, 4), *write(1, "new", 1, 4)]
+    controls = [*write(2, "easier", 20, 4, words=6), *write(2, "harder", 20, 4)]
+    target = guess([*audited, *controls], ("easy", "easier"))
+    result = judge(audited, controls, target=target, members=known(audited, ["easy"], ["hard"]), by=by)
+    assert result.outcome == "not_found"
+    assert {"auc", "membership_p"} <= {each.finding for each in result.withheld}
+    assert "controls" in result.verdict
+
+
+def test_where_controls_decide_about_two_known_users_the_controls_are_checked():
+    audited, controls = write(1, "easy", 2, 4, words=6), write(2, "hard", 45, 4)
+    members = Members(unit="user", members=frozenset({"easy-0"}), non_members=frozenset({"easy-1"}))
+    result = judge(audited, controls, target=guess([*audited, *controls], ("easy",)), members=members)
+    assert (result.outcome, result.outcome_code) == ("inconclusive", "not_comparable")
+
+
+@pytest.mark.parametrize("controls", [True, False])
+def test_records_of_one_member_are_inconclusive_and_the_sentence_counts_who_was_compared(controls):
+    audited = [*write(1, "ann", 1, 30), *write(1, "bob", 20, 3)]
+    others = write(2, "cid", 45, 4) if controls else None
+    members = known(audited, ["ann"], ["bob"])
+    result = judge(audited, others, target=Null(), members=members, by="record")
+    assert result.outcome_code == "no_power"
+    assert "1 user in the training set and" in result.verdict
+    assert "control users would be enough" not in result.verdict
+    assert result.power.needed["non_member_users"] > result.finding("membership_p").n["other_users"]
+
+
+@pytest.mark.parametrize("each", [(20, 4), (4, 4)])
+def test_without_controls_the_verdict_does_not_speak_of_controls(each):
+    audited = [*write(1, "ann", 15, each[0]), *write(1, "bob", 15, each[1])]
+    result = judge(audited, target=Null(), members=known(audited, ["ann"], ["bob"]))
+    assert "score like the controls" not in result.verdict
+    assert "reveals" in result.verdict
+
+
+def test_users_of_whom_some_records_are_members_are_compared_within_and_the_verdict_says_so():
+    audited, controls = write(4, "ann", 12, 6), write(4, "cid", 45, 4)
+    members = Members(
+        unit="record",
+        members=frozenset(record.id for record in audited[::2]),
+        non_members=frozenset(record.id for record in audited[1::2]),
+    )
+    result = judge(audited, controls, target=Null(), members=members)
+    assert result.outcome == "not_found"
+    assert "every user has members and non-members among their records" in result.verdict
+
+
+def test_where_all_scores_are_the_same_nothing_can_be_determined():
+    result = judge(write(1, "ann", 6, 4), write(2, "cid", 45, 4), target=Uniform())
+    assert (result.outcome, result.outcome_code) == ("inconclusive", "no_power")
+    assert result.power.smallest_p == 1
