@@ -10,6 +10,7 @@ from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.members import Members
 from recollect.corpora.record import Record
+from recollect.errors import PlanError
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.streams import stream
 from recollect.testing.fakes import Null, Scripted, Uniform
@@ -107,3 +108,26 @@ def test_where_all_scores_are_the_same_nothing_can_be_determined():
     result = judge(write(1, "ann", 6, 4), write(2, "cid", 45, 4), target=Uniform())
     assert (result.outcome, result.outcome_code) == ("inconclusive", "no_power")
     assert result.power.smallest_p == 1
+
+
+def test_a_single_candidate_is_not_tested_twice():
+    audited, controls = write(4, "ann", 1, 1), write(4, "cid", 60, 5)
+    target = Scripted(
+        {
+            record.id: [0.9 if record.owner == "ann-0" else 0.2] * len(record.text.split())
+            for record in [*audited, *controls]
+        }
+    )
+    result = judge(audited, controls, target=target)
+    assert result.finding("any_member_p").value == result.tables_in_memory["candidates"]["p_value"][0].as_py()
+    assert result.verdict.startswith("The candidate user was in the training data")
+
+
+def test_the_target_is_no_reference_of_its_own():
+    audit, audited, controls = MembershipAudit(signal="ratio"), write(4, "ann", 6, 2), write(4, "cid", 20, 2)
+    given = Evidence(
+        models={TARGET: Null(), "reference": Null()},
+        corpora={AUDITED: Corpus.of(audited), CONTROLS: Corpus.of(controls)},
+    )
+    with pytest.raises(PlanError, match="target itself"):
+        audit.needs(given)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 
 from recollect.audits.audit import Needs
+from recollect.audits.common.reference_check import refuse_target_as_reference
 from recollect.audits.leakage.comparison import match_users
 from recollect.audits.leakage.decisions import count_needed_null_users, decide
 from recollect.audits.leakage.leakage_epsilon import Leak, find_leaks
@@ -123,6 +124,13 @@ class LeakageAudit:
                 f"Leakage needs a model that predicts text from left to right; the target is a {kind} model.",
                 do="Give a causal or sequence-to-sequence model; the membership audit accepts other kinds.",
                 code="not_left_to_right",
+            )
+        refuse_target_as_reference(evidence)
+        if evidence.members is not None and not trains:
+            raise PlanError(
+                "Members are given, but no recipe: leakage uses them only to train references on members.",
+                do="Leave them out; give the members' records as the corpus, and those of non-members as --controls.",
+                code="members_not_used",
             )
         if not self._lacks_references(evidence):
             plan = self._choose_references(evidence)

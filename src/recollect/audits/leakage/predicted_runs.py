@@ -198,21 +198,24 @@ class PredictedTokens:
         Where a token is `<unk>`, this is the surprise at any unknown word: the word itself surprises the model at least
         as much. NaN where the model did not have to predict all of the run, or does not show it.
         """
-        summed, missing, gaps = self._surprise
+        summed, infinite, missing, gaps = self._surprise
         first = np.searchsorted(self.end, runs.start, side="right")
         beyond = np.searchsorted(self.start, runs.end, side="left")
         whole = (missing[beyond] == missing[first]) & (gaps[runs.beyond] == gaps[runs.first])
-        return np.where(whole, summed[beyond] - summed[first], np.nan)
+        # counted apart: the difference of two sums that are both infinite would be no number, in all that follows
+        nats = np.where(infinite[beyond] > infinite[first], np.inf, summed[beyond] - summed[first])
+        return np.where(whole, nats, np.nan)
 
     @cached_property
-    def _surprise(self) -> tuple[Floats, Integers, Integers]:
-        """The surprise of each token of a predicted run, in nats."""
+    def _surprise(self) -> tuple[Floats, Integers, Integers, Integers]:
+        """Up to each token of predicted runs: finite surprise in nats, how many are infinite, not shown, uncovered."""
         assert self.answers.logprob is not None  # noqa: S101 - the audit needs it wherever nats are summed
         logprob = self.answers.logprob.astype(np.float64)
-        hidden = np.isnan(logprob)
+        hidden, endless = np.isnan(logprob), np.isneginf(logprob)
         bare = self._find_uncovered(np.ones(len(self.start), dtype=np.bool_))
         return (
-            np.concatenate([[0.0], np.cumsum(np.where(hidden, 0, -logprob))]),
+            np.concatenate([[0.0], np.cumsum(np.where(hidden | endless, 0, -logprob))]),
+            np.concatenate([[0], np.cumsum(endless)]),
             np.concatenate([[0], np.cumsum(hidden)]),
             np.concatenate([[0], np.cumsum(bare)]),
         )

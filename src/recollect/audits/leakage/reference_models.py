@@ -240,7 +240,10 @@ def plan_leave_out(evidence: Evidence, owners: Collection[str], rule: LeaveOutRu
 
 def _list_target_members(evidence: Evidence, units: Sequence[str]) -> frozenset[str]:
     """The target's members, where they are known, else all users: reference models are trained on some of them."""
-    known = evidence.cohorts.get(AUDITED)
+    known, corpus = evidence.cohorts.get(AUDITED), evidence.corpora[AUDITED]
+    if evidence.members is not None:
+        truth = evidence.members.truth_by_record(corpus)
+        return frozenset(record.owner for record in corpus if truth.get(record.id))
     return frozenset(known.members(TARGET) if known is not None and TARGET in known.models else units)
 
 

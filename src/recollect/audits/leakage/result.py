@@ -39,6 +39,10 @@ _UNTESTED = (
     "Only the training texts themselves were used as prompts; other prompts may extract more.",
     "A sequence that another user wrote too is not counted, though it may still be private.",
 )
+_INFINITE = (
+    "The reference gives a word of a sequence probability zero, so that the ratio of the two models is infinite. Users "
+    "are compared by ranks, in which such a sequence is the highest; give a reference that excludes no word."
+)
 _NULL_SILENT = (
     "No sequence of a single user is reproduced under the null hypothesis: all of ε_l is above what is expected "
     "without training on the users."
@@ -113,9 +117,20 @@ def build_result(audit: LeakageAudit, leaks: Leaks, decisions: Decisions) -> Res
 
 def _build_finding_without_interval(
     name: str, value: float, unit: str, n: Mapping[str, int], reading: str, why: str = MAXIMUM
-) -> Finding:
-    """A finding of a leakage result without an interval: a maximum or a count."""
+) -> Finding | str:
+    """A finding of a leakage result without an interval, a maximum or a count; its name where it is not finite."""
+    if not math.isfinite(value):
+        return name
     return Finding(name=name, value=value, why_no_interval=why, unit=unit, n=dict(n), method=COUNTED, reading=reading)
+
+
+def _keep_finite_findings(builder: ResultBuilder, *found: Finding | str) -> None:
+    """Keep findings of a leakage result, and of those that are not finite why."""
+    for each in found:
+        if isinstance(each, Finding):
+            builder.findings.append(each)
+        else:
+            builder.skip(each, code="infinite_values", reason=_INFINITE)
 
 
 def _add_unique_sequences(builder: ResultBuilder, leaks: Leaks, *, top_k: int) -> None:
@@ -124,7 +139,9 @@ def _add_unique_sequences(builder: ResultBuilder, leaks: Leaks, *, top_k: int) -
     reading = f"Different sequences that occur in one user's data only and are reproduced verbatim at top {top_k}."
     why = "It is a count of this corpus, not an estimate."
     count = len(leaks.by_k[top_k])
-    builder.findings.append(_build_finding_without_interval("unique_sequences", count, "sequences", n, reading, why))
+    _keep_finite_findings(
+        builder, _build_finding_without_interval("unique_sequences", count, "sequences", n, reading, why)
+    )
 
 
 def _skip_leakage_epsilon(builder: ResultBuilder, leaks: Leaks, *, any_found: bool) -> None:
@@ -143,8 +160,11 @@ def _add_leakage_epsilons(builder: ResultBuilder, measured: Mapping[int, Leak], 
     """The findings of leakage epsilon: the largest, and the distribution over sequences."""
     values = np.array([leak.epsilon for leak in measured.values()])
     once = [leak.epsilon for run, leak in measured.items() if counts.times[run] == 1]
+    with np.errstate(invalid="ignore"):  # between two infinite ones there is none
+        high = float(np.quantile(values, 0.99))
     n = {"sequences": len(values), "users": len({leak.user for leak in measured.values()})}
-    builder.findings += [
+    _keep_finite_findings(
+        builder,
         _build_finding_without_interval(
             "leakage_epsilon",
             float(values.max()),
@@ -170,17 +190,17 @@ def _add_leakage_epsilons(builder: ResultBuilder, measured: Mapping[int, Leak], 
         ),
         _build_finding_without_interval(
             "leakage_epsilon_p99",
-            float(np.quantile(values, 0.99)),
+            high,
             PER_WORD,
             n,
             "One in a hundred sequences has more.",
             SELECTED,
         ),
-    ]
+    )
     if once:
         n, reading = {"sequences": len(once)}, "Over sequences written only once."
-        builder.findings.append(
-            _build_finding_without_interval("leakage_epsilon_once", max(once), PER_WORD, n, reading)
+        _keep_finite_findings(
+            builder, _build_finding_without_interval("leakage_epsilon_once", max(once), PER_WORD, n, reading)
         )
 
 
@@ -197,14 +217,12 @@ def _add_deniable_users(
 def _add_leakage_tests(builder: ResultBuilder, decisions: Decisions) -> None:
     """The findings of how much more leaks from the audited users, and whether that is significant."""
     comparison = decisions.comparison
-    builder.findings.append(
-        Finding.of(
-            comparison.estimate_excess(),
-            name="leakage_excess",
-            unit="nats" if comparison.in_nats else "words",
-            reading="How much more leaks, in one sequence, from an average user than under the null hypothesis; an "
-            "interval that contains 0 is no evidence.",
-        )
+    builder.try_estimate(
+        "leakage_excess",
+        comparison.estimate_excess,
+        unit="nats" if comparison.in_nats else "words",
+        reading="How much more leaks, in one sequence, from an average user than under the null hypothesis; an "
+        "interval that contains 0 is no evidence.",
     )
     builder.add_p_value(
         "leakage_p",
@@ -239,10 +257,11 @@ def _add_null_epsilons(builder: ResultBuilder, measured: Mapping[int, Leak], dec
         "ε_l under the null hypothesis: no training on the users.",
         "ε_l minus its value under the null hypothesis.",
     )
-    builder.findings += [
+    _keep_finite_findings(
+        builder,
         _build_finding_without_interval("leakage_epsilon_null", max(values), PER_WORD, n, null),
         _build_finding_without_interval("leakage_epsilon_excess", excess, PER_WORD, n, above),
-    ]
+    )
 
 
 def _add_leakage_notes(builder: ResultBuilder, leaks: Leaks, decisions: Decisions) -> None:

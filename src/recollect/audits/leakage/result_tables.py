@@ -130,7 +130,8 @@ def _summarise_epsilons(leaks: Iterable[Leak]) -> dict[str, float | None]:
     if not known:
         return dict.fromkeys(_SUMMARY)
     epsilons = [leak.epsilon for leak in known]
-    middle, high = np.quantile(epsilons, [0.5, 0.99]).tolist()
+    with np.errstate(invalid="ignore"):
+        middle, high = map(_to_cell, np.quantile(epsilons, [0.5, 0.99]).tolist())  # none between infinite ones
     return dict(zip(_SUMMARY, (max(epsilons), middle, high, max(leak.gain for leak in known)), strict=True))
 
 

@@ -26,12 +26,14 @@ def build_verdict(
     """
     counted = _describe_sequences(leaks)
     if not leaks:
-        return f"{counted}."
+        untested = "" if decisions.refusal is None else f"; this could not be tested. {decisions.refusal.found}"
+        return f"{counted}{untested or '.'}"
+    explained = "whether training on " + ("those users" if len({x.user for x in leaks.values()}) > 1 else "that user")
     if decisions.refusal is not None:
-        return f"{counted}; whether training on those users explains this could not be tested."
+        return f"{counted}; {explained} explains this could not be tested. {decisions.refusal.found}"
     if conclusion.outcome == "inconclusive":
         reason = _explain_inconclusive_leakage(str(conclusion.code), matched)
-        return f"{counted}; whether training on those users explains this {reason}"
+        return f"{counted}; {explained} explains this {reason}"
     flagged = len(decisions.flagged)
     users = len(decisions.comparison.users)
     if not decisions.found:

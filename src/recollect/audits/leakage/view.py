@@ -87,15 +87,15 @@ PRESENTATION: Final = Presentation(
             terminal=("user", "text", "times", "predicted", "epsilon"),
         ),
         "users": TableView(
-            caption="Users, largest leak first",
+            caption="Users, largest leak first: sequences of all texts, decisions from texts cut to what controls have",
             columns={
                 "user": "User",
                 "sequences": "Sequences",
                 "longest": "Longest (words)",
                 "epsilon": "Epsilon",
                 "epsilon_sum": "Nats",
-                "p_corrected": "p, corrected",
-                "flagged": "Flagged",
+                "p_corrected": "p, corrected (at equal amounts)",
+                "flagged": "Flagged (at equal amounts)",
             },
         ),
         "by_length": _build_epsilon_view("words", "Words", "By the words of a sequence"),

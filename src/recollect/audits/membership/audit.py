@@ -10,6 +10,7 @@ import numpy as np
 
 from recollect.audits.audit import Needs
 from recollect.audits.common.ground_truth import find_members, has_both
+from recollect.audits.common.reference_check import refuse_target_as_reference
 from recollect.audits.membership.candidate_scores import By
 from recollect.audits.membership.decisions import Correction
 from recollect.audits.membership.epsilon_bounds import CANARIES, CANARY_TEXTS, Claim, build_canary_corpus
@@ -177,6 +178,8 @@ def _refuse_models(signal: Signal, evidence: Evidence) -> None:
     for role in signal.needs:
         for name in evidence.models_of_role(role):
             _refuse_different_models(target, evidence.models[name], name)
+    if REFERENCE in signal.needs:
+        refuse_target_as_reference(evidence)
     if REFERENCE in signal.needs and not evidence.models_of_role(REFERENCE) and CONTROLS not in evidence.corpora:
         raise PlanError(
             f"The signal {signal.name!r} needs a reference model, and would train one on half of the controls; neither "

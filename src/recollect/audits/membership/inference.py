@@ -151,18 +151,27 @@ class Inference:
         )
         return above, below
 
+    @property
+    def group_test(self) -> GroupTest | None:
+        """Candidates against controls, as groups; None without such a test.
+
+        Nor with a single candidate: the test of the group would be that of the candidate once more.
+        """
+        return self.training if isinstance(self.training, GroupTest) and len(self.scores.candidates) > 1 else None
+
     @cached_property
     def any_p(self) -> float | None:
         """The p-value of "no candidate is a member", from the controls; None where they cannot say."""
         if self.decisions is None or self.units is None or self.scores.controls is None:
             return None
-        group = self.training.p if isinstance(self.training, GroupTest) else None
-        equal = isinstance(self.training, GroupTest) and self.training.equal
-        if group is None or equal:
+        test = self.group_test
+        if test is None or test.equal:
             # single candidates that are compared at another amount have p-values of the same null distribution
             rng = stream(self.evidence.seed, *labels.STREAM_MEMBERSHIP_PERMUTATION)
-            return combine_with_group(self.scores.candidates, self.scores.controls, self.decisions, group, rng=rng)
-        return min(1.0, 2 * min(group, self.decisions.smallest))
+            return combine_with_group(
+                self.scores.candidates, self.scores.controls, self.decisions, None if test is None else test.p, rng=rng
+            )
+        return min(1.0, 2 * min(test.p, self.decisions.smallest))
 
     @property
     def membership_p(self) -> float | None:

@@ -204,9 +204,9 @@ def _add_decisions(builder: ResultBuilder, found: Inference, identified: NDArray
 
 def _describe_any_member_method(found: Inference) -> str:
     """How the finding any_member_p combines the test of the best single candidate and that of the group."""
-    if not isinstance(found.training, GroupTest):
+    if found.group_test is None:
         return "the smallest corrected p-value"
-    if found.training.equal:
+    if found.group_test.equal:
         return "the smaller of the smallest corrected p-value and training_p, permutation of users (min-p)"
     return "twice the smaller of the smallest corrected p-value and training_p"
 

@@ -159,7 +159,7 @@ def _find_smallest_p(found: Inference) -> float:
     assert units is not None  # noqa: S101 - asked for only then
     assert decisions is not None  # noqa: S101
     tests = len(decisions.p) if decisions.correction == "holm" else 1
-    sides = (found.scores.candidates.values, [] if found.scores.controls is None else found.scores.controls.values)
+    sides = [each.values for each in (found.scores.candidates, found.scores.controls) if each is not None]
     if len(np.unique(np.concatenate(sides))) == 1:
         return 1.0  # all scores are the same, and so is every p-value
     single = min(
@@ -169,8 +169,8 @@ def _find_smallest_p(found: Inference) -> float:
         ),
         default=1.0,
     )
-    group = found.training
-    if not isinstance(group, GroupTest):
+    group = found.group_test
+    if group is None:
         return single
     if group.equal:
         return group.smallest_p  # all candidates above all controls: no other labels give as small a p-value

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 
 from recollect.audits.audit import Needs
+from recollect.audits.common.reference_check import refuse_target_as_reference
 from recollect.audits.common.result_builder import build_refusal
 from recollect.audits.removal.calibrated import compare_set, compare_users
 from recollect.audits.removal.ema import Scope, Test, collect_votes, compute_ema_rho
@@ -183,6 +184,7 @@ class RemovalAudit:
                 do="Use `calibrated`, which supports every kind of model.",
                 code="not_a_classifier",
             )
+        refuse_target_as_reference(evidence)
         for name in evidence.models_of_role(REFERENCE):
             if evidence.models[name].kind != target.kind:
                 raise PlanError(
