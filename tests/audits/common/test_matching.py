@@ -208,3 +208,26 @@ def test_ranks_within_groups_of_equal_size_are_those_of_a_plain_sort():
         for i in range(len(values)):
             same = [j for j in range(len(values)) if groups[0][j] == groups[0][i]]
             assert found[i] == sorted(same, key=lambda j: (values[j], j)).index(i)
+
+
+@pytest.mark.parametrize("truncate", [True, False])
+def test_the_first_choice_of_records_that_fits_is_taken_else_the_one_that_fits_best(truncate):
+    matching = match_units(build_units("a", 3, 4), build_units("c", 40, 9, seed=1), seed=0, truncate=truncate)
+    cutter, side, tokens = matching.cutter, matching.controls, 40.0
+    kept, fits = cutter._cut_side("controls", (4,), tokens, 1)
+    half, ranks = TOLERANCE**0.5, cutter._get_ranks("controls", 1, timed=False)
+    for unit in range(len(side)):
+        pieces = np.flatnonzero(side.unit_of == unit)
+        best, miss = None, np.inf
+        for rank in ranks:
+            chosen = pieces[rank[pieces] < 4]
+            total = side.tokens[chosen].sum()
+            off = abs(np.log(total / tokens)) + (100 if truncate and total * half < tokens else 0)
+            if miss > np.log(half) and off < miss:
+                best, miss = chosen, off
+        total = side.tokens[best].sum()
+        long = total > tokens * half
+        assert fits[unit] == (total * half >= tokens and (truncate or not long))
+        scale = tokens / total if truncate and long else 1.0
+        expected = [max(1, round(side.tokens[i] * scale)) if i in best else 0 for i in pieces]
+        assert kept[pieces].tolist() == expected

@@ -94,6 +94,11 @@ class Amounts:
         return np.bincount(self.unit_of, minlength=len(self)).astype(np.int64)
 
     @cached_property
+    def starts(self) -> Ints:
+        """The index of each unit's first piece."""
+        return np.asarray(np.cumsum(self.counts) - self.counts)
+
+    @cached_property
     def totals(self) -> Floats:
         """How many tokens each unit has."""
         return self.sum_by_unit(self.tokens)

@@ -196,7 +196,7 @@ class MatchingCutter:
     seed: int
     truncate: bool
     """Whether records may be truncated."""
-    _ranks: dict[tuple[str, int, bool], list[Ints]] = field(default_factory=dict, repr=False)
+    _ranks: dict[tuple[str, int, bool], Ints] = field(default_factory=dict, repr=False)
     _first: dict[tuple[str, tuple[int, ...], float], tuple[Ints, Bools]] = field(default_factory=dict, repr=False)
     """How each side is cut the first time, which is asked for again and again."""
 
@@ -279,18 +279,15 @@ class MatchingCutter:
         side, timed = self._get_side(name), len(counts) > 1
         enough = (self._count(name, timed=timed) >= np.array(counts)).all(axis=1)
         limits = np.array(counts)[self.stretches[name]] if timed else np.int64(counts[0])
-        miss = np.where(enough, np.inf, 0.0)
-        chosen = np.zeros(len(side.tokens), dtype=np.bool_)
-        for rank in self._get_ranks(name, draw, timed=timed):
-            # random choices come first, and one that fits is not given up for one that fits better
-            picked = rank < limits
-            total = np.maximum(side.sum_by_unit(side.tokens * picked), 1)
-            off = np.abs(np.log(total / tokens))
-            short = self.truncate & (total * _HALF < tokens)
-            off = np.where(short, off + _NEVER, off)  # what is too long can be truncated, what is too short cannot
-            better = (miss > np.log(_HALF)) & (off < miss)
-            miss = np.where(better, off, miss)
-            chosen = np.where(better[side.unit_of], picked, chosen)
+        picked: Bools = np.less(self._get_ranks(name, draw, timed=timed), limits)
+        totals = np.maximum(np.add.reduceat(side.tokens * picked, side.starts, axis=1), 1)
+        off = np.abs(np.log(totals / tokens))
+        short = self.truncate & (totals * _HALF < tokens)
+        off = np.where(short, off + _NEVER, off)  # what is too long can be truncated, what is too short cannot
+        # random choices come first, and one that fits is not given up for one that fits better
+        fitting = off <= np.log(_HALF)
+        choice = np.where(fitting.any(axis=0), fitting.argmax(axis=0), off.argmin(axis=0))
+        chosen = picked[choice[side.unit_of], np.arange(len(side.tokens))] & enough[side.unit_of]
         total = side.sum_by_unit(side.tokens * chosen)
         long = total > tokens * _HALF
         fits = enough & (total * _HALF >= tokens) & (self.truncate | ~long)
@@ -298,8 +295,8 @@ class MatchingCutter:
         kept = np.where(chosen, np.maximum(1, np.rint(side.tokens * scale)), 0)
         return kept.astype(np.int64), fits
 
-    def _get_ranks(self, name: str, draw: int, *, timed: bool) -> list[Ints]:
-        """Several orders of each unit's pieces (in each stretch): at random, then around certain lengths."""
+    def _get_ranks(self, name: str, draw: int, *, timed: bool) -> Ints:
+        """Orders of each unit's pieces (in each stretch) [orders, pieces]: at random, then around certain lengths."""
         side, key = self._get_side(name), (name, draw, timed)
         if key not in self._ranks:
             for other in [other for other in self._ranks if other[0] == name and other[1] > 0]:
@@ -310,7 +307,7 @@ class MatchingCutter:
             length = rank_within_groups((side.unit_of,), side.tokens) / np.maximum(1, side.counts - 1)[side.unit_of]
             orders += [np.abs(length - place) for place in np.linspace(0, 1, _WINDOWS)]
             several = (side.counts > 1).any()
-            self._ranks[key] = [rank_within_groups(groups, order) for order in (orders if several else orders[:1])]
+            self._ranks[key] = rank_within_groups(groups, np.stack(orders if several else orders[:1]))
         return self._ranks[key]
 
 
@@ -345,24 +342,28 @@ def rank_within_groups(groups: tuple[Ints, ...], order: Floats | Ints) -> Ints:
 
     >>> rank_within_groups((np.array([0, 0, 1, 0]),), np.array([0.5, 0.1, 0.9, 0.3])).tolist()
     [2, 0, 0, 1]
+
+    Args:
+        groups: The group of each piece, by one or more numbers [pieces].
+        order: What the pieces are ranked by, once or in several ways [..., pieces].
     """
-    if not len(order):
-        return np.zeros(0, dtype=np.int64)
+    if not order.size:
+        return np.zeros(order.shape, dtype=np.int64)
     group = groups[-1]
     for inner in groups[-2::-1]:
         group = group * (1 + int(inner.max())) + inner
     if (width := _find_common_size(group)) is not None:
         rows = np.argsort(order.reshape(-1, width), axis=1, kind="stable")
         rank = np.empty_like(rows)
-        np.put_along_axis(rank, rows, np.arange(width)[None], axis=1)
-        return rank.ravel()
-    sorting = np.argsort(order, kind="stable")
+        rank[np.arange(len(rows))[:, None], rows] = np.arange(width)
+        return rank.reshape(order.shape)
     # stable: what is in order stays in order within its group; small integers are sorted by radix
-    sorting = sorting[np.argsort(_shrink(group)[sorting], kind="stable")]
-    sizes = np.bincount(group)
-    first = np.cumsum(sizes) - sizes
-    rank = np.empty(len(sorting), dtype=np.int64)
-    rank[sorting] = np.arange(len(sorting)) - first[group[sorting]]
+    small, sizes = _shrink(group), np.bincount(group)
+    place = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rank = np.empty(order.shape, dtype=np.int64)
+    for one, ranks in zip(order.reshape(-1, len(group)), rank.reshape(-1, len(group)), strict=True):
+        sorting = np.argsort(one, kind="stable")
+        ranks[sorting[np.argsort(small[sorting], kind="stable")]] = place
     return rank
 
 
