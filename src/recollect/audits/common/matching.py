@@ -277,9 +277,9 @@ class MatchingCutter:
     def _cut_side(self, name: str, counts: tuple[int, ...], tokens: float, draw: int) -> tuple[Ints, Bools]:
         """How much of each piece is kept, and which units come within 10 % of the amount."""
         side, timed = self._get_side(name), len(counts) > 1
-        enough = (self._count(name, timed=timed) >= np.array(counts)).all(axis=1)
+        enough: Bools = np.all(self._count(name, timed=timed) >= np.array(counts), axis=1)
         limits = np.array(counts)[self.stretches[name]] if timed else np.int64(counts[0])
-        picked: Bools = np.less(self._get_ranks(name, draw, timed=timed), limits)
+        picked = self._get_ranks(name, draw, timed=timed) < limits
         totals = np.maximum(np.add.reduceat(side.tokens * picked, side.starts, axis=1), 1)
         off = np.abs(np.log(totals / tokens))
         short = self.truncate & (totals * _HALF < tokens)
