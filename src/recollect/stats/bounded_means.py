@@ -63,7 +63,9 @@ def bounded_mean(
     )
 
 
-def exponential_mean(values: ArrayLike, *, of: str = "records", confidence: float = 0.95) -> Estimate:
+def exponential_mean(
+    values: ArrayLike, *, high: float = np.inf, of: str = "records", confidence: float = 0.95
+) -> Estimate:
     """The mean of independent, exponentially distributed values, as exposures are under the null, with bounds.
 
     A sum of such values has a gamma distribution, which makes the interval exact for any number of them.
@@ -74,6 +76,7 @@ def exponential_mean(values: ArrayLike, *, of: str = "records", confidence: floa
 
     Args:
         values: One number per unit, none of them negative.
+        high: The largest that a value can be, which no bound exceeds.
         of: What a value is called in the counts.
         confidence: How often such intervals cover the true mean.
     """
@@ -86,7 +89,7 @@ def exponential_mean(values: ArrayLike, *, of: str = "records", confidence: floa
     smallest, largest = (2 * found.sum() / scipy.stats.chi2.ppf([1 - tail, tail], 2 * len(found))).tolist()
     return Estimate(
         value=float(found.mean()),
-        interval=Interval(smallest, largest, confidence),
+        interval=Interval(smallest, min(largest, high), confidence),
         n={of: len(found)},
         method=method,
     )

@@ -34,6 +34,17 @@ def exposure(rank: int, space: int) -> float:
     return math.log2(space) - math.log2(rank)
 
 
+def expected_exposure(space: int) -> float:
+    """The mean exposure in bits of a secret of random rank, if no two secrets of the space tie; fewer bits if some do.
+
+    >>> [round(expected_exposure(space), 2) for space in (1, 2, 10, 10**9)]
+    [0.0, 0.5, 1.14, 1.44]
+    """
+    check_at_least(1, space=space)
+    size = min(space, 10**12)
+    return math.log2(size) - math.lgamma(size + 1) / (size * math.log(2))
+
+
 def sampled_exposure(cost: float, draws: ArrayLike, space: int, *, confidence: float = 0.95) -> Estimate:
     """The exposure of a secret, from secrets drawn uniformly: exact binomial interval on the rank's share of the space.
 
@@ -54,10 +65,10 @@ def sampled_exposure(cost: float, draws: ArrayLike, space: int, *, confidence: f
     require_count(len(found), 1, of="drawn secrets", purpose="sampled exposure", code="too_few_draws")
     hits, max_bits = int((found <= cost).sum()), math.log2(space)
     share = clopper_pearson(hits, len(found), confidence=confidence)
-    low = min(max_bits, -math.log2(share.high))
+    low = min(max_bits, abs(math.log2(share.high)))
     high = min(max_bits, -math.log2(share.low)) if share.low > 0 else max_bits
     return Estimate(
-        value=min(max_bits, -math.log2((hits + 1) / (len(found) + 1))),
+        value=min(max_bits, abs(math.log2((hits + 1) / (len(found) + 1)))),
         interval=Interval(low, high, confidence=confidence),
         n={"draws": len(found), "draws_at_least_as_likely": hits},
         method="share of uniform draws at least as likely, Clopper–Pearson",

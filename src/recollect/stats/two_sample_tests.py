@@ -25,6 +25,7 @@ from recollect.stats.groups import (
 )
 from recollect.stats.intervals import Estimate, Interval, estimate_mean, weighted_sum
 from recollect.stats.significance import Alternative
+from recollect.stats.tied_ranks import rank_sum_p
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +50,9 @@ def mann_whitney(
     (1.0, 0.0143)
     """
     a, b = require_one_value_per_user(members, non_members, test="Mann–Whitney")
-    p = scipy.stats.mannwhitneyu(a.values, b.values, alternative=alternative).pvalue
+    p = rank_sum_p(a.values, b.values, alternative)
     effect = auc(members, non_members, confidence=confidence)
-    return Comparison(p=float(p), alternative=alternative, effect=effect, method="Mann–Whitney")
+    return Comparison(p=p, alternative=alternative, effect=effect, method="Mann–Whitney")
 
 
 def kolmogorov_smirnov(members: ValuesLike, non_members: ValuesLike, *, confidence: float = 0.95) -> Comparison:

@@ -8,7 +8,8 @@ from scipy import stats
 
 from recollect.audits.exposure.decisions import decide
 from recollect.audits.exposure.exposure_measurement import Measurement
-from recollect.audits.exposure.secrets import Secret
+from recollect.audits.exposure.secrets import Secret, merge_repeated_secrets
+from recollect.audits.exposure.verdict import build_exposure_verdict
 from recollect.corpora.canaries.formats import parse_format
 
 
@@ -124,3 +125,32 @@ def test_no_design_gives_a_smaller_p_value_than_the_smallest(planted, controls):
     rows = [replace(each, secret=replace(each.secret, parsed=digit)) for each in rows]
     decisions = decide(rows, alpha=0.05, at_random=False)
     assert decisions.smallest_p == pytest.approx(decisions.p_by_repetitions[1])
+
+
+def test_a_secret_that_is_named_twice_counts_once_and_is_no_control_if_it_was_planted():
+    one, two, three = (
+        replace(measured(1.0, planted=times).secret, id=name) for name, times in zip("abc", (0, 1, 4), strict=True)
+    )
+    other = replace(one, id="d", text="4321")
+    merged = merge_repeated_secrets([one, two, three, other])
+    assert [(secret.id, secret.planted) for secret in merged] == [("b", 5), ("d", 0)]
+
+
+def test_the_verdict_names_what_the_secrets_rank_above():
+    """Four of p = 0.02 are found together by Simes, and none of them alone; two controls can tell nothing."""
+    rows = [measured(5.0 + i, planted=1, p=0.02) for i in range(4)]
+    decisions = decide([*rows, *CONTROLS[:2]], alpha=0.05, at_random=True)
+    assert decisions.found
+    assert (decisions.memorised, decisions.above_controls) == (0, ())
+    assert "as a group, the 4 rank above random secrets." in build_exposure_verdict(decisions)
+
+
+def test_the_verdict_names_only_those_that_rank_above_the_controls():
+    often = [measured(9.0 + i, planted=16) for i in range(4)]
+    once = [measured(bits, planted=1) for bits in (0.2, 0.5)]
+    decisions = decide([*often, *once, *CONTROLS], alpha=0.05, at_random=True)
+    assert decisions.above_controls == (16,)
+    verdict = build_exposure_verdict(decisions)
+    assert "as a group, the 4 that were planted 16 times rank above secrets that were never planted." in verdict
+    single = decide([measured(9.0, planted=1), *[measured(1.0, planted=0)] * 60], alpha=0.05, at_random=True)
+    assert "it ranks higher than secrets that were never planted" in build_exposure_verdict(single)

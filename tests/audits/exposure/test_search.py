@@ -273,3 +273,16 @@ def test_in_a_space_of_a_million_the_rank_is_that_of_the_bare_network(seed):
         found = count_rank(tree, known.cost, max_steps=10**7)
         assert found.exact
         assert found.low == int((bits <= bits[secret] + SLACK).sum())
+
+
+@pytest.mark.parametrize("search", [search_shortest_paths, search_by_sampling])
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("bpe", "is {choice:12|121|1212|é}"), ("bpe", "my pin is {digits:2}"), ("characters", "{digits:1}")],
+)
+def test_no_search_reaches_more_secrets_than_there_are_or_takes_more_steps_than_it_may(search, name, written):
+    tree, rng = tree_of(model_of(name), written), np.random.default_rng(0)
+    more = (rng,) if search is search_by_sampling else ()
+    found = search(tree, 5, *more, max_steps=120)
+    assert len(found.secrets) <= found.completed <= tree.size
+    assert found.steps <= 120

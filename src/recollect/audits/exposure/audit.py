@@ -20,7 +20,7 @@ from recollect.audits.exposure.log_perplexity import (
 )
 from recollect.audits.exposure.prefix_tree import NODES_PER_SECRET
 from recollect.audits.exposure.result import build_result
-from recollect.audits.exposure.secrets import Secret, find_secrets, parse_given, read_planted
+from recollect.audits.exposure.secrets import Secret, find_secrets, merge_repeated_secrets, parse_given, read_planted
 from recollect.audits.exposure.view import CANARIES, PRESENTATION, VERB
 from recollect.audits.verb import Verb
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
@@ -95,7 +95,7 @@ class ExposureAudit:
         given = frozenset({TARGET, *self._source})
         if not given <= evidence.roles:
             return Needs(access=access, given=given, advice=_SOURCES)
-        secrets, kind = self._collect_secrets(evidence)[0], evidence.models[TARGET].kind
+        secrets, kind = merge_repeated_secrets(self._collect_secrets(evidence)[0]), evidence.models[TARGET].kind
         if kind == "classifier":
             raise PlanError(
                 "A classifier generates no text.", do="Give a language model.", code="classifier_without_text"
@@ -115,7 +115,8 @@ class ExposureAudit:
 
     def run(self, evidence: Evidence, rng: np.random.Generator, workspace: Workspace = NO_WORKSPACE) -> Result:
         """The exposure of every secret, and whether planted ones rank above controls."""
-        secrets, occurring = self._collect_secrets(evidence)
+        given, occurring = self._collect_secrets(evidence)
+        secrets = merge_repeated_secrets(given)
         scores = compute_log_perplexities(evidence, secrets)
         stepper = _get_target_stepper(evidence, workspace)
         measurer = Measurer(
@@ -126,14 +127,14 @@ class ExposureAudit:
             progress=workspace.progress,
         )
         measured = measurer.measure_all(secrets, scores, rng)
-        counts = stepper is not None and self.method in ("auto", "exact")
+        counts = stepper is not None and self.method in ("auto", "exact") and not measured.uncountable
         decisions = decide(
             measured.rows,
             alpha=self.alpha,
             at_random=not self.searches_corpus,
             draws=None if counts else self.draws,
         )
-        return build_result(self, decisions, measured, occurring=occurring)
+        return build_result(self, decisions, measured, occurring=occurring, repeated=len(given) - len(secrets))
 
     @property
     def settings(self) -> dict[str, Any]:

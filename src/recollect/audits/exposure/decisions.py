@@ -45,10 +45,19 @@ class Decisions:
         return 0 if self.p_corrected is None else int((self.p_corrected < self.alpha).sum())
 
     @property
+    def above_random(self) -> bool:
+        """Whether the secrets, all together, rank higher than random ones."""
+        return self.any_p is not None and self.any_p < self.alpha
+
+    @property
+    def above_controls(self) -> tuple[int, ...]:
+        """How often those secrets were planted that, as a group, rank higher than the controls."""
+        return tuple(times for times, p in self.p_by_repetitions.items() if p < self.alpha)
+
+    @property
     def found(self) -> bool:
         """Whether the model memorised some of the secrets."""
-        any_p = 1.0 if self.any_p is None else self.any_p
-        return any(p < self.alpha for p in (any_p, *self.p_by_repetitions.values()))
+        return self.above_random or bool(self.above_controls)
 
 
 def decide(rows: Sequence[Measurement], *, alpha: float, at_random: bool, draws: int | None = None) -> Decisions:

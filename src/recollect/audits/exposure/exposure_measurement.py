@@ -63,7 +63,7 @@ class Measurement:
     @property
     def is_first_guess(self) -> bool:
         """Whether it is proven to be the most likely of all fillings of its format."""
-        return self.method == "exact" and self.rank == 1
+        return self.method == "exact" and self.rank == 1 and self.secret.parsed.size > 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,7 +107,7 @@ class Measurer:
         Raises:
             NotEnoughData: It covers none but controls.
         """
-        known = [secret for secret in secrets if np.isfinite(scores.secrets[secret.id])]
+        known = [secret for secret in secrets if not math.isnan(scores.secrets[secret.id])]
         if all(secret.is_control for secret in known):
             raise NotEnoughData(
                 "The model's vocabulary does not cover any of the secrets: it reads their tokens as unknown.",
@@ -118,7 +118,8 @@ class Measurer:
             each.kind: _fit_skew_normal_curve(scores.draws[each.kind], rng, self._method)
             for each in pick_examples(known)
         }
-        drawn = {kind: draws[np.isfinite(draws)] for kind, draws in scores.draws.items()}
+        # one that the model holds to be impossible is the least likely, and no unknown one
+        drawn = {kind: draws[~np.isnan(draws)] for kind, draws in scores.draws.items()}
         rows = []
         for done, secret in enumerate(known):
             kind = secret.kind
@@ -170,8 +171,9 @@ class Measurer:
                 raise tree
             self._uncountable.add(tree.found)
             return found
-        rank = self._rank(found.secret, tree)
         size = found.secret.parsed.size
+        impossible = math.isinf(found.log_perplexity_bits)  # every secret is at least as likely
+        rank = Rank(low=size, high=size, steps=0) if impossible else self._rank(found.secret, tree)
         low, high = exposure(rank.high, size), exposure(rank.low, size)
         found = replace(found, steps=rank.steps)
         if rank.exact:

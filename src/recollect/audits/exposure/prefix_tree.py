@@ -130,6 +130,11 @@ class PrefixTree:
         written = self._before + "".join(self.automaton.spellings[each] for each in path)
         return written.encode("latin-1").decode("utf-8", "replace")
 
+    def spell_all(self, nodes: PrefixNodes) -> set[str]:
+        """The different texts along the edges to some children."""
+        edges = set(zip(nodes.parent.tolist(), nodes.piece.tolist(), strict=True))
+        return {self.spell(parent, piece) for parent, piece in edges}
+
     def score(self, text: str) -> SecretCost:
         """How surprised the model is by a secret, given as a whole text of the format.
 

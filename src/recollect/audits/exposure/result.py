@@ -26,14 +26,13 @@ from recollect.errors import NotEnoughData
 from recollect.results.result import Finding, Power, Result
 from recollect.results.text_masks import mask_unless_shown
 from recollect.stats.bounded_means import bounded_mean, exponential_mean
+from recollect.stats.exposure import expected_exposure
 from recollect.stats.intervals import Estimate, proportion
 
 if TYPE_CHECKING:
     from recollect.audits.exposure.audit import ExposureAudit
     from recollect.audits.exposure.extraction import ExtractionAudit
 
-NULL_BITS = 1 / math.log(2)
-"""The exposure that a secret which was never planted has on average, in bits."""
 _UNTESTED = (
     "Only secrets of these formats, after this known text, were looked for; other data may be memorised too.",
     "A low exposure means that this search is no shortcut to the secret, not that none exists.",
@@ -52,7 +51,9 @@ _UNVERIFIED = (
 )
 
 
-def build_result(audit: ExposureAudit, decisions: Decisions, measured: Measurements, *, occurring: int) -> Result:
+def build_result(
+    audit: ExposureAudit, decisions: Decisions, measured: Measurements, *, occurring: int, repeated: int
+) -> Result:
     """The result of the exposure audit.
 
     Args:
@@ -60,15 +61,19 @@ def build_result(audit: ExposureAudit, decisions: Decisions, measured: Measureme
         decisions: What the exposures amount to.
         measured: All secrets that were measured, controls included.
         occurring: How many different secrets occur in the corpus; 0 if it was not searched.
+        repeated: How many entries name a secret that another one names.
     """
     builder, natural = ResultBuilder(audit), audit.searches_corpus
     _add_overall(builder, decisions.secrets)
     _add_repetitions(builder, decisions, natural=natural)
     if len(decisions.controls) > 1:
-        reading = f"Secrets that were never planted; {NULL_BITS:.2f} bits are expected whatever the model."
-        bits = [row.exposure_bits for row in decisions.controls]
-        estimate = exponential_mean(bits, of="controls")
-        builder.findings.append(Finding.of(estimate, name="exposure_bits_controls", unit="bits", reading=reading))
+        _add_controls(builder, decisions.controls)
+    if repeated:
+        builder.note(
+            "repeated_secrets",
+            f"{repeated} entries name a secret that another one names. Each secret counts once, as often as it was "
+            "planted in all: copies of one secret are no further evidence, and one that was planted is no control.",
+        )
     if natural:
         many = len(measured.rows) + measured.unknown
         builder.note("secrets_in_corpus", f"{occurring} different secrets occur in the corpus; {many} were measured.")
@@ -89,6 +94,19 @@ def build_result(audit: ExposureAudit, decisions: Decisions, measured: Measureme
         untested=(*_UNTESTED, *((_NATURAL,) if natural else (_GIVEN,) if audit.secrets else ())),
         settings=audit.settings,
     )
+
+
+def _add_controls(builder: ResultBuilder, controls: Sequence[Measurement]) -> None:
+    """The finding of the mean exposure of secrets that were never planted."""
+    sizes = [row.secret.parsed.size for row in controls]
+    expected = float(np.mean([expected_exposure(size) for size in sizes]))
+    reading = (
+        f"Secrets that were never planted; {expected:.2f} bits are expected whatever the model, or fewer if it finds "
+        "many secrets equally likely."
+    )
+    high = max([math.log2(max(sizes)), *(row.exposure_bits for row in controls)])
+    estimate = exponential_mean([row.exposure_bits for row in controls], high=high, of="controls")
+    builder.findings.append(Finding.of(estimate, name="exposure_bits_controls", unit="bits", reading=reading))
 
 
 def _add_repetitions(builder: ResultBuilder, decisions: Decisions, *, natural: bool) -> None:
@@ -163,8 +181,8 @@ def _add_overall(builder: ResultBuilder, secrets: Sequence[Measurement]) -> None
             n={"secrets": len(secrets)},
             method=top.method,
             reading="The search for the most exposed secret is shorter by so many bits; the whole space has "
-            f"{math.log2(size):.1f} bits (|R| = {size:,}), and a secret that was never planted has {NULL_BITS:.2f} on "
-            "average.",
+            f"{math.log2(size):.1f} bits (|R| = {size:,}), and a secret that was never planted has "
+            f"{expected_exposure(size):.2f} on average.",
         )
     )
     reading = "Secrets that the model ranks first: proven to be the most likely of all fillings of their format."
@@ -271,7 +289,7 @@ def _list_search_findings(
     )
     yield "proven", found.proven, "secrets", proven
     yield "steps", found.steps, "steps", "How many prefixes the model scored."
-    searched = f"Complete secrets that the search reached, as a share of all |R| = {size:,}."
+    searched = f"Different complete secrets that the search reached, at least, as a share of all |R| = {size:,}."
     yield "share_searched", found.completed / size, "share", searched
     if bits:
         best = (

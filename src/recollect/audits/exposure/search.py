@@ -44,7 +44,7 @@ class SearchResult:
     steps: int
     """How many nodes were read."""
     completed: int
-    """How many complete secrets the search reached."""
+    """How many different complete secrets the search reached, at the least."""
 
     @property
     def proven(self) -> int:
@@ -136,21 +136,26 @@ def search_by_sampling(
     progress: Progress = lambda *_: None,
 ) -> SearchResult:
     """Sampling: draw secrets as the model would write them, among tokens that the format allows; nothing is proven."""
-    best, began = SearchShortlist(tree, top), tree.steps
+    best, began, reached = SearchShortlist(tree, top), tree.steps, set[str]()
     children, complete = tree.expand_root()
-    while (left := max_steps - (tree.steps - began)) > 0:
+    before = -1
+    # where one token completes a secret no draw takes a step: as many draws as a batch has are enough then
+    while before < tree.steps < began + max_steps:
+        before, left = tree.steps, max_steps - (tree.steps - began)
         first = PrefixNodes.concatenate([children, complete])
         # every draw begins with the same choice, which was read once
         drawn = first.take(draw_choices(np.tile(first.cost, (min(batch, left), 1)), rng))
         while len(drawn):
             ended = tree.automaton.are_complete(drawn.state)
             best.add(drawn.take(ended))
-            going = drawn.take(~ended)
+            reached |= tree.spell_all(drawn.take(ended))
+            going = drawn.take(~ended).take(slice(0, max_steps - (tree.steps - began)))
             if not len(going):
                 break
             inner, last = tree.expand(going)
             drawn = _draw_children(PrefixNodes.concatenate([inner, last]), rng)
         progress(tree.steps - began, max_steps)
+    best.completed = len(reached)
     return best.build_result(floor=-math.inf, steps=tree.steps - began)
 
 
@@ -184,7 +189,10 @@ def search_shortest_paths(
     # a narrow beam first: whatever costs more than what it finds need not be kept
     for _ in run_beam(tree, best, width=max(top, _FIRST_BATCH), max_steps=max_steps // 2):
         progress(tree.steps - began, max_steps)
-    queue.push(tree.expand_root(best.limit)[0])
+    by_beam, best.completed = best.completed, 0  # what the beam reached is reached again
+    children, complete = tree.expand_root(best.limit)
+    best.add(complete)
+    queue.push(children)
     while queue.cheapest < best.limit and tree.steps - began < max_steps:
         most = min(few, batch, max_steps - (tree.steps - began))
         children, complete = tree.expand(queue.pop(most, below=best.limit), best.limit)
@@ -192,6 +200,7 @@ def search_shortest_paths(
         queue.push(children)
         few *= 2
         progress(tree.steps - began, max_steps)
+    best.completed = max(by_beam, best.completed)
     return best.build_result(floor=min(queue.cheapest, best.limit), steps=tree.steps - began)
 
 

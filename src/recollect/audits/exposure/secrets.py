@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from recollect.corpora.canaries.automaton import FormatAutomaton
@@ -53,9 +53,28 @@ class Secret:
 
 
 def read_planted(manifest: Path) -> list[Secret]:
-    """The secrets of a manifest: canaries and their controls."""
+    """The secrets of a manifest: canaries and their controls.
+
+    Raises:
+        NotEnoughData: All are controls.
+        PlanError: One is not of its format.
+    """
     canaries = Canaries.load(manifest).canaries
+    if not any(canary.planted for canary in canaries):
+        raise NotEnoughData(
+            f"{manifest} names no planted secret, only {len(canaries)} controls.",
+            do="Give the .canaries.json of a corpus into which secrets were planted.",
+            code="no_planted_secrets",
+        )
     parsed = {pattern: parse_format(pattern) for pattern in {canary.format for canary in canaries}}
+    automata = {pattern: FormatAutomaton(format) for pattern, format in parsed.items()}
+    for canary in canaries:
+        if automata[canary.format].parse_values(canary.text) is None:
+            raise PlanError(
+                f"The secret {canary.id!r} of the manifest is not of its format {canary.format!r}.",
+                do="Give the .canaries.json as `recollect plant` wrote it.",
+                code="secret_not_of_format",
+            )
     return [
         Secret(
             id=canary.id,
@@ -121,6 +140,21 @@ def find_secrets(format: str, corpus: Corpus, *, context: int, most: int) -> tup
         )
         for i, text in enumerate(kept)
     ], len(times)
+
+
+def merge_repeated_secrets(secrets: Iterable[Secret]) -> list[Secret]:
+    """Every secret once, planted as often as all its entries together; so none that was planted is a control.
+
+    Copies of one secret have one rank: each would count as further evidence of it.
+    """
+    merged = dict[tuple[str, str | None, str | None], Secret]()
+    for secret in secrets:
+        key = secret.text, secret.source, secret.user_turn
+        known = merged.setdefault(key, secret)
+        if known is not secret and known.planted is not None and secret.planted is not None:
+            first = secret if known.is_control else known
+            merged[key] = replace(first, planted=known.planted + secret.planted)
+    return list(merged.values())
 
 
 def pick_examples(secrets: Iterable[Secret]) -> list[Secret]:

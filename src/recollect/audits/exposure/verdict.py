@@ -24,14 +24,13 @@ def build_exposure_verdict(decisions: Decisions) -> str:
         )
     if many == 1:
         if decisions.found:
-            level = f"(p < {decisions.alpha:g})"
-            return f"The model memorised the secret: it ranks higher than a random secret would {level}{first}."
+            others = "a random secret would" if decisions.above_random else "secrets that were never planted"
+            return f"The model memorised the secret: it ranks higher than {others} (p < {decisions.alpha:g}){first}."
         return "No sign that the model memorised the secret: it ranks as if it had been drawn at random."
     if not decisions.found:
         return f"No sign that the model memorised any of the {many} secrets: they rank as if they were drawn at random."
     if not decisions.memorised:
-        others = "secrets that were never planted" if decisions.p_by_repetitions else "random secrets"
-        return f"The model memorised secrets: as a group, the {many} rank above {others}{first}."
+        return f"The model memorised secrets: {_describe_group(decisions)}{first}."
     ranked = f"{decisions.memorised} of the {many} secrets rank higher than random secrets would"
     return f"The model memorised secrets: {ranked} (each at p < {decisions.alpha:g}){first}."
 
@@ -54,14 +53,13 @@ def build_extraction_verdict(found: SearchResult, bits: Sequence[float]) -> str:
         bits: The log-perplexity of each secret, in the same order.
     """
     if not bits:
-        return f"Nothing was extracted: no secret was complete after {found.steps:,} steps."
+        return f"Nothing was extracted: no secret was complete after {found.steps:,} step{'s' * (found.steps != 1)}."
     proof = f"{found.proven} of the {len(bits)} listed are proven to be the most likely of all"
     if bits[0] < CERTAIN:
         return f"Given the known text, the model writes one secret {describe_odds(bits[0])}; {proof}."
-    return (
-        f"The {len(bits)} most likely secrets are listed, the first of which the model writes "
-        f"{describe_odds(bits[0])}; {proof}."
-    )
+    many = f"The {len(bits)} most likely secrets that were reached are listed, the first of which"
+    listed = "One secret is listed, which" if len(bits) == 1 else many
+    return f"{listed} the model writes {describe_odds(bits[0])}; {proof}."
 
 
 def describe_odds(bits: float) -> str:
@@ -76,6 +74,19 @@ def describe_odds(bits: float) -> str:
     if probability >= 0.02:
         return f"{round(100 * probability)} times in 100"
     return f"once in {round(1 / probability):,} times"
+
+
+def _describe_group(decisions: Decisions) -> str:
+    """In the verdict: which secrets rank above which others where no single one is told apart."""
+    times = decisions.above_controls
+    if not times:
+        return f"as a group, the {len(decisions.secrets)} rank above random secrets"
+    who, verb = f"the {len(decisions.secrets)}", "rank"
+    if len(times) < len(decisions.by_repetitions):
+        many = sum(len(decisions.by_repetitions[each]) for each in times)
+        who = f"the {many} that were planted {' or '.join(map(str, times))} time{'s' * (times != (1,))}"
+        verb = "ranks" if many == 1 else "rank"
+    return f"as a group, {who} {verb} above secrets that were never planted"
 
 
 def _describe_first_guesses(secrets: Sequence[Measurement]) -> str:

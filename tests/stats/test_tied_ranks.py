@@ -1,0 +1,46 @@
+"""The rank test where values tie, against dealing the values out in every way."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from recollect.stats import binomial_p
+from recollect.stats.tied_ranks import rank_sum_p
+from recollect.stats.two_sample_tests import mann_whitney
+
+
+def deal_out(ours, theirs):
+    """The slow twin: the share of all ways to deal out the values in which the rank sum is as high, and as low."""
+    ranks = stats.rankdata([*ours, *theirs])
+    sums = np.array([ranks[list(chosen)].sum() for chosen in combinations(range(len(ranks)), len(ours))])
+    observed = ranks[: len(ours)].sum()
+    return np.mean(sums >= observed - 1e-9), np.mean(sums <= observed + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tied_values_are_counted_as_if_dealt_out_in_every_way(seed):
+    rng = np.random.default_rng(seed)
+    ours, theirs = (rng.integers(0, 3, size).astype(float) for size in rng.integers(1, 7, 2))
+    ours[0] = theirs[0]
+    above, below = deal_out(ours, theirs)
+    assert rank_sum_p(ours, theirs, "greater") == pytest.approx(above)
+    assert rank_sum_p(ours, theirs, "less") == pytest.approx(below)
+    assert rank_sum_p(ours, theirs, "two-sided") == pytest.approx(min(1, 2 * min(above, below)))
+
+
+@pytest.mark.parametrize(("members", "others"), [(5, 22), (40, 400), (400, 40)])
+def test_nearly_constant_scores_are_significant_no_more_often_than_stated(members, others):
+    """All but one or two scores are the same: the normal approximation fired in 18 % of such worlds at 2.5 %."""
+    rng, worlds, fired = np.random.default_rng(0), 200, 0
+    for _ in range(worlds):
+        values = rng.permutation(np.r_[np.ones(1 + rng.integers(2)), np.zeros(members + others)][: members + others])
+        fired += rank_sum_p(values[:members], values[members:], "greater") < 0.025
+    assert binomial_p(fired, worlds, 0.025) > 0.001
+
+
+def test_without_ties_it_is_the_usual_test():
+    rng = np.random.default_rng(1)
+    ours, theirs = rng.normal(0.4, 1, 30), rng.normal(0, 1, 40)
+    assert mann_whitney(ours, theirs).p == stats.mannwhitneyu(ours, theirs, alternative="greater").pvalue
