@@ -43,6 +43,20 @@ def test_the_interval_covers_other_shares_as_often_as_it_claims(share):
     assert binomial_p(len(covered) - sum(covered), len(covered), 0.05) >= 0.001
 
 
+@pytest.mark.parametrize("audited", [10, 20, 50])
+def test_the_interval_covers_half_in_where_most_scores_are_the_same(audited):
+    """As with easy images: members have 1, and so have four in five of the others; a set may show no variance."""
+    rng, covered = np.random.default_rng(audited), 0
+    for _ in range(200):
+        ours = np.concatenate([np.ones(audited // 2), rng.random(audited - audited // 2) < 0.8])
+        one, other = MixtureMean.of(ours.astype(float)), MixtureMean.of((rng.random(60) < 0.8).astype(float))
+        members = MixtureMean.of(np.ones(60), models=tuple(1 - 0.01 * rng.random(8)))
+        p_value = compare_mixture_means(one, other)
+        mixture = Mixture(audited=one, unseen=other, members=members, p_above=p_value)
+        covered += not mixture.identifiable or 0.5 in mixture.estimate_share(0.95).interval
+    assert binomial_p(200 - covered, 200, 0.05) >= 0.001
+
+
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_the_interval_covers_the_share_in_a_target_that_memorises_a_fifth_less(share):
     """As in the demo, whose target is trained on more records than calibration models: all in, and 58 to 92 % told."""

@@ -243,7 +243,11 @@ class Mixture:
     def _compute_margin(self, share: float | Floats, level: float) -> Floats:
         """What the surplus may be under the null hypothesis, with this probability of error on either side (MOVER)."""
         others = np.hypot(share * self.members.compute_margin(level), (1 - share) * self.unseen.compute_margin(level))
-        return np.hypot(self.audited.compute_margin(level), others)
+        # few records that happen to be alike say little about their mean: at least the variance that this share implies
+        implied = np.asarray(share * self.members.variance + (1 - share) * self.unseen.variance)
+        deviation = np.sqrt(np.maximum(self.audited.variance, implied))
+        unit = replace(self.audited, variance=1.0).compute_margin(level)
+        return np.hypot(unit if self.audited.size <= 1 else unit * deviation, others)
 
     def _find_level(self, excluded: Callable[[float], bool]) -> float:
         """The smallest significance level at which something is ruled out; 0.5 if at none."""
