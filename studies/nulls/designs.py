@@ -151,6 +151,7 @@ DESIGNS = {
             for n in (1, 2, 5, 20, 50)
         ),
         Design(name="100-records", title="100 records against 80, each of another person", audited=100, controls=80),
+        Design(name="100-people", title="equal: 100 people against 80, all records", audited=100, controls=80),
         Design(name="20-records", title="20 records against 80, each of another person", controls=80),
         Design(name="half-in", title="20 people against 80, half of them in", controls=80, inside=0.5),
         Design(name="all-in", title="20 people against 80, all of them in", controls=80, inside=1.0),

@@ -157,6 +157,43 @@ def test_targets_have_fleets_of_their_own(nulls, people):
     assert len(set(fleets)) == study.TARGETS
 
 
+@pytest.mark.parametrize(
+    ("counts", "failing"),
+    [
+        ({"found": 4}, []),
+        ({"found": 9}, ["membership-user-loss.equal"]),
+        ({"named": 9, "found": 2}, ["membership-user-loss.equal"]),
+        ({"low_p": 9, "p_told": 54}, ["membership-user-loss.equal"]),
+        ({"guarded": 5, "inconclusive": 5}, []),
+        ({"guarded": 13, "inconclusive": 13}, ["membership-user-loss.equal"]),
+        ({"intervals": {"auc": [54, 51]}}, []),
+        ({"intervals": {"auc": [54, 46]}}, ["coverage of membership `auc`"]),
+    ],
+)
+def test_the_table_fails_where_a_rate_is_too_high_or_an_interval_covers_too_rarely(
+    nulls, tmp_path, monkeypatch, capsys, counts, failing
+):
+    """800 worlds of 15 targets, each with these counts in 54 worlds; and two cells beside it that hold."""
+    table, cell = nulls("table"), nulls("counts")
+    targets = {str(i): cell.Counts(worlds=54, **counts) for i in range(5)}
+    fine = {str(i): cell.Counts(worlds=54, found=2) for i in range(5)}
+    kept = {
+        name: {each: asdict(cell.Drawn(worlds=270, rules={"x": 270}, targets=said)) for each in nulls("people").TEXTS}
+        for name, said in (
+            ("membership-user-loss.equal", targets),
+            ("membership-user-loss.1-record", fine),
+            ("removal-set.equal", fine),
+        )
+    }
+    (tmp_path / "results.json").write_text(json.dumps(kept))
+    monkeypatch.setattr(table, "SUMMARY", tmp_path / "results.json")
+    monkeypatch.setattr(table, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr("sys.argv", ["table.py"])
+    assert table.main() == int(bool(failing))
+    assert [line[5:] for line in capsys.readouterr().out.splitlines() if line.startswith("FAIL")] == failing
+    assert ("| **no** |" in (tmp_path / "page.md").read_text(encoding="utf-8")) == bool(failing)
+
+
 def test_no_audited_person_or_control_trained_a_target(nulls, people):
     divide = nulls("people").divide
     for target in range(10):
