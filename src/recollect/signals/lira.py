@@ -40,6 +40,7 @@ class Lira:
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """The log-likelihood ratio of each record."""
         found = score_with_shadows(evidence, corpus)
+        found.require_both_sides(self.name)
         target, shadows = compute_logit(found.scores.values), compute_logit(found.shadows)
         inside, outside = compute_in_out_means(shadows, found.trained_on)
         std_in = estimate_std(shadows, inside, found.trained_on, per_record=self.per_record_variance)

@@ -109,5 +109,6 @@ def _compute_log_likelihood(answers: Answers, counted: NDArray[np.bool_], *, sum
 
 
 def _subtract_log_likelihoods(mine: ValueByRecord, theirs: ValueByRecord) -> ValueByRecord:
-    """The log-ratio of every record that both models scored."""
-    return {record: value - theirs[record] for record, value in mine.items() if record in theirs}
+    """The log-ratio of every record that both models scored; none where both give it probability zero."""
+    both = {record: value - theirs[record] for record, value in mine.items() if record in theirs}
+    return {record: value for record, value in both.items() if not np.isnan(value)}

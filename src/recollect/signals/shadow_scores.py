@@ -20,8 +20,9 @@ BoolArray = NDArray[np.bool_]
 class ShadowScores:
     """The mean log-probability of each record under the target and under every shadow.
 
-    Records that no shadow, or every shadow, was trained on borrow the missing side: the average distance of both sides
-    over all other records is added to, or taken from, the side they have.
+    Records that no shadow was trained on borrow the missing side: the average distance of both sides over all other
+    records is added to the side they have. Records that every shadow was trained on get no score: how a model scores
+    them that was not trained on them is unknown, and a borrowed distance is not theirs.
     """
 
     scores: Scores
@@ -32,6 +33,20 @@ class ShadowScores:
     """Whether a shadow was trained on a record of this content [records, shadows]."""
     selected: tuple[int, ...]
     """The places of the records that were to be scored."""
+
+    def require_both_sides(self, signal: str) -> None:
+        """Refuse shadows of which no record tells what being trained on it adds.
+
+        Raises:
+            PlanError: No record is in the training set of one shadow and not in that of another.
+        """
+        if not self.has_both_sides.any():
+            raise PlanError(
+                f"The signal {signal!r} compares shadows that were trained on a record with shadows that were not; "
+                "there is no record of which some were and others were not.",
+                do="Give shadows that were trained on different halves of the candidates, or use 'lira-offline'.",
+                code="shadows_without_contrast",
+            )
 
     def select_scores(self, values: Floats) -> Scores:
         """The scores of the records that were to be scored, from a value for each of all records."""
@@ -75,12 +90,13 @@ def score_with_shadows(evidence: Evidence, corpus: str) -> ShadowScores:
         for records, answers in evidence.iter_blocks(role, [TARGET, *shadows]):
             means = [mean_logprob(each) for each in answers]
             for record in records:
-                if all(record.digest in found for found in means):
-                    selected += [len(ids)] * (role == corpus)
+                if all(np.isfinite(found.get(record.digest, np.nan)) for found in means):
+                    trained = training_sets.get(record.digest, nobody)
+                    selected += [len(ids)] * (role == corpus and not trained.all())
                     ids.append(f"{role}\x1f{record.id}")
                     users.append(record.owner)
                     rows.append([found[record.digest] for found in means])
-                    trained_rows.append(training_sets.get(record.digest, nobody))
+                    trained_rows.append(trained)
     table = np.array(rows, dtype=np.float64).reshape(len(rows), 1 + len(shadows))
     flags = np.array(trained_rows, dtype=np.bool_).reshape(len(rows), len(shadows))
     return ShadowScores(Scores(tuple(ids), tuple(users), table[:, 0]), table[:, 1:], flags, tuple(selected))

@@ -7,13 +7,14 @@ import pytest
 
 from recollect.audits.membership.audit import MembershipAudit
 from recollect.audits.rounds import collect_evidence
+from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.members import Members
 from recollect.corpora.record import Record
 from recollect.errors import PlanError
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.streams import stream
-from recollect.testing.fakes import Null, Scripted, Uniform
+from recollect.testing.fakes import Memoriser, Null, Scripted, Uniform
 from recollect.testing.world import WorldAnswers
 
 
@@ -108,6 +109,8 @@ def test_where_all_scores_are_the_same_nothing_can_be_determined():
     result = judge(write(1, "ann", 6, 4), write(2, "cid", 45, 4), target=Uniform())
     assert (result.outcome, result.outcome_code) == ("inconclusive", "no_power")
     assert result.power.smallest_p == 1
+    assert "many of whose scores are the same" in result.verdict
+    assert "control_users" not in result.power.needed
 
 
 def test_a_single_candidate_is_not_tested_twice():
@@ -131,3 +134,28 @@ def test_the_target_is_no_reference_of_its_own():
     )
     with pytest.raises(PlanError, match="target itself"):
         audit.needs(given)
+
+
+@pytest.mark.parametrize("signal", ["lira", "lira-offline", "rmia"])
+@pytest.mark.parametrize("halves", [True, False])
+def test_candidates_that_trained_every_shadow_get_no_score(signal, halves):
+    audited, controls = write(4, "ann", 8, 3), write(4, "cid", 40, 3)
+    always, users = {"ann-0", "ann-1"}, sorted({record.owner for record in audited})
+    trained = {f"shadow-{i}": sorted(always | set(users[2 + i % 2 :: 2] if halves else ())) for i in range(4)}
+    models = {
+        name: Memoriser([r for r in audited if r.owner in chosen], otherwise=Null(seed=i + 2), name=name)
+        for i, (name, chosen) in enumerate(trained.items())
+    }
+    corpus, audit = Corpus.of(audited), MembershipAudit(signal=signal, by="user", fpr=(0.1,))
+    cohorts = Cohorts.of(trained, units=users, unit="user", corpus=corpus.digest, seed=0)
+    corpora = {AUDITED: corpus, CONTROLS: Corpus.of(controls)}
+    given = Evidence(models={TARGET: Null(seed=1), **models}, corpora=corpora, cohorts={AUDITED: cohorts}, seed=1)
+    complete = collect_evidence(audit, given, score=lambda model, corpus: WorldAnswers(model), train=None)
+    if signal == "lira" and not halves:
+        with pytest.raises(PlanError, match="some were and others were not"):
+            audit.run(complete, stream(1, audit.name))
+        return
+    result = audit.run(complete, stream(1, audit.name))
+    assert result.outcome != "found"
+    assert result.dropped["candidates_without_score"] == 6
+    assert always.isdisjoint(result.tables_in_memory["candidates"]["user"].to_pylist())

@@ -139,6 +139,7 @@ def _build_verdict_case(
         controls=None if scores.controls is None else len(scores.controls),
         identified=int(np.count_nonzero(identified)) if validity.naming_is_valid else None,
         training_p=found.training.p if isinstance(found.training, GroupTest) else None,
+        any_p=found.any_p,
         membership_p=None if by_controls else membership_p,
         members=_count_known_users(found),
         auc=next((each for each in builder.findings if each.name == "auc" and not by_controls), None),

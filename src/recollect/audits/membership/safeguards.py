@@ -135,15 +135,8 @@ def state_power(found: Inference, *, with_members: bool = True) -> Power:
             needed["control_users_to_identify_one"] = wanted
     if not smallest:
         return Power(needed=needed)
-    attainable = len(smallest) * min(smallest) <= alpha
-    if found.by_truth and isinstance(found.membership, GroupTest) and not attainable:
-        level = alpha if found.membership.equal else alpha / 2  # twice the median of several cuts
-        needed["non_member_users"] = count_needed_controls(found.membership.above, alpha=level)
-    elif found.decisions is not None and not attainable:
-        holm = len(found.decisions.p) if found.decisions.correction == "holm" else 1
-        needed["control_users"] = count_needed_controls(
-            len(set(found.scores.candidates.users)), alpha=alpha / (2 * len(smallest)), tests=holm
-        )
+    if len(smallest) * min(smallest) > alpha:
+        needed |= _count_enough_users(found, alpha=alpha / len(smallest))
     found_auc = [each for each in detectable if each is not None]
     return Power(
         smallest_p=min(1.0, len(smallest) * min(smallest)),
@@ -151,6 +144,23 @@ def state_power(found: Inference, *, with_members: bool = True) -> Power:
         effect_unit="AUC of users against controls, found in 80 % of runs" if found_auc else None,
         needed=needed,
     )
+
+
+def _count_enough_users(found: Inference, *, alpha: float) -> dict[str, int]:
+    """Safeguard of membership, power: how many non-members, or control users, would be enough to find anything.
+
+    Nothing where there are as many, and ties are what costs the power.
+    """
+    if found.by_truth and isinstance(found.membership, GroupTest):
+        level = alpha if found.membership.equal else alpha / 2  # twice the median of several cuts
+        enough, have = count_needed_controls(found.membership.above, alpha=level), found.membership.below
+        return {"non_member_users": enough} if enough > have else {}
+    if found.decisions is None or found.units is None:
+        return {}
+    holm = len(found.decisions.p) if found.decisions.correction == "holm" else 1
+    users = len(set(found.scores.candidates.users))
+    enough = count_needed_controls(users, alpha=alpha / 2, tests=holm)
+    return {"control_users": enough} if enough > int(found.units.controls.max(initial=0)) else {}
 
 
 def _find_smallest_p(found: Inference) -> float:

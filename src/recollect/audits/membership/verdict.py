@@ -31,6 +31,8 @@ class Case:
     """The p-value of "members score like non-members", where it takes part in the decision."""
     members: tuple[int, int]
     """How many users are compared as members and as non-members."""
+    any_p: float | None
+    """The p-value of "no candidate is a member", from the best candidate and from the group."""
     auc: Finding | None
     """How well members are distinguished from non-members, where they are known."""
     reason: str
@@ -68,6 +70,8 @@ def _describe_candidates(case: Case) -> str:
         group = ""
         if case.training_p is not None and case.training_p <= case.alpha:
             group = f"as a group they score above the controls ({state_p(case.training_p)}), and "
+        elif not case.identified and case.any_p is not None:
+            group = f"the highest of their scores and all together are above the controls ({state_p(case.any_p)}), and "
         return f"Some of the {_name_candidates(case)} were in the training data: {group}{_describe_identified(case)}."
     return (
         f"No evidence that any of the {_name_candidates(case)} was in the training data: they score like the controls."
@@ -91,8 +95,9 @@ def _explain_inconclusive_membership(case: Case) -> str:
         enough = case.power.needed.get("non_member_users" if case.by_truth else "control_users")
         who = "non-members with as much text" if case.by_truth else "control users"
         needed = "" if enough is None else f"; {enough:,} {who} would be enough"
+        tied = ", many of whose scores are the same," if enough is None else ""
         return (
-            f"with {_count_compared(case)} no scores could have been significant (the smallest possible "
+            f"with {_count_compared(case)}{tied} no scores could have been significant (the smallest possible "
             f"p-value is {smallest:.2g}){needed}."
         )
     return f"{_count_compared(case)} are too few."
