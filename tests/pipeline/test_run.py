@@ -196,6 +196,11 @@ def test_limits_are_checked_into_the_result_and_kept_with_it(plan, whole, tmp_pa
     assert written["about"] == {"system": "shop-bot", "who": "ann"}
 
 
+def test_the_same_plan_again_loads_no_model(plan, whole, monkeypatch):
+    monkeypatch.setattr("recollect.models.loading.local_models.load_local", lambda *_: pytest.fail("loaded"))
+    assert timeless(run(plan)) == timeless(whole[0])
+
+
 def test_what_one_plan_loaded_and_read_the_next_does_not_load_again(plan, whole, monkeypatch):
     sources, loaded, read = Sources(), [], []
     load, read_one = ModelRef.load, CorpusRef.read

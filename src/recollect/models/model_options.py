@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal
 
 Kind = Literal["causal", "masked", "seq2seq", "classifier"]
@@ -31,6 +32,8 @@ class Loading:
     """Round weights to so many bits with bitsandbytes; the model then has a digest of its own."""
     keeps_precision: bool = False
     """Compute in what the weights are stored in, where the device does; else in what the question says."""
+    work: Path | None = None
+    """The work folder: a model in files whose answers are kept there is loaded only once something is computed."""
 
     @property
     def is_plain(self) -> bool:

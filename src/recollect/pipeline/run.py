@@ -53,7 +53,7 @@ from recollect.results.result import Failed, Provenance, Result
 from recollect.results.run_folder import RunFolder
 from recollect.results.run_manifest import remove_run_manifest
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
-from recollect.signals.neighbourhood import PERTURBER
+from recollect.signals.roles import PERTURBER
 from recollect.streams import stream
 from recollect.version import __version__
 
@@ -246,8 +246,9 @@ class _RunExecutor:
         target = self.plan.models.get(TARGET)
         device = target.device if isinstance(target, ModelRef) else None
         named = ModelRef.from_question(str(folder), self.question, device=device)
-        model = named.load()
-        self.known[id(model)] = role, named.load
+        load = partial(named.load, self.plan.work)
+        model = load()
+        self.known[id(model)] = role, load
         return model
 
     def _get_layout(self) -> WorkerLayout | None:

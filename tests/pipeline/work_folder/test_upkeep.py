@@ -103,6 +103,20 @@ def test_clean_deletes_what_a_deleted_run_needed_and_nothing_that_another_needs(
     assert again.verdict == json.loads((home / "one" / "results" / "membership.json").read_text())["verdict"]
 
 
+def test_clean_takes_notes_about_models_with_their_answers(home):
+    notes = home / "work" / "digests"
+    for number, store in enumerate(sorted(list_stores(home))):
+        write_checked_json(notes / f"{number}.json", {"address": store, "steps": False})
+    write_checked_json(notes / "9.json", {"address": "f" * 32, "steps": False})
+    assert {path for path in list_paths(recollect.clean("work")) if path.startswith("digests")} == {"digests/9.json"}
+    assert recollect.verify("work").is_whole
+    shutil.rmtree(home / "one")
+    recollect.clean("work", delete=True)
+    kept = {json.loads(path.read_text())["address"] for path in notes.iterdir()}
+    assert kept == set(list_stores(home))
+    assert len(kept) == 1
+
+
 def test_clean_takes_unfinished_answers_from_a_store_that_stays(home):
     store = next((home / "work" / "answers").iterdir())
     with Journal.open(store / "0.journal", owner="a run that was killed") as journal:

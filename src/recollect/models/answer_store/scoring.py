@@ -32,8 +32,9 @@ from recollect.models.answer_store.soundness import refuse_unsound_answers
 from recollect.models.answer_store.store import AnswerStore, split_by_length
 from recollect.models.answers import Answers
 from recollect.models.limited import Limited
+from recollect.models.loading.known_models import prepare_note
 from recollect.models.loading.loader import load_model
-from recollect.models.model import Model
+from recollect.models.model import Model, compute_address
 
 Source = Model | str | Callable[[], Model]
 """A model, its name, or a function that loads it."""
@@ -84,12 +85,14 @@ def score_corpus(
     else:
         if getattr(unlimited, "remote", False):
             backend = LocalBackend(threads=backend.threads)  # its requests are sent at once from one process
-        manifest = Manifest.of(unlimited, block=block)
-        source = unlimited if backend.in_process else model
+        folder = work / "answers" / compute_address(unlimited)
+        manifest = _find_scoring_manifest(unlimited, folder) or Manifest.of(unlimited, block=block)
+        source, note_model = unlimited if backend.in_process else model, prepare_note(unlimited)
         # while workers have their own copies, this process can do without
         del loaded, unlimited
-        writer = _BlockScorer(source, work / "answers" / manifest.address, manifest, backend.threads)
+        writer = _BlockScorer(source, folder, manifest, backend.threads)
         store = _fill_store(writer, corpus, backend, progress)
+        note_model(work)
     return store if limits is None else store.limited(limits[0], min_probability=limits[1])
 
 
@@ -217,12 +220,27 @@ def _settle_scoring_manifest(writer: _BlockScorer) -> Manifest:
         return writer.manifest
     existing = Manifest.read(writer.folder)
     if (existing.address, existing.access) != (writer.manifest.address, writer.manifest.access):
-        raise StoreError(
-            f"The answer store '{writer.folder}' is not of model {writer.manifest.name!r} as it is now.",
-            do="Delete that folder, and the records will be scored again.",
-            code="store_of_another_model",
-        )
+        raise _build_foreign_store_error(writer.folder, writer.manifest.name)
     return existing
+
+
+def _find_scoring_manifest(model: Model, folder: Path) -> Manifest | None:
+    """The manifest of a model's answers, if some are kept: it needs nothing for which a model would be loaded."""
+    if not (folder / MANIFEST).exists():
+        return None
+    existing = Manifest.read(folder)
+    if (existing.address, existing.access) != (folder.name, replace(model.access, steps=False)):
+        raise _build_foreign_store_error(folder, model.name)
+    return existing
+
+
+def _build_foreign_store_error(folder: Path, name: str) -> StoreError:
+    """Why a store cannot be used for scoring with a model."""
+    return StoreError(
+        f"The answer store '{folder}' is not of model {name!r} as it is now.",
+        do="Delete that folder, and the records will be scored again.",
+        code="store_of_another_model",
+    )
 
 
 def _find_unscored(digests: Digests, store: AnswerStore) -> tuple[NDArray[np.bool_], int]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ from recollect.checks import suggest_name
 from recollect.errors import MissingDependency, ModelError, RecollectError
 from recollect.models.endpoint.settings import EndpointSettings
 from recollect.models.loading import adapter_bases
-from recollect.models.loading.model_folders import locate_files
+from recollect.models.loading.known_models import compute_files_key, find_known_model, note_loaded
+from recollect.models.loading.model_folders import Files, locate_files
+from recollect.models.loading.stored_weights import read_stored_precision
 from recollect.models.model import Kind, Model, Question
 from recollect.models.model_options import Loading
 from recollect.models.model_strings import CodeRef, EndpointRef, GgufRef, RecordingRef, parse_model
@@ -106,19 +110,58 @@ def _load_named(
 
         return _check_kind(load_recording(name.path), kind)
     # before torch is loaded, which takes longer than to see that nothing is there
-    files = None if isinstance(name, GgufRef) else locate_files(name)
+    files = name if isinstance(name, GgufRef) else locate_files(name)
+    return _check_kind(_find_or_load(files, question or Question(), kind, loading), kind)
+
+
+def _find_or_load(files: Files | GgufRef, question: Question, kind: Kind | None, loading: Loading) -> Model:
+    """The model in these files: loaded now, or when it first computes if its answers are kept."""
+    load = partial(_load_files, files, question, kind, loading)
+    if loading.work is None:
+        return load()
+    compute_key = partial(_compute_key, files, question, kind, loading)
+    if (key := compute_key()) is None:
+        return load()
+    name, revision = (files.ref, files.revision) if isinstance(files, Files) else (str(files), None)
+    if (known := find_known_model(name, loading.work, key, revision=revision, load=load)) is not None:
+        return known
+    model = load()
+    note_loaded(model, key, compute_key)
+    return model
+
+
+def _compute_key(files: Files | GgufRef, question: Question, kind: Kind | None, loading: Loading) -> str | None:
+    """What the loaded model depends on; see `compute_files_key`."""
+    places = (files.folder, files.adapter) if isinstance(files, Files) else (files.path,)
+    settings: dict[str, Any] = {name: value for name, value in vars(loading).items() if name != "work"}
+    if isinstance(files, Files) and loading.keeps_precision and loading.bits is None:
+        half = read_stored_precision(files.folder) in {"float16", "bfloat16"}
+        local_models = _import_local_models(files.ref) if half else None  # not every device computes in it
+        chosen = local_models.choose_stored_precision(files.folder, loading.device) if local_models else "float32"
+        settings["precision"] = chosen
+    return compute_files_key(places, {"question": asdict(question), "kind": kind, **settings})
+
+
+def _load_files(files: Files | GgufRef, question: Question, kind: Kind | None, loading: Loading) -> Model:
+    """Load the model in these files."""
+    if isinstance(files, GgufRef):
+        model: Model = _import_local_models(str(files)).load_gguf(files, question, loading)
+    else:
+        model = _import_local_models(files.ref).load_local(files, question, kind, loading)
+    return model
+
+
+def _import_local_models(ref: str) -> Any:
+    """The module that loads torch and models with it."""
     try:
-        from recollect.models.loading.local_models import load_gguf, load_local
+        from recollect.models.loading import local_models
     except ModuleNotFoundError as error:
         raise MissingDependency(
             f"The model {ref!r} computes here, which needs the package {error.name}.",
             do="pip install torch transformers, or give answers that were computed elsewhere: recorded:DIR.",
             code="torch_missing",
         ) from error
-    if isinstance(name, GgufRef):
-        return _check_kind(load_gguf(name, question or Question(), loading), kind)
-    assert files is not None  # noqa: S101 - every other name has files
-    return load_local(files, question or Question(), kind, loading)
+    return local_models
 
 
 def _check_kind(model: Model, kind: Kind | None) -> Model:

@@ -52,7 +52,7 @@ from recollect.models.loading.shared_bases import (
 from recollect.models.loading.stored_weights import (
     StoredWeights,
     announce_upcast,
-    read_config_precision,
+    read_stored_precision,
     read_stored_weights,
 )
 from recollect.models.model import Kind, Model, Precision, Question
@@ -99,14 +99,19 @@ def load_gguf(name: GgufRef, question: Question, loading: Loading) -> Model:
 
 def _choose_precision(files: Files, question: Question, loading: Loading, device: torch.device) -> Question:
     """The question with what the model computes in; that it takes more memory than the files is announced."""
-    stored = read_stored_weights(files.folder)
     if loading.bits is not None:
         return question
     if loading.keeps_precision:
-        found = read_config_precision(files.folder) if stored is None else stored.precision
-        question = replace(question, precision=_keep_precision(getattr(torch, found), device))
-    announce_upcast(files.ref, stored, question.precision)
+        stored = getattr(torch, read_stored_precision(files.folder))
+        question = replace(question, precision=_keep_precision(stored, device))
+    announce_upcast(files.ref, read_stored_weights(files.folder), question.precision)
     return question
+
+
+def choose_stored_precision(folder: Path, device: str | None) -> Precision:
+    """What a local model computes in on a device if it keeps the precision that it is stored in."""
+    placed = pick_device(None if device == ALL_DEVICES else device)
+    return _keep_precision(getattr(torch, read_stored_precision(folder)), placed)
 
 
 def _keep_precision(stored: torch.dtype, device: torch.device) -> Precision:

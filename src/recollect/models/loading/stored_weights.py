@@ -64,7 +64,13 @@ def announce_upcast(ref: str, stored: StoredWeights | None, precision: Precision
     )
 
 
-def read_config_precision(folder: Path) -> Precision:
+def read_stored_precision(folder: Path) -> Precision:
+    """The precision of most stored weights of a folder: from their headers, or as its configuration states it."""
+    stored = read_stored_weights(folder)
+    return _read_config_precision(folder) if stored is None else stored.precision
+
+
+def _read_config_precision(folder: Path) -> Precision:
     """The precision of stored weights that a configuration states; float32 where it states none."""
     try:
         config = dict(read_json(folder / "config.json"))

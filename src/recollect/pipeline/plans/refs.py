@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -126,12 +127,12 @@ class ModelRef(_Reference):
         """The model itself, or as much of it as is to be seen.
 
         Args:
-            work: The work folder, where answers of a server and what was spent on it are kept.
+            work: The work folder, where answers are kept, and what was spent on a server.
         """
         from recollect.models.loading.loader import load_model
 
-        settings = self._build_endpoint_settings(work)
-        model = load_model(self.model, question=self.question, kind=self.kind, loading=self.loading, endpoint=settings)
+        settings, loading = self._build_endpoint_settings(work), replace(self.loading, work=work)
+        model = load_model(self.model, question=self.question, kind=self.kind, loading=loading, endpoint=settings)
         return self.limit(model)
 
     @property

@@ -10,6 +10,7 @@ from pathlib import Path
 from recollect.files import is_leftover, is_locked, refuse_use
 from recollect.models.answer_store.batch_journal import JOURNAL_SUFFIX
 from recollect.models.answer_store.manifest import MANIFEST
+from recollect.models.loading.known_models import KNOWN_MODELS, find_answers
 from recollect.pipeline.work_folder.run_notes import iter_run_notes
 from recollect.pipeline.work_folder.work_entries import (
     DELETED,
@@ -76,6 +77,11 @@ def _list_items_to_clean(work: Path) -> tuple[list[WorkItem], int]:
         else:
             items.append(build_work_item(entry, "no run folder that still exists rests on it"))
     doomed = {item.path for item in items}
+    items += [
+        build_work_item(path, "the answers that it leads to are gone, or go")
+        for path in sorted((work / KNOWN_MODELS).glob("[!.]*.json"))
+        if (store := find_answers(path, work)) is None or store in doomed
+    ]
     items += [
         build_work_item(path, reason)
         for path, reason in _iter_unneeded_remains(work)

@@ -13,6 +13,7 @@ from recollect.files import FileFault, Journal, compute_sha256, find_faults, is_
 from recollect.files.checksums import iter_files
 from recollect.models.answer_store.manifest import MANIFEST, Manifest
 from recollect.models.answer_store.shards import SUFFIX, read_shard
+from recollect.models.loading.known_models import KNOWN_MODELS
 from recollect.pipeline.work_folder.run_notes import RUNS
 from recollect.pipeline.work_folder.work_entries import ENDPOINTS, ENTRY_PARTS, WORK_PARTS
 from recollect.recipes.training.trained_models import find_model_faults, is_model_folder
@@ -121,8 +122,9 @@ class _FolderVerifier:
             self.check_model(model)
         for workspace in _list_verified_folders(folder / "audits"):
             self._check_workspace(workspace)
-        for note in (*_list_verified_files(folder / "fleets"), *_list_verified_files(folder / RUNS)):
-            self._check_file(note, _verify_note)
+        for part in ("fleets", RUNS, KNOWN_MODELS):
+            for note in _list_verified_files(folder / part):
+                self._check_file(note, _verify_note)
         self._check_workspace(folder / ENDPOINTS)
         self._find_leftovers(folder)
         self._note_strangers(path for relative, path in iter_files(folder) if relative.split("/")[0] not in WORK_PARTS)

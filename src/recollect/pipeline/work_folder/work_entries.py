@@ -15,13 +15,14 @@ from typing import Final
 
 from recollect.errors import PlanError, StoreError
 from recollect.files import is_locked, refuse_foreign_folder
+from recollect.models.loading.known_models import KNOWN_MODELS
 from recollect.pipeline.work_folder.run_notes import RUNS
 
 ENTRY_PARTS: Final = ("answers", "models", "audits")
 """The folders of a work folder whose folders are each of one store, model or workspace."""
 ENDPOINTS: Final = "endpoints"
 """The folder in which the answers of servers and what was spent on them are kept."""
-WORK_PARTS: Final = (*ENTRY_PARTS, "fleets", RUNS, ENDPOINTS)
+WORK_PARTS: Final = (*ENTRY_PARTS, "fleets", RUNS, ENDPOINTS, KNOWN_MODELS)
 """All folders of a work folder."""
 _ENTRY: Final = re.compile(r"([a-z][a-z0-9_-]*-)?[0-9a-f]{32}$")
 """How folders of stores and models are called, and with the name of an audit before it, of workspaces."""
