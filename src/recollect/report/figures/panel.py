@@ -13,6 +13,13 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import ArrayLike
 
+from recollect.report.figures.label_placement import (
+    LETTER,
+    DrawnShapes,
+    Place,
+    iter_places_along_level,
+    iter_places_beside_threshold,
+)
 from recollect.report.figures.scale import Floats, Scale
 
 Colour = Literal["null", "found", "control"]
@@ -38,11 +45,17 @@ class Panel:
         self.x, self.y, self.width, self.height, self.left = x, y, width, height, left
         self._bottom = height - (BOTTOM if x.label else 6)
         self._svg = Element("svg", {"viewBox": f"0 0 {width} {height}", "role": "img"})
+        self._shapes = DrawnShapes()
+        self._labels: list[tuple[str, list[Place]]] = []
         self._draw_axes()
 
     def render_svg(self, description: str) -> Markup:
         """The panel as markup, with what it shows in words for those who cannot see it."""
         self._svg.set("aria-label", description)
+        for words, places in self._labels:  # last, because all that they must not cover is drawn by now
+            place = self._shapes.choose_place(words, places)
+            self._draw_text(place.x, place.y, words, place.anchor).set("class", "words label")
+        self._labels.clear()
         # Every value went through the serialiser, which escapes it.
         return Markup(tostring(self._svg, encoding="unicode"))  # noqa: S704
 
@@ -53,6 +66,7 @@ class Panel:
         for i, top in enumerate(tops):
             box = {"x": left[i], "y": top, "width": max(left[i + 1] - left[i] - 0.5, 0.2), "height": self._bottom - top}
             bar = self._add("rect", f"fill {kind}", **box)
+            self._shapes.add_boxes(left[i], top, left[i + 1], self._bottom)
             value = self.y.format_value(float(np.asarray(heights)[i]))
             _build_panel_tip(bar, f"{shown[i]:.4g} to {shown[i + 1]:.4g}: {value}{' ' * bool(of)}{of}")
 
@@ -60,8 +74,9 @@ class Panel:
         """A line through points, with its name at the end; what is no number is passed over."""
         points = [(a, b) for a, b in zip(self._to_x(x), self._to_y(y), strict=True) if np.isfinite(a + b)]
         self._add("polyline", f"line {kind}", points=" ".join(f"{a:.1f},{b:.1f}" for a, b in points))
+        self._shapes.add_line(points)
         if name and points:
-            self._draw_text(points[-1][0] - 6, _place_panel_label(points[-1][1], 8), name, "end")
+            self._label_level(points[-1][1], name, right=points[-1][0])
 
     def draw_dots(self, x: ArrayLike, y: ArrayLike, kind: Dot, tips: Sequence[str] = ()) -> None:
         """A dot for each point; the tips are what pointing at one tells. Of many in one place, one is drawn."""
@@ -71,30 +86,43 @@ class Panel:
         for i, (a, b) in enumerate(places):
             dot = self._add("circle", f"dot {kind}", cx=float(a), cy=float(b), r=4.0)
             _build_panel_tip(dot, tips[i] if len(tips) <= MAX_TIPS and tips else "")
+        self._shapes.add_points(places[:, 0], places[:, 1], 4.0)
 
     def draw_intervals(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, kind: Colour) -> None:
         """An upright line from low to high at each x: an interval."""
         for a, b, c in zip(self._to_x(x), self._to_y(low), self._to_y(high), strict=True):
             self._add("line", f"span {kind}", x1=a, x2=a, y1=b, y2=c)
+            self._shapes.add_boxes(a, min(b, c), a, max(b, c))
 
     def draw_means(self, x: ArrayLike, y: ArrayLike, *, width: float) -> None:
         """A short thick line at each point, so wide in units of the axis."""
         left, right = (self._to_x(np.asarray(x, dtype=np.float64) + side * width / 2) for side in (-1, 1))
         for a, b, height in zip(left, right, self._to_y(y), strict=True):
             self._add("line", "mean", x1=a, x2=b, y1=height, y2=height)
+            self._shapes.add_boxes(a, height - 1.5, b, height + 1.5)
 
     def draw_threshold(self, x: float, words: str) -> None:
         """A threshold: an upright dashed line across the panel, and what it is."""
         (at,) = self._to_x([x])
         self._add("line", "rule", x1=at, x2=at, y1=TOP, y2=self._bottom)
-        near_the_end = at > self.width * 0.6
-        self._draw_text(at + (-6 if near_the_end else 6), TOP + 11, words, "end" if near_the_end else "start")
+        self._shapes.add_boxes(at, TOP, at, self._bottom)
+        self._labels.append((words, list(iter_places_beside_threshold(at, **self._get_room(words)))))
 
     def draw_level(self, y: float, words: str) -> None:
         """A level: a dashed line from side to side, and what it is."""
         (at,) = self._to_y([y])
         self._add("line", "rule", x1=self.left, x2=self.width - RIGHT, y1=at, y2=at)
-        self._draw_text(self.width - RIGHT - 4, _place_panel_label(at, 5), words, "end")
+        self._shapes.add_boxes(self.left, at, self.width - RIGHT, at)
+        self._label_level(at, words, right=self.width - RIGHT)
+
+    def _label_level(self, y: float, words: str, *, right: float) -> None:
+        """Name what is at this height, left of this place."""
+        self._labels.append((words, list(iter_places_along_level(y, **{**self._get_room(words), "right": right}))))
+
+    def _get_room(self, words: str) -> dict[str, float]:
+        """The sides of the panel between its axes, and how wide a label is."""
+        sides = {"left": self.left, "right": self.width - RIGHT, "top": TOP, "bottom": self._bottom}
+        return {**sides, "width": LETTER * len(words)}
 
     def _draw_axes(self) -> None:
         """Lines, ticks and labels of both axes."""
@@ -133,11 +161,6 @@ class Panel:
         """A shape."""
         attributes = {name: value if isinstance(value, str) else f"{value:.1f}" for name, value in at.items()}
         return SubElement(self._svg, tag, {"class": classes, **attributes})
-
-
-def _place_panel_label(line: float, gap: float) -> float:
-    """Where words of a panel are that belong to a line: above it, or beneath it if it is too high."""
-    return line - gap if line > TOP + 14 else line + gap + 9
 
 
 def _build_panel_tip(shape: Element, words: str) -> None:
