@@ -46,6 +46,7 @@ def test_the_five_questions_are_those_of_the_audits_that_support_no_other():
 @pytest.mark.parametrize("name", AUDITS.table)
 def test_all_that_our_audits_declare_is_there(name):
     declared = find_presentation(name)
+    assert declared is AUDITS.load(name).presentation
     assert all(map(callable, map(load_function, filter(None, [declared.figures]))))
     assert all(callable(load_function(place)) for _, place in declared.files.values())
     assert {*declared.annex} <= {matter.id for matter in MATTERS}

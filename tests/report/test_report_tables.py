@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
 from recollect.report.presentations import find_presentation
@@ -33,6 +34,16 @@ def test_infinity_is_said_and_sorts_as_the_largest_number():
     assert (least[0].words, most[0].words) == ("-inf", "inf")
     assert -1e300 > least[0].number > float("-inf")
     assert 1e300 < most[0].number < float("inf")
+
+
+def test_the_highest_values_come_first_as_arrow_sorts_them():
+    rng = np.random.default_rng(0)
+    values = [None if n % 7 == 0 else float(n) for n in rng.integers(0, 30, 200)]
+    for column in (values, [None if n is None else int(n) for n in values], [str(n) for n in values]):
+        halves = [pa.table({"x": column[at : at + 100], "n": list(range(at, at + 100))}) for at in (0, 100)]
+        table = pa.concat_tables(halves)
+        rows = shown(table, TableView(caption="Rows", first="x")).rows
+        assert [int(row[1].number) for row in rows] == table.sort_by([("x", "descending")])["n"].to_pylist()
 
 
 def test_a_view_chooses_columns_and_puts_the_highest_first():

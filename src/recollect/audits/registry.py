@@ -32,6 +32,15 @@ AUDITS = Registry(
 """Every audit, by the name that plans and results use."""
 VERBS = {"extract": "extraction"}
 """Built-in audits whose verb differs from their name; a test compares this table with the declarations."""
+VIEWS = {
+    "exposure": "recollect.audits.exposure.view:PRESENTATION",
+    "extraction": "recollect.audits.exposure.view:EXTRACTION_PRESENTATION",
+    "leakage": "recollect.audits.leakage.view:PRESENTATION",
+    "membership": "recollect.audits.membership.view:PRESENTATION",
+    "provenance": "recollect.audits.provenance.view:PRESENTATION",
+    "removal": "recollect.audits.removal.view:PRESENTATION",
+}
+"""How built-in audits are shown, for whoever needs nothing else of them; a test compares it with the declarations."""
 
 
 def list_audits_by_verb() -> dict[str, str]:

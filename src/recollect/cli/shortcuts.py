@@ -13,14 +13,14 @@ from recollect.errors import RecollectError
 
 
 def take_shortcut(words: Sequence[str]) -> bool:
-    """Do what was typed if that is the help of a verb, a list, or a report that is up to date; whether it was done."""
+    """Do what was typed if that is the help of a verb, a list, or a report as it is by default; whether it was done."""
     match words:
         case [str(verb), "--help" | "-h"] if not verb.startswith("-"):
             return _show_help(verb)
         case ["list"] | ["list", "--json"]:
             return _list_components(as_json=len(words) == 2)
         case ["report", str(folder)] if not folder.startswith("-"):
-            return _point_to_report(Path(folder))
+            return _write_report(Path(folder))
     return False
 
 
@@ -47,15 +47,20 @@ def _list_components(*, as_json: bool) -> bool:
     return True
 
 
-def _point_to_report(folder: Path) -> bool:
-    """Say where a report is that is up to date."""
+def _write_report(folder: Path) -> bool:
+    """Say where the report of a run folder is, after building it unless it is up to date."""
     from recollect.cli.console import say
     from recollect.report.currency import is_report_current
 
     try:
-        current = is_report_current(folder)
+        if is_report_current(folder):
+            say(f"The report is in {folder / 'report.html'}, and up to date.")
+            return True
+        from recollect.report.report_writer import write_report
+
+        say(f"The report is in {write_report(folder)}.")
+    except BrokenPipeError:
+        raise
     except (RecollectError, OSError, ValueError):
         return False
-    if current:
-        say(f"The report is in {folder / 'report.html'}, and up to date.")
-    return current
+    return True

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from recollect.audits.exposure.audit import ExposureAudit
-from recollect.audits.exposure.view import CANARIES
 from recollect.checks import check_at_least
 from recollect.corpora.corpus import Corpus
 from recollect.errors import NotEnoughData, StoreError
@@ -23,6 +22,7 @@ from recollect.pipeline.run import run
 from recollect.recipes.training.loop import EpochSummary
 from recollect.signals.evidence import TARGET
 from recollect.signals.loss import mean_logprob
+from recollect.signals.roles import CANARIES
 from recollect.stats.auc import auc
 
 Row = dict[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from recollect.audits.registry import AUDITS
+from recollect.audits.registry import AUDITS, VIEWS
 from recollect.errors import PlanError
 from recollect.results.presentation import GENERIC, Presentation
 
@@ -20,7 +20,11 @@ def find_presentation(audit: str) -> Presentation:
     Raises:
         PlanError: It is a plug-in's, and the plug-in cannot be loaded.
     """
-    declared = getattr(AUDITS.load(audit), "presentation", None) if audit in AUDITS.names else None
+    declared: object = None
+    if audit in VIEWS:
+        declared = load_function(VIEWS[audit])
+    elif audit in AUDITS.names:
+        declared = getattr(AUDITS.load(audit), "presentation", None)
     return declared if isinstance(declared, Presentation) else GENERIC
 
 

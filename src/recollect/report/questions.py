@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib import import_module
 from typing import Final
 
-from recollect.audits.registry import AUDITS
+from recollect.audits.registry import VIEWS
 from recollect.results.presentation import GENERIC, Presentation
 from recollect.results.result import Result
 
@@ -18,7 +19,7 @@ FIVE: Final = ("provenance", "exposure", "leakage", "membership", "removal")
 @cache
 def get_five_questions() -> Mapping[str, str]:
     """The five questions, by the audit that answers each."""
-    return {name: str(AUDITS.load(name).question) for name in FIVE}
+    return {name: str(import_module(VIEWS[name].partition(":")[0]).QUESTION) for name in FIVE}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,10 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+import numpy as np
 import pyarrow as pa
 
+from recollect.report.figures.columns import read_column
 from recollect.report.words import Naming, fit, get_own_id
 from recollect.results.presentation import TableView
 from recollect.results.result import Mention
@@ -76,9 +78,9 @@ def build_table(
     shown = view or TableView(caption=f"Table “{name}”")
     wanted = shown.columns or {column: column.replace("_", " ") for column in table.column_names}
     headings = {column: heading for column, heading in wanted.items() if column in table.column_names}
-    if shown.first in table.column_names:
-        table = table.sort_by([(shown.first, "descending")])
-    head = table.select(list(headings)).slice(0, max(1, MAX_CELLS // max(1, len(headings))))
+    most = max(1, MAX_CELLS // max(1, len(headings)))
+    first = shown.first if shown.first in table.column_names else None
+    head = (table if first is None else _select_highest(table, first, most)).select(list(headings)).slice(0, most)
     columns = [
         [
             _build_cell(value, mask=column in TEXT_COLUMNS and not show_text)
@@ -96,6 +98,19 @@ def build_table(
         left_out=tuple(column for column in table.column_names if column not in headings),
         path=path,
     )
+
+
+def _select_highest(table: pa.Table, column: str, most: int) -> pa.Table:
+    """The first rows of a table to be shown, highest values first; Arrow's own sorting takes longer to load than all.
+
+    >>> _select_highest(pa.table({"p": [0.5, None, 0.9]}), "p", 3).column("p").to_pylist()
+    [0.9, 0.5, None]
+    """
+    if not _is_numeric_table_column(table.schema.field(column).type):
+        return table.sort_by([(column, "descending")])
+    values = read_column(table, column)
+    order = np.lexsort((-values, np.isnan(values)))[:most]
+    return pa.concat_tables([table.slice(0, 0), *(table.slice(row, 1) for row in order.tolist())])
 
 
 def _rename_people(values: list[Any], kind: Literal["user", "record"] | None, naming: Naming) -> list[Any]:

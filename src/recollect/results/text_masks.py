@@ -37,6 +37,8 @@ def mask_unless_shown(text: str, *, show_text: bool) -> str:
     """
     if not show_text:
         return mask_text(text)
+    if text.isprintable():
+        return text
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from recollect import labels
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.members import Members
@@ -16,17 +15,11 @@ from recollect.errors import RecollectError
 from recollect.models.access import Access
 from recollect.models.answers import Answers
 from recollect.models.model import Model
-
-TARGET = labels.ROLE_TARGET
-"""The role of the model that is audited."""
-REFERENCE = labels.ROLE_REFERENCE
-"""The role of models that the target is compared with: they were not trained on the audited records."""
-SHADOW = labels.ROLE_SHADOW
-"""The role of models that were trained like the target on known halves of the data."""
-AUDITED = labels.ROLE_AUDITED
-"""The role of the corpus that is audited."""
-CONTROLS = labels.ROLE_CONTROLS
-"""The role of the corpus of held-out records, known not to be in the training set."""
+from recollect.signals.roles import AUDITED as AUDITED  # noqa: PLC0414 - roles are part of what this module offers
+from recollect.signals.roles import CONTROLS as CONTROLS  # noqa: PLC0414
+from recollect.signals.roles import REFERENCE as REFERENCE  # noqa: PLC0414
+from recollect.signals.roles import SHADOW as SHADOW  # noqa: PLC0414
+from recollect.signals.roles import TARGET as TARGET  # noqa: PLC0414
 
 
 class EvidenceAnswers(Protocol):

@@ -20,12 +20,10 @@ from recollect.models.model import Kind, Perturber
 from recollect.signals.aggregation import ANY_LOGPROB, score_records
 from recollect.signals.evidence import CONTROLS, TARGET, Evidence
 from recollect.signals.loss import mean_logprob
+from recollect.signals.roles import PERTURBER
 from recollect.signals.scores import Scores
 from recollect.signals.signal import derived_role
 from recollect.streams import stream
-
-PERTURBER = "perturber"
-"""The role of a masked model that generates the neighbours; without one, a word is swapped for one as frequent."""
 
 
 @dataclass(frozen=True, kw_only=True)

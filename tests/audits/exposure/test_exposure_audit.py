@@ -9,7 +9,6 @@ import pytest
 
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.audits.exposure.extraction import ExtractionAudit
-from recollect.audits.exposure.view import CANARIES
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora import Record, synthetic
 from recollect.corpora.canaries.insertion import CanarySettings, plant
@@ -29,6 +28,7 @@ from recollect.recipes.recipe_file import load_recipe
 from recollect.recipes.training.trainer import train
 from recollect.results.result_schema import parse_result
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
+from recollect.signals.roles import CANARIES
 from recollect.stats.significance import binomial_p
 from recollect.streams import stream
 from recollect.testing.fakes import Memoriser, Null

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from recollect.audits.membership.audit import MembershipAudit
-from recollect.audits.membership.epsilon_bounds import CANARIES
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.canaries.manifest import Canaries, Canary
 from recollect.corpora.cohorts import Cohorts
@@ -18,6 +17,7 @@ from recollect.corpora.record import Record
 from recollect.errors import PlanError
 from recollect.models.model import Question
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
+from recollect.signals.roles import CANARIES
 from recollect.signals.scores import Scores
 from recollect.stats import auc, conformal_p, precision, recall
 from recollect.streams import stream

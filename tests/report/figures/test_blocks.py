@@ -7,13 +7,15 @@ import re
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from recollect.audits.common.roc_table import build_roc_table
-from recollect.report.figures.blocks import MAX_POINTS, compute_bins, draw_histograms, draw_roc
+from recollect.report.figures.blocks import MAX_POINTS, RocCurve, compute_bins, draw_histograms, draw_roc
+from recollect.report.figures.columns import read_column
 from recollect.report.figures.panel import RIGHT, TOP, Panel
 from recollect.report.figures.scale import Scale
-from recollect.stats import auc, threshold_at
+from recollect.stats import auc, roc_curve, threshold_at
 
 
 def shapes(panel, tag, name):
@@ -35,6 +37,20 @@ def test_the_area_under_the_drawn_curve_is_the_auc():
     linear, _ = draw_roc(build_roc_table(members, others)).panels
     x, y = curve_of(linear)
     assert np.trapezoid(y, x) == pytest.approx(auc(members, others).value, abs=0.002)
+
+
+def test_a_drawn_curve_is_read_as_the_statistics_read_it():
+    rng = np.random.default_rng(2)
+    curve, rates = roc_curve(rng.normal(1, 1, 50).round(1), rng.normal(0, 1, 70).round(1)), np.geomspace(1e-3, 1, 99)
+    assert np.array_equal(RocCurve(curve.fpr, curve.tpr).tpr_at(rates), curve.tpr_at(rates))
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64(), pa.int8(), pa.uint32(), pa.int64()], ids=str)
+def test_a_column_is_read_as_arrow_reads_it(kind):
+    whole = pa.chunked_array([pa.array([1, 2, 3, 4], kind), pa.array([5, None], kind), pa.array([], kind)])
+    for column in (whole, whole.slice(1, 2), whole.slice(1), whole.slice(0, 0)):
+        expected = np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
+        assert np.array_equal(read_column(pa.table({"x": column}), "x"), expected, equal_nan=True)
 
 
 def test_the_logarithmic_panel_shows_what_is_found_without_exceeding_a_rate():

@@ -21,7 +21,7 @@ from recollect.audits.exposure.log_perplexity import (
 from recollect.audits.exposure.prefix_tree import NODES_PER_SECRET
 from recollect.audits.exposure.result import build_result
 from recollect.audits.exposure.secrets import Secret, find_secrets, merge_repeated_secrets, parse_given, read_planted
-from recollect.audits.exposure.view import CANARIES, PRESENTATION, VERB
+from recollect.audits.exposure.view import PRESENTATION, QUESTION, VERB
 from recollect.audits.verb import Verb
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
 from recollect.checks import check_at_least, check_between, check_one_of
@@ -32,6 +32,7 @@ from recollect.models.model import Steppable, Stepper
 from recollect.results.presentation import Presentation
 from recollect.results.result import Result
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
+from recollect.signals.roles import CANARIES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,7 @@ class ExposureAudit:
     """Whether the table shows the secrets."""
 
     name: ClassVar[str] = "exposure"
-    question: ClassVar[str] = "Does the model memorise secrets of a known format?"
+    question: ClassVar[str] = QUESTION
     paper: ClassVar[str] = "Carlini et al. 2018, The Secret Sharer"
     verb: ClassVar[Verb] = VERB
     presentation: ClassVar[Presentation] = PRESENTATION

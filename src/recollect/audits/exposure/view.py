@@ -10,7 +10,9 @@ from recollect.results.advice import Advice
 from recollect.results.presentation import Presentation, TableView
 from recollect.results.result import Outcome
 from recollect.results.run_folder import EXPOSURE_HISTORY
-from recollect.signals.evidence import AUDITED, TARGET
+from recollect.signals.roles import AUDITED, CANARIES, TARGET
+
+QUESTION: Final = "Does the model memorise secrets of a known format?"
 
 EXPOSURE_ADVICE: Final[Mapping[Outcome, Advice]] = {
     "found": Advice(
@@ -39,9 +41,6 @@ EXTRACTION_ADVICE: Final[Mapping[Outcome, Advice]] = {
         steps=("repeat",),
     ),
 }
-
-CANARIES: Final = "canaries"
-"""The role of the manifest that `recollect plant` writes."""
 
 VERB: Final = Verb(
     name="exposure",

@@ -28,7 +28,7 @@ from recollect.audits.leakage.reference_models import (
 from recollect.audits.leakage.result import Leaks, build_result
 from recollect.audits.leakage.safeguards import check_users
 from recollect.audits.leakage.user_runs import RunRule
-from recollect.audits.leakage.view import PRESENTATION, VERB
+from recollect.audits.leakage.view import PRESENTATION, QUESTION, VERB
 from recollect.audits.verb import Verb
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
 from recollect.checks import check_at_least, check_between, check_one_of
@@ -72,7 +72,7 @@ class LeakageAudit:
     """Whether the tables show the texts of the sequences."""
 
     name: ClassVar[str] = "leakage"
-    question: ClassVar[str] = "Which users' texts does the model reproduce, and is that because it was trained on them?"
+    question: ClassVar[str] = QUESTION
     paper: ClassVar[str] = "Inan et al. 2021, Training Data Leakage Analysis in Language Models"
     verb: ClassVar[Verb] = VERB
     presentation: ClassVar[Presentation] = PRESENTATION

@@ -9,7 +9,9 @@ from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, REFERENCES, TARGE
 from recollect.results.advice import Advice
 from recollect.results.presentation import Presentation, TableView
 from recollect.results.result import Outcome
-from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
+from recollect.signals.roles import AUDITED, CONTROLS, REFERENCE, TARGET
+
+QUESTION: Final = "Which users' texts does the model reproduce, and is that because it was trained on them?"
 
 ADVICE: Final[Mapping[Outcome, Advice]] = {
     "found": Advice(

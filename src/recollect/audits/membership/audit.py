@@ -13,7 +13,7 @@ from recollect.audits.common.ground_truth import find_members, has_both
 from recollect.audits.common.reference_check import refuse_target_as_reference
 from recollect.audits.membership.candidate_scores import By
 from recollect.audits.membership.decisions import Correction
-from recollect.audits.membership.epsilon_bounds import CANARIES, CANARY_TEXTS, Claim, build_canary_corpus
+from recollect.audits.membership.epsilon_bounds import CANARY_TEXTS, Claim, build_canary_corpus
 from recollect.audits.membership.result import build_result
 from recollect.audits.membership.shadow_models import (
     POOL,
@@ -23,7 +23,7 @@ from recollect.audits.membership.shadow_models import (
     build_shadow_cohorts,
 )
 from recollect.audits.membership.susceptibility import find_embedder
-from recollect.audits.membership.view import PRESENTATION, VERB
+from recollect.audits.membership.view import PRESENTATION, QUESTION, VERB
 from recollect.audits.verb import Verb
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
 from recollect.checks import check_at_least, check_between, check_one_of
@@ -37,6 +37,7 @@ from recollect.results.presentation import Presentation
 from recollect.results.result import Result
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET, Evidence
 from recollect.signals.registry import SIGNALS, make_signal
+from recollect.signals.roles import CANARIES
 from recollect.signals.signal import Signal, derive_corpora
 
 
@@ -74,7 +75,7 @@ class MembershipAudit:
     """The calendar period by which dates are compared, where both corpora have times: week, month or quarter."""
 
     name: ClassVar[str] = "membership"
-    question: ClassVar[str] = "Was this record, or this person's set of records, in the training data?"
+    question: ClassVar[str] = QUESTION
     paper: ClassVar[str] = "Mireshghallah et al. 2022, Quantifying Privacy Risks of Masked Language Models"
     verb: ClassVar[Verb] = VERB
     presentation: ClassVar[Presentation] = PRESENTATION

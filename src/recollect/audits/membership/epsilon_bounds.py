@@ -24,8 +24,6 @@ from recollect.stats.significance import binomial_p
 if TYPE_CHECKING:
     from recollect.stats.intervals import Estimate
 
-CANARIES = "canaries"
-"""The role of the manifest that `recollect plant` writes."""
 CANARY_TEXTS = "canary-texts"
 """The role of the canaries as a corpus."""
 BOUND_RATES = (0.01, 0.05, 0.2, 0.5)

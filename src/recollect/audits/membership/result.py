@@ -17,7 +17,6 @@ from recollect.audits.membership.candidate_scores import score_candidates
 from recollect.audits.membership.comparison import GroupTest, UnitTests
 from recollect.audits.membership.decisions import Decisions, find_threshold, identify_candidates
 from recollect.audits.membership.epsilon_bounds import (
-    CANARIES,
     CANARY_TEXTS,
     add_canary_epsilon_bound,
     add_epsilon_bounds,
@@ -32,6 +31,7 @@ from recollect.errors import NotEnoughData
 from recollect.results.result import Finding, Result
 from recollect.signals.evidence import SHADOW, Evidence
 from recollect.signals.loss import Loss
+from recollect.signals.roles import CANARIES
 from recollect.signals.scores import Floats
 from recollect.signals.signal import Signal, compute_scores
 from recollect.stats.auc import auc

@@ -21,6 +21,7 @@ from recollect.errors import NotEnoughData, PlanError
 from recollect.models.model import Embedder
 from recollect.results.result import Finding
 from recollect.signals.evidence import AUDITED, Evidence
+from recollect.signals.roles import EMBEDDER
 from recollect.signals.scores import Floats
 from recollect.stats.groups import OwnedValues
 from recollect.stats.intervals import Estimate, proportion
@@ -84,8 +85,6 @@ def _count_rarest_words(text: str, whole: Mapping[str, int], mine: Mapping[str, 
     return found + found[-1:] * (RAREST_WORD_COUNT - len(found))
 
 
-EMBEDDER = "embedder"
-"""The role of a general masked model that is neither the target nor a reference; its embedding is a feature."""
 EMBEDDED = "embedding"
 MIN_RECORDS = 20
 """Detected records, and undetected ones, that each half must have."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from recollect.audits.membership.epsilon_bounds import CANARIES
-from recollect.audits.membership.susceptibility import EMBEDDER
 from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, REFERENCES, TARGET_MODEL, Role, Verb
 from recollect.results.advice import Advice
 from recollect.results.presentation import Presentation, TableView
 from recollect.results.result import Outcome
-from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET
-from recollect.signals.neighbourhood import PERTURBER
+from recollect.signals.roles import AUDITED, CANARIES, CONTROLS, EMBEDDER, PERTURBER, REFERENCE, SHADOW, TARGET
+
+QUESTION: Final = "Was this record, or this person's set of records, in the training data?"
 
 ADVICE: Final[Mapping[Outcome, Advice]] = {
     "found": Advice(

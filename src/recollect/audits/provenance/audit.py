@@ -32,7 +32,7 @@ from recollect.audits.provenance.reference_users import SHADOW, Reference, divid
 from recollect.audits.provenance.result import ScoredPeople, build_result
 from recollect.audits.provenance.safeguards import Safeguards, check_people, play_placebo
 from recollect.audits.provenance.text_amounts import TextAmounts
-from recollect.audits.provenance.view import PRESENTATION, VERB
+from recollect.audits.provenance.view import PRESENTATION, QUESTION, VERB
 from recollect.audits.provenance.word_alignment import WordRanks, align_everybody, align_words
 from recollect.audits.provenance.word_frequencies import read_shadow_texts
 from recollect.audits.verb import Verb
@@ -92,7 +92,7 @@ class ProvenanceAudit:
     """The false discovery rate: the share of findings that may be false."""
 
     name: ClassVar[str] = "provenance"
-    question: ClassVar[str] = "Were this person's texts used to train this model?"
+    question: ClassVar[str] = QUESTION
     paper: ClassVar[str] = "Song and Shmatikov 2019, Auditing Data Provenance in Text-Generation Models"
     verb: ClassVar[Verb] = VERB
     presentation: ClassVar[Presentation] = PRESENTATION

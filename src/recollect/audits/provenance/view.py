@@ -10,7 +10,9 @@ from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, TARGET_MODEL, Ver
 from recollect.results.advice import Advice
 from recollect.results.presentation import Presentation, TableView
 from recollect.results.result import Outcome
-from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
+from recollect.signals.roles import AUDITED, CONTROLS, TARGET
+
+QUESTION: Final = "Were this person's texts used to train this model?"
 
 ADVICE: Final[Mapping[Outcome, Advice]] = {
     "found": Advice(

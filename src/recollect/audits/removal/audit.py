@@ -20,7 +20,7 @@ from recollect.audits.removal.result import (
     build_set_result,
     build_user_result,
 )
-from recollect.audits.removal.view import PRESENTATION, VERB
+from recollect.audits.removal.view import PRESENTATION, QUESTION, VERB
 from recollect.audits.verb import Verb
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
 from recollect.checks import check_at_least, check_between, check_one_of
@@ -66,7 +66,7 @@ class RemovalAudit:
     """The test with which `ema` compares votes with all ones: `t` or `ks`."""
 
     name: ClassVar[str] = "removal"
-    question: ClassVar[str] = "Has this data set really been removed from the model?"
+    question: ClassVar[str] = QUESTION
     paper: ClassVar[str] = "Huang et al. 2021, EMA: Auditing Data Removal from Trained Models"
     verb: ClassVar[Verb] = VERB
     presentation: ClassVar[Presentation] = PRESENTATION

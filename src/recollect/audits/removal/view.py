@@ -10,7 +10,9 @@ from recollect.audits.verb import CANDIDATES, CONTROL_RECORDS, REFERENCES, TARGE
 from recollect.results.advice import Advice
 from recollect.results.presentation import Presentation, TableView
 from recollect.results.result import Outcome
-from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET
+from recollect.signals.roles import AUDITED, CONTROLS, REFERENCE, TARGET
+
+QUESTION: Final = "Has this data set really been removed from the model?"
 
 ADVICE: Final[Mapping[Outcome, Advice]] = {
     "found": Advice(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +14,23 @@ from recollect.report.figures.columns import read_column
 from recollect.report.figures.figure import Figure
 from recollect.report.figures.panel import Panel
 from recollect.report.figures.scale import Floats, Scale
-from recollect.stats.roc import Roc
 
 READ_AT = (0.001, 0.01, 0.1)
 """False positive rates at which a curve is described in words."""
 MAX_POINTS = 600
 """More than these no screen shows."""
+
+
+@dataclass(frozen=True)
+class RocCurve:
+    """The points of a ROC curve as a block of a figure draws them."""
+
+    fpr: Floats
+    tpr: Floats
+
+    def tpr_at(self, rates: Floats) -> Floats:
+        """The true positive rate at these false positive rates: the best point that does not exceed each."""
+        return self.tpr[np.searchsorted(self.fpr, rates + 1e-12, side="right") - 1]
 
 
 def draw_roc(table: pa.Table) -> Figure | None:
@@ -107,13 +119,13 @@ def compute_bins(values: Floats, x: Scale) -> Floats:
     return np.linspace(x.low, x.high, min(60, max(10, wanted)) + 1)
 
 
-def _read_roc(table: pa.Table) -> Roc | None:
+def _read_roc(table: pa.Table) -> RocCurve | None:
     """The ROC curve for a block, from its table; None if it is none."""
     if not {"fpr", "tpr"} <= {*table.column_names}:
         return None
     fpr, tpr = read_column(table, "fpr"), read_column(table, "tpr")
     rising = all(len(rate) > 1 and rate[0] == 0 and rate[-1] == 1 and (np.diff(rate) >= 0).all() for rate in (fpr, tpr))
-    return Roc(np.full(len(fpr), np.nan), fpr, tpr) if rising else None
+    return RocCurve(fpr, tpr) if rising else None
 
 
 def _build_share_panel(across: str, up: str, lowest: float = 0.0) -> Panel:
@@ -136,7 +148,7 @@ def _thin_curve(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return x[kept], y[kept]
 
 
-def _describe_roc(curve: Roc, lowest: float) -> str:
+def _describe_roc(curve: RocCurve, lowest: float) -> str:
     """The ROC curve of a block in words, as far down as there are non-members to judge by."""
     rates = [rate for rate in READ_AT if rate >= lowest]
     found = curve.tpr_at(np.asarray(rates))

@@ -13,4 +13,12 @@ def read_column(table: pa.Table, name: str) -> Floats:
     found = table.column(name)
     if not (pa.types.is_integer(found.type) or pa.types.is_floating(found.type)):
         return np.full(len(found), np.nan)
-    return np.asarray(found.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    return np.concatenate([np.zeros(0), *(_read_chunk(chunk) for chunk in found.chunks)])
+
+
+def _read_chunk(chunk: pa.Array) -> Floats:
+    """The numbers of a piece of a column; Arrow's own way to NumPy would load pandas, which takes longer."""
+    if chunk.null_count or not len(chunk):
+        return np.array([np.nan if value is None else value for value in chunk.to_pylist()], dtype=np.float64)
+    values = np.frombuffer(chunk.buffers()[1], dtype=chunk.type.to_pandas_dtype())
+    return values[chunk.offset : chunk.offset + len(chunk)].astype(np.float64)
