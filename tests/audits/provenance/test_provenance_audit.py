@@ -19,7 +19,7 @@ from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.stats.significance import binomial_p, superuniformity_p
 from recollect.streams import stream
 from recollect.testing.contracts import check_audit
-from recollect.testing.fakes import Memoriser, Null
+from recollect.testing.fakes import Memoriser, Null, Uniform
 from recollect.testing.refusals import refused
 from recollect.testing.world import World
 
@@ -263,3 +263,33 @@ def test_shadows_that_were_all_trained_on_everybody_are_inconclusive():
         ProvenanceAudit(method="histogram"), WORLD, WORLD.build_null(), models=models, cohorts={CONTROLS: cohorts}
     )
     assert (found.outcome, found.outcome_code) == ("inconclusive", "one_sided_shadows")
+
+
+class Silent(Null):
+    """A target whose first guesses never contain the word."""
+
+    def answer(self, records):
+        answers = super().answer(records)
+        return replace(answers, rank=np.zeros_like(answers.rank))
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [(Silent(access=Access.top(5)), "shows none of the"), (Uniform(), "the same rank")],
+)
+@pytest.mark.parametrize("method", ["calibrated", "histogram"])
+def test_a_target_that_shows_the_same_of_all_words_is_inconclusive(method, target, said):
+    """Without this the shadows alone decided, and a person was accused of whom the target shows nothing."""
+    person = [record for record in WORLD.corpora[AUDITED] if record.owner == "other-0"]
+    corpora = {**WORLD.corpora, AUDITED: Corpus.of(person)}
+    found = result(ProvenanceAudit(shadows=2, method=method), WORLD, target, corpora=corpora, cohorts={})
+    assert (found.outcome, found.outcome_code) == ("inconclusive", "no_power")
+    assert said in found.verdict
+
+
+def test_texts_that_somebody_else_wrote_are_named_where_too_little_is_left():
+    person = [replace(record, user="me") for record in WORLD.corpora[CONTROLS] if record.owner == "control-0"]
+    corpora = {**WORLD.corpora, AUDITED: Corpus.of(person)}
+    found = result(ProvenanceAudit(shadows=2), WORLD, Null(), corpora=corpora, cohorts={})
+    assert found.outcome_code == "too_little_text"
+    assert found.verdict.endswith("left out because somebody else wrote nearly the same: 3.")

@@ -10,6 +10,7 @@ import numpy as np
 from recollect.audits.audit import Needs
 from recollect.audits.common.ground_truth import find_members
 from recollect.audits.common.matching import match_units
+from recollect.audits.common.outcomes import NO_POWER
 from recollect.audits.common.result_builder import build_refusal
 from recollect.audits.provenance.calibrated import CalibratedScorer
 from recollect.audits.provenance.comparison import ComparisonScorer, TestRule
@@ -162,6 +163,8 @@ class ProvenanceAudit:
             return self._refuse(evidence, reference)
         workspace.progress("reading answers", 0, 2)
         words, scorer = self._build_scorer(evidence, reference)
+        if (refusal := self._refuse_equal_ranks(evidence, scorer.words)) is not None:
+            return build_refusal(self, refusal)
         workspace.progress("comparing people", 1, 2)
         sides = evidence.corpora[QUERIES], evidence.corpora[CALIBRATION]
         people = len({find_owner(record) for record in sides[0]})
@@ -204,10 +207,27 @@ class ProvenanceAudit:
             refusal = found
         return build_refusal(self, refusal)
 
+    def _find_shown(self, evidence: Evidence) -> int | None:
+        """How many of its most likely tokens the target shows; None for all."""
+        return min([k for k in (self.top_k, evidence.models[TARGET].access.k) if k is not None], default=None)
+
+    def _refuse_equal_ranks(self, evidence: Evidence, words: WordRanks) -> NotEnoughData | None:
+        """Why nothing can be told if the target shows the same of all words; None if it does not."""
+        ranks = words.limit_ranks(0, self._find_shown(evidence))
+        if not len(ranks) or (ranks != ranks[0]).any():
+            return None
+        many = f"{len(ranks):,} words"
+        return NotEnoughData(
+            f"The target gives all {many} the same rank, so that nothing can be told from its ranks."
+            if np.isfinite(ranks[0])
+            else f"The target shows none of the {many}, so that nothing can be told from its ranks.",
+            do="Give a target that ranks more words, or query more texts (queries, pieces).",
+            code=NO_POWER,
+        )
+
     def _build_scorer(self, evidence: Evidence, reference: Reference) -> tuple[WordRanks, ComparisonScorer]:
         """The words of audited people and calibration users, and what scores them."""
-        shown = [k for k in (self.top_k, evidence.models[TARGET].access.k) if k is not None]
-        k, shadows = min(shown, default=None), reference.shadows
+        k, shadows = self._find_shown(evidence), reference.shadows
         counts = read_shadow_texts(reference, self.vocabulary).frequencies.counts
         if self.method == "calibrated":
             words, with_pieces = align_everybody(evidence, [TARGET, *shadows], counts)

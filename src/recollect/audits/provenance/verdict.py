@@ -29,8 +29,10 @@ def build_verdict(decisions: Decisions, conclusion: Conclusion, safeguards: Safe
     outcome, alpha = conclusion.outcome, rule.alpha
     many, people = int(decisions.valid.sum()), _name_people(int(decisions.valid.sum()))
     if outcome == "inconclusive":
+        copied = len(safeguards.duplicates.audited) if conclusion.code == "too_little_text" else 0
         return _explain_failed_safeguards(str(conclusion.code), safeguards) or (
             f"{_UNKNOWN}: {_explain_inconclusive_provenance(decisions, str(conclusion.code), rule)}"
+            + f" Audited texts that were left out because somebody else wrote nearly the same: {copied}." * bool(copied)
         )
     compared = safeguards.comparability is None or safeguards.comparability.periods_compared
     condition = _IF_SAME_PERIOD if outcome == "found" and not compared else ""
