@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +96,7 @@ def start(
         sys.argv = ["recollect", *words]
         for name, value in (limits or {}).items():
             resource.setrlimit(name, (value, value))
+        warnings.simplefilter("default")  # a command of a user knows nothing of pytest, which makes errors of warnings
         prepare()
         recollect.cli.main()
         status = 0
