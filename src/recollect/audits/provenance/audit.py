@@ -163,8 +163,8 @@ class ProvenanceAudit:
             return self._refuse(evidence, reference)
         workspace.progress("reading answers", 0, 2)
         words, scorer = self._build_scorer(evidence, reference)
-        if (refusal := self._refuse_equal_ranks(evidence, scorer.words)) is not None:
-            return build_refusal(self, refusal)
+        if (silence := self._refuse_equal_ranks(evidence, scorer.words)) is not None:
+            return build_refusal(self, silence)
         workspace.progress("comparing people", 1, 2)
         sides = evidence.corpora[QUERIES], evidence.corpora[CALIBRATION]
         people = len({find_owner(record) for record in sides[0]})
