@@ -16,6 +16,7 @@ from recollect.results.result import (
     About,
     EndpointFacts,
     Guard,
+    GuardCheck,
     ModelFacts,
     Placebo,
 )
@@ -132,3 +133,14 @@ def test_each_model_is_traced_to_its_revision(exposed):
     origin = build_answer(exposed().with_provenance(trace), {}).origin
     assert (origin["name of target"], origin["revision of target"]) == ("hf:bot", "c0ffee")
     assert "localhost:8000" in origin["endpoint of target"]
+
+
+def test_the_guard_is_headed_by_the_sides_that_it_compared(exposed):
+    guard = Guard(
+        sides=("members", "non-members"),
+        comparable=True,
+        checks=(GuardCheck(name="length", comparable=True, text="No significant difference in length."),),
+    )
+    result = exposed().replace(guard=guard, notes=())
+    assert "No check distinguishes the members from the non-members." in [each.text for each in build_remarks(result)]
+    assert "The members beside the non-members" in [listing.caption for listing in build_listings(result)]

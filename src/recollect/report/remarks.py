@@ -89,7 +89,7 @@ def build_listings(result: Result) -> tuple[Listing, ...]:
         ),
     )
     compared = Listing(
-        caption="The audited beside the controls",
+        caption="" if result.guard is None else "The {} beside the {}".format(*result.guard.sides),
         headings=("Compared by", "Comparable", "p", "Effect (standard deviations)", "What it means"),
         rows=tuple(
             (
@@ -124,13 +124,13 @@ def _explain_outcome(result: Result) -> Iterator[Remark]:
 
 
 def _describe_guard(guard: Guard | None) -> Iterator[Remark]:
-    """The remark on whether the audited and the controls are comparable."""
+    """The remark on whether the two sides that were compared are comparable."""
     if guard is None:
         return
     if guard.comparable:
-        yield Remark(title="Comparable.", text="No check distinguishes the audited records from the controls.")
+        yield Remark(title="Comparable.", text="No check distinguishes the {} from the {}.".format(*guard.sides))
     else:
-        text = "The audited records differ from the controls, independently of any model."
+        text = "The {} differ from the {}, independently of any model.".format(*guard.sides)
         yield Remark(title="Not comparable.", text=text, warning=True)
 
 

@@ -185,8 +185,10 @@ class GuardCheck(_Frozen):
 
 
 class Guard(_Frozen):
-    """Whether the audited and the controls are comparable, whatever a model says of them."""
+    """Whether two sides are comparable, such as the audited and the controls, whatever a model says of them."""
 
+    sides: tuple[str, str] = ("audited", "controls")
+    """What was compared with what."""
     comparable: bool
     checks: tuple[GuardCheck, ...] = ()
 

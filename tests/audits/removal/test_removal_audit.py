@@ -17,7 +17,7 @@ from recollect.models.answer_store.scoring import score_corpus
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, TARGET, Evidence
 from recollect.signals.scores import Scores
 from recollect.streams import stream
-from recollect.testing.fakes import Memoriser, Null
+from recollect.testing.fakes import Memoriser, Null, Uniform
 from recollect.testing.refusals import refused
 from recollect.testing.world import World
 
@@ -296,3 +296,14 @@ def test_recorded_answers_do_as_well_as_the_model(tmp_path):
         run(FEW_MODELS, load_recording(store.folder), QUERY, CONTROL),
     )
     assert [f.value for f in ours.findings] == pytest.approx([f.value for f in theirs.findings], rel=1e-5)
+
+
+def test_a_target_that_is_equally_confident_in_all_records_is_not_called_clear_of_them():
+    result = run(FEW_MODELS, Uniform(kind="classifier", vocabulary=10), QUERY, CONTROL)
+    assert (result.outcome, result.outcome_code) == ("inconclusive", "target_damaged")
+
+
+def test_one_record_is_too_few_and_the_sentence_calls_it_audited():
+    result = run(FEW_MODELS, memoriser([]), QUERY[:1], CONTROL)
+    assert (result.outcome, result.outcome_code) == ("inconclusive", "too_few_records")
+    assert "at least 2 audited records; there is 1" in result.verdict

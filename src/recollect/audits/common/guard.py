@@ -313,7 +313,7 @@ def _test_guard_covariates(
     shown = {**covariates.scalars, **covariates.shown}
     means = {name: (float(each[audited].mean()), float(each[~audited].mean())) for name, each in shown.items()}
     built = [_build_guard_check(name, values, largest, means.get(name), plan.sides) for name, values in checks.items()]
-    return Guard(comparable=all(check.comparable for check in built), checks=tuple(built))
+    return Guard(sides=plan.sides, comparable=all(check.comparable for check in built), checks=tuple(built))
 
 
 def _build_guard_check(

@@ -32,6 +32,12 @@ _SPOILT: Final = {
 }
 
 
+_NAMING_CHECKED: Final = (
+    "Members and non-members decide the outcome. Candidates are identified by the controls, with which they were "
+    "compared as well: no check distinguishes the two."
+)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Validity:
     """What may be told."""
@@ -287,6 +293,8 @@ def add_safeguards(builder: ResultBuilder, found: Inference, validity: Validity)
         explained = validity.members.comparable
         reason = _SPOILT[EXPLAINED_BY_TEXTS] if explained else validity.members.reason
         builder.withhold(*truth, code=EXPLAINED_BY_TEXTS if explained else NOT_COMPARABLE, reason=reason)
+    if isinstance(validity.naming, Comparability) and validity.naming.comparable:
+        builder.note("controls_comparable", _NAMING_CHECKED)
     if code in _SPOILT:
         builder.withhold(*naming, *(truth if found.by_truth else ()), code=code, reason=_SPOILT[code])
     elif code is None and not validity.naming_is_valid and isinstance(validity.naming, Comparability):

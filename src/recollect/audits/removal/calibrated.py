@@ -26,7 +26,7 @@ from recollect.audits.removal.mixture import (
     compare_mixture_means,
 )
 from recollect.audits.removal.neighbours import Neighbours, choose_neighbours
-from recollect.audits.removal.safeguards import check_sides, find_atypical_users, play_placebo
+from recollect.audits.removal.safeguards import check_sides, find_like_controls, play_placebo
 from recollect.corpora.cohorts import Unit
 from recollect.errors import NotEnoughData, PlanError
 from recollect.results.result import Placebo
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 STILL_THERE_SHARE: Final = 0.8
 """Of α, for "still there"; the rest is for "over-unlearned", the other way to accuse a set that is gone."""
+CODES: Final = {AUDITED: "records", CONTROLS: "controls"}
 DRAWS: Final = 1999
 """Permutations of the audited and the controls."""
 SIDES: Final[tuple[Alternative, ...]] = ("greater", "less")
@@ -119,6 +120,9 @@ def compare_set(audit: RemovalAudit, evidence: Evidence) -> SetEvidence:
             code="too_few_controls",
         )
     scores = score_confidence(evidence, unit=unit)
+    for role, found in ((AUDITED, scores.audited), (CONTROLS, scores.controls)):
+        named = f"{role} {unit}s" if role == AUDITED else f"{unit}s among the controls"
+        require_count(len(found), 2, of=named, purpose="The test of a set", code=f"too_few_{CODES[role]}")
     saturates = evidence.models[TARGET].kind == "classifier"
     sides = audited, controls, members = compute_member_probabilities(scores, saturates=saturates)
     neighbours = choose_neighbours(audit, evidence, scores, unit)
@@ -230,15 +234,9 @@ def compare_users(audit: RemovalAudit, evidence: Evidence) -> UserEvidence:
     needed = required_controls(audit.level * STILL_THERE_SHARE)
     require_count(len(scores.controls), needed, of="control users", purpose=purpose, code="too_few_controls")
     people, controls, members = scores.subtract_difficulty()
-    audited = people.values
-    below = conformal_p(-audited, controls.with_values(-controls.values))
-    atypical = find_atypical_users(evidence, scores)
-    # the same control under several models counts once: it owns all its scores
-    found = {
-        "p_still_there": conformal_p(audited, controls) / STILL_THERE_SHARE,
-        "p_gone": conformal_p(-audited, members.with_values(-members.values)),
-        "p_over_unlearned": below / (1 - STILL_THERE_SHARE),
-    }
+    like = find_like_controls(evidence, scores)
+    atypical = like.sum(axis=1) < needed
+    found = _compute_user_p_values(people, controls, members, like)
     return UserEvidence(
         scores=scores,
         p_values={name: np.where(atypical, 1.0, np.minimum(1, p)) for name, p in found.items()},
@@ -248,3 +246,29 @@ def compare_users(audit: RemovalAudit, evidence: Evidence) -> UserEvidence:
         atypical=atypical,
         level=audit.level,
     )
+
+
+def _compute_user_p_values(people: Scores, controls: Scores, members: Scores, like: Flags) -> dict[str, Floats]:
+    """The p-values of the method `calibrated` about each person, against the controls that they are like.
+
+    Args:
+        people: By how much the target is more confident in each than models that were not trained on them.
+        controls: The same of the control users.
+        members: The same of calibration models, in the controls that trained them.
+        like: With which controls each person is compared [people, controls].
+    """
+    found = {name: np.ones(len(people)) for name in ("p_still_there", "p_gone", "p_over_unlearned")}
+    names = np.array(controls.records)
+    for row in np.unique(like, axis=0):
+        alike = np.flatnonzero((like == row).all(axis=1))
+        if not row.any():
+            continue
+        own, theirs = people.values[alike], controls.select(names[row].tolist())
+        # the same control under several models counts once: it owns all its scores
+        trained = members.select_users(theirs.records)
+        found["p_still_there"][alike] = conformal_p(own, theirs) / STILL_THERE_SHARE
+        found["p_gone"][alike] = conformal_p(-own, trained.with_values(-trained.values))
+        found["p_over_unlearned"][alike] = conformal_p(-own, theirs.with_values(-theirs.values)) / (
+            1 - STILL_THERE_SHARE
+        )
+    return found

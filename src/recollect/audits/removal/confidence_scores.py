@@ -66,12 +66,15 @@ class UnitScores:
     def is_target_damaged(self, comparable: Flags | None = None) -> bool:
         """Whether the target's confidence in unseen records is below the calibration models' by all that members gain.
 
-        Then something has damaged it, such as gradient ascent, and member scores of calibration models say nothing.
+        Then something has damaged it, such as gradient ascent, and member scores of calibration models say nothing. So
+        they do of a target that is equally confident in all records.
 
         Args:
             comparable: Which controls are like the audited records [controls]: of others, such as noisy ones,
                 calibration models may know more than an undamaged target. None for all.
         """
+        if len(self.controls) > 1 and len(np.unique(np.concatenate([self.audited.values, self.controls.values]))) == 1:
+            return True
         counted = np.ones(len(self.controls), dtype=np.bool_) if comparable is None else comparable
         names = np.array(self.controls.records)[counted]
         unseen, members = (side.values[np.isin(side.users, names)] for side in (self.non_members, self.members))

@@ -58,8 +58,8 @@ NO_INTERVAL_OF_POWER: Final = "It is computed from the rates, whose intervals ar
 NO_INTERVAL_OF_COUNT: Final = "It is a count of decisions, each corrected for all others."
 NO_INTERVAL_AS_PUBLISHED: Final = "The paper gives a score without an interval."
 TARGET_DAMAGED: Final = (
-    "The target is far less confident in non-members than calibration models are: it was damaged as a whole, or "
-    "trained differently. The set is not called gone."
+    "The target is far less confident in non-members than calibration models are, or equally confident in all records: "
+    "it was damaged as a whole, or trained differently. The set is not called gone."
 )
 NO_SHARE_FITS: Final = (
     "No share still in explains the target's confidence in the set: it is lower than in non-members, or higher than "
@@ -120,13 +120,15 @@ def build_user_result(audit: RemovalAudit, evidence: UserEvidence) -> Result:
     if evidence.atypical.any():
         builder.note(
             "users_not_compared",
-            f"{int(evidence.atypical.sum()):,} of {people:,} people have fewer, shorter or longer records than nearly "
-            "all control users, and are not decided about; controls with as much of each would let them be.",
+            f"{int(evidence.atypical.sum()):,} of {people:,} people have fewer, shorter or longer records than most "
+            "control users, and are not decided about, because too few controls have as much; more of these would let "
+            "them be.",
         )
     if controls < needed:
+        nobody = "nobody" if people == 1 else f"none of {people:,} people"
         text = (
-            f"With {controls:,} control users none of {people:,} people can be identified individually at a "
-            f"significance level of {audit.level:g} after correction; {needed:,} would be enough."
+            f"With {controls:,} control users {nobody} can be called still "
+            f"there at a significance level of {audit.level:g} after correction; {needed:,} would be enough."
         )
         builder.note("too_few_controls_to_identify", text)
     for decision in DECISIONS:

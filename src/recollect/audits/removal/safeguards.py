@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from recollect import labels
-from recollect.audits.common.amounts import TOLERANCE
+from recollect.audits.common.amounts import find_atypical
 from recollect.audits.common.guard import Comparability, add_guard, check_comparable
 from recollect.audits.common.placebo import judge_alarms
 from recollect.audits.common.result_builder import ResultBuilder
@@ -44,7 +44,8 @@ NO_PLACEBO: Final = (
     "which always passes and proves nothing. The guard compares amounts, lengths, words and dates."
 )
 RUNS: Final = 100
-ATYPICAL_SHARE: Final = 0.05
+LIKE: Final = 1.5
+"""Up to this factor, records per user and words per record are alike."""
 MIN_CONTROLS: Final = 40
 """Of fewer, half of them too few remain to play a set and to be compared with."""
 MAX_BLIND: Final = 200
@@ -90,27 +91,28 @@ def _is_accused(values: Floats, playing: Flags, neighbours: Neighbours, *, alpha
     return compare_mixture_means(ours, MixtureMean.of(values, weights / weights.sum())) <= alpha
 
 
-def find_atypical_users(evidence: Evidence, scores: UnitScores) -> Flags:
-    """Safeguard of removal: which users have so few, short or long records that hardly any control does [audited].
+def find_like_controls(evidence: Evidence, scores: UnitScores) -> Flags:
+    """Safeguard of removal: with which controls each person is compared, by amounts alone [audited, controls].
 
-    A mean of two records scatters more than means of thirty: such a person would be decided about by how much there is
-    of them. Over all of them, at most a share of 0.05 of exchangeable designs has any.
+    A mean of two records scatters more than means of thirty, and short texts score otherwise than long ones: somebody
+    who has less than most controls would be decided about by how much there is of them. Such a person is compared with
+    controls that have no more records, or records of like length; everybody else with all.
     """
     counts = [dict[str, list[int]]() for _ in range(2)]
     for role, found in zip((AUDITED, CONTROLS), counts, strict=True):
         for record in evidence.corpora[role]:
             found.setdefault(record.owner, []).append(len(list_words(record.scored_text)))
-    atypical = np.zeros(len(scores.audited), dtype=np.bool_)
-    share = ATYPICAL_SHARE / (3 * max(1, len(atypical)))
-    for measure, above in ((len, False), (np.mean, True)):
+    like = np.ones((len(scores.audited), len(scores.controls)), dtype=np.bool_)
+    for measure, both_sides in ((len, False), (np.mean, True)):
         ours, theirs = (
             np.array([measure(found[name]) for name in side.records], dtype=np.float64)
             for side, found in zip((scores.audited, scores.controls), counts, strict=True)
         )
-        atypical |= ours * TOLERANCE < np.quantile(theirs, share)
-        if above:
-            atypical |= ours > np.quantile(theirs, 1 - share) * TOLERANCE
-    return atypical
+        near = theirs <= ours[:, None] * LIKE
+        if both_sides:
+            near &= theirs * LIKE >= ours[:, None]
+        like &= near | ~find_atypical(ours, theirs, both_sides=both_sides)[:, None]
+    return like
 
 
 def sample_guarded_records(corpus: Corpus, wanted: frozenset[str] | None = None) -> list[Record]:

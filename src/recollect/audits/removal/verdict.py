@@ -54,10 +54,21 @@ def build_user_verdict(decisions: NDArray[np.str_]) -> str:
 
     >>> build_user_verdict(np.array(["gone", "still there", "inconclusive", "gone"]))
     'Of 4 people: 1 still there, 2 gone, 1 undetermined.'
+    >>> build_user_verdict(np.array(["gone"]))
+    'The person is gone.'
     """
+    if len(decisions) == 1:
+        return _describe_one_person(decisions[0])
     counts = {decision: int((decisions == decision).sum()) for decision in DECISIONS}
     clauses = [f"{count:,} {WORDS.get(decision, decision)}" for decision, count in counts.items() if count]
     return f"Of {len(decisions):,} people: {', '.join(clauses)}."
+
+
+def _describe_one_person(decision: str) -> str:
+    """The verdict on the removal of one person."""
+    if decision == "inconclusive":
+        return "It cannot be determined from this data whether the person was removed."
+    return f"The person is {decision}."
 
 
 def build_ema_verdict(size: int, rho: float, outcome: Outcome) -> str:
