@@ -58,13 +58,13 @@ def build_user_verdict(decisions: NDArray[np.str_]) -> str:
     'The person is gone.'
     """
     if len(decisions) == 1:
-        return _describe_one_person(decisions[0])
+        return _describe_removed_person(decisions[0])
     counts = {decision: int((decisions == decision).sum()) for decision in DECISIONS}
     clauses = [f"{count:,} {WORDS.get(decision, decision)}" for decision, count in counts.items() if count]
     return f"Of {len(decisions):,} people: {', '.join(clauses)}."
 
 
-def _describe_one_person(decision: str) -> str:
+def _describe_removed_person(decision: str) -> str:
     """The verdict on the removal of one person."""
     if decision == "inconclusive":
         return "It cannot be determined from this data whether the person was removed."
