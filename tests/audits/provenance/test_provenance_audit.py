@@ -15,6 +15,7 @@ from recollect.corpora.record import Record
 from recollect.errors import AccessError, PlanError
 from recollect.models.access import Access
 from recollect.models.limited import limited
+from recollect.results.result import Placebo
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.stats.significance import binomial_p, superuniformity_p
 from recollect.streams import stream
@@ -293,3 +294,16 @@ def test_texts_that_somebody_else_wrote_are_named_where_too_little_is_left():
     found = result(ProvenanceAudit(shadows=2), WORLD, Null(), corpora=corpora, cohorts={})
     assert found.outcome_code == "too_little_text"
     assert found.verdict.endswith("left out because somebody else wrote nearly the same: 3.")
+
+
+@pytest.mark.parametrize("code", ["explained_by_texts", "placebo_failed"])
+def test_nobody_is_named_in_the_table_where_the_outcome_is_inconclusive(code, monkeypatch):
+    if code == "explained_by_texts":
+        monkeypatch.setattr("recollect.audits.provenance.safeguards.explains_scores", lambda *_: True)
+    else:
+        failed = Placebo(status="failed", reason="it accuses controls")
+        monkeypatch.setattr("recollect.audits.provenance.audit.play_placebo", lambda *_, **__: failed)
+    found = result(ProvenanceAudit(shadows=4), WORLD, WORLD.build_memoriser())
+    assert (found.outcome, found.outcome_code) == ("inconclusive", code)
+    assert {each.finding for each in found.withheld} >= {"users_found", "lowest_p_corrected"}
+    assert {(row["decision"], row["p_value"]) for row in rows(found).values()} == {("not decided", None)}

@@ -15,7 +15,7 @@ from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.common.roc_table import build_roc_table
 from recollect.audits.provenance.comparison import TestRule
 from recollect.audits.provenance.decisions import Decisions
-from recollect.audits.provenance.safeguards import Safeguards, add_safeguards
+from recollect.audits.provenance.safeguards import SPOILT, Safeguards, add_safeguards
 from recollect.audits.provenance.verdict import build_verdict
 from recollect.audits.provenance.word_alignment import WordRanks
 from recollect.audits.provenance.word_frequencies import build_frequency_table
@@ -90,7 +90,7 @@ def build_result(audit: ProvenanceAudit, found: ScoredPeople) -> Result:
         builder.skip(None, code=conclusion.code, reason=verdict)
     members, others = (found.select_known(member=member) for member in (True, False))
     builder.tables |= {
-        "users": _build_people_table(audit, found, withheld=conclusion.code == NOT_COMPARABLE),
+        "users": _build_people_table(audit, found, conclusion.code),
         "calibration": pa.table({"score": decisions.calibration}),
         "frequency": _build_frequencies(found),
     }
@@ -225,12 +225,14 @@ def _build_frequencies(found: ScoredPeople) -> pa.Table:
     return build_frequency_table(found.words, people, ~audited)
 
 
-def _build_people_table(audit: ProvenanceAudit, found: ScoredPeople, *, withheld: bool) -> pa.Table:
+def _build_people_table(audit: ProvenanceAudit, found: ScoredPeople, code: str | None) -> pa.Table:
     """The table of a provenance result: one row per person, without p-values where these would mislead."""
     decisions, people, extra = found.decisions, len(found.decisions.users), len(found.silent)
+    withheld = code == NOT_COMPARABLE or code in SPOILT
     decided = decisions.valid & ~np.array(withheld)
-    cases = [decisions.words < audit.least, decisions.flagged & decided, decided, decisions.tested]
-    choices = ["too little text", "member", "no sign", "unlike the controls"]
+    spoilt = decisions.valid & np.array(code in SPOILT)
+    cases = [decisions.words < audit.least, decisions.flagged & decided, decided, spoilt, decisions.tested]
+    choices = ["too little text", "member", "no sign", "not decided", "unlike the controls"]
     decided = np.select(cases, choices, "no comparable users").tolist()
     names, none = [*decisions.users, *found.silent], np.zeros(extra, np.int64)
     pieces = np.array([found.pieces[0].get(user, 0) for user in decisions.users], dtype=np.int64)

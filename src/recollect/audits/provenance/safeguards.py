@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from recollect.audits.common.duplicates import Duplicates
 from recollect.audits.common.guard import Comparability, add_guard, check_matched, explains_scores
 from recollect.audits.common.matching import Matching, match_units
-from recollect.audits.common.outcomes import NO_POWER, Conclusion, conclude
+from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, NO_POWER, PLACEBO_FAILED, Conclusion, conclude
 from recollect.audits.common.placebo import PlaceboRun, run_placebo
 from recollect.audits.common.power import minimum_detectable_auc
 from recollect.audits.common.result_builder import ResultBuilder
@@ -30,6 +31,13 @@ PLACEBO_RUNS = 40
 """How many times calibration users play the audited people."""
 TESTED = ("users_found", "lowest_p_corrected", "accuracy", "precision", "recall", "false_positive_rate")
 """The findings that mean nothing if the people are not comparable with the calibration users."""
+
+SPOILT: Final = {
+    EXPLAINED_BY_TEXTS: "A classifier that never saw the model separates these people from the calibration users by "
+    "their texts as well as the model's scores do. Give controls who write about the same things.",
+    PLACEBO_FAILED: "The same test also accuses calibration users in the place of the audited people.",
+}
+"""Why nothing may be concluded from p-values although people are comparable, by code."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,7 +136,7 @@ def add_safeguards(builder: ResultBuilder, decisions: Decisions, found: Safeguar
             "known.",
         )
     explained = explains_scores(found.comparability, *_collect_guarded_scores(decisions, found.matching))
-    return conclude(
+    conclusion = conclude(
         outcome,
         code=code,
         guard=builder.guard,
@@ -136,6 +144,11 @@ def add_safeguards(builder: ResultBuilder, decisions: Decisions, found: Safeguar
         explained=explained,
         attainable=attainable,
     )
+    if conclusion.code in SPOILT:
+        builder.withhold(
+            *(name for name in TESTED if name in named), code=conclusion.code, reason=SPOILT[conclusion.code]
+        )
+    return conclusion
 
 
 def state_power(decisions: Decisions, rule: TestRule) -> tuple[Power, bool]:

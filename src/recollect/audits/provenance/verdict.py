@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, NOT_COMPARABLE, PLACEBO_FAILED, Conclusion
+from recollect.audits.common.outcomes import NOT_COMPARABLE, Conclusion
 from recollect.audits.provenance.comparison import TestRule
 from recollect.audits.provenance.decisions import Decisions
-from recollect.audits.provenance.safeguards import Safeguards
+from recollect.audits.provenance.safeguards import SPOILT, Safeguards
 from recollect.stats.requirements import required_controls
 
 _UNKNOWN = "This cannot be determined from this data"
@@ -87,13 +87,8 @@ def _explain_failed_safeguards(code: str, safeguards: Safeguards) -> str:
     comparability = safeguards.comparability
     if code == NOT_COMPARABLE and comparability is not None and not comparability.comparable:
         return f"{_UNKNOWN}. {comparability.reason}"
-    if code == EXPLAINED_BY_TEXTS:
-        return (
-            f"{_UNKNOWN}: a classifier that never saw the model separates these people from the calibration users by "
-            "their texts as well as the model's scores do. Give controls who write about the same things."
-        )
-    if code == PLACEBO_FAILED:
-        return f"{_UNKNOWN}: the same test also accuses calibration users in the place of the audited people."
+    if code in SPOILT:
+        return f"{_UNKNOWN}. {SPOILT[code]}"
     return ""
 
 

@@ -19,7 +19,12 @@ NEEDED = frozenset({"decision", "score", "p_value", "queries"})
 """Columns without which nothing can be drawn."""
 NAMES = 132
 """Room for the names of groups, beside a panel."""
-_DECISIONS: Mapping[str, Dot] = {"member": "found", "no sign": "control", "unlike the controls": "apart"}
+_DECISIONS: Mapping[str, Dot] = {
+    "member": "found",
+    "no sign": "control",
+    "not decided": "apart",
+    "unlike the controls": "apart",
+}
 
 
 def draw_provenance_figures(result: Result, tables: Mapping[str, pa.Table]) -> list[Figure]:
