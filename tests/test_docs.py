@@ -15,6 +15,7 @@ import yaml
 from recollect.audits.registry import AUDITS, list_audits_by_verb
 from recollect.cli.app import build_command
 from recollect.pipeline.plans.plan_file import read_plan
+from recollect.signals.registry import SIGNALS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -72,6 +73,7 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page, shelf, tmp_path, monke
     names: dict[str, object] = {"__name__": "__main__"}
     for block in list_blocks(page.read_text(encoding="utf-8"), "python"):
         exec(compile(block, str(page), "exec", dont_inherit=True), names)  # noqa: S102 - our own documentation
+    SIGNALS.registered.clear()
 
 
 @pytest.mark.parametrize("verb", sorted(verb for verb, audit in list_audits_by_verb().items() if audit in AUDITS.table))

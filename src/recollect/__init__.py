@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from recollect.results.result import Result as Result
     from recollect.session import AuditResult as AuditResult
     from recollect.session import Session as Session
+    from recollect.signals.registry import register_signal as register_signal
 
 _HOMES = {
     **dict.fromkeys(("check", "clean", "compare", "evaluate", "forget", "plant", "run"), "recollect.api"),
@@ -43,6 +44,7 @@ _HOMES = {
     "Result": "recollect.results.result",
     "load_model": "recollect.models",
     "read_corpus": "recollect.corpora",
+    "register_signal": "recollect.signals.registry",
 }
 _AUDITS = ("exposure", "extract", "leakage", "membership", "provenance", "removal")
 """The verbs of our own audits; those of plug-ins are found as well, by their names."""

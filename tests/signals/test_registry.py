@@ -10,17 +10,24 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+import yaml
 
 import recollect.signals
 from recollect.audits.registry import AUDITS, find_verb
 from recollect.audits.registry import VERBS as RENAMED
 from recollect.cli.app import VERBS
+from recollect.models.access import Access
 from recollect.session import Session
 from recollect.signals import registry
+from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
+from recollect.signals.loss import Loss
 from recollect.signals.registry import SIGNALS, Registry, make_signal
+from recollect.signals.scores import Scores
+from recollect.testing.fakes import Null
 from recollect.testing.refusals import refused
+from recollect.testing.world import World
 
-NOT_SIGNALS = {"__init__", "evidence", "aggregation", "registry", "shadow_scores", "scores", "signal"}
+NOT_SIGNALS = {"__init__", "evidence", "aggregation", "registry", "roles", "shadow_scores", "scores", "signal"}
 
 
 @pytest.mark.parametrize("name", SIGNALS.table)
@@ -53,6 +60,80 @@ def test_an_unknown_setting_gets_the_nearest_known_one():
         offered.make("local", {"worker": 2})
     assert "'workers'" in refusal.error.do
     assert offered.make("local", {"workers": 2}).workers == 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Brevity:
+    """Short records score higher."""
+
+    unit: int = 1
+    name: ClassVar[str] = "brevity"
+    paper: ClassVar[str] = "a test"
+    kinds: ClassVar[tuple[str, ...]] = ("causal", "masked")
+    needs: ClassVar[dict] = {TARGET: Access.top(1)}
+
+    def score(self, evidence, corpus):
+        shorter = {record.id: -len(record.text) / self.unit for record in evidence.corpora[corpus]}
+        return Scores.of(evidence.corpora[corpus], shorter)
+
+
+@pytest.fixture
+def unregistered():
+    """Whatever a test registers is forgotten after it."""
+    yield
+    SIGNALS.registered.clear()
+
+
+@pytest.mark.usefixtures("unregistered")
+def test_a_signal_of_ones_own_is_known_once_it_is_registered():
+    with refused("unknown_signal") as refusal:
+        make_signal("brevity")
+    assert "recollect.register_signal" in refusal.error.do
+    assert recollect.register_signal(Brevity) is Brevity
+    assert make_signal("brevity", unit=2) == Brevity(unit=2)
+    assert SIGNALS.describe("brevity") == "Short records score higher."
+    assert SIGNALS.locate("brevity").endswith("test_registry:Brevity")
+    again = type("Brevity", (Brevity,), {})
+    recollect.register_signal(again)  # a notebook's cell that is run again
+    assert SIGNALS.load("brevity") is again
+
+
+@pytest.mark.usefixtures("unregistered")
+def test_a_signal_can_be_given_as_an_object_or_a_class_and_is_planned_by_name():
+    session = Session()
+    for given, settings in ((Brevity(unit=3), {"unit": 3}), (Brevity, {}), (Loss(), {})):
+        plan = session.plan("membership", Null(), [{"text": "a b"}], signal=given)
+        assert (plan.audit.signal, dict(plan.audit.signal_settings)) == (given.name, settings)
+    plan = session.plan("membership", Null(), [{"text": "a b"}], signal=Brevity(unit=3), signal_settings={"unit": 4})
+    assert plan.audit.signal_settings == {"unit": 4}
+
+
+@pytest.mark.usefixtures("unregistered")
+def test_a_membership_audit_scores_by_a_signal_of_ones_own(tmp_path):
+    corpora = World(members=8, others=8, controls=12).corpora
+    given = {"controls": corpora[CONTROLS], "work": tmp_path / "work", "out": tmp_path / "run"}
+    result = recollect.membership(Null(), corpora[AUDITED], signal=Brevity(unit=2), **given)
+    lengths = {record.id: len(record.text) for record in corpora[AUDITED]}
+    found = result.table("candidates")
+    assert dict(zip(found["record"].to_pylist(), found["score"].to_pylist(), strict=True)) == {
+        name: -length / 2 for name, length in lengths.items()
+    }
+    assert yaml.safe_load((tmp_path / "run/plan.yaml").read_text())["audits"]["membership"]["signal"] == "brevity"
+
+
+@pytest.mark.usefixtures("unregistered")
+def test_what_is_no_signal_or_has_a_name_of_ours_is_refused():
+    plain = type("Plain", (), {"name": "plain", "score": None})
+    for wrong in (plain, Brevity(), 7, type("Odd", (plain,), {"paper": "", "kinds": (), "needs": {}})):
+        with refused("invalid_signal"):
+            recollect.register_signal(wrong)
+    with refused("invalid_signal"):
+        Session().plan("membership", Null(), [{"text": "a b"}], signal=lambda answers: 0)
+    with refused("plugin_name_taken"):
+        recollect.register_signal(type("Ours", (Brevity,), {"name": "loss"}))
+    with refused("bad_name"):
+        recollect.register_signal(type("Ours", (Brevity,), {"name": "../loss"}))
+    assert not SIGNALS.registered
 
 
 def with_plugins(monkeypatch, **plugins: str) -> Registry:

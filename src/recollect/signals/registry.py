@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect.checks import suggest_name
+from recollect.checks import check_names, suggest_name
 from recollect.errors import PlanError
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ class Registry:
     """Ours: name → "module:class"."""
     reserved: frozenset[str] = frozenset()
     """Further names that no plug-in can have, because users call something else by them."""
+    own_hint: str = ""
+    """How users make one of their own known, for messages about unknown names."""
+    registered: dict[str, type] = field(default_factory=dict)
+    """Those of this process, by `register`."""
 
     @cached_property
     def _plugins(self) -> dict[str, EntryPoint]:
@@ -45,7 +49,34 @@ class Registry:
     @property
     def names(self) -> tuple[str, ...]:
         """All names, ours first."""
-        return (*self.table, *sorted(self._plugins))
+        return (*self.table, *sorted({*self._plugins, *self.registered}))
+
+    def register(self, kind: type, required: Iterable[str]) -> None:
+        """Make a class known under its `name` in this process; one of that name that was registered before is replaced.
+
+        Args:
+            kind: A dataclass, whose fields are its settings.
+            required: The attributes that it must have.
+
+        Raises:
+            PlanError: It is no dataclass, lacks something, or its name is taken.
+        """
+        missing = [each for each in required if not hasattr(kind, each)]
+        if not isinstance(kind, type) or not is_dataclass(kind) or missing:
+            lack = f"it has no {', '.join(missing)}" if missing else "it is no dataclass"
+            raise PlanError(
+                f"{getattr(kind, '__name__', repr(kind))} is no {self.noun}: {lack}.",
+                do=f"Follow the example in docs/how-to/add-a-{self.noun}.md: a class with @dataclass(frozen=True, "
+                f"kw_only=True) that has {', '.join(required)}.",
+                code=f"invalid_{self.noun}",
+            )
+        check_names(self.noun, [kind.name])  # type: ignore[attr-defined]
+        name: str = kind.name  # type: ignore[attr-defined]
+        if name in self.table or name in self._plugins or name in self.reserved:
+            raise PlanError(
+                f"There is a {self.noun} {name!r} already.", do="Choose another name.", code="plugin_name_taken"
+            )
+        self.registered[name] = kind
 
     def locate(self, name: str) -> str:
         """Where the class of that name is: "module:class".
@@ -57,9 +88,11 @@ class Registry:
             known = f"Known: {', '.join(self.names)}." if self.names else "There is none yet."
             raise PlanError(
                 f"There is no {self.noun} {name!r}.",
-                do=f"{suggest_name(name, self.names)}{known}",
+                do=f"{suggest_name(name, self.names)}{known} {self.own_hint}".strip(),
                 code=f"unknown_{self.noun}",
             )
+        if name in self.registered:
+            return f"{self.registered[name].__module__}:{self.registered[name].__qualname__}"
         return self.table[name] if name in self.table else self._plugins[name].value
 
     def load(self, name: str) -> Any:
@@ -68,6 +101,8 @@ class Registry:
         Raises:
             PlanError: There is none, or the plug-in that offers it cannot be imported.
         """
+        if name in self.registered:
+            return self.registered[name]
         module, _, attribute = self.locate(name).partition(":")
         try:
             return getattr(import_module(module), attribute)
@@ -108,6 +143,8 @@ class Registry:
 
     def describe(self, name: str) -> str:
         """What the class of that name is, in one line, read from its file without importing it."""
+        if name in self.registered:
+            return (self.registered[name].__doc__ or "").strip().partition("\n")[0]
         module, _, attribute = self.locate(name).partition(":")
         try:
             spec = find_spec(module)
@@ -139,6 +176,8 @@ SIGNALS = Registry(
         "rmia": "recollect.signals.rmia:Rmia",
         "ensemble": "recollect.signals.ensemble:Ensemble",
     },
+    own_hint="One of your own has to be installed as a plug-in, or registered in the same program "
+    "(recollect.register_signal).",
 )
 """Every signal, by the name that plans and options use."""
 
@@ -151,3 +190,33 @@ def make_signal(name: str, **settings: Any) -> Signal:
     """
     made: Signal = SIGNALS.make(name, settings)
     return made
+
+
+def register_signal(kind: type) -> type:
+    """Make a signal of your own known to membership audits of this process, by its `name`; also as a decorator.
+
+    Commands and plans that are run elsewhere know it only once a package that offers it is installed.
+
+    Args:
+        kind: The class of the signal: a dataclass with `name`, `paper`, `kinds`, `needs` and `score`, whose fields are
+            its settings. See the page *Add a signal*.
+
+    Raises:
+        PlanError: It is no signal, or there is another one of its name.
+    """
+    SIGNALS.register(kind, ("name", "paper", "kinds", "needs", "score"))
+    return kind
+
+
+def name_signal(signal: Any) -> tuple[str, dict[str, Any]]:
+    """The name and the settings of a signal that was given as an object or a class, which is registered.
+
+    Raises:
+        PlanError: It is no signal.
+    """
+    kind = signal if isinstance(signal, type) else type(signal)
+    name = getattr(kind, "name", None)
+    if not isinstance(name, str) or name not in SIGNALS.names or SIGNALS.load(name) is not kind:
+        register_signal(kind)
+    given = {} if kind is signal else {each.name: getattr(signal, each.name) for each in fields(signal)}
+    return str(name), given

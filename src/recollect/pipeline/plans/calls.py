@@ -24,6 +24,7 @@ from recollect.pipeline.sources import ObjectSources, build_object_reference, fi
 from recollect.recipes.recipe import Recipe
 from recollect.results.result import About
 from recollect.signals.evidence import AUDITED, REFERENCE, TARGET
+from recollect.signals.registry import name_signal
 
 if TYPE_CHECKING:
     from recollect.audits.verb import Role, Verb
@@ -115,7 +116,7 @@ class Call:
                 do="Leave tokenizer= out; it is for a model in memory.",
                 code="tokenizer_not_wanted",
             )
-        settings = {name: self.given[name] for name in self.settings if name in self.given}
+        settings = _name_call_signal({name: self.given[name] for name in self.settings if name in self.given})
         known, recipe = _build_call_members(self._pick(MEMBERS_OPTIONS)), self.given.get("recipe")
         return Plan(
             audit=add_card_claim(make_planned_audit(self.audit, settings), self._described(models[TARGET])),
@@ -158,6 +159,15 @@ class Call:
         known |= frozenset({"recipe", "set"} if self.verb.trains else ())
         known |= frozenset({"corpus"} if AUDITED in self.verb.roles else ())
         return known | (MEMBERS_OPTIONS if self.verb.members else frozenset())
+
+
+def _name_call_signal(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a call; a signal that is given as an object by its name and settings, which a plan can hold."""
+    signal = settings.get("signal")
+    if signal is None or isinstance(signal, str):
+        return settings
+    name, own = name_signal(signal)
+    return {**settings, "signal": name, "signal_settings": {**own, **settings.get("signal_settings", {})}}
 
 
 def _number_call_models(role: str, declared: Role, value: Any) -> list[tuple[str, Any]]:
