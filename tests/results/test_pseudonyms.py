@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import stat
 
 import pyarrow as pa
@@ -65,6 +66,15 @@ def test_pages_and_notes_show_pseudonyms_that_are_stable_within_a_run_folder(fol
     RunFolder(tmp_path / "other").write_result(found())
     write_report(tmp_path / "other")
     assert name(folder, ANN) not in (tmp_path / "other" / "report.html").read_text()
+
+
+def test_two_run_folders_with_the_same_key_call_people_alike(folder, tmp_path):
+    write_report(folder)
+    RunFolder(tmp_path / "other").write_result(found())
+    write_report(tmp_path / "other")
+    shutil.copy(folder / KEY_FILE, tmp_path / "other" / KEY_FILE)
+    write_report(tmp_path / "other")
+    assert name(folder, ANN) in (tmp_path / "other" / "report.html").read_text()
 
 
 def test_the_key_is_for_its_owner_only(folder):

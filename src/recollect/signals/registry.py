@@ -51,7 +51,7 @@ class Registry:
         """All names, ours first."""
         return (*self.table, *sorted({*self._plugins, *self.registered}))
 
-    def register(self, kind: type, required: Iterable[str]) -> None:
+    def register(self, kind: Any, required: Iterable[str]) -> None:
         """Make a class known under its `name` in this process; one of that name that was registered before is replaced.
 
         Args:
@@ -62,7 +62,7 @@ class Registry:
             PlanError: It is no dataclass, lacks something, or its name is taken.
         """
         missing = [each for each in required if not hasattr(kind, each)]
-        if not isinstance(kind, type) or not is_dataclass(kind) or missing:
+        if missing or not is_dataclass(kind) or not callable(kind):
             lack = f"it has no {', '.join(missing)}" if missing else "it is no dataclass"
             raise PlanError(
                 f"{getattr(kind, '__name__', repr(kind))} is no {self.noun}: {lack}.",
@@ -70,8 +70,8 @@ class Registry:
                 f"kw_only=True) that has {', '.join(required)}.",
                 code=f"invalid_{self.noun}",
             )
-        check_names(self.noun, [kind.name])  # type: ignore[attr-defined]
-        name: str = kind.name  # type: ignore[attr-defined]
+        name = str(getattr(kind, "name"))  # noqa: B009 - it has one
+        check_names(self.noun, [name])
         if name in self.table or name in self._plugins or name in self.reserved:
             raise PlanError(
                 f"There is a {self.noun} {name!r} already.", do="Choose another name.", code="plugin_name_taken"

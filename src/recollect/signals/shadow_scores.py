@@ -124,12 +124,12 @@ def _find_training_sets(evidence: Evidence, shadows: tuple[str, ...]) -> dict[st
         raise PlanError(
             "There are no shadow models to compare with.", do="Give shadow models, or a recipe.", code="missing_shadows"
         )
-    known, trained = set[str](), dict[str, BoolArray]()
+    refuse_unknown_training_sets(evidence)
+    trained = dict[str, BoolArray]()
     for role, cohorts in evidence.cohorts.items():
         here = [name for name in shadows if name in cohorts.models]
         if not here or role not in evidence.corpora:
             continue
-        known.update(here)
         columns = np.zeros((len(cohorts.units), len(shadows)), dtype=np.bool_)
         columns[:, [shadows.index(name) for name in here]] = np.array([cohorts.member_mask(name) for name in here]).T
         by_unit = dict(zip(cohorts.units, columns, strict=True))
@@ -137,10 +137,20 @@ def _find_training_sets(evidence: Evidence, shadows: tuple[str, ...]) -> dict[st
             flags = by_unit.get(record.owner if cohorts.unit == "user" else record.id)
             if flags is not None:
                 trained[record.digest] = trained[record.digest] | flags if record.digest in trained else flags
-    if unknown := sorted(set(shadows) - known):
+    return trained
+
+
+def refuse_unknown_training_sets(evidence: Evidence) -> None:
+    """Refuse shadows of which it is not known what they were trained on; costs nothing.
+
+    Raises:
+        PlanError: There is such a shadow.
+    """
+    known = {name for role, each in evidence.cohorts.items() if role in evidence.corpora for name in each.models}
+    if unknown := sorted(set(evidence.models_of_role(SHADOW)) - known):
         raise PlanError(
             f"The training set of the shadow model {unknown[0]!r} is unknown.",
-            do="Give cohorts that name it.",
+            do=f"Give a cohorts.json that lists the members of {unknown[0]!r} (--members cohorts.json, members=), or "
+            "let shadows be trained (--recipe, recipe=).",
             code="unknown_shadow_cohort",
         )
-    return trained

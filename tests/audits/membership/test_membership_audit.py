@@ -53,6 +53,20 @@ def test_the_contract_holds_for_signals_that_need_more(signal):
     check_audit(MembershipAudit(signal=signal, shadows=4), World(seed=3))
 
 
+@pytest.mark.parametrize("signal", ["lira", "lira-offline", "rmia", "ensemble"])
+def test_shadows_whose_members_are_unknown_are_refused_before_anything_is_scored(signal):
+    given = FEW.build_given(FEW.build_memoriser())
+    shadows = {f"shadow-{i}": FEW.build_null() for i in range(2)}
+    unknown = replace(given, models={**given.models, **shadows}, trainable=False)
+    with refused("unknown_shadow_cohort"):
+        collect_evidence(
+            MembershipAudit(signal=signal),
+            unknown,
+            score=lambda *_: pytest.fail("something was scored"),
+            train=lambda *_: pytest.fail("something was trained"),
+        )
+
+
 def test_the_contract_holds_by_user():
     check_audit(MembershipAudit(by="user"), World(seed=1))
 

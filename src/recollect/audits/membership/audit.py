@@ -38,6 +38,7 @@ from recollect.results.result import Result
 from recollect.signals.evidence import AUDITED, CONTROLS, REFERENCE, SHADOW, TARGET, Evidence
 from recollect.signals.registry import SIGNALS, make_signal
 from recollect.signals.roles import CANARIES
+from recollect.signals.shadow_scores import refuse_unknown_training_sets
 from recollect.signals.signal import Signal, derive_corpora
 
 
@@ -179,6 +180,8 @@ def _refuse_models(signal: Signal, evidence: Evidence) -> None:
     for role in signal.needs:
         for name in evidence.models_of_role(role):
             _refuse_different_models(target, evidence.models[name], name)
+    if SHADOW in signal.needs:
+        refuse_unknown_training_sets(evidence)
     if REFERENCE in signal.needs:
         refuse_target_as_reference(evidence)
     if REFERENCE in signal.needs and not evidence.models_of_role(REFERENCE) and CONTROLS not in evidence.corpora:
