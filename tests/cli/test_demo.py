@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from importlib.resources import files
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from recollect.cli.app import app
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.cohorts import Cohorts
 from recollect.pipeline import demo as package
-from recollect.pipeline.demo.demonstration import TRUTHS
+from recollect.pipeline.demo.demonstration import TRUTHS, CheckedVerdict
 from recollect.pipeline.demo.world import DemoWorld
 from recollect.pipeline.plans.plan_file import read_plan
 from recollect.results.result import Result
@@ -105,6 +106,34 @@ def test_a_verdict_is_right_only_if_nearly_all_whom_it_names_were_learnt_from(wo
     assert truth.is_right(verdict(audit, table, [(name, left) for name in strangers]), learners)
     undone = Result(audit=audit, question="?", verdict="!", outcome="inconclusive", outcome_code="no_power")
     assert not truth.is_right(undone, learners)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "mark", "status"),
+    [
+        ("found", None, "✓ right", 0),
+        ("not_found", None, "✗ WRONG", 2),
+        ("inconclusive", "not_comparable", "Inconclusive", 0),
+        ("inconclusive", "no_power", "✗ WRONG", 2),
+        ("inconclusive", "failed", "✗ WRONG", 2),
+    ],
+)
+def test_a_verdict_that_a_safeguard_withholds_is_neither_right_nor_wrong(
+    tmp_path, monkeypatch, outcome, code, mark, status
+):
+    made = Result(audit="exposure", question="?", verdict="!", outcome=outcome, outcome_code=code)
+    truth = TRUTHS["unprotected"]["exposure"]
+    checked = CheckedVerdict(
+        plan="unprotected", result=made, truth=truth, is_right=truth.is_right(made, frozenset({"ann"}))
+    )
+    right = replace(checked, result=made.replace(outcome="found", outcome_code=None), is_right=True)
+    monkeypatch.setattr("recollect.pipeline.demo.demonstration.demonstrate", lambda *_, **__: iter([checked, right]))
+    monkeypatch.setattr("recollect.cli.demo._write_demo_pages", lambda *_: None)
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "demo")])
+    assert done.exit_code == status, done.stderr
+    assert mark in done.stdout
+    assert ("1 of 1 verdicts are right, 1 inconclusive" in done.stdout) is (code == "not_comparable")
+    assert ("1 in 20" in " ".join(done.stderr.split())) is (code == "not_comparable")
 
 
 def test_whoever_is_a_member_by_the_cohorts_is_in_what_the_model_learnt(world):

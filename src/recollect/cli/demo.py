@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,20 +37,40 @@ def demo(
     with console.show_stages() as progress, hold_lock(out, purpose="writing into", temporary=True):
         shown = list(demonstrate(out, seed=seed, progress=progress))
     if json:
-        summaries = [{"plan": each.plan, "truth": each.truth.known, "right": each.is_right} for each in shown]
+        summaries = [
+            {"plan": each.plan, "truth": each.truth.known, "right": each.is_right, "withheld": each.is_withheld}
+            for each in shown
+        ]
         results = [each.result.model_dump(mode="json") for each in shown]
         console.print_json([{**facts, "result": result} for facts, result in zip(summaries, results, strict=True)])
     else:
-        right = sum(each.is_right for each in shown)
         console.print_grid(
-            f"{right} of {len(shown)} verdicts are right; the sentences are in the reports",
+            f"{_count_verdicts(shown)}; the sentences are in the reports",
             [[*_build_demo_cells(each)] for each in shown],
             headings=["", "Audit", "Model", "Verdict", "What is true"],
         )
     _write_demo_pages(out, list(dict.fromkeys(each.plan for each in shown)))
-    if wrong := [f"{each.result.audit} of the {each.truth.model}" for each in shown if not each.is_right]:
+    if withheld := [_name_verdict(each) for each in shown if each.is_withheld]:
+        console.say(
+            f"Inconclusive: {', '.join(withheld)}. A safeguard objected (the report says which). Each of them objects "
+            "to about 1 in 20 fair comparisons, so that it can stop unfair ones. Another --seed draws other people."
+        )
+    if wrong := [_name_verdict(each) for each in shown if not each.is_right and not each.is_withheld]:
         print_error(f"Not the right verdict: {', '.join(wrong)}.")
         raise typer.Exit(COULD_NOT)
+
+
+def _count_verdicts(shown: Sequence[CheckedVerdict]) -> str:
+    """How many verdicts of the demo are right, and how many were withheld."""
+    right, withheld = (sum(getattr(each, name) for each in shown) for name in ("is_right", "is_withheld"))
+    if not withheld:
+        return f"{right} of {len(shown)} verdicts are right"
+    return f"{right} of {len(shown) - withheld} verdicts are right, {withheld} inconclusive"
+
+
+def _name_verdict(shown: CheckedVerdict) -> str:
+    """Which verdict of the demo this is."""
+    return f"{shown.result.audit} of the {shown.truth.model}"
 
 
 def _build_demo_cells(shown: CheckedVerdict) -> list[str]:
@@ -58,7 +79,7 @@ def _build_demo_cells(shown: CheckedVerdict) -> list[str]:
     from recollect.report.questions import choose_light
 
     light = choose_light(shown.result, find_presentation(shown.result.audit)).words
-    mark = "✓ right" if shown.is_right else "✗ WRONG"
+    mark = "✓ right" if shown.is_right else "–" if shown.is_withheld else "✗ WRONG"
     return [mark, shown.result.audit, shown.truth.model, light, shown.truth.brief]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, NOT_COMPARABLE, PLACEBO_FAILED
 from recollect.audits.workspace import Progress
 from recollect.files import make_private_folder, write_text
 from recollect.pipeline.demo.world import DemoWorld
@@ -25,6 +26,8 @@ _NAMED_ROWS = {
     "membership": ("candidates", pc.field("identified")),
 }
 """Audits that name people: in which table, and by what."""
+_SAFEGUARDS = frozenset({NOT_COMPARABLE, PLACEBO_FAILED, EXPLAINED_BY_TEXTS})
+"""Why an audit may decline to answer although nothing is amiss: each safeguard objects to some fair comparisons."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +138,11 @@ class CheckedVerdict:
     truth: Truth
     is_right: bool
     """Whether the verdict is right."""
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether the audit declined to answer because one of its safeguards objected: neither right nor wrong."""
+        return self.result.outcome == "inconclusive" and self.result.outcome_code in _SAFEGUARDS
 
 
 def demonstrate(folder: Path, *, seed: int, progress: Progress) -> Iterator[CheckedVerdict]:
