@@ -9,6 +9,8 @@ import pytest
 
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.audits.exposure.extraction import ExtractionAudit
+from recollect.audits.exposure.result import build_extraction_result
+from recollect.audits.exposure.search import FoundSecret, SearchResult
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora import Record, synthetic
 from recollect.corpora.canaries.insertion import CanarySettings, plant
@@ -372,3 +374,26 @@ def test_manifests_without_planted_secrets_or_with_other_formats_are_refused(tmp
         found.model_copy(update={"canaries": (first, *found.canaries[1:])}).save(tmp_path / "d.json")
         with refused(code):
             judge(ExposureAudit(draws=200), Null(), files={CANARIES: tmp_path / "d.json"})
+
+
+@pytest.mark.parametrize(("size", "outcome"), [(1, "inconclusive"), (2, "inconclusive"), (20, "found")])
+def test_one_of_very_few_possible_secrets_is_not_said_to_be_extracted(size, outcome):
+    """Whatever a model was trained on, it writes one of two possible fillings more often than not."""
+    likeliest = SearchResult(secrets=(FoundSecret(0.3, "yes"),), floor=1.0, steps=1, completed=1)
+    result = build_extraction_result(ExtractionAudit(format="{choice:yes|no}"), size, likeliest, [0.3])
+    assert (result.outcome, result.outcome_code) == (outcome, None if outcome == "found" else "too_few_possible")
+    assert ("possible: one of so few" in result.verdict) is (outcome == "inconclusive")
+
+
+def test_the_order_of_a_manifest_moves_no_number(tmp_path):
+    one, other = (
+        manifest(tmp_path / f"{i}.json", planted=2, controls=3, written=written).canaries
+        for i, written in enumerate(["pin {digits:4}", "code {digits:3}"])
+    )
+    every = [canary.model_copy(update={"id": f"{canary.format[:3]}-{canary.id}"}) for canary in (*one, *other)]
+    found = []
+    for canaries in (every, every[::-1]):
+        Canaries(corpus="0" * 32, seed=0, canaries=tuple(canaries)).save(tmp_path / "both.json")
+        result = judge(ExposureAudit(draws=200), Null(), files={CANARIES: tmp_path / "both.json"})
+        found.append({name: {**row, "format": None} for name, row in rows(result).items()})
+    assert found[0] == found[1]

@@ -116,7 +116,7 @@ class Measurer:
             )
         curves = {
             each.kind: _fit_skew_normal_curve(scores.draws[each.kind], rng, self._method)
-            for each in pick_examples(known)
+            for each in sorted(pick_examples(known), key=lambda each: (each.format, str(each.kind[1])))
         }
         # one that the model holds to be impossible is the least likely, and no unknown one
         drawn = {kind: draws[~np.isnan(draws)] for kind, draws in scores.draws.items()}

@@ -17,6 +17,7 @@ from recollect.audits.exposure.log_perplexity import LogPerplexities
 from recollect.audits.exposure.search import SearchResult
 from recollect.audits.exposure.verdict import (
     CERTAIN,
+    MIN_SPACE,
     build_exposure_verdict,
     build_extraction_verdict,
     build_natural_verdict,
@@ -269,11 +270,12 @@ def build_extraction_result(audit: ExtractionAudit, size: int, found: SearchResu
             "proven": pa.array([index < found.proven for index in range(listed)], pa.bool_()),
         }
     )
-    certain = bool(bits) and bits[0] < CERTAIN
+    certain, few = bool(bits) and bits[0] < CERTAIN, size < MIN_SPACE
+    why = "too_few_possible" if certain else "nothing_certain" if bits else "no_complete_secret"
     return builder.build(
-        verdict=build_extraction_verdict(found, bits),
-        outcome="found" if certain else "inconclusive",
-        code=None if certain else "nothing_certain" if bits else "no_complete_secret",
+        verdict=build_extraction_verdict(found, bits, size),
+        outcome="found" if certain and not few else "inconclusive",
+        code=None if certain and not few else why,
         untested=(_UNVERIFIED,),
         settings=audit.settings,
     )

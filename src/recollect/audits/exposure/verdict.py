@@ -11,6 +11,9 @@ from recollect.audits.exposure.search import SearchResult
 CERTAIN = 1.0
 """A secret of lower log-perplexity, in bits, is what the model writes more often than not."""
 
+MIN_SPACE = 20
+"""Of fewer possible secrets one is the likeliest, and often nearly certain, whatever the model was trained on."""
+
 
 def build_exposure_verdict(decisions: Decisions) -> str:
     """The verdict on whether the model memorised some of the secrets."""
@@ -45,18 +48,23 @@ def build_natural_verdict(secrets: Sequence[Measurement]) -> str:
     )
 
 
-def build_extraction_verdict(found: SearchResult, bits: Sequence[float]) -> str:
+def build_extraction_verdict(found: SearchResult, bits: Sequence[float], size: int) -> str:
     """The verdict on what was extracted, and how likely the model is to write it.
 
     Args:
         found: What the search found.
         bits: The log-perplexity of each secret, in the same order.
+        size: How many secrets are possible.
     """
     if not bits:
         return f"Nothing was extracted: no secret was complete after {found.steps:,} step{'s' * (found.steps != 1)}."
     proof = f"{found.proven} of the {len(bits)} listed are proven to be the most likely of all"
     if bits[0] < CERTAIN:
-        return f"Given the known text, the model writes one secret {describe_odds(bits[0])}; {proof}."
+        possible = f"only {size} secrets are" if size > 1 else "only one secret is"
+        few = f" But {possible} possible: one of so few is likely whatever the model was trained on." * (
+            size < MIN_SPACE
+        )
+        return f"Given the known text, the model writes one secret {describe_odds(bits[0])}; {proof}.{few}"
     many = f"The {len(bits)} most likely secrets that were reached are listed, the first of which"
     listed = "One secret is listed, which" if len(bits) == 1 else many
     return f"{listed} the model writes {describe_odds(bits[0])}; {proof}."

@@ -36,8 +36,9 @@ EXTRACTION_ADVICE: Final[Mapping[Outcome, Advice]] = {
         steps=("hold-release", "replace-secrets", "deduplicate", "private-training", "notify"),
     ),
     "inconclusive": Advice(
-        meaning="None of the secrets found is one that the model writes more often than not. Some may still come from "
-        "its training data, which the list alone does not tell: compare it with the data, or measure exposure.",
+        meaning="None of the secrets found is one that the model writes more often than not, or so few are possible "
+        "that one of them is likely anyway. Some may still come from its training data, which the list alone does not "
+        "tell: compare it with the data, or measure exposure.",
         steps=("repeat",),
     ),
 }

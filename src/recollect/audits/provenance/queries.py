@@ -194,8 +194,8 @@ def _refuse_too_few_calibration(audit: ProvenanceAudit, found: int) -> NotEnough
     needed = required_controls(audit.alpha)
     users = int(np.ceil(needed / audit.calibration))
     return NotEnoughData(
-        f"A p-value of {audit.alpha:g} needs at least {needed} calibration users, and there are {found}: a share of "
-        f"{audit.calibration:g} of the reference users, on whom no shadow model may be trained.",
+        f"A p-value of {audit.alpha:g} needs at least {needed} calibration users, and there are {found}: reference "
+        f"users on whom no shadow model is trained, a share of {audit.calibration:g} unless shadows are given.",
         do=f"Give controls with at least {users} users, or a larger calibration share.",
         code="too_few_controls",
         needed=users,

@@ -165,7 +165,7 @@ def _add_provenance_notes(builder: ResultBuilder, audit: ProvenanceAudit, found:
         silent = len(wordless.union(found.silent))
         who, more = (
             "person" if untested == 1 else "people",
-            f"; {silent} had no text that could be queried." if silent else ".",
+            f"; {silent} had no text that could be queried (what somebody else wrote, too, is not)." if silent else ".",
         )
         builder.note(
             "people_not_tested",
