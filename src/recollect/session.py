@@ -146,15 +146,15 @@ class Session:
     work: Path | str = Path(".recollect")
     """Where scores per token and trained models are kept, for all runs."""
     seed: int = 0
-    """All randomness comes from this number."""
+    """Seed of all random numbers."""
     workers: int | None = None
-    """Processes at once; by default one scores, and as many train as a short trial finds best."""
+    """Number of processes; by default one for scoring, and for training as many as a short trial finds best."""
     threads: int | None = None
-    """Threads of each; by default the cores are divided among them."""
+    """Threads per process; by default the cores are divided among the processes."""
     backend: str | Mapping[str, Any] | BackendRef | None = None
     """Where models are trained and score: "local", "ray", "ray:HOST:6379", or {"ray": {"cpus": 4, "gpus": 1}}."""
     work_limit_gb: float | None = None
-    """How many gigabytes the work folder may hold; nothing is begun in one that has reached that."""
+    """Maximum size of the work folder in gigabytes; once it is reached, nothing new is started."""
     shared_work: bool = False
     """Whether the work folder may belong to somebody else, whose scores and models are then trusted."""
     real_names: bool = False

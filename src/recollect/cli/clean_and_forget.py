@@ -20,9 +20,9 @@ Delete = Annotated[bool, typer.Option("--delete", help="Delete what is listed; w
 def clean(work: Work = Path(".recollect"), delete: Delete = False, json: AsJson = False) -> None:
     """List what no run needs any more, with sizes; --delete deletes it.
 
-    Needed is what a run folder that still exists rests on. Scores and models of runs without --out, and those of
-    run folders that were deleted or moved, are listed, and so is what killed runs left. Nothing is deleted while a run
-    uses the work folder.
+    Everything that an existing run folder is based on is needed. Listed are scores and models of runs without --out,
+    those of run folders that were deleted or moved, and remains of killed runs. Nothing is deleted while a run uses
+    the work folder.
 
     `recollect clean --work .recollect`
     """
@@ -52,9 +52,10 @@ def forget(
 ) -> None:
     """List what was made from a person's records in a work folder, with the reasons; --delete deletes it.
 
-    Answers about their records, models that were trained on them, the answers of these models, and unfinished work of
-    audits. With --corpus only their rows leave answer stores; without it everything goes of which it cannot be told.
-    Your own corpora and models are not touched. Files of run folders that name the person are listed, and stay.
+    That is: scores of their records, models that were trained on them, all scores by these models, and unfinished work
+    of audits. With --corpus, only the person's rows are taken out of stored scores; without it, whatever may contain
+    them is deleted as a whole. Your own corpora and models are not touched. Files of run folders that name the person
+    are listed, but kept.
 
     `recollect forget alice --corpus posts.jsonl --delete`
     """

@@ -22,7 +22,7 @@ def compare(
 ) -> None:
     """Compare two runs side by side: before and after differential privacy, sanitising, or a removal.
 
-    Every finding that both have, with an interval of the difference where both have one.
+    Shows every finding that both runs have, with an interval of the difference if both have intervals.
 
     `recollect compare run-before run-after --out compared.html`
     """

@@ -28,7 +28,7 @@ READINGS = {
     "accuracy": "share of tokens that the model ranks first",
     "unknown_share": "share of tokens outside its vocabulary",
     "nats_per_token": "mean loss; 0 would be certainty",
-    "perplexity": "as if it chose among so many equally likely tokens",
+    "perplexity": "as uncertain as a choice among so many equally likely tokens",
     "bits_per_character": "loss by length of text: compares models whose tokens differ",
 }
 
@@ -49,8 +49,8 @@ def evaluate(
 ) -> None:
     """Measure how well a model predicts a corpus: accuracy, perplexity, bits per character, with intervals by user.
 
-    Compare the figures for texts it was trained on with those for texts it was not: the gap is what is called
-    overfitting. A model without such a gap can still remember.
+    Compare the figures for texts that it was trained on with those for texts that it was not: the gap shows
+    overfitting. A model without such a gap can still have memorised records.
     """
     texts = reading.read(corpus)
     from recollect.session import Session

@@ -12,7 +12,7 @@ from recollect.cli.shared_options import Named, RealNames, ShowText
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The run folder, that --out named.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The run folder (--out of the run).")],
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="An .html or .md file. (default: both in the run folder)"),
@@ -24,16 +24,15 @@ def report(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Instead of a report, put outcomes and key numbers into this model card (README.md).",
+            help="Instead of a report, write outcomes and key numbers into this model card (README.md).",
         ),
     ] = None,
 ) -> None:
     """Rebuild the report of a run: one HTML page for people, and Markdown for pull requests.
 
-    It is made of the results and tables in the run folder alone: no model is loaded, nothing is scored or downloaded.
-    Text from corpora is masked; --show-text shows what the run kept: the text itself, if it was run with --show-text
-    too. Users and records have pseudonyms, the same in all reports of a run folder, unless they are named (--name) or
-    all are to be (--real-names).
+    It uses only the results and tables in the run folder: no model is loaded, nothing is scored or downloaded. Text
+    from corpora is masked; --show-text shows it, if the run kept it (that is, was run with --show-text). Users and
+    records have pseudonyms, the same in all reports of a run folder; --name and --real-names show their own ids.
 
     `recollect report run`
     """

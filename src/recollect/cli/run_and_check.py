@@ -43,8 +43,8 @@ def run(
 ) -> None:
     """Run every audit that a plan names, into one run folder with one report.
 
-    Killed at any moment and run again, it resumes. Ends with status 1 if a limit of the plan was passed,
-    and with 2 if something could not be done: what stops several audits is reported once, and the others are run.
+    A run that was killed resumes when it is started again. Ends with status 1 if a limit of the plan was exceeded, and
+    with 2 if something could not be done. An audit that fails does not stop the others.
 
     `recollect run audit.yaml --only leakage --set seed=1`
     """
@@ -80,8 +80,8 @@ def check(
 
     The plan is read, its models and corpora are loaded, and each model scores a few records to see how fast it is.
     Nothing is written. A model behind a server is probed with at most 60 requests, which count against its budget and
-    are noted in the work folder; requests, tokens and cost of the run are printed. Ends with status 2 if some audit
-    cannot be run, and says of each of them why.
+    are noted in the work folder; requests, tokens and cost of the run are printed. Ends with status 2 if an audit
+    cannot be run, and says why.
 
     `recollect check audit.yaml`
     """

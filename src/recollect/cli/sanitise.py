@@ -73,11 +73,11 @@ def sanitise(
 ) -> None:
     """Remove from a corpus what a model would memorise; no method guarantees that nothing is left.
 
-    By format: records that hold a filled-in format anywhere. By duplicates: all copies but the first. By difference:
-    the records whose likelihood differs most between two models, each trained on one half: only one of them was
-    trained on them.
+    By format: records that contain text of this format. By duplicates: all copies of a record but the first. By
+    difference: two models are trained, each on one half of the corpus, and the records whose likelihood under the two
+    differs most are removed, because the model that was trained on them memorised them.
 
-    Beside OUT.jsonl, OUT.changes.json names each record that was removed or masked, and why.
+    OUT.changes.json, beside OUT.jsonl, lists each record that was removed or masked, and why.
     """
     from recollect import api
 

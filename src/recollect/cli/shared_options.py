@@ -31,7 +31,7 @@ Work = Annotated[
     typer.Option(
         "--work",
         metavar="DIR",
-        help="Where scores and trained models are kept, for all runs.",
+        help="Work folder, where scores and trained models are kept for all runs.",
         rich_help_panel=RUN_PANEL,
     ),
 ]
@@ -48,7 +48,7 @@ WorkLimitGb = Annotated[
     typer.Option(
         "--work-limit-gb",
         metavar="NUMBER",
-        help="How many gigabytes the work folder may hold; nothing is begun in one that has reached that.",
+        help="Maximum size of the work folder in gigabytes; once it is reached, nothing new is started.",
         rich_help_panel=RUN_PANEL,
     ),
 ]
@@ -56,13 +56,13 @@ AsJson = Annotated[
     bool,
     typer.Option(
         "--json",
-        help="Print the result as JSON on standard output; all else goes to standard error.",
+        help="Print the result as JSON on standard output; everything else goes to standard error.",
         rich_help_panel=RUN_PANEL,
     ),
 ]
 Seed = Annotated[
     int,
-    typer.Option("--seed", metavar="INTEGER", help="All randomness comes from this number.", rich_help_panel=RUN_PANEL),
+    typer.Option("--seed", metavar="INTEGER", help="Seed of all random numbers.", rich_help_panel=RUN_PANEL),
 ]
 Workers = Annotated[
     int | None,
@@ -70,7 +70,7 @@ Workers = Annotated[
         "--workers",
         min=1,
         metavar="INTEGER",
-        help="Processes at once; by default one scores, and as many train as a short trial finds best.",
+        help="Number of processes; by default one for scoring, and for training as many as a short trial finds best.",
         rich_help_panel=RUN_PANEL,
     ),
 ]
@@ -80,7 +80,7 @@ Threads = Annotated[
         "--threads",
         min=1,
         metavar="INTEGER",
-        help="Threads of each process; by default the cores are divided among them.",
+        help="Threads per process; by default the cores are divided among the processes.",
         rich_help_panel=RUN_PANEL,
     ),
 ]
@@ -89,7 +89,7 @@ BackendName = Annotated[
     typer.Option(
         "--backend",
         metavar="local|ray[:HOST:6379]",
-        help="Where models are trained and score: this machine, or a Ray cluster that it is a node of.",
+        help="Where models are trained and scored: this machine, or a Ray cluster that it belongs to.",
         rich_help_panel=RUN_PANEL,
     ),
 ]
@@ -100,7 +100,7 @@ RealNames = Annotated[
     bool,
     typer.Option(
         "--real-names",
-        help="Show users and records by their own ids; elsewhere but in files and --json they have pseudonyms.",
+        help="Show users and records by their own ids instead of pseudonyms. Result files and --json always do.",
         rich_help_panel=RUN_PANEL,
     ),
 ]
@@ -109,7 +109,7 @@ Named = Annotated[
     typer.Option(
         "--name",
         metavar="ID",
-        help="Show this user or record by its own id, and others by pseudonyms. May be repeated.",
+        help="Show this user or record by its own id instead of a pseudonym. May be repeated.",
         rich_help_panel=RUN_PANEL,
     ),
 ]

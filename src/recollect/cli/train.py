@@ -52,17 +52,17 @@ def train(
     corpus: CorpusName,
     options: TrainingOptionGroup,
     reading: CorpusOptions,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the model goes.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the model.", show_default=False)],
     validation: Annotated[
-        str | None, typer.Option(metavar="CORPUS", help="What the loss is watched on, read like the corpus.")
+        str | None, typer.Option(metavar="CORPUS", help="Validation data for the loss, read like the corpus.")
     ] = None,
     changes: RecipeChanges = None,
 ) -> None:
     """Train a model: target, reference or shadow, with or without differential privacy.
 
-    The same command again resumes stopped. The folder loads with `recollect score`, and with plain
-    transformers after `import recollect.models.architectures`; its README.md is the model card, curve.json the learning
-    curve, with --follow-exposure also of exposure, which the report of `recollect exposure` draws.
+    The same command resumes a training that was stopped. `recollect score` and all audits load the folder, and so does
+    plain transformers after `import recollect.models.architectures`. Its README.md is the model card and curve.json the
+    learning curve. With --follow-exposure, exposure is measured after every epoch, and `recollect exposure` draws it.
     """
     from recollect import api
     from recollect.pipeline.plans.calls import name_call_recipe

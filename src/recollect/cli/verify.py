@@ -14,15 +14,13 @@ from recollect.cli.shared_options import AsJson
 
 
 def verify(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The run folder or work folder, that --out or --work named.")
-    ],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run folder (--out) or a work folder (--work).")],
     json: AsJson = False,
 ) -> None:
     """Check every file of a run folder or a work folder against its checksum; nothing is changed.
 
-    Says what is damaged, missing or extra. Of a run folder it also prints the SHA-256 of its manifest.json: who has
-    noted it when the run was made can show that a report is the one that was made.
+    Lists what is damaged, missing or extra. For a run folder it also prints the SHA-256 of its manifest.json: if you
+    note it when the run is made, you can show later that nothing was changed since.
 
     Ends with status 0 if everything is as it was written, and with 2 if not.
 

@@ -169,25 +169,25 @@ class TrainingOptions:
     """How a model is trained besides its recipe."""
 
     validation: Corpus | None = None
-    """What the loss is watched on."""
+    """Validation data for the loss."""
     canaries: Path | None = None
-    """The .canaries.json of the corpus: its tokens go into the vocabulary."""
+    """The .canaries.json of the corpus; its tokens are added to the vocabulary."""
     follow_exposure: bool = False
-    """Measure the canaries after each epoch, beside the losses."""
+    """Measure the exposure of the canaries after each epoch, beside the losses."""
     cohorts: Path | None = None
     """A cohorts.json that says which users train which model."""
     cohort: str = "target"
     """Which of its models to train."""
     dp_epsilon: float | None = None
-    """Train with differential privacy of this ε."""
+    """Train with differential privacy and this ε."""
     dp_noise: float | None = None
-    """Or with this noise, in multiples of the clipping norm."""
+    """Train with differential privacy and this noise, in multiples of the clipping norm."""
     dp_unit: Literal["record", "user"] | None = None
-    """Whose influence is bounded; by default the recipe's unit, or a record where it has none."""
+    """Privacy unit; by default that of the recipe, or a record if it has none."""
     seed: int = 0
-    """All randomness comes from this number."""
+    """Seed of all random numbers."""
     threads: int | None = None
-    """Threads to compute with; all cores by default."""
+    """Number of threads; all cores by default."""
 
     def add_privacy(self, recipe: Recipe) -> Recipe:
         """The recipe with the privacy that is wanted of the prepared model; ε and noise replace each other."""

@@ -44,24 +44,24 @@ class ExposureAudit:
     """
 
     format: str | None = None
-    """What the secrets look like, if they are given or to be found: 'my pin is {digits:6}'. A manifest has its own."""
+    """Format of the secrets, for --secrets or CORPUS: 'my pin is {digits:6}'. A manifest has its own."""
     secrets: tuple[str, ...] = ()
     """Secrets of that format."""
     context: int = 50
-    """For secrets found in a corpus: how many characters before each are assumed to be known."""
+    """For secrets found in a corpus: how many characters before each secret an attacker is assumed to know."""
     most: int = 100
-    """For secrets found in a corpus: how many different ones are measured."""
+    """For secrets found in a corpus: maximum number of different secrets that are measured."""
     method: Method = "auto"
     """`sampled`, `exact`, `skew-normal` (the paper's), or `auto`: sampled, and exact for secrets (not for controls)
     that are rarer than sampling can tell."""
     draws: int = 4096
-    """How many random secrets are drawn from each format as the null distribution."""
+    """Number of random secrets of each format that form the null distribution."""
     max_steps: int = 100_000
-    """The most forward steps of the model that an exact count may take, for each secret."""
+    """Maximum number of forward steps of the model in an exact count, per secret."""
     alpha: float = 0.05
     """The significance level: how often a model that was trained on none of the secrets is found to memorise some."""
     show_text: bool = False
-    """Whether the table shows the secrets."""
+    """Show the secrets in the table."""
 
     name: ClassVar[str] = "exposure"
     question: ClassVar[str] = QUESTION

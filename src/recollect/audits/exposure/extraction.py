@@ -41,21 +41,21 @@ class ExtractionAudit:
     """The most likely secrets of a format, with proof where the method has one."""
 
     format: str
-    """What the secrets look like."""
+    """Format of the secrets."""
     method: SearchMethod = "shortest-path"
     """`shortest-path` proves that its list is the most likely; the others are the paper's baselines."""
     top: int = 20
-    """How many secrets are listed."""
+    """Number of secrets in the list."""
     max_steps: int = 100_000
-    """The most forward steps of the model that the search may take."""
+    """Maximum number of forward steps of the model in the search."""
     width: int = 100
-    """How many prefixes a beam keeps."""
+    """Number of prefixes that `beam` keeps."""
     source: str | None = None
     """For encoder–decoders: the source to which the secret is the target."""
     user_turn: str | None = None
     """For chat models: what the user says, to which the secret is the assistant's reply."""
     show_text: bool = False
-    """Whether the table shows the secrets, and the result the source."""
+    """Show the secrets in the table, and the source in the result."""
 
     name: ClassVar[str] = "extraction"
     question: ClassVar[str] = "Which secrets of a known format can be extracted from the model?"

@@ -53,7 +53,7 @@ class LeakageAudit:
     top_k: int = 1
     """A word counts as predicted if every token of it is among the model's top k."""
     min_length: int = 1
-    """How many words a sequence must have."""
+    """Minimum number of words in a sequence."""
     folds: int = 8
     """With a recipe and no reference, how many references are trained, each without two of as many folds of the
     users; only one, without all users of the sequences, if those are few (`removable`). 0 to train none: without any
@@ -67,9 +67,9 @@ class LeakageAudit:
     """The significance level: how often a model trained on none of the users is found to leak; also the false discovery
     rate of flagged users."""
     period: Period = "month"
-    """The calendar period by which dates are compared, where both corpora have times: week, month or quarter."""
+    """Calendar period within which records are compared, if both corpora have times: week, month or quarter."""
     show_text: bool = False
-    """Whether the tables show the texts of the sequences."""
+    """Show the texts of the sequences in the tables."""
 
     name: ClassVar[str] = "leakage"
     question: ClassVar[str] = QUESTION

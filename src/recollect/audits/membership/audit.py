@@ -53,27 +53,27 @@ class MembershipAudit:
     signal: str | None = None
     """The signal that scores records (`recollect list`); `ratio` by default if a reference is given, else `loss`."""
     signal_settings: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of the signal, such as fraction=0.1 of `lowest-tokens`."""
+    """Settings of the signal, such as fraction=0.1 for `lowest-tokens`."""
     fpr: tuple[float, ...] = (0.01, 0.1)
     """The false positive rates at which candidates are flagged."""
     by: By = "record"
-    """Whether records are audited, or users by the mean score of their records."""
+    """What is audited: single records, or users by the mean score of their records."""
     correction: Correction = "auto"
-    """How p-values are corrected for many candidates: `benjamini-hochberg`, `holm`, or `auto`."""
+    """Correction of p-values for many candidates: `benjamini-hochberg`, `holm`, or `auto`."""
     shadows: int = 8
-    """How many shadow models are trained for signals that need them and get none."""
+    """Number of shadow models to train, if the signal needs them and none are given."""
     alpha: float = 0.05
     """The significance level: how often a model trained on none of the candidates is found to be trained on some."""
     confidence: float = 0.95
     """The confidence level of all intervals."""
     claimed_epsilon: float | None = None
-    """The ε that the model claims, to be compared with the lower bounds measured here."""
+    """The ε that is claimed for the model, to be compared with the lower bounds measured here."""
     claimed_unit: Literal["record", "user"] = "record"
     """The privacy unit of that ε: record-level or user-level."""
     delta: float = 0.0
     """The δ of that claim."""
     period: Period = "month"
-    """The calendar period by which dates are compared, where both corpora have times: week, month or quarter."""
+    """Calendar period within which records are compared, if both corpora have times: week, month or quarter."""
 
     name: ClassVar[str] = "membership"
     question: ClassVar[str] = QUESTION

@@ -61,7 +61,7 @@ class ProvenanceAudit:
     method: Literal["calibrated", "histogram"] = "calibrated"
     """`calibrated` controls the error rate; `histogram` is the paper's Algorithm 1."""
     shadows: int = 10
-    """How many shadow models are trained."""
+    """Number of shadow models to train."""
     queries: int | None = 32
     """How many texts of each person the target scores; `none` for all."""
     budget: int | None = None
@@ -70,27 +70,27 @@ class ProvenanceAudit:
     select: Select = "surprise"
     """How these texts are selected, before any model scores anything."""
     top_k: int | None = None
-    """Use only the target's top k words; all that it outputs by default."""
+    """Use only the target's top k words; by default all that it outputs."""
     pieces: int | None = None
     """Also query every text in overlapping pieces of so many words (`calibrated`): each is a further query, and ranks
     its words once more. For targets that output one word or a few."""
     calibration: float = 0.25
-    """The share of the reference users who are held out from all shadows."""
+    """Share of the controls' users who are held out from all shadow models, for calibration."""
     artificial: int = 600
-    """How many artificial users, at most, a reference corpus without users is divided into."""
+    """Maximum number of artificial users into which controls without a user column are divided."""
     vocabulary: int = 5000
     """The assumed size of the target's vocabulary (the paper's 5,000): rarer words count as one when texts are
     selected, and the histogram spans so many ranks."""
     least: int = 20
-    """How many words within the vocabulary of all models a person must have."""
+    """Minimum number of words, within the vocabulary of all models, that a person must have written."""
     bins: int = 100
-    """How many bins the histogram has."""
+    """Number of bins of the histogram."""
     features: Features = "scaled"
     """The features of the histogram's classifier: `scaled` as in the authors' code, or `counts` as printed."""
     period: Period = "month"
-    """The calendar period by which dates are compared, where both corpora have times: week, month or quarter."""
+    """Calendar period within which records are compared, if both corpora have times: week, month or quarter."""
     alpha: float = 0.05
-    """The false discovery rate: the share of findings that may be false."""
+    """The false discovery rate: which share of the people found may be found wrongly, on average."""
 
     name: ClassVar[str] = "provenance"
     question: ClassVar[str] = QUESTION

@@ -47,7 +47,7 @@ class RemovalAudit:
     """`calibrated` controls its error rates; `ema` (Huang et al. 2021) and `ks` (Liu & Tsaftaris 2020) are as
     published."""
     by: Literal["set", "user"] = "set"
-    """Whether the set is decided about as a whole, or every person in it."""
+    """What is decided about: the set as a whole, or every person in it."""
     models: int = 8
     """How many calibration models `calibrated` trains, each on half of the controls; 0 for none, if references are
     given. Without a recipe, the target is compared with references only."""
@@ -55,15 +55,15 @@ class RemovalAudit:
     """How many nearest controls each audited record is compared with; 0 for all controls equally; by default 3 where
     records have labels, else 0."""
     tolerance: float = 0.5
-    """A set counts as gone only if a share this large, or larger, still in the model is ruled out."""
+    """A set counts as gone only if it is ruled out that this share of it, or more, is still in the model."""
     alpha: float | None = None
     """The significance level α of either decision; by default 0.05, and 0.1 with `ema`, as in the paper."""
     confidence: float = 0.95
     """The confidence level of intervals."""
     thresholds: Scope = "global"
-    """Whether `ema` has one threshold for all classes or one for each."""
+    """For `ema`: one threshold for all classes, or one per class."""
     test: Test = "t"
-    """The test with which `ema` compares votes with all ones: `t` or `ks`."""
+    """For `ema`: the test that compares the votes with all ones, `t` or `ks`."""
 
     name: ClassVar[str] = "removal"
     question: ClassVar[str] = QUESTION

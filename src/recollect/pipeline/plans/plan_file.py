@@ -84,7 +84,7 @@ class PlanFile(Given):
     limits: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """What no finding may exceed, by audit: `membership: [auc.lower>0.6]`."""
     seed: int = 0
-    """All randomness comes from this number."""
+    """Seed of all random numbers."""
     work: str = ".recollect"
     """Where scores per token and trained models are kept, for all runs."""
     work_limit_gb: float | None = Field(default=None, ge=0)

@@ -56,53 +56,53 @@ class ModelRef(_Reference):
     model: str
     """PATH, hf:NAME[@REV], BASE+ADAPTER, FILE.gguf, recorded:DIR, python:module:factory, or http(s)://host/v1#NAME."""
     kind: Kind | None = None
-    """What the model is, where its configuration does not say."""
+    """Kind of model, if its configuration does not say."""
     device: str | None = None
-    """Where it computes: cpu, cuda, cuda:1 …, or auto for spread over all devices; the best one there is by default."""
+    """Where it computes: cpu, cuda, cuda:1 …, or auto for all devices together; by default the best one available."""
     attention: Attention | None = None
-    """What computes attention: sdpa, eager or flash_attention_2; sdpa by default, where the architecture has it."""
+    """Attention implementation: sdpa, eager or flash_attention_2; sdpa by default if the architecture supports it."""
     bits: Bits | None = None
-    """Round the weights to 4 or 8 bits (4bit, 8bit) with bitsandbytes; such a model has scores of its own."""
+    """Quantise the weights to 4 or 8 bits with bitsandbytes; a quantised model has scores of its own."""
     window: Annotated[int, Field(ge=2)] | None = None
-    """Tokens read at once; as many as the model can by default."""
+    """Tokens read at once; by default as many as the model can read."""
     patterns: Annotated[int, Field(ge=1)] = 20
-    """Masked models: random mask patterns per record."""
+    """Masked models: number of random mask patterns per record."""
     masked: Annotated[float, Field(gt=0, lt=1)] = 0.15
-    """Masked models: the share of tokens hidden in each pattern."""
+    """Masked models: share of tokens that each pattern hides."""
     one_by_one: bool = False
-    """Masked models: hide every token once, alone."""
+    """Masked models: hide every token once, one at a time, instead of random patterns."""
     mask_seed: int = 0
-    """Masked models: the seed of the patterns."""
+    """Masked models: seed of the random patterns."""
     precision: Precision | Literal["stored"] = "stored"
-    """What the model computes in; by default what its weights are stored in, where the device does, else float32."""
+    """Precision of computation; by default that of the stored weights if the device supports it, else float32."""
     sampling_top_k: Annotated[int, Field(ge=1)] = 40
-    """The deployed model is thought to draw from so many top tokens; their probability mass is kept with each score."""
+    """Assume that the deployed model samples from so many top tokens; each score keeps their probability mass."""
     sampling_temperature: Annotated[float, Field(gt=0)] = 1.0
-    """The temperature at which it is thought to draw."""
+    """Assume that the deployed model samples at this temperature."""
     chat_template: str | None = None
-    """A file with the chat template that renders conversations, or the template itself; the tokenizer's by default."""
+    """Chat template for conversations, as a file or as the template itself; the tokenizer's own by default."""
     shows_top_k: Annotated[int, Field(ge=1)] | None = None
-    """Let the model show no more than so many ranked tokens and no probabilities, as a deployment does."""
+    """Show the audit only so many ranked tokens and no probabilities, as a deployment would."""
     server_tokenizer: str | None = None
-    """The tokenizer of a model behind a server: a folder or hf:NAME; the server's own by default."""
+    """Tokenizer of a model behind a server: a folder or hf:NAME; the server's own by default."""
     key_variable: str | None = None
-    """The environment variable with the key: OPENAI_API_KEY for OpenAI, RECOLLECT_API_KEY for others by default."""
+    """Environment variable with the key; by default OPENAI_API_KEY for OpenAI and RECOLLECT_API_KEY for others."""
     allow_http: bool = False
-    """Send texts to another machine unencrypted."""
+    """Allow texts to be sent to another machine unencrypted."""
     top_logprobs: Annotated[int, Field(ge=1)] = 20
-    """Ranked tokens that a server is asked for; as many as it gives, where it gives fewer."""
+    """How many ranked tokens to request from a server; some return fewer."""
     connections: Annotated[int, Field(ge=1)] = 8
-    """Requests to a server at once, at most."""
+    """Maximum number of simultaneous requests to a server."""
     budget_requests: Annotated[int, Field(ge=0)] | None = None
-    """The most requests to one server, in all runs of this work folder; probes and repetitions count."""
+    """Maximum number of requests to one server over all runs of this work folder, probes and retries included."""
     budget_tokens: Annotated[int, Field(ge=0)] | None = None
-    """The most tokens that one server reads and generates, likewise."""
+    """Maximum number of tokens that one server reads and generates, over all runs of this work folder."""
     budget_cost: Annotated[float, Field(ge=0)] | None = None
-    """The most that one server may charge, likewise, in the currency of the prices."""
+    """Maximum cost of one server over all runs of this work folder, in the currency of the prices."""
     price_input: Annotated[float, Field(ge=0)] = 0.0
-    """What a server charges for a million tokens read."""
+    """Price of a million input tokens."""
     price_output: Annotated[float, Field(ge=0)] = 0.0
-    """What a server charges for a million tokens generated."""
+    """Price of a million output tokens."""
 
     @classmethod
     def from_question(cls, model: str, question: Question | None, *, device: str | None = None) -> Self:
@@ -180,39 +180,39 @@ class CorpusRef(_Reference):
     corpus: str
     """A .jsonl, .csv, .tsv, .parquet, .txt or .npz file (also .gz, .zst), a folder, glob, s3://…, hf:NAME:SPLIT."""
     user_column: str | None = None
-    """The column with the user of each record; user by default."""
+    """Column with the user of each record; `user` by default."""
     text_column: str | None = None
-    """The column of the text; text by default."""
+    """Column with the text; `text` by default."""
     source_column: str | None = None
-    """The column of a pair's source; source by default, or prompt."""
+    """Column with the source of a pair; `source` or `prompt` by default."""
     target_column: str | None = None
-    """The column of a pair's target; target by default, or completion."""
+    """Column with the target of a pair; `target` or `completion` by default."""
     label_column: str | None = None
-    """The column of the class; label by default."""
+    """Column with the class label; `label` by default."""
     id_column: str | None = None
-    """The column of the record's id; id by default, else its number."""
+    """Column with the id of each record; `id` by default, otherwise records are numbered."""
     time_column: str | None = None
-    """The column of when the record was written (ISO 8601 or seconds since 1970), for comparing like periods."""
+    """Column with the time of writing (ISO 8601 or seconds since 1970), to compare records of the same period."""
     messages_column: str | None = None
-    """The column of the turns of a conversation; messages by default, or conversations."""
+    """Column with the turns of a conversation; `messages` or `conversations` by default."""
     scored_roles: str = "assistant"
-    """Whose turns of conversations are scored and trained on, separated by commas: assistant, user, system, tool."""
+    """Whose turns of a conversation are scored and trained on, separated by commas: assistant, user, system, tool."""
     file_format: str | None = None
     """jsonl, csv, tsv, parquet, txt or npz; overrides the suffix."""
     running_text: bool = False
-    """A .txt file is one text, not a record per line."""
+    """Read a .txt file as one text instead of one record per line."""
     split: Literal["sentences", "windows"] | None = None
-    """Cut long texts into records that keep their user."""
+    """Split long texts into records of the same user."""
     split_words: Annotated[int, Field(ge=1)] = 50
-    """Words in a window, where texts are cut into windows."""
+    """Words per window, if texts are split into windows."""
     split_minimum: Annotated[int, Field(ge=1)] = 1
-    """Where texts are cut, pieces of fewer words are dropped and counted."""
+    """If texts are split, pieces with fewer words are dropped and counted."""
     skip_bad: bool = False
     """Drop and count bad records instead of stopping."""
     max_record_mb: Annotated[int, Field(ge=1)] = 64
-    """Megabytes that one line or record may have."""
+    """Largest size of a line or record, in megabytes."""
     max_expansion: Annotated[int, Field(ge=1)] = 200
-    """How many times its size a compressed file may expand to."""
+    """How many times its own size a compressed file may expand to."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -299,9 +299,9 @@ class MembersRef(_Reference):
     members: Ids | None = None
     """Ids known to be in the training set: in a file, one per line; column:NAME; a cohorts.json; or a list (Python)."""
     non_members: Ids | None = None
-    """Ids known not to be in the training set, likewise."""
+    """Ids known not to be in the training set, given in the same ways."""
     others: Literal["unknown", "non-members"] = "unknown"
-    """What users or records that are not listed count as."""
+    """How users or records that are not listed are treated."""
 
     @model_validator(mode="after")
     def _refuse_ignored(self) -> Self:
