@@ -83,6 +83,8 @@ UNSTABLE = ("report.", "compared.html", "card.json", "README.md", "curve.json", 
 """Files with times or absolute paths in them."""
 UNSTABLE_FOLDERS = ("runs", "fleets", "audits")
 """Folders of a work folder whose files have names or contents that depend on where the run folder is, or on times."""
+CACHES = ("digests",)
+"""Folders of a work folder that a run may do without: a model that was trained again has another note."""
 UNFINISHED = (("train", "trained/working/*.safetensors"), ("extract", "work/audits/*/*.journal"))
 """Verbs that are killed once a file appears in which they keep what they need to resume. A verb that keeps such a file
 of a new kind is added here, and its bits are flipped."""
@@ -258,6 +260,8 @@ def read_outcome(trial: Path, *, join_answers: bool = False) -> dict[str, str]:
     for path in sorted(trial.rglob("*")):
         relative = path.relative_to(trial)
         if not path.is_file() or relative.parts[0] in INPUTS or path.name == ".lock":
+            continue
+        if relative.parts[0] == "work" and relative.parts[1] in CACHES:
             continue
         if relative.parts[0] == "work" and len(relative.parts) > 1 and relative.parts[1] in UNSTABLE_FOLDERS:
             counted = f"work/{relative.parts[1]}/*{path.suffix}"
