@@ -10,6 +10,7 @@ from recollect.report.figures.panel import Panel
 STYLE = """
 <style>
 svg { background: #fff; font-family: sans-serif; } .words { fill: #444b57; font-size: 12px; }
+.words.label { paint-order: stroke; stroke: #fff; stroke-width: 3px; stroke-linejoin: round; }
 .grid { stroke: #c4c9d2; stroke-width: 0.6; } .axis { stroke: #444b57; }
 .rule { stroke: #000; stroke-width: 1.2; stroke-dasharray: 5 4; } .line { fill: none; stroke-width: 2; }
 .line.guide { stroke: #444b57; stroke-dasharray: 5 4; stroke-width: 1.4; }

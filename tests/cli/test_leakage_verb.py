@@ -35,10 +35,20 @@ def test_sequences_are_counted_and_kept_without_any_reference(folder, tmp_path):
     assert (tmp_path / "run" / "tables" / "leakage" / "sequences.parquet").exists()
 
 
-def test_a_reference_gives_an_epsilon_of_zero_for_the_very_same_model(folder, tmp_path):
+def test_the_target_is_refused_as_its_own_reference(folder, tmp_path, check_refusal):
+    words = ("leakage", folder / "model", folder / "train.jsonl", "--work", tmp_path / "work")
+    found = call(*words, "--reference", folder / "model")
+    check_refusal(found)
+    assert "the target itself" in found.stderr
+
+
+def test_a_reference_that_predicts_the_same_gives_an_epsilon_of_zero(folder, tmp_path):
+    save_tiny(build_tiny_model("gpt2"), tmp_path / "base")
+    configuration = tmp_path / "base" / "config.json"  # no prediction depends on what is changed in it
+    configuration.write_text(json.dumps({**json.loads(configuration.read_text()), "summary_type": "mean"}))
     found = call(
         *("leakage", folder / "model", folder / "train.jsonl", "--top-k", 1000, "--work", tmp_path / "work", "--json"),
-        *("--reference", folder / "model"),
+        *("--reference", tmp_path / "base"),
     )
     assert found.exit_code == 0, found.output
     values = {each["name"]: each["value"] for each in json.loads(found.stdout)["findings"]}

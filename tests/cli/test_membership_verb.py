@@ -41,6 +41,7 @@ def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("membership")
     for name in ("bert", "gpt2"):
         save_tiny(build_tiny_model(name), made / name)
+    save_tiny(build_tiny_model("bert", seed=1), made / "base")
     candidates = written(made / "candidates.jsonl", "ann", 12)
     written(made / "controls.jsonl", "bob", 30)
     corpus = read_corpus(str(candidates))
@@ -51,7 +52,7 @@ def folder(tmp_path_factory):
 
 def test_a_masked_model_is_audited_with_a_reference_and_the_truth(folder, tmp_path):
     found = call(
-        *("membership", folder / "bert", folder / "candidates.jsonl", "--reference", folder / "bert"),
+        *("membership", folder / "bert", folder / "candidates.jsonl", "--reference", folder / "base"),
         *("--controls", folder / "controls.jsonl", "--members", folder / "cohorts.json", "--fpr", "0.1,0.25"),
         *("--patterns", 2, "--work", tmp_path / "work", "--out", tmp_path / "run", "--by", "user"),
     )

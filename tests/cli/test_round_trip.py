@@ -32,7 +32,7 @@ SET = tuple(word for change in TINY for word in ("--set", change))
 CALLS = {
     "exposure": ("gpt2", "texts.txt", "--format", FORMAT, "--context", 5, "--draws", 100, "--method", "sampled"),
     "extract": ("gpt2", "--format", FORMAT, "--top", 2, "--method", "beam", "--width", 5, "--window", 32),
-    "leakage": ("gpt2", "mine.jsonl", "--controls", "others.jsonl", "--reference", "gpt2", "--top-k", 100),
+    "leakage": ("gpt2", "mine.jsonl", "--controls", "others.jsonl", "--reference", "base", "--top-k", 100),
     "membership": (
         *("gpt2", "mine.jsonl", "--controls", "others.jsonl", "--signal", "lowest-tokens", "--by", "user"),
         *("--signal-settings", "fraction=0.5", "--fpr", "0.1,0.25", "--members", "mine.json", "--fail-if", "auc>2"),
@@ -67,6 +67,7 @@ def home(tmp_path_factory):
     """All that the verbs are called with."""
     folder, world = tmp_path_factory.mktemp("round-trip"), World(members=4, others=4, controls=80)
     save_tiny(build_tiny_model("gpt2"), folder / "gpt2")
+    save_tiny(build_tiny_model("gpt2", seed=1), folder / "base")
     write_corpus(world.corpora[AUDITED], folder / "mine.jsonl")
     write_corpus(world.corpora[CONTROLS], folder / "others.jsonl")
     mine = read_corpus(folder / "mine.jsonl")
@@ -127,7 +128,7 @@ def test_every_verb_is_called():
 
 
 SEVERAL = {
-    "models": {"target": {"model": "gpt2", "shows_top_k": 100}, "reference": "gpt2"},
+    "models": {"target": {"model": "gpt2", "shows_top_k": 100}, "reference": "base"},
     "corpora": {
         "audited": {"corpus": "mine.jsonl", "split": "windows", "split_words": 4},
         "controls": "others.jsonl",
@@ -162,7 +163,7 @@ def write_again(home, tmp_path, plan):
 
 def test_the_plan_of_several_audits_says_once_what_they_share_and_means_the_same(home, tmp_path):
     written = write_again(home, tmp_path, SEVERAL)
-    assert written["models"] == {"target": str(home / "gpt2"), "reference": str(home / "gpt2")}
+    assert written["models"] == {"target": str(home / "gpt2"), "reference": str(home / "base")}
     assert written["corpora"].keys() == {"audited", "controls"}
     assert written["members"] == str(home / "users.txt")
     own = {name: settings["with"] for name, settings in written["audits"].items()}

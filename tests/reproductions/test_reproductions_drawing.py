@@ -46,7 +46,7 @@ def test_a_panel_stands_alone_with_its_looks_and_its_words(write_panel, tmp_path
     assert drawing.get("aria-label") == "Where a > b & 'c' < \"d\"."
     assert len(drawing.findall(f"{SVG}rect")) == 4
     drawn, style = looks(drawing)
-    assert len(drawn) == 9
+    assert len(drawn) == 10
     assert all(f"{kind} {{" in style for kind in drawn)
 
 

@@ -233,10 +233,10 @@ def _write(rng):
 class _Guesser:
     """A model that finds some words, people and records harder than others, and has seen none of them."""
 
-    kind, digest = "causal", "guesser"
+    kind = "causal"
 
     def __init__(self, number):
-        self.number = number
+        self.number, self.digest = number, f"guesser-{number}"
 
     def answer(self, records):
         """Random numbers that depend on the model, the person, the record and the words."""

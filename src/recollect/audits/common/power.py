@@ -57,7 +57,7 @@ def smallest_tied_rank_p(above: Floats, below: Floats) -> float:
     ordered = np.sort(np.concatenate([above, below]))[::-1]
     limit = ordered[len(above) - 1]
     ties, inside = np.count_nonzero(ordered == limit), len(above) - np.count_nonzero(ordered > limit)
-    return float(scipy.special.binom(ties, inside) * smallest_rank_p(len(above), len(below)))
+    return min(1.0, float(scipy.special.binom(ties, inside) * smallest_rank_p(len(above), len(below))))
 
 
 def count_needed_controls(above: int, *, alpha: float, tests: int = 1) -> int:
