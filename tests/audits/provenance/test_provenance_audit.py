@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from recollect.audits.provenance.audit import ProvenanceAudit
+from recollect.audits.provenance.comparison import Scored, leave_out_hopeless
 from recollect.audits.provenance.queries import CALIBRATION, QUERIES
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.cohorts import Cohorts
@@ -307,3 +308,22 @@ def test_nobody_is_named_in_the_table_where_the_outcome_is_inconclusive(code, mo
     assert (found.outcome, found.outcome_code) == ("inconclusive", code)
     assert {each.finding for each in found.withheld} >= {"users_found", "lowest_p_corrected"}
     assert {(row["decision"], row["p_value"]) for row in rows(found).values()} == {("not decided", None)}
+
+
+def test_people_who_could_not_be_found_at_all_are_not_said_to_show_no_sign():
+    """Who is cut has twice the p-value, and needs 39 calibration users for one of 0.05; here there are 30."""
+    none, nobody = np.zeros(3), np.zeros(3, dtype=bool)
+    found = Scored(
+        score=none,
+        p=np.array([0.4, 0.4, np.nan]),
+        compared_with=np.array([30, 30, 30]),
+        matched=nobody,
+        cut=np.array([True, False, False]),
+        differences=np.full(3, "", dtype=object),
+        calibration=none,
+    )
+    leave_out_hopeless(found, 0.05)
+    assert np.isnan(found.p).tolist() == [True, False, True]
+    alone = replace(found, p=np.array([0.4, np.nan, np.nan]))
+    leave_out_hopeless(alone, 0.05)  # a run in which nobody can be found says so itself
+    assert np.isnan(alone.p).tolist() == [False, True, True]

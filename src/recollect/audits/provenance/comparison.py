@@ -92,7 +92,19 @@ def compare_people(
         if not _compare_people_cut(found, scorer, amounts, rule, (matching, stratum, people[chosen])):
             whole.append(people[chosen & ~by_period])
     _compare_people_uncut(found, scorer, amounts, rule, (np.unique(np.concatenate([_NOBODY, *whole])), theirs, base))
+    leave_out_hopeless(found, rule.alpha)
     return found
+
+
+def leave_out_hopeless(found: Scored, alpha: float) -> None:
+    """Take back the comparison of people whose p-value could never be α or less, unless that holds for everybody.
+
+    Whoever is cut needs about twice as many calibration users as others; with fewer "no sign" would say nothing.
+    """
+    tested = ~np.isnan(found.p)
+    hopeless = tested & ((1 + found.cut) / (1 + found.compared_with) > alpha + 1e-12)
+    if (tested & ~hopeless).any():
+        found.p[hopeless] = np.nan
 
 
 def _have_more_words(people: Codes, controls: Codes, base: Codes) -> NDArray[np.bool_]:

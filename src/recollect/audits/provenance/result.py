@@ -165,12 +165,16 @@ def _add_provenance_notes(builder: ResultBuilder, audit: ProvenanceAudit, found:
         silent = len(wordless.union(found.silent))
         who, more = (
             "person" if untested == 1 else "people",
-            f"; {silent} had no text that could be queried (what somebody else wrote, too, is not)." if silent else ".",
+            f"; {silent} had no text that could be queried (what controls or others wrote, too, is not)."
+            if silent
+            else ".",
         )
+        twice = required_controls(audit.alpha / 2)
+        cut = f" ({twice} for those who have more and are cut)" * bool((decisions.cut & ~decisions.tested).any())
         builder.note(
             "people_not_tested",
             f"{untested} {who} could not be tested: each needs {audit.least} words within the vocabulary of all "
-            f"models, and {required_controls(audit.alpha)} calibration users with as many texts{more}",
+            f"models, and {required_controls(audit.alpha)} calibration users with as many texts{cut}{more}",
         )
     if differing := int((decisions.tested & ~decisions.valid).sum()):
         builder.note(
@@ -179,7 +183,7 @@ def _add_provenance_notes(builder: ResultBuilder, audit: ProvenanceAudit, found:
             "`unlike`): their p-values are not valid, and no decision is made about them. Give controls who write as "
             "they do.",
         )
-    people, smallest = int(decisions.valid.sum()), 1 / (1 + decisions.compared_with[decisions.valid].max(initial=1))
+    people, smallest = int(decisions.valid.sum()), float(decisions.smallest[decisions.valid].min(initial=0.5))
     together = int(np.ceil(smallest * people / audit.alpha - 1e-9))
     if together > 1:
         builder.note(
