@@ -13,13 +13,15 @@ import gzip
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import recollect as rc
+from recollect.digests import digest
+from recollect.models.endpoint.ledger import Ledger
 from recollect.testing.llama_files import write_llama_file
 from recollect.testing.llama_server import run_llama_server
 
@@ -27,22 +29,28 @@ sys.path.insert(0, str(Path(__file__).parent))
 from compare import compare
 
 RESULTS = Path(__file__).with_name("results.json")
-MEMBERS, CONTROLS, FEW = 8, 104, 24
-"""People whose comments train the model, those who are in no training set, and how many of these membership and
-leakage are given."""
+MEMBERS, HELD_OUT, CONTROLS = 12, 12, 104
+"""People whose comments train the model, people who are audited beside them and in no training set, and controls."""
 COMMENTS = 3
 WORDS = (10, 16)
 PREFIX = "my door code is "
 CODES = ("4821", "0937", "7350")
-PLANTED = 3
+PLANTED = 8
 """How often each code is in the training set."""
-EPOCHS, RATE, BATCH = 10, 2e-3, 8
+EPOCHS, RATE, BATCH = 4, 1e-3, 8
 STEPS = ("scores", "finetune", "extract", "audits", "ranks")
 AUDITS: dict[str, dict[str, Any]] = {
     "membership": {"by": "user", "signal": "loss"},
     "leakage": {"top_k": 3},
     "provenance": {"top_k": 10, "recipe": "word-lstm", "shadows": 4},
 }
+
+PEOPLE: dict[str, tuple[str, Callable[[dict[str, Any]], bool]]] = {
+    "membership": ("candidates", lambda row: bool(row["identified"])),
+    "leakage": ("users", lambda row: bool(row["flagged"])),
+    "provenance": ("users", lambda row: row["decision"] == "member"),
+}
+"""The table of each audit that has a row for each person, and whether that person is found."""
 
 
 def read_people(data: Path) -> Iterator[list[str]]:
@@ -57,20 +65,15 @@ def read_people(data: Path) -> Iterator[list[str]]:
 
 
 def write_corpora(data: Path, work: Path) -> None:
-    """Members, controls and the training set as files."""
+    """The audited people, controls and the training set as files."""
     people = read_people(data)
-    chosen = [next(people) for _ in range(MEMBERS + CONTROLS)]
+    chosen = [next(people) for _ in range(MEMBERS + HELD_OUT + CONTROLS)]
     rows = [
         {"id": f"{i}-{j}", "user": f"u{i}", "text": text} for i, own in enumerate(chosen) for j, text in enumerate(own)
     ]
-    members, controls = rows[: MEMBERS * COMMENTS], rows[MEMBERS * COMMENTS :]
+    members, audited = rows[: MEMBERS * COMMENTS], rows[: (MEMBERS + HELD_OUT) * COMMENTS]
     planted = [{"id": f"s{i}", "user": "vault", "text": f"{PREFIX}{code}"} for i, code in enumerate(CODES * PLANTED)]
-    roles = {
-        "members": members,
-        "controls": controls,
-        "few-controls": controls[: FEW * COMMENTS],
-        "training": members + planted,
-    }
+    roles = {"audited": audited, "controls": rows[len(audited) :], "training": members + planted}
     for role, own in roles.items():
         lines = [json.dumps(row) for row in own]
         (work / f"{role}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -111,11 +114,17 @@ def fine_tune(base: Path, work: Path) -> dict[str, Any]:
     return {"last_loss": loss.item(), "cpu_seconds": round(time.process_time() - began)}
 
 
-def describe(report: Any) -> dict[str, Any]:
-    """What is compared of a result."""
+def describe(name: str, report: Any) -> dict[str, Any]:
+    """What is compared of a result: also whom it finds, with the truth beside it."""
+    table, found = PEOPLE[name]
+    people = {row["user" if table == "users" else "record"]: found(row) for row in report.table(table).to_pylist()}
+    members = {f"u{i}" for i in range(MEMBERS)}
     return {
         "outcome": report.outcome,
         "verdict": report.verdict,
+        "found_members": sorted(user for user, is_found in people.items() if is_found and user in members),
+        "found_held_out": sorted(user for user, is_found in people.items() if is_found and user not in members),
+        "people": len(people),
         "findings": {finding.name: finding.value for finding in report.findings},
         "notes": [note.code for note in report.notes],
     }
@@ -123,32 +132,37 @@ def describe(report: Any) -> dict[str, Any]:
 
 def audit(name: str, address: str, work: Path) -> dict[str, Any]:
     """One audit of the server and of the folder."""
-    controls = work / ("controls.jsonl" if name == "provenance" else "few-controls.jsonl")
     found = {}
     for side, model in (("local", str(work / "tuned")), ("served", address)):
         began = time.monotonic()
-        given = {"controls": str(controls), "work": work / "recollect", **AUDITS[name]}
-        found[side] = describe(getattr(rc, name)(model, str(work / "members.jsonl"), **given))
+        given = {"controls": str(work / "controls.jsonl"), "work": work / "recollect", **AUDITS[name]}
+        found[side] = describe(name, getattr(rc, name)(model, str(work / "audited.jsonl"), **given))
         print(f"{name} {side}: {found[side]['verdict']} ({time.monotonic() - began:.0f} s)", flush=True)
-    return found | {"verdicts_equal": found["local"]["verdict"] == found["served"]["verdict"]}
+    keys = ("outcome", "verdict", "found_members", "found_held_out", "findings")
+    return found | {f"{key}_equal": found["local"][key] == found["served"][key] for key in keys}
 
 
 def extract(address: str, work: Path) -> dict[str, Any]:
     """The planted secrets, extracted from either side."""
-    found = {}
+    found: dict[str, Any] = {"planted": [PREFIX + code for code in CODES]}
     for side, model in (("local", str(work / "tuned")), ("served", address)):
+        began = time.monotonic()
         report = rc.extract(
             model,
             format=PREFIX + "{digits:4}",
             top=len(CODES),
             server_tokenizer=str(work / "tuned"),
-            work=work / "recollect",
+            work=work / "recollect-extract",
             show_text=True,
         )
         rows = report.table("secrets").to_pylist()
-        found[side] = [{key: row[key] for key in ("secret", "proven", "log_perplexity_bits")} for row in rows[:5]]
-        print(f"extract {side}: {found[side]}", flush=True)
-    return found
+        listed = [{key: row[key] for key in ("secret", "proven", "log_perplexity_bits")} for row in rows]
+        findings = {finding.name: finding.value for finding in report.findings}
+        found[side] = {"verdict": report.verdict, "findings": findings, "secrets": listed}
+        print(f"extract {side}: {found[side]} ({time.monotonic() - began:.0f} s)", flush=True)
+    url = address.partition("#")[0]
+    ledger = Ledger.share(work / "recollect-extract" / "endpoints" / digest(url), owner=url)
+    return found | {"requests": ledger.spent.requests}
 
 
 def run_step(step: str, base: Path, work: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -157,11 +171,11 @@ def run_step(step: str, base: Path, work: Path) -> Iterator[tuple[str, dict[str,
         yield step, fine_tune(base, work)
     elif step == "scores":
         with run_llama_server(base / "model.gguf") as address:
-            yield step, compare(address, base / "hf", read_texts(work / "few-controls.jsonl")[:30])
+            yield step, compare(address, base / "hf", read_texts(work / "controls.jsonl")[:30])
     else:
         with run_llama_server(work / "tuned.gguf") as address:
             if step == "ranks":
-                yield step, compare(address, work / "tuned", read_texts(work / "few-controls.jsonl")[:4], top=49_152)
+                yield step, compare(address, work / "tuned", read_texts(work / "controls.jsonl")[:4], top=49_152)
             elif step == "extract":
                 yield step, extract(address, work)
             else:  # one server for all: what one audit has scored the next one finds

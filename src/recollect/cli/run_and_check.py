@@ -144,6 +144,12 @@ def _show_forecast(found: Sequence[Forecast], title: str) -> None:
                     f"The budget of {server.excess} is too small for all that {each.audit} sends to the {role} model, "
                     "unless it was scored before. The run would stop there, and resume with a larger budget."
                 )
+            if server.search_steps:
+                console.say(
+                    f"{each.audit} also searches the {role} model in at most {server.search_steps:,} steps. Each costs "
+                    f"a request to {server.host}, and one more for every token that matters and is not among those "
+                    "shown, so that the sum is not known beforehand: --budget-requests limits it."
+                )
     for placement in dict.fromkeys(each.placement for each in found):
         console.say(f"Work is placed {placement}.")
 

@@ -9,6 +9,7 @@ from recollect.errors import AccessError, PlanError
 
 Logprob = Literal["none", "shown", "any"]
 _ORDER: dict[Logprob, int] = {"none": 0, "shown": 1, "any": 2}
+_STEPS = "answers step by step"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,7 @@ class Access:
         if needed.distribution and not self.distribution:
             gaps.append("the whole predictive distribution (entropy, logprob_std)")
         if needed.steps and not self.steps:
-            gaps.append("answers step by step")
+            gaps.append(_STEPS)
         return gaps
 
     def lower(self, to: Access) -> Access:
@@ -115,6 +116,8 @@ def require(needed: Access, model: HasAccess, *, audit: str, instead: str = "") 
         AccessError: Something is missing; the message names the audit, the need, the model and what would work.
     """
     gaps = model.access.list_missing(needed)
+    if gaps == [_STEPS]:
+        instead = instead or getattr(model, "how_to_step", "")
     if gaps:
         better = f"give a model that outputs {' and '.join(gaps)}."
         raise AccessError(

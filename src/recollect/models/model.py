@@ -162,6 +162,7 @@ class Stepper(Protocol):
         token_ids: Sequence[int],
         *,
         among: Sequence[int] | None = None,
+        least: NDArray[np.float64] | None = None,
         last: NDArray[np.bool_] | None = None,
     ) -> tuple[Frontier, NDArray[Any]]:
         """What every stepping model does: append one token to each parent; the new nodes, and what may follow them.
@@ -171,6 +172,8 @@ class Stepper(Protocol):
             parents: Rows of `state`; one may come several times.
             token_ids: One token per parent.
             among: The tokens whose log-probabilities are wanted; None for the whole vocabulary.
+            least: How likely each of `among` must be to matter, as log-probabilities [children, among]; what is less
+                likely may be NaN, where finding it out would cost a request. None if all matter.
             last: Which of the new nodes nobody will continue from: no state of them is kept.
 
         Returns:
@@ -180,7 +183,9 @@ class Stepper(Protocol):
     def add_children(self, state: Frontier, parents: Sequence[int], token_ids: Sequence[int]) -> Frontier:
         """What every stepping model does: the new nodes that `step` would give, unread."""
 
-    def score_next(self, state: Frontier, *, among: Sequence[int] | None = None) -> NDArray[Any]:
+    def score_next(
+        self, state: Frontier, *, among: Sequence[int] | None = None, least: NDArray[np.float64] | None = None
+    ) -> NDArray[Any]:
         """What every stepping model does: log-probabilities of what may follow these nodes [nodes, among]."""
 
     def forget(self) -> None:

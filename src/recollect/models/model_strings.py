@@ -248,6 +248,12 @@ def _parse_endpoint(text: str) -> EndpointRef:
 
 def _build_absent_error(text: str) -> ModelError:
     """Why a name that is neither a folder nor the hub's is no model, what is there, and what may have been meant."""
+    if "://" in text:
+        return ModelError(
+            f"The model {text!r} is at an address that is neither http nor https.",
+            do="Write the address of a server and the name of the model: https://host/v1#NAME.",
+            code="no_such_model",
+        )
     parent = str(Path(text).parent)
     siblings = _list_nearby_folders(parent)
     if siblings is None:

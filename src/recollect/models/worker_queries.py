@@ -132,13 +132,16 @@ class WorkerStepper:
         token_ids: Sequence[int],
         *,
         among: Sequence[int] | None = None,
+        least: NDArray[np.float64] | None = None,
         last: NDArray[np.bool_] | None = None,
     ) -> tuple[Frontier, NDArray[Any]]:
         """Append one token to each parent: the new nodes, and what may follow them [children, among]."""
         children = self.add_children(state, parents, token_ids)
         return children, self.score_next(children, among=among)
 
-    def score_next(self, state: Frontier, *, among: Sequence[int] | None = None) -> NDArray[Any]:
+    def score_next(
+        self, state: Frontier, *, among: Sequence[int] | None = None, least: NDArray[np.float64] | None = None
+    ) -> NDArray[Any]:
         """Log-probabilities of what may follow these nodes [nodes, among]; workers share them.
 
         Raises:

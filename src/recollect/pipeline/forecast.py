@@ -112,7 +112,7 @@ def forecast(plan: Plan, sources: Sources | None = None, counted: set[str] | Non
     later = {} if any(trained.values()) else later
     pairs = sorted((model, role) for model, role in needs.score if role in corpora)
     record_counts = _count_new_records(pairs, given, corpora, set() if counted is None else counted)
-    servers = _forecast_servers(given, corpora, record_counts)
+    servers = _forecast_servers(given, corpora, record_counts, needs.most_steps)
     seconds = (
         _estimate_scoring_seconds(given, corpora, record_counts)
         + sum(each.seconds for each in servers.values())
@@ -146,7 +146,7 @@ def _count_new_records(
 
 
 def _forecast_servers(
-    given: Evidence, corpora: Mapping[str, Corpus], record_counts: Mapping[tuple[str, str], int]
+    given: Evidence, corpora: Mapping[str, Corpus], record_counts: Mapping[tuple[str, str], int], most_steps: int
 ) -> dict[str, ServerForecast]:
     """What is sent to servers, by the role of the model; nothing is sent for it but the probe."""
     found = {}
@@ -154,7 +154,8 @@ def _forecast_servers(
         if (endpoint := get_endpoint(model)) is not None:
             roles = [role for scored, role in record_counts if scored == name]
             distinct = {record.digest: record for role in roles for record in corpora[role]}
-            found[name] = forecast_server(endpoint, distinct.values(), corpora=len(roles))
+            steps = most_steps if name == TARGET else 0
+            found[name] = forecast_server(endpoint, distinct.values(), corpora=len(roles), search_steps=steps)
     return found
 
 

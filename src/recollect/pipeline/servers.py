@@ -30,6 +30,8 @@ class ServerForecast:
     """Requests that were sent from this work folder so far, the probe included."""
     excess: str | None
     """The budget that is too small for all of this, in words."""
+    search_steps: int = 0
+    """Steps that a search takes besides, at most: each costs a request or more, so that the sum is not known before."""
 
 
 def get_endpoint(model: Model) -> Endpoint | None:
@@ -38,8 +40,10 @@ def get_endpoint(model: Model) -> Endpoint | None:
     return whole if getattr(whole, "remote", False) else None  # type: ignore[return-value]
 
 
-def forecast_server(model: Endpoint, records: Iterable[Record], *, corpora: int) -> ServerForecast:
-    """What scoring these records of so many corpora costs."""
+def forecast_server(
+    model: Endpoint, records: Iterable[Record], *, corpora: int, search_steps: int = 0
+) -> ServerForecast:
+    """What scoring these records of so many corpora costs, and a search of so many steps at most."""
     forecast = model.forecast(records, corpora=corpora)
     return ServerForecast(
         host=model.endpoint.host,
@@ -49,6 +53,7 @@ def forecast_server(model: Endpoint, records: Iterable[Record], *, corpora: int)
         seconds=forecast.seconds,
         spent_requests=model.spent.requests,
         excess=forecast.excess,
+        search_steps=search_steps,
     )
 
 

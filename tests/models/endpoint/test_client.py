@@ -19,6 +19,7 @@ from recollect.models.endpoint.safety import clean_message, read_key
 from recollect.models.endpoint.settings import EndpointSettings
 from recollect.models.loading.loader import load_model
 from recollect.testing.refusals import refused
+from recollect.testing.scripted_server import Behaviour, ScriptedServer
 
 pytestmark = pytest.mark.loopback
 RECORDS = [Record(id=str(i), text=f"the cat and {i} dogs met") for i in range(12)]
@@ -43,11 +44,33 @@ def test_a_server_that_only_fails_is_left_alone_after_a_while(serve, load):
     assert server.received - before <= 12 * 8
 
 
-def test_nobody_listens(serve, load):
+def test_an_address_at_which_nobody_listens_is_refused_at_once(serve, load):
     server = serve()
     server.port = 9
-    with refused("server_failed"):
-        load(server, pace={"attempts": 2})
+    began = time.monotonic()
+    with refused("server_not_reached"):
+        load(server, pace={"first_wait": 30.0})
+    assert time.monotonic() - began < 20
+
+
+def test_a_server_that_answered_before_is_waited_for_while_it_is_away(load):
+    server = ScriptedServer(behaviour=Behaviour(shows="prompt_logprobs"))
+    with server.run():
+        model = load(server, pace={"first_wait": 0.2})
+    returning = threading.Event()
+
+    def come_back():
+        time.sleep(0.5)
+        with server.run():
+            returning.wait(20)
+
+    thread = threading.Thread(target=come_back)
+    thread.start()
+    answers = model.answer(RECORDS[:2])
+    returning.set()
+    thread.join()
+    expected = [row[0] for record in RECORDS[:2] for row in server.model.score(record.text)]
+    assert np.allclose(answers.logprob, expected, atol=1e-6)
 
 
 @pytest.fixture

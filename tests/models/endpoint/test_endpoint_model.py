@@ -7,7 +7,7 @@ import pytest
 
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
-from recollect.models.access import Access
+from recollect.models.access import Access, require
 from recollect.models.answer_store.scoring import score_corpus
 from recollect.models.endpoint.probe import MOST_REQUESTS
 from recollect.models.model import Question
@@ -126,6 +126,12 @@ def test_a_model_that_is_not_served_is_named_with_those_that_are(serve, load):
     with refused("model_not_served") as refusal:
         load(named)
     assert "table" in refusal.error.do
+
+
+def test_what_lets_a_server_be_stepped_through_is_named(serve, load):
+    with refused("access_missing") as refusal:
+        require(Access(k=1, logprob="any", distribution=False, steps=True), load(serve()), audit="extraction")
+    assert "--server-tokenizer" in refusal.error.do
 
 
 def test_a_long_text_is_scored_in_windows(serve, load):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import recollect as rc
 from recollect.corpora.record import Record
 from recollect.models.access import Access
 from recollect.models.endpoint.settings import EndpointSettings
@@ -80,6 +82,23 @@ def test_a_named_tokenizer_reads_as_the_servers_and_lets_tokens_be_stepped_throu
         _, served = stepper.step(first, [0, 0], [80, 90], among=among)
         _, local = own.step(mine, [0, 0], [80, 90], among=among)
         assert np.abs(served - local).max() < 1e-3
+
+
+def test_check_tells_that_a_search_sends_requests_besides(tiny, address, tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from recollect.cli.app import app
+
+    monkeypatch.chdir(tmp_path)
+    tiny.tokenizer.save_pretrained(tmp_path / "tokenizer")
+    target = {"model": address, "server_tokenizer": "tokenizer"}
+    plan = {"models": {"target": target}, "audits": {"extraction": {"format": "again {digits:3}"}}}
+    (tmp_path / "plan.yaml").write_text(json.dumps(plan))
+    (forecast,) = rc.check(tmp_path / "plan.yaml")
+    assert forecast.servers["target"].search_steps == 2000
+    told = CliRunner().invoke(app, ["check", "plan.yaml"])
+    assert told.exit_code == 0
+    assert "in at most 2,000 steps" in " ".join(told.output.split())
 
 
 def test_another_tokenizer_than_the_servers_is_refused(tiny, address, tmp_path):

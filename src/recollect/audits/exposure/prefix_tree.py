@@ -60,6 +60,31 @@ class PrefixNodes:
         return PrefixNodes(**{name: np.concatenate([getattr(nodes, name) for nodes in several]) for name in names})
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _ReadNodes:
+    """Nodes that are being read: one entry each."""
+
+    number: Integers
+    """As the tree numbers them; −1 is the root."""
+    state: Integers
+    cost: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _WantedTokens:
+    """The tokens that may follow some nodes in the format."""
+
+    columns: Integers
+    """In `TokenAutomaton.tokens`, in ascending order."""
+    tokens: list[int]
+    least: NDArray[np.float64]
+    """How likely each must be to matter, as log-probabilities [nodes, tokens]; infinite where it cannot follow."""
+
+    def get_least(self, *, shown_only: bool) -> NDArray[np.float64]:
+        """The same; infinite everywhere if nothing matters that is not shown."""
+        return np.full_like(self.least, np.inf) if shown_only else self.least
+
+
 @dataclass(frozen=True)
 class SecretCost:
     """How surprised the model is by one secret."""
@@ -102,27 +127,44 @@ class PrefixTree:
         """|R|."""
         return self.format.size
 
-    def expand_root(self, limit: float = math.inf) -> tuple[PrefixNodes, PrefixNodes]:
+    def expand_root(self, limit: float = math.inf, *, shown_only: bool = False) -> tuple[PrefixNodes, PrefixNodes]:
         """The children of the root, as `expand` gives them."""
-        following = self._stepper.score_next(self._start, among=self.automaton.tokens)
-        state, root = np.array([self._begin]), np.array([-1])
-        return self._build_children(self._start.nodes, root, state, np.zeros(1), following, limit)
+        root = _ReadNodes(number=np.array([-1]), state=np.array([self._begin]), cost=np.zeros(1))
+        wanted = self._choose_tokens(root, limit)
+        least = wanted.get_least(shown_only=shown_only)
+        following = self._stepper.score_next(self._start, among=wanted.tokens, least=least)
+        if shown_only:
+            following = self._score_unless_shown(self._start, wanted, following)
+        return self._build_children(self._start.nodes, root, wanted.columns, following, limit)
 
-    def expand(self, nodes: PrefixNodes, limit: float = math.inf) -> tuple[PrefixNodes, PrefixNodes]:
+    def expand(
+        self, nodes: PrefixNodes, limit: float = math.inf, *, shown_only: bool = False
+    ) -> tuple[PrefixNodes, PrefixNodes]:
         """Expand nodes: their children that cost no more than the limit, first incomplete ones, then complete secrets.
 
         A child whose secret is complete but can be continued is among both.
+
+        Args:
+            nodes: Which are read.
+            limit: The most that a child may cost.
+            shown_only: Leave out children whose cost a server does not show with the most likely tokens, because each
+                would cost a request; unless it shows no child at all.
         """
+        numbers = self._history.append(nodes.parent, nodes.piece)
+        read = _ReadNodes(number=numbers, state=nodes.state, cost=nodes.cost)
+        wanted = self._choose_tokens(read, limit)
         frontier, following = self._stepper.step(
             Frontier(nodes.frontier),
             np.arange(len(nodes)),  # type: ignore[arg-type]
             self.automaton.piece_tokens[nodes.piece],  # type: ignore[arg-type]
-            among=self.automaton.tokens,
+            among=wanted.tokens,
+            least=wanted.get_least(shown_only=shown_only),
             last=self.automaton.are_last(nodes.state),
         )
+        if shown_only:
+            following = self._score_unless_shown(frontier, wanted, following)
         self.steps += len(nodes)
-        numbers = self._history.append(nodes.parent, nodes.piece)
-        return self._build_children(frontier.nodes, numbers, nodes.state, nodes.cost, following, limit)
+        return self._build_children(frontier.nodes, read, wanted.columns, following, limit)
 
     def spell(self, parent: int, piece: int) -> str:
         """The text along the edge to a child."""
@@ -141,44 +183,54 @@ class PrefixTree:
         Raises:
             ModelError: The model's tokens cannot spell it.
         """
-        path = self._find_path(text)[len(self._root) - self._heads :]
-        state, nodes = self._begin, None
-        border, cost, spelled, before = (
-            len(self.automaton.format_automaton.format.known_prefix),
-            0.0,
-            len(self._before),
-            0.0,
-        )
-        for piece, following in path:
-            children, complete = self.expand_root() if nodes is None else self.expand(nodes)
-            every = PrefixNodes.concatenate([children, complete])
-            nodes = every.take(np.flatnonzero((every.piece == piece) & (every.state == following))[:1])
-            cost, state = float(nodes.cost[0]), following
+        pieces = [piece for piece, _ in self._find_path(text)[len(self._root) - self._heads :]]
+        border = len(self.automaton.format_automaton.format.known_prefix)
+        node, cost, spelled, before = self._start, 0.0, len(self._before), 0.0
+        for number, piece in enumerate(pieces):
+            among = [int(self.automaton.piece_tokens[piece])]
+            if number:
+                last = self.automaton.piece_tokens[pieces[number - 1 : number]]
+                node, following = self._stepper.step(node, [0], last.tolist(), among=among)
+                self.steps += 1
+            else:
+                following = self._stepper.score_next(node, among=among)
+            cost -= float(following[0, 0]) / math.log(2)
             spelled += len(self.automaton.spellings[piece])
             if spelled <= border:
                 before = cost
-        assert self.automaton.is_complete(state)  # noqa: S101 - `_find_path` ends there
         return SecretCost(bits=cost - before, cost=cost)
 
+    def _choose_tokens(self, nodes: _ReadNodes, limit: float) -> _WantedTokens:
+        """What may follow nodes, and how likely it must be for a child to cost no more than the limit."""
+        groups = [(np.flatnonzero(nodes.state == state), state) for state in np.unique(nodes.state).tolist()]
+        ways = [self.automaton.expand(state).columns for _, state in groups]
+        columns = np.unique(np.concatenate(ways))
+        least = np.full((len(nodes.cost), len(columns)), np.inf)
+        for (rows, _), own in zip(groups, ways, strict=True):
+            bound = (nodes.cost[rows] - limit) * math.log(2)
+            least[np.ix_(rows, np.searchsorted(columns, own))] = bound[:, None]
+        return _WantedTokens(columns=columns, tokens=[self.automaton.tokens[i] for i in columns], least=least)
+
+    def _score_unless_shown(self, frontier: Frontier, wanted: _WantedTokens, shown: NDArray[Any]) -> NDArray[Any]:
+        """Log-probabilities that were shown, or, if none was, those of all tokens that matter."""
+        if len(wanted.tokens) and np.isnan(shown[wanted.least < np.inf]).all():
+            return self._stepper.score_next(frontier, among=wanted.tokens, least=wanted.least)
+        return shown
+
     def _build_children(
-        self,
-        frontier: Integers,
-        parents: Integers,
-        states: Integers,
-        costs: NDArray[np.float64],
-        following: NDArray[Any],
-        limit: float,
+        self, frontier: Integers, nodes: _ReadNodes, columns: Integers, following: NDArray[Any], limit: float
     ) -> tuple[PrefixNodes, PrefixNodes]:
-        """The children of nodes of which it is known what may follow."""
+        """The children of nodes of which it is known what may follow, by column."""
         inner, complete = [], []
-        for state in np.unique(states).tolist():
+        for state in np.unique(nodes.state).tolist():
             transitions = self.automaton.expand(state)
-            rows = np.flatnonzero(states == state)
-            summed = costs[rows, None] - following[np.ix_(rows, transitions.columns)].astype(np.float64) / math.log(2)
-            row, way = np.nonzero(summed <= limit)
+            rows = np.flatnonzero(nodes.state == state)
+            shown = following[np.ix_(rows, np.searchsorted(columns, transitions.columns))].astype(np.float64)
+            summed = nodes.cost[rows, None] - shown / math.log(2)
+            row, way = np.nonzero(summed <= limit)  # what is not known is NaN, and left out
             found = PrefixNodes(
                 frontier=frontier[rows[row]],
-                parent=parents[rows[row]],
+                parent=nodes.number[rows[row]],
                 piece=transitions.pieces[way],
                 state=transitions.states[way],
                 cost=summed[row, way],

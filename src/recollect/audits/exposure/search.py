@@ -114,14 +114,16 @@ def search_beam(
     return best.build_result(floor=-math.inf, steps=tree.steps - began)
 
 
-def run_beam(tree: PrefixTree, best: SearchShortlist, *, width: int, max_steps: int) -> Iterator[None]:
+def run_beam(
+    tree: PrefixTree, best: SearchShortlist, *, width: int, max_steps: int, shown_only: bool = False
+) -> Iterator[None]:
     """Search the format keeping the `width` cheapest nodes of each depth; complete secrets go to the shortlist."""
     began = tree.steps
-    children, complete = tree.expand_root()
+    children, complete = tree.expand_root(shown_only=shown_only)
     best.add(complete)
     while len(children) and (left := max_steps - (tree.steps - began)) > 0:
         chosen = children.take(children.cost.argsort(kind="stable")[: min(width, left)])
-        children, complete = tree.expand(chosen)
+        children, complete = tree.expand(chosen, shown_only=shown_only)
         best.add(complete)
         yield
 
@@ -187,7 +189,7 @@ def search_shortest_paths(
     """
     best, queue, began, few = SearchShortlist(tree, top), SearchQueue(), tree.steps, _FIRST_BATCH
     # a narrow beam first: whatever costs more than what it finds need not be kept
-    for _ in run_beam(tree, best, width=max(top, _FIRST_BATCH), max_steps=max_steps // 2):
+    for _ in run_beam(tree, best, width=max(top, _FIRST_BATCH), max_steps=max_steps // 2, shown_only=True):
         progress(tree.steps - began, max_steps)
     by_beam, best.completed = best.completed, 0  # what the beam reached is reached again
     children, complete = tree.expand_root(best.limit)

@@ -22,6 +22,8 @@ from recollect.models.tokens.token_spelling import Spelling
 
 FILE = "search.journal"
 """In the audit's folder: the log-probabilities of every step."""
+REVISION: Final = 2
+"""Raised when a search asks for other tokens or in another order than before: its journal then begins anew."""
 SEGMENT = 4096
 """Nodes after which a segment ends; no more are computed again after a kill."""
 _SEGMENT_END: Final = b""
@@ -40,7 +42,7 @@ def resume_stepper(stepper: Stepper, folder: Path | None, *, owner: str = "") ->
     if folder is None:
         yield JournalStepper(stepper, None)
         return
-    with Journal.open(folder / FILE, owner=owner, flush_seconds=10.0) as journal:
+    with Journal.open(folder / FILE, owner=f"{owner} {REVISION}", flush_seconds=10.0) as journal:
         yield JournalStepper(stepper, journal)
 
 
@@ -85,21 +87,24 @@ class JournalStepper:
         token_ids: Sequence[int],
         *,
         among: Sequence[int] | None = None,
+        least: NDArray[np.float64] | None = None,
         last: NDArray[np.bool_] | None = None,
     ) -> tuple[Frontier, NDArray[Any]]:
         """`Stepper.step`, replayed from the journal or appended to it."""
         kept = next(self._pending, None)
         if kept is not None:
             return self._stepper.add_children(state, parents, token_ids), self._count(kept, replayed=True)
-        children, found = self._stepper.step(state, parents, token_ids, among=among, last=last)
+        children, found = self._stepper.step(state, parents, token_ids, among=among, least=least, last=last)
         return children, self._count(self._append(found), replayed=False)
 
-    def score_next(self, state: Frontier, *, among: Sequence[int] | None = None) -> NDArray[Any]:
+    def score_next(
+        self, state: Frontier, *, among: Sequence[int] | None = None, least: NDArray[np.float64] | None = None
+    ) -> NDArray[Any]:
         """Log-probabilities of what may follow these nodes."""
         kept = next(self._pending, None)
         if kept is not None:
             return self._count(kept, replayed=True)
-        return self._count(self._append(self._stepper.score_next(state, among=among)), replayed=False)
+        return self._count(self._append(self._stepper.score_next(state, among=among, least=least)), replayed=False)
 
     def _append(self, found: NDArray[Any]) -> NDArray[Any]:
         """The same in the precision in which it is kept, once it is written."""

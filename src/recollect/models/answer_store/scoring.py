@@ -264,6 +264,7 @@ def _build_scoring_failure(failures: list[Failure], name: str, done: int, wanted
     shown = " ".join(list(reasons)[:3]) + (f" (and {len(reasons) - 3} other reasons)" if len(reasons) > 3 else "")
     remedy = next((e.do for e in errors if isinstance(e, RecollectError) and e.do), "")
     kept = f"The scores of {done} of {wanted} records were kept: run the same again, and only the others are scored."
+    kept = kept if done or not remedy else ""
     error = ModelError(
         f"Model {name!r} could not score {wanted - done} of {wanted} records. {shown}",
         do=f"{remedy} {kept}".strip(),

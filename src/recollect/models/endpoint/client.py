@@ -88,6 +88,8 @@ class Client:
         """How many tokens the model knows; a large number until that is known."""
         self._urls: dict[str, httpx2.URL] = {}
         self._failed_in_a_row = 0
+        self._reached = False
+        """Whether the server has ever answered anything."""
         self._sent, self._seconds = 0, 0.0
         self._stack = ExitStack()
         self._connected: tuple[BlockingPortal, httpx2.AsyncClient, Limiter] | None = None
@@ -194,6 +196,7 @@ class Client:
         charge = bound
         try:
             response = await client.send(self._build(request, client))
+            self._reached = True
             answer = _read_json(response)
             if response.status_code < 500 and response.status_code != 200:
                 charge = Charge()
@@ -205,6 +208,8 @@ class Client:
             if (reason := _find_certificate_fault(error)) is not None:
                 raise self._build_certificate_refusal(reason) from error
             message = self._clean(str(error))
+            if isinstance(error, httpx2.ConnectError) and not self._reached:
+                raise self._build_unreachable(message) from error
             reason = f"{type(error).__name__} ({message})" if message else type(error).__name__
             return _Failure(reason, overload=isinstance(error, httpx2.TimeoutException))
         finally:
@@ -239,6 +244,16 @@ class Client:
         error.final = True
         return error
 
+    def _build_unreachable(self, reason: str) -> ModelError:
+        """Why nothing was sent: a server that never answered is more likely to be a wrong address than to be busy."""
+        error = ModelError(
+            f"No server can be reached at {self._url}: {reason.rstrip('.')}.",
+            do="Check host and port, and that the server runs.",
+            code="server_not_reached",
+        )
+        error.final = True
+        return error
+
     def _build_certificate_refusal(self, reason: str) -> ModelError:
         """Why nothing is sent to a server that cannot prove who it is."""
         error = ModelError(
@@ -263,7 +278,8 @@ class Client:
 _GIVEN_UP: Final = object()
 _JSON: Final = {"content-type": "application/json"}
 _REMEDIES: Final = {
-    401: "Set the key: the server's own variable, or --key-variable NAME.",
+    401: "Set the key in the environment: OPENAI_API_KEY for OpenAI, RECOLLECT_API_KEY for any other server, or a "
+    "variable of your own that --key-variable names.",
     403: "The key does not allow this.",
     404: "Check the address and the name of the model; the address of most servers ends in /v1.",
 }

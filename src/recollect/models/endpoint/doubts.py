@@ -10,6 +10,8 @@ from recollect.errors import ModelError
 
 LOWEST: Final = -1000.0
 """No language model gives a token of a text so little; servers write such numbers where they have none."""
+MAX_DISAGREEMENT: Final = 0.05
+"""Nats by which the scores of a prompt and of the same tokens generated may differ."""
 _ROUNDING: Final = 1e-3
 _CONSTANT_FROM: Final = 8
 """So many different tokens never have the very same log-probability."""
@@ -38,6 +40,19 @@ def refuse_invented(logprobs: Sequence[float | None]) -> None:
             raise build_doubt("sentinel_logprob", f"a log-probability is {value:g}.")
     if len(shown) >= _CONSTANT_FROM and max(shown) - min(shown) < 1e-9:
         raise build_doubt("constant_logprobs", f"the log-probabilities of {len(shown)} tokens are all {shown[0]:g}.")
+
+
+def refuse_disagreement(difference: float, noise_floor: float) -> None:
+    """Doubt and refuse a server that scores tokens of a prompt otherwise than the same tokens generated.
+
+    Raises:
+        ModelError: They differ by more than rounding and the noise floor explain.
+    """
+    if difference > max(noise_floor, MAX_DISAGREEMENT):
+        raise build_doubt(
+            "prompt_scores_disagree",
+            f"the scores of a prompt and of the same tokens generated differ by {difference:.3g} nats.",
+        )
 
 
 def read_number(value: object) -> float:

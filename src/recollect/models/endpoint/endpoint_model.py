@@ -68,6 +68,8 @@ class Endpoint:
     kind: Kind = "causal"
     remote = True
     """It computes elsewhere: requests are sent from this process, however many workers there are."""
+    how_to_step = "Name the tokenizer of the model that is served (--server-tokenizer)"
+    """What lets it be queried token by token where only that is missing."""
 
     def __init__(self, ref: EndpointRef, generation: Generation, ledger: Ledger, question: Question) -> None:
         tokens = generation.probe.tokens

@@ -136,8 +136,8 @@ def find_excess(total: Charge, budget: Budget, prices: Prices) -> str | None:
 def build_budget_error(limit: str, spent: Charge) -> ModelError:
     """Why the ledger lets no request be sent."""
     error = ModelError(
-        f"The budget of {limit} does not allow another request to this server: {spent.requests:,} requests and "
-        f"{spent.tokens:,} tokens were spent from this work folder.",
+        f"The budget of {limit} does not allow another request to this server. Spent from this work folder so far: "
+        f"requests {spent.requests:,}, tokens {spent.tokens:,}.",
         do="Raise it and run the same again: what was answered is kept and not requested again.",
         code="budget_spent",
     )

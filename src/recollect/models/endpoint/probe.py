@@ -20,7 +20,7 @@ from recollect.models.endpoint.completions import (
     find_prompt_logprobs,
     is_withheld,
 )
-from recollect.models.endpoint.doubts import build_doubt, refuse_invented
+from recollect.models.endpoint.doubts import build_doubt, refuse_disagreement, refuse_invented
 from recollect.models.endpoint.methods import WITHHELD, Method, Row, read_shown_row
 from recollect.models.endpoint.server_facts import ServerFacts, find_facts
 from recollect.models.endpoint.settings import EndpointSettings
@@ -233,7 +233,8 @@ class Prober:
             raise ModelError(
                 f"The server completes no text with the model {self.model!r}; services that only chat cannot be "
                 "audited.",
-                do="Give an address that has /completions, or score it by other means and give recorded:DIR.",
+                do="Give an address that has /completions (that of most servers ends in /v1), or score it by other "
+                "means and give recorded:DIR.",
                 code="chat_only",
             )
         if len({find_first_word(guess) for guess in guesses}) > 1 or not find_first_word(guesses[0]):
@@ -276,12 +277,7 @@ class Prober:
         if (found := self._find_top(self._plan_probe(tokens)[0].ids[:4]))[1] is None:
             return 0
         differences = self._compare_generated(probe, replace(method, name="forced", top=found[0]), tokens)
-        worst = max(differences, default=0.0)
-        if worst > max(probe.noise_floor, 0.05):
-            raise build_doubt(
-                "prompt_scores_disagree",
-                f"the scores of a prompt and of the same tokens generated differ by {worst:.3g} nats.",
-            )
+        refuse_disagreement(max(differences, default=0.0), probe.noise_floor)
         return len(differences)
 
     def _compare_generated(self, probe: Probe, forced: Method, tokens: Tokens) -> list[float]:

@@ -129,6 +129,7 @@ class TreeStepper:
         token_ids: Sequence[int],
         *,
         among: Sequence[int] | None = None,
+        least: NDArray[np.float64] | None = None,
         last: NDArray[np.bool_] | None = None,
     ) -> tuple[Frontier, NDArray[Any]]:
         """One level deeper in the tree; see `Stepper.step`.
@@ -148,7 +149,9 @@ class TreeStepper:
         return Frontier(self._tree.add_children(above, np.asarray(token_ids, dtype=np.int64)))
 
     @torch.inference_mode()
-    def score_next(self, state: Frontier, *, among: Sequence[int] | None = None) -> NDArray[Any]:
+    def score_next(
+        self, state: Frontier, *, among: Sequence[int] | None = None, least: NDArray[np.float64] | None = None
+    ) -> NDArray[Any]:
         """Log-probabilities of what may follow these nodes [nodes, among]; costs one step each."""
         chosen = None if among is None else self._to_tensor(np.asarray(among, dtype=np.int64))
         width = self._vocabulary if among is None else len(among)
