@@ -1,6 +1,6 @@
 """Audits of a real model behind llama.cpp's own server, beside the same audits of the same weights on this machine.
 
-    python studies/servers/run.py --base SMOLLM2 --data DATA --work WORK [STEP …]
+    python studies/servers/run.py --base SMOLLM2 --data DATA --work WORK [--port 8089] [STEP …]
 
 SMOLLM2 holds `model.gguf` (Q4_1) and `hf/` (the same weights for transformers). Steps: scores, finetune, extract,
 audits, ranks; all by default. What they measure goes into results.json beside this file.
@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from compare import compare
 
 RESULTS = Path(__file__).with_name("results.json")
-MEMBERS, HELD_OUT, CONTROLS = 12, 12, 104
+MEMBERS, HELD_OUT, CONTROLS = 12, 12, 280
 """People whose comments train the model, people who are audited beside them and in no training set, and controls."""
 COMMENTS = 3
 WORDS = (10, 16)
@@ -165,15 +165,15 @@ def extract(address: str, work: Path) -> dict[str, Any]:
     return found | {"requests": ledger.spent.requests}
 
 
-def run_step(step: str, base: Path, work: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def run_step(step: str, base: Path, work: Path, port: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """What a step measures, by name."""
     if step == "finetune":
         yield step, fine_tune(base, work)
     elif step == "scores":
-        with run_llama_server(base / "model.gguf") as address:
+        with run_llama_server(base / "model.gguf", port=port) as address:
             yield step, compare(address, base / "hf", read_texts(work / "controls.jsonl")[:30])
     else:
-        with run_llama_server(work / "tuned.gguf") as address:
+        with run_llama_server(work / "tuned.gguf", port=port) as address:
             if step == "ranks":
                 yield step, compare(address, work / "tuned", read_texts(work / "controls.jsonl")[:4], top=49_152)
             elif step == "extract":
@@ -188,12 +188,13 @@ def main() -> None:
     parser.add_argument("--base", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--port", type=int, default=8089, help="of the server; the same one resumes")
     parser.add_argument("steps", nargs="*", default=STEPS)
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
     write_corpora(given.data, given.work)
     for step in given.steps:
-        for name, found in run_step(step, given.base, given.work):
+        for name, found in run_step(step, given.base, given.work, given.port):
             results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
             RESULTS.write_text(json.dumps({**results, name: found}, indent=1) + "\n", encoding="utf-8")
 

@@ -17,16 +17,17 @@ NAME = "served"
 
 
 @contextmanager
-def run_llama_server(model: Path, *, context: int = 512) -> Iterator[str]:
+def run_llama_server(model: Path, *, context: int = 512, port: int | None = None) -> Iterator[str]:
     """The address of a server that serves a GGUF file while this lasts.
 
     Args:
         model: The file.
         context: Tokens that the model reads at once.
+        port: Where it listens; any free one if None. Answers are kept by address, so that the same port resumes.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        port = port or free.getsockname()[1]
     words = [sys.executable, "-m", "recollect.testing.llama_server", str(model), str(port), str(context)]
     process = subprocess.Popen(  # noqa: S603 - our own module
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
