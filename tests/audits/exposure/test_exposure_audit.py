@@ -2,15 +2,12 @@
 
 import itertools
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.audits.exposure.extraction import ExtractionAudit
-from recollect.audits.exposure.result import build_extraction_result
-from recollect.audits.exposure.search import FoundSecret, SearchResult
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora import Record, synthetic
 from recollect.corpora.canaries.insertion import CanarySettings, plant
@@ -321,79 +318,3 @@ def test_a_curve_that_disagrees_is_noted(trained):
     secret = rows(result)[canaries.planted[0].id]
     disagrees = abs(secret["skew_normal_bits"] - secret["exposure_bits"]) > 1
     assert disagrees == ("skew_normal_misleads" in result.note_codes)
-
-
-class Refusing(Null):
-    """A model that holds all secrets but some to be impossible."""
-
-    def answer(self, records):
-        answers = super().answer(records)
-        logprob = answers.logprob.copy()
-        for record in records:
-            if record.text not in self.name.split("|"):
-                logprob[answers.get_rows(record.digest)] = -np.inf
-        return replace(answers, logprob=logprob)
-
-
-def test_secrets_that_a_model_holds_to_be_impossible_are_the_least_likely_and_not_unknown(tmp_path):
-    found = manifest(tmp_path / "c.json", planted=4, controls=12)
-    known = "|".join(canary.text for canary in found.planted)
-    result = judge(ExposureAudit(draws=200), Refusing(name=known), files={CANARIES: tmp_path / "c.json"})
-    assert result.outcome == "found"
-    assert "unknown_secrets" not in result.note_codes
-    assert {row["exposure_bits"] for row in rows(result).values() if not row["planted"]} == {0.0}
-    nothing = judge(ExposureAudit(draws=200), Refusing(name=""), files={CANARIES: tmp_path / "c.json"})
-    assert nothing.outcome == "not_found"
-
-
-def test_one_secret_under_many_names_is_found_no_more_often_than_stated(tmp_path):
-    """Five copies of one secret among controls were "found" in 21 % of such worlds."""
-    audit, accused = ExposureAudit(draws=100), 0
-    for seed in range(40):
-        found = manifest(tmp_path / "c.json", planted=5, controls=20, seed=seed)
-        same = [c.model_copy(update={"text": found.canaries[0].text}) if c.planted else c for c in found.canaries]
-        found.model_copy(update={"canaries": tuple(same)}).save(tmp_path / "c.json")
-        result = judge(audit, Null(seed=seed), seed=seed, files={CANARIES: tmp_path / "c.json"})
-        assert "repeated_secrets" in result.note_codes
-        accused += result.outcome == "found"
-    assert binomial_p(accused, 40, audit.alpha) > 0.001
-
-
-def test_bounds_of_exposures_are_within_the_space_and_what_is_expected_depends_on_it(tmp_path):
-    manifest(tmp_path / "c.json", planted=1, controls=2, written="pin {digits:1}")
-    result = judge(ExposureAudit(draws=200), Null(), files={CANARIES: tmp_path / "c.json"})
-    controls = result.finding("exposure_bits_controls")
-    assert controls.interval[1] == pytest.approx(np.log2(10))
-    assert controls.reading.startswith("Secrets that were never planted; 1.14 bits are expected")
-
-
-def test_manifests_without_planted_secrets_or_with_other_formats_are_refused(tmp_path):
-    found = manifest(tmp_path / "c.json", planted=1, controls=2)
-    for changed, code in (({"planted": 0}, "no_planted_secrets"), ({"text": "my pin is abcd"}, "secret_not_of_format")):
-        first = found.canaries[0].model_copy(update=changed)
-        found.model_copy(update={"canaries": (first, *found.canaries[1:])}).save(tmp_path / "d.json")
-        with refused(code):
-            judge(ExposureAudit(draws=200), Null(), files={CANARIES: tmp_path / "d.json"})
-
-
-@pytest.mark.parametrize(("size", "outcome"), [(1, "inconclusive"), (2, "inconclusive"), (20, "found")])
-def test_one_of_very_few_possible_secrets_is_not_said_to_be_extracted(size, outcome):
-    """Whatever a model was trained on, it writes one of two possible fillings more often than not."""
-    likeliest = SearchResult(secrets=(FoundSecret(0.3, "yes"),), floor=1.0, steps=1, completed=1)
-    result = build_extraction_result(ExtractionAudit(format="{choice:yes|no}"), size, likeliest, [0.3])
-    assert (result.outcome, result.outcome_code) == (outcome, None if outcome == "found" else "too_few_possible")
-    assert ("possible: one of so few" in result.verdict) is (outcome == "inconclusive")
-
-
-def test_the_order_of_a_manifest_moves_no_number(tmp_path):
-    one, other = (
-        manifest(tmp_path / f"{i}.json", planted=2, controls=3, written=written).canaries
-        for i, written in enumerate(["pin {digits:4}", "code {digits:3}"])
-    )
-    every = [canary.model_copy(update={"id": f"{canary.format[:3]}-{canary.id}"}) for canary in (*one, *other)]
-    found = []
-    for canaries in (every, every[::-1]):
-        Canaries(corpus="0" * 32, seed=0, canaries=tuple(canaries)).save(tmp_path / "both.json")
-        result = judge(ExposureAudit(draws=200), Null(), files={CANARIES: tmp_path / "both.json"})
-        found.append({name: {**row, "format": None} for name, row in rows(result).items()})
-    assert found[0] == found[1]

@@ -153,10 +153,10 @@ class Measurer:
             skew_normal_bits=None if fitted is None else fitted.value,
         )
         if self._method == "skew-normal" and fitted is not None and fitted.interval is not None:
-            low, high = fitted.interval.low, fitted.interval.high
-            return _replace_exposure(
-                found, fitted.value, low, high, rank=space * 2.0**-fitted.value, method="skew-normal"
-            )
+            # the curve knows no bound, but no secret of the space has more bits than the space
+            value, low, high = np.minimum([fitted.value, fitted.interval.low, fitted.interval.high], math.log2(space))
+            rank = max(1.0, space * 2.0**-value)
+            return _replace_exposure(found, float(value), float(low), float(high), rank=rank, method="skew-normal")
         if self._method == "exact":
             return self._count(found)
         # a control among the likeliest is there by chance: a count would cost most where it says least

@@ -157,6 +157,16 @@ def _add_exposure_notes(builder: ResultBuilder, measured: Measurements) -> None:
             "The skew-normal curve of the paper does not fit the log-perplexities of random secrets (Kolmogorov–"
             f"Smirnov, p = {min(rejected):.1g}): `skew_normal_bits` is unreliable.",
         )
+    beyond = sum(
+        row.method == "skew-normal" and (row.skew_normal_bits or 0.0) > math.log2(row.secret.parsed.size) + 0.5
+        for row in measured.rows
+    )
+    if beyond:
+        builder.note(
+            "skew_normal_beyond_space",
+            f"For {beyond} of {len(measured.rows)} secrets the skew-normal curve gives more bits than the space has "
+            "(`skew_normal_bits`): they count with as many as it has.",
+        )
     misled = [row for row in measured.rows if row.curve_disagrees and row.method != "skew-normal"]
     if misled:
         row = max(misled, key=lambda each: abs((each.skew_normal_bits or 0) - each.exposure_bits))
