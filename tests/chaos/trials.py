@@ -184,6 +184,7 @@ class Chaos:
             if kind.startswith("work/models"):
                 shutil.rmtree(trial / "work" / "answers", ignore_errors=True)  # so that the models are loaded again
             shutil.rmtree(trial / "out", ignore_errors=True)
+            shutil.rmtree(trial / "trained", ignore_errors=True)  # a killed training is removed by the next one alone
             verb = next(verb for start_of_kind, verb in commands.READERS if kind.startswith(start_of_kind))
             self._go_on(trial, KEEPING[verb], found, self.get_whole(verb)[1])
         return found
