@@ -85,7 +85,7 @@ def describe_odds(bits: float) -> str:
 
 
 def _describe_group(decisions: Decisions) -> str:
-    """In the verdict: which secrets rank above which others where no single one is told apart."""
+    """In the verdict: which secrets rank above which others where no single one is significant."""
     times = decisions.above_controls
     if not times:
         return f"as a group, the {len(decisions.secrets)} rank above random secrets"
