@@ -9,6 +9,7 @@ from recollect.audits.exposure.view import CANARIES
 from recollect.corpora.canaries.insertion import CanarySettings, plant
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
+from recollect.models.loading import local_models
 from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.run import run
 from recollect.report.report_writer import write_report
@@ -42,7 +43,7 @@ def corpus():
 
 def plan_of(folder, tmp_path, *, planted=False, searched=False, **settings):
     return Plan(
-        audit=ExposureAudit(draws=100, method="sampled", show_text=True, **settings),
+        audit=ExposureAudit(**{"draws": 100, "method": "sampled", "show_text": True, **settings}),
         models={TARGET: str(folder / "model")},
         corpora={AUDITED: corpus()} if searched else {},
         files={CANARIES: folder / "canaries.json"} if planted else {},
@@ -61,6 +62,16 @@ def test_secrets_come_from_the_manifest_from_the_settings_or_from_the_audited_co
     assert secrets(run(plan_of(folder, tmp_path, searched=True, format=FORMAT, secrets=("99",)))) == {"again 99"}
     found = run(plan_of(folder, tmp_path, searched=True, format=FORMAT, context=0))
     assert secrets(found) == {"again 42", "again 17"}
+
+
+def test_ranks_that_were_counted_before_are_read_again_without_the_model(folder, tmp_path, monkeypatch):
+    plan = plan_of(folder, tmp_path, planted=True, method="exact")
+    first = run(plan)
+    assert all(first.tables_in_memory["secrets"]["steps"].to_pylist())
+    monkeypatch.setattr(local_models, "load_local", lambda *_: pytest.fail("it was loaded"))
+    again = run(plan)
+    assert again.tables_in_memory["secrets"].equals(first.tables_in_memory["secrets"])
+    assert (again.findings, again.verdict) == (first.findings, first.verdict)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -119,16 +120,16 @@ class ExposureAudit:
         given, occurring = self._collect_secrets(evidence)
         secrets = merge_repeated_secrets(given)
         scores = compute_log_perplexities(evidence, secrets)
-        stepper = _get_target_stepper(evidence, workspace)
+        open_stepper = _find_target_stepper(evidence, workspace)
         measurer = Measurer(
             method=self.method,
-            stepper=stepper,
+            open_stepper=open_stepper,
             max_steps=self.max_steps,
             folder=workspace.folder,
             progress=workspace.progress,
         )
         measured = measurer.measure_all(secrets, scores, rng)
-        counts = stepper is not None and self.method in ("auto", "exact") and not measured.uncountable
+        counts = open_stepper is not None and self.method in ("auto", "exact") and not measured.uncountable
         decisions = decide(
             measured.rows,
             alpha=self.alpha,
@@ -176,7 +177,9 @@ _SOURCES = (
 )
 
 
-def _get_target_stepper(evidence: Evidence, workspace: Workspace) -> Stepper | None:
-    """The target of an exposure audit step by step, if it shows steps."""
+def _find_target_stepper(evidence: Evidence, workspace: Workspace) -> Callable[[], Stepper] | None:
+    """What opens the target of an exposure audit step by step, if it shows steps; opening it may load the model."""
     target = evidence.models[TARGET]
-    return workspace.open_stepper(target) if target.access.steps and isinstance(target, Steppable) else None
+    if not target.access.steps or not isinstance(target, Steppable):
+        return None
+    return partial(workspace.open_stepper, target)

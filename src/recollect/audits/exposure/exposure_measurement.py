@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -85,18 +86,25 @@ class Measurer:
     """Measures secrets of one model, format by format."""
 
     def __init__(
-        self, *, method: Method, stepper: Stepper | None, max_steps: int, folder: Path | None, progress: Progress
+        self,
+        *,
+        method: Method,
+        open_stepper: Callable[[], Stepper] | None,
+        max_steps: int,
+        folder: Path | None,
+        progress: Progress,
     ) -> None:
         """Prepare the means of measuring.
 
         Args:
             method: How.
-            stepper: The model step by step; None if it does not show steps.
+            open_stepper: Opens the model step by step, once a rank has to be counted; None if it does not show steps.
             max_steps: How many nodes may be read for one secret.
             folder: Where counted ranks are kept, to resume from.
             progress: Called with how far a count is.
         """
-        self._method, self._stepper, self._max_steps = method, stepper, max_steps
+        self._method, self._max_steps = method, max_steps
+        self._open_stepper = None if open_stepper is None else cache(open_stepper)
         self._folder, self._progress = folder, progress
         self._trees: dict[SecretKind, PrefixTree | ModelError] = {}
         self._uncountable: set[str] = set()
@@ -165,15 +173,13 @@ class Measurer:
 
     def _count(self, found: Measurement) -> Measurement:
         """The same by counting; where the budget ends first, the bounds of both."""
-        tree = self._get_tree(found.secret)
-        if isinstance(tree, ModelError):
+        rank = self._rank(found)
+        if isinstance(rank, ModelError):
             if self._method == "exact":
-                raise tree
-            self._uncountable.add(tree.found)
+                raise rank
+            self._uncountable.add(rank.found)
             return found
         size = found.secret.parsed.size
-        impossible = math.isinf(found.log_perplexity_bits)  # every secret is at least as likely
-        rank = Rank(low=size, high=size, steps=0) if impossible else self._rank(found.secret, tree)
         low, high = exposure(rank.high, size), exposure(rank.low, size)
         found = replace(found, steps=rank.steps)
         if rank.exact:
@@ -186,12 +192,18 @@ class Measurer:
         value = min(max(found.exposure_bits, low), high)
         return _replace_exposure(found, value, low, high, rank=size * 2.0**-value, method="sampled and counted")
 
-    def _rank(self, secret: Secret, tree: PrefixTree) -> Rank:
-        """The counted rank, from the folder if it was counted before."""
+    def _rank(self, found: Measurement) -> Rank | ModelError:
+        """The rank, or why it cannot be counted; one that was counted before is read again, without the model."""
+        secret = found.secret
         name = f"{digest(*secret.kind, secret.text)}.json"
         kept = None if self._folder is None else self._folder / name
         if kept is not None and kept.exists():
             return read_counted_rank(kept)
+        tree = self._get_tree(secret)
+        if isinstance(tree, ModelError):
+            return tree
+        if math.isinf(found.log_perplexity_bits):  # every secret is at least as likely
+            return Rank(low=secret.parsed.size, high=secret.parsed.size, steps=0)
         rank = count_rank(
             tree,
             tree.score(secret.text).cost,
@@ -206,7 +218,7 @@ class Measurer:
         """The secrets of a format as a tree, or why there is none."""
         if secret.kind not in self._trees:
             try:
-                self._trees[secret.kind] = build_secret_tree(self._stepper, secret)
+                self._trees[secret.kind] = build_secret_tree(self._open_stepper, secret)
             except ModelError as error:
                 self._trees[secret.kind] = error
         return self._trees[secret.kind]

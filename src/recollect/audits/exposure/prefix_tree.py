@@ -7,7 +7,7 @@ once its parent has been read, so the last token of a secret costs no step.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -319,13 +319,13 @@ class PrefixHistory:
         return path[::-1]
 
 
-def build_secret_tree(stepper: Stepper | None, secret: Secret) -> PrefixTree:
-    """The tree of prefixes of a secret's format.
+def build_secret_tree(open_stepper: Callable[[], Stepper] | None, secret: Secret) -> PrefixTree:
+    """The tree of prefixes of a secret's format, with the stepper that is opened for it.
 
     Raises:
         ModelError: There is none.
     """
-    if stepper is None:
+    if open_stepper is None:
         raise ModelError(
             "This model does not show its probabilities step by step.", do="Use the sampled method.", code="no_steps"
         )
@@ -335,4 +335,4 @@ def build_secret_tree(stepper: Stepper | None, secret: Secret) -> PrefixTree:
             do="Use the sampled method.",
             code="secret_in_source",
         )
-    return PrefixTree(reply_to(stepper, secret.user_turn), secret.parsed, source=secret.source)
+    return PrefixTree(reply_to(open_stepper(), secret.user_turn), secret.parsed, source=secret.source)
