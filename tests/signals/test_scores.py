@@ -54,10 +54,14 @@ def test_scores_of_records_keep_their_owner_and_leave_out_what_has_no_score():
     assert Scores.of(records, lambda record: float(len(record.id)))["c"] == 1
 
 
-def test_a_missing_score_is_refused_by_name():
+def test_scores_that_are_not_numbers_are_refused_with_their_number_their_records_and_what_to_do():
     with refused("missing_scores") as refusal:
         Scores(("a", "b"), ("a", "b"), np.array([1.0, np.nan]))
-    assert "'b'" in refusal.error.found
+    assert "1 of 2 records are not numbers (NaN): 'b'." in refusal.error.found
+    assert "Leave these records out" in refusal.error.do
+    with refused("missing_scores") as refusal:
+        Scores(tuple("abcdefg"), tuple("abcdefg"), np.full(7, np.nan))
+    assert refusal.error.found.endswith("'d', 'e' and 2 more.")
 
 
 @pytest.mark.parametrize(("records", "users"), [(("a", "a"), ("x", "y")), (("a", "b"), ("x",))])

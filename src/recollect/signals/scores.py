@@ -15,6 +15,8 @@ from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData, StoreError
 
 Floats = NDArray[np.float64]
+_MAX_NAMED = 5
+"""Records that a refusal names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +43,7 @@ class Scores:
         if len(self.positions) < len(self.records):
             raise ValueError("a record has two scores")
         if missing := np.flatnonzero(np.isnan(self.values)).tolist():
-            first = self.records[missing[0]]
-            raise NotEnoughData(
-                f"{len(missing)} of {len(self.records)} records have no score, among them {first!r}.",
-                do="A signal leaves out what it cannot score; the audit counts it.",
-                code="missing_scores",
-            )
+            raise _refuse_missing_scores([self.records[i] for i in missing], len(self.records))
 
     @classmethod
     def of(cls, records: Iterable[Record], score: Callable[[Record], float] | Mapping[str, float]) -> Self:
@@ -135,3 +132,15 @@ class Scores:
             )
         records, users = table["record"].to_pylist(), table["user"].to_pylist()
         return cls(tuple(records), tuple(users), table["score"].to_numpy().astype(np.float64))
+
+
+def _refuse_missing_scores(records: Sequence[str], total: int) -> NotEnoughData:
+    """That the scores of these records are not numbers, which ones they are, and what to do about it."""
+    named = ", ".join(repr(record) for record in records[:_MAX_NAMED])
+    more = f" and {len(records) - _MAX_NAMED:,} more" if len(records) > _MAX_NAMED else ""
+    return NotEnoughData(
+        f"The scores of {len(records):,} of {total:,} records are not numbers (NaN): {named}{more}.",
+        do="Leave these records out of the corpus, or score them in a way that gives numbers: a model may overflow in "
+        "half precision (--precision float32), and a signal of your own leaves out records that it cannot score.",
+        code="missing_scores",
+    )

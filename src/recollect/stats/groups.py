@@ -186,8 +186,9 @@ def _check_group_values(given: Any, name: str) -> Floats:
     missing = int(np.isnan(values).sum())
     if missing:
         raise NotEnoughData(
-            f"{missing} of {len(values)} {name} have no value (NaN).",
-            do="Leave such records out, and count them, before computing statistics.",
+            f"The values of {missing:,} of {len(values):,} {name} are not numbers (NaN), first that of number "
+            f"{1 + int(np.argmax(np.isnan(values))):,}.",
+            do="Leave such values out, and say how many there were.",
             code="missing_values",
         )
     return values

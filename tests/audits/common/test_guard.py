@@ -1,5 +1,6 @@
 """The guard: it holds its rate where two sides are exchangeable, and sees what makes them differ."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -223,3 +224,37 @@ def test_sides_that_cannot_be_compared_are_refused():
         check_comparable([], other, by="user", seed=0)
     with refused("too_few_controls", NotEnoughData):
         check_comparable(one, [], by="user", seed=0)
+
+
+@pytest.mark.parametrize("undated", [0, 1])
+@pytest.mark.parametrize("share", [0.9, 1.0])
+def test_times_missing_on_one_side_are_no_other_period_and_the_note_says_so(undated, share):
+    sides, rng = list(world(1, 20, 40, amount=4)), np.random.default_rng(0)
+    sides[undated] = [replace(r, time=None) if rng.random() < share else r for r in sides[undated]]
+    found = check_comparable(*sides, by="user", seed=0)
+    assert found.comparable
+    builder = ResultBuilder(MembershipAudit())
+    add_guard(builder, found)
+    note = next(each.text for each in builder.notes if each.code == "periods_not_compared")
+    assert f"of the records of the {'audited' if undated == 0 else 'controls'}" in note
+    assert "Times are missing" in note
+    assert ("not compared" in note) is (share == 1)
+    assert "Give times for both sides" in note
+
+
+def test_another_period_is_seen_though_half_of_the_audited_lack_times():
+    one, other = world(1, 20, 40, amount=4, day=60)
+    one = [replace(r, time=None) if i % 8 < 4 else r for i, r in enumerate(one)]
+    found = check_comparable(one, other, by="user", seed=0)
+    assert "date" in different(found)
+
+
+def test_the_order_of_records_does_not_change_the_last_digit():
+    one, other = world(3, 12, 30, amount=7)
+    rng = np.random.default_rng(0)
+    found = check_comparable(one, other, by="user", seed=0)
+    for _ in range(3):
+        shuffled = ([side[i] for i in rng.permutation(len(side))] for side in (one, other))
+        again = check_comparable(*shuffled, by="user", seed=0)
+        assert again.guard == found.guard
+        assert again.blind == found.blind

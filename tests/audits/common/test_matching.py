@@ -231,3 +231,24 @@ def test_the_first_choice_of_records_that_fits_is_taken_else_the_one_that_fits_b
         scale = tokens / total if truncate and long else 1.0
         expected = [max(1, round(side.tokens[i] * scale)) if i in best else 0 for i in pieces]
         assert kept[pieces].tolist() == expected
+
+
+def test_one_of_five_with_a_second_record_is_no_rare_event():
+    ours = [Unit(name=f"a{i}", pieces=(Piece(record=f"a{i}", tokens=10),)) for i in range(4)]
+    ours.append(Unit(name="a4", pieces=tuple(Piece(record=f"a4-{j}", tokens=10) for j in range(2))))
+    theirs = [Unit(name=f"c{i}", pieces=(Piece(record=f"c{i}", tokens=10),)) for i in range(200)]
+    p = match_units(ours, theirs, seed=0).difference.p_values["records"]
+    assert p >= 5 / 205  # the unit with two records is among the five in so many of all ways to deal them out
+
+
+@pytest.mark.parametrize("undated", ["a", "c"])
+def test_units_whose_dates_are_missing_on_one_side_only_are_not_matched_by_period(undated):
+    def date(i, j, name):
+        return None if name == undated and (i, j) != (0, 0) else f"2026-{1 + (i + j) % 6:02}"
+
+    sides = [
+        build_units(name, k, 6, seed=k, period=lambda i, j, n=name: date(i, j, n)) for name, k in (("a", 20), ("c", 60))
+    ]
+    matching = match_units(sides[0], sides[1], seed=0)
+    assert matching.equal
+    assert not len(matching.unmatched)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from recollect.stats.significance import holm
+from recollect.stats.tied_ranks import rank_sum_p
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -103,6 +103,11 @@ class Amounts:
         """How many tokens each unit has."""
         return self.sum_by_unit(self.tokens)
 
+    @cached_property
+    def dated_shares(self) -> Floats:
+        """The share of the pieces that have a time, of each owner."""
+        return _average_amounts_by_owner(self.sum_by_unit(self.period >= 0) / self.counts, self.owners)
+
     def sum_by_unit(self, values: NDArray[np.generic]) -> Floats:
         """The sum over each unit's pieces."""
         return np.bincount(self.unit_of, weights=values, minlength=len(self)).astype(np.float64)
@@ -178,6 +183,23 @@ def find_atypical(ours: Floats, theirs: Floats, *, both_sides: bool) -> Bools:
     return np.asarray(outside | low | (high & both_sides))
 
 
+def compare_dated_shares(ours: Floats, theirs: Floats) -> bool:
+    """Whether both sides have times, and alike: only then can amounts of different periods be told apart.
+
+    Where mostly one side lacks them, units without a time would seem to be of another period.
+
+    >>> compare_dated_shares(np.ones(20), np.ones(40)), compare_dated_shares(np.zeros(20), np.ones(40))
+    (True, False)
+
+    Args:
+        ours: The share of records that have a time, of each audited owner.
+        theirs: The same of the controls.
+    """
+    if not ours.any() or not theirs.any():
+        return False
+    return _compare_amount(ours, theirs) > EXTREME_SHARE
+
+
 def _find_extreme_dates(ours: Floats, theirs: Floats) -> Bools:
     """Among the amounts: which dates are earlier or later than nearly all of the controls'."""
     count = 1 + len(theirs)
@@ -229,4 +251,4 @@ def _compare_amount(ours: Floats, theirs: Floats) -> float:
     """The two-sided p-value of "both sides have the same amount"."""
     if np.ptp(np.concatenate([ours, theirs])) == 0:
         return 1.0
-    return float(scipy.stats.mannwhitneyu(ours, theirs, alternative="two-sided").pvalue)
+    return rank_sum_p(ours, theirs, "two-sided")

@@ -168,12 +168,17 @@ def _compare_sparse_rows(rows: Any) -> Floats:
 
 
 def _compare_compositions(bags: Sequence[Counter[str]]) -> Floats:
-    """The covariate of how alike the compositions of every two units are, such as of labels or months."""
+    """The covariate of how alike the compositions of every two units are, such as of labels or months.
+
+    Of whom nothing is known counts as the average of all others.
+    """
     names = {name: i for i, name in enumerate(sorted(set().union(*bags)))}
     shares = np.zeros((len(bags), len(names)))
     for row, bag in zip(shares, bags, strict=True):
         for name, count in bag.items():
             row[names[name]] = count / bag.total()
+    empty = np.array([not bag for bag in bags])
+    shares[empty] = shares[~empty].mean(axis=0) if not empty.all() else 0.0
     pooled = np.maximum(shares.mean(axis=0), 1e-12)
     scaled = shares / np.sqrt(pooled)
     return np.asarray(scaled @ scaled.T)
@@ -208,7 +213,10 @@ def _measure_date_covariates(
     kernels: dict[str, Floats],
     shown: dict[str, Floats],
 ) -> None:
-    """The covariates of dates: mean and composition of periods of each unit; records without a time do not count."""
+    """The covariates of dates: mean and composition of periods of each unit; records without a time do not count.
+
+    A unit without any time counts as the average of all: it is not of another period for that.
+    """
     times = [np.array([r.time.timestamp() for r in unit.records if r.time is not None]) / 86400 for unit in units]
     known = np.array([each.mean() if each.size else np.nan for each in times])
     scalars["date"] = np.where(np.isnan(known), np.nanmean(known), known)

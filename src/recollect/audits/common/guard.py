@@ -15,9 +15,16 @@ from typing import Literal
 import numpy as np
 
 from recollect import labels
+from recollect.audits.common.amounts import compare_dated_shares
 from recollect.audits.common.blind_baseline import compare_aucs, fit_blind
 from recollect.audits.common.covariates import Covariates, Unit, measure_covariates, standardise
-from recollect.audits.common.guard_wording import AUDITED_AND_CONTROLS, Sides, describe_check, summarise_guard
+from recollect.audits.common.guard_wording import (
+    AUDITED_AND_CONTROLS,
+    Sides,
+    describe_check,
+    explain_missing_times,
+    summarise_guard,
+)
 from recollect.audits.common.matched_records import MatchedUnits, cut_matched_records
 from recollect.audits.common.matching import Matching
 from recollect.audits.common.outcomes import NOT_COMPARABLE
@@ -55,7 +62,10 @@ class Comparability:
     """The held-out score of each unit, by whether it is audited and by name; empty where there is none."""
     smallest_p: float
     """The smallest p-value that any difference could have given."""
+    dated: tuple[float, float]
+    """The share of the records of each side that have a time."""
     periods_compared: bool
+    """Whether times are known alike on both sides; where mostly one side lacks them, only those known are compared."""
     datable: bool = True
     """Whether the records could have times; arrays, such as images, have none."""
     sides: Sides = AUDITED_AND_CONTROLS
@@ -143,10 +153,10 @@ def _check_strata(strata: Sequence[MatchedUnits], seed: int, plan: _Plan) -> Com
     """All checks of the guard, of units that are compared within strata."""
     units = _choose_guarded_units(strata, seed)
     _require_guarded_units(units)
-    timed = all(
-        any(record.time is not None for unit in units if unit.audited is side for record in unit.records)
-        for side in (True, False)
-    )
+    shares = [
+        np.array([_measure_dated_share(each) for each in units if each.audited is side]) for side in (True, False)
+    ]
+    timed = all(each.any() for each in shares)
     covariates = measure_covariates(units, period=plan.period if timed else None)
     labelled = _draw_guard_labels(units, seed)
     blind = fit_blind(covariates, units, labelled)
@@ -156,7 +166,8 @@ def _check_strata(strata: Sequence[MatchedUnits], seed: int, plan: _Plan) -> Com
         blind_p=float(np.mean(blind.aucs >= blind.aucs[0] - 1e-12)),
         blind=blind.scores,
         smallest_p=1 / len(labelled),
-        periods_compared=timed,
+        dated=(float(shares[0].mean()), float(shares[1].mean())),
+        periods_compared=timed and compare_dated_shares(shares[0], shares[1]),
         datable=any(record.array is None for unit in units for record in unit.records),
         sides=plan.sides,
     )
@@ -204,13 +215,14 @@ def add_guard(builder: ResultBuilder, found: Comparability, *, withheld: Iterabl
             f"{found.sides[1]} by their content alone; 0.5 if they are comparable (p = {found.blind_p:.2g}).",
         )
     if found.datable and not found.periods_compared:
-        builder.note(
-            "periods_not_compared",
-            "Times are not known on both sides, so that the periods in which records were written were not compared; a "
-            "time column (--time-column, time_column=) would let them be.",
-        )
+        builder.note("periods_not_compared", explain_missing_times(found.dated, found.sides))
     if not found.comparable:
         builder.withhold(*withheld, code=NOT_COMPARABLE, reason=found.reason)
+
+
+def _measure_dated_share(unit: Unit) -> float:
+    """The share of the records of a unit that the guard compares that have a time."""
+    return sum(record.time is not None for record in unit.records) / len(unit.records)
 
 
 def _group_guarded_records(records: Iterable[Record], *, by_record: bool) -> dict[str, list[Record]]:
@@ -239,12 +251,17 @@ def _choose_guarded_units(strata: Sequence[MatchedUnits], seed: int) -> list[Uni
         controls.append((name, chosen))
     kept = [audited[i] for i in sorted(rng.permutation(len(audited))[:MAX_UNITS])]
     return [
-        *(Unit(name=name, records=strata[i].audited[name], audited=True, stratum=i) for name, i in kept),
+        *(Unit(name=name, records=_sort_records(strata[i].audited[name]), audited=True, stratum=i) for name, i in kept),
         *(
-            Unit(name=name, records=strata[i].controls[name], audited=False, stratum=i)
+            Unit(name=name, records=_sort_records(strata[i].controls[name]), audited=False, stratum=i)
             for name, i in sorted(controls[:MAX_UNITS])
         ),
     ]
+
+
+def _sort_records(records: Iterable[Record]) -> list[Record]:
+    """The records of a unit that the guard compares in one order, so that sums have the same last digits."""
+    return sorted(records, key=lambda record: record.id)
 
 
 def _require_guarded_units(units: Sequence[Unit]) -> None:

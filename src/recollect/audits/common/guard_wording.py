@@ -71,6 +71,32 @@ def summarise_guard(guard: Guard, sides: Sides) -> str:
     return f"{both} differ in {respects}. Take {sides[1]} {_enumerate_respects(wanted)}."
 
 
+def explain_missing_times(dated: tuple[float, float], sides: Sides) -> str:
+    """In words: why the guard did not compare all periods, and what to do.
+
+    >>> explain_missing_times((0.0, 1.0), AUDITED_AND_CONTROLS)[:72]
+    'Times are missing for 100 % of the records of the audited, and for 0 % o'
+
+    Args:
+        dated: The share of the records of each side that have a time.
+        sides: What the two sides are called.
+    """
+    if not any(dated):
+        return (
+            "Times are not known on both sides, so that the periods in which records were written were not compared; a "
+            "time column (--time-column, time_column=) would let them be."
+        )
+    missing = [
+        f"for {100 * (1 - share):.0f} % of the records of the {side}" for share, side in zip(dated, sides, strict=True)
+    ]
+    compared = "compared only as far as they are known" if all(dated) else "not compared"
+    return (
+        f"Times are missing {missing[0]}, and {missing[1]}: for that reason the periods in which records were written "
+        f"were {compared}, and a difference of periods might be taken for memorisation. Give times for both sides "
+        "(--time-column, time_column=), or leave out records without one."
+    )
+
+
 def _enumerate_respects(words: list[str]) -> str:
     """The respects of the guard as a list in a sentence."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

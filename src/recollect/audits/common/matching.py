@@ -24,6 +24,7 @@ from recollect.audits.common.amounts import (
     Ints,
     Unit,
     compare_amounts,
+    compare_dated_shares,
 )
 from recollect.streams import stream
 
@@ -108,7 +109,8 @@ def match_units(
     brought within 10 % by choosing records that fit and, for models that read from left to right, by truncating longer
     ones. A unit that has more than half of the controls have is cut to that, `DRAWS` times. Where dates differ, as many
     records of each period are taken; if the audited wrote in more than four periods, periods are joined to four
-    intervals of time in which they wrote alike.
+    intervals of time in which they wrote alike. Where mostly one side lacks dates, they are not matched: an unknown
+    period is not another one.
 
     Args:
         audited: The audited units.
@@ -119,6 +121,9 @@ def match_units(
     """
     periods = sorted({p.period for unit in (*audited, *controls) for p in unit.pieces if p.period is not None})
     ours, theirs = Amounts.of(audited, periods), Amounts.of(controls, periods)
+    if periods and not compare_dated_shares(ours.dated_shares, theirs.dated_shares):
+        periods = []
+        ours, theirs = (replace(side, period=np.full_like(side.period, -1)) for side in (ours, theirs))
     difference = compare_amounts(ours, theirs, periods=len(periods))
     equal = difference.is_equal(alpha)
     odd = difference.atypical | difference.untimely
